@@ -46,11 +46,11 @@ fn main() {
     }
 }
 
-/// Returns the result of a search; that of `panicked` if the service panics.
-fn catch_panic<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce(&str) -> T) -> Option<T> {
+/// Runs a search; if the service panics, returns the result of `on_panic` for the panic's message.
+fn catch_panic<T>(search: impl FnOnce() -> Option<T>, on_panic: impl FnOnce(&str) -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        Some(panicked(text.or_else(|| payload.downcast_ref().copied()).unwrap_or_default()))
+        let message = payload.downcast_ref::<String>().map(String::as_str);
+        Some(on_panic(message.or_else(|| payload.downcast_ref().copied()).unwrap_or_default()))
     })
 }
 
@@ -58,28 +58,28 @@ fn catch_panic<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce(&str
 fn transcripts() -> Option<String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
     let files = files_below(&directory, "yaml");
-    let differs = |path: &PathBuf| {
+    let name_if_different = |path: &PathBuf| {
         let text = fs::read_to_string(path).expect("a scenario can be read");
         let name =
             path.strip_prefix(&directory).expect("the file is under the directory").display().to_string();
         let script = Script::parse(&format!("scenarios/{name}"), &text)
             .expect("every scenario of the repository is valid");
-        let is_same = || {
-            let played = play(&script, None, &mut LocalStage::new()).ok()?;
+        let equals_golden = || {
+            let summary = play(&script, None, &mut LocalStage::new()).ok()?;
             let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
-            golden::compare(&golden, &played.transcript).is_none().then_some(true)
+            golden::compare(&golden, &summary.transcript).is_none().then_some(true)
         };
-        let same = catch_panic(|| Some(is_same().unwrap_or(false)), |_| false);
-        (same == Some(false)).then_some(name)
+        let is_same = catch_panic(|| Some(equals_golden().unwrap_or(false)), |_| false);
+        (is_same == Some(false)).then_some(name)
     };
-    let failed: Vec<String> = files.iter().filter_map(differs).collect();
+    let failed: Vec<String> = files.iter().filter_map(name_if_different).collect();
     failed.first().map(|first| format!("{} of {}: {first}", failed.len(), files.len()))
 }
 
 /// Returns the number of worlds until the first violation, and the violation.
-fn random_worlds(from: u64, most: u64) -> Option<String> {
+fn random_worlds(from: u64, worlds_max: u64) -> Option<String> {
     let runner = Runner::default();
-    (0..most).find_map(|n| {
+    (0..worlds_max).find_map(|n| {
         let violation = || {
             let verdict = runner.try_seed(from + n);
             let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
@@ -96,14 +96,14 @@ fn exhaustion(depth: usize) -> Option<String> {
         let runner = Runner::default();
         let mut search = Exploration::new(scope);
         for _ in 0..=depth {
-            let mut tried = Vec::new();
+            let mut attempts = Vec::new();
             for path in search.next_paths() {
                 let attempt = catch_panic(
                     || Some(Ok(search.attempt(&runner, &path))),
                     |message| Err(message.to_owned()),
                 );
                 match attempt.expect("an attempt has a result") {
-                    Ok(attempt) => tried.push((path, attempt)),
+                    Ok(attempt) => attempts.push((path, attempt)),
                     Err(message) => {
                         return Some(format!(
                             "{}: {}: panic: {message}",
@@ -113,7 +113,7 @@ fn exhaustion(depth: usize) -> Option<String> {
                     }
                 }
             }
-            if let Some((path, violation)) = search.record_results(tried) {
+            if let Some((path, violation)) = search.record_results(attempts) {
                 return Some(format!("{}: {}: {violation}", scope.name, search.input_names(&path)));
             }
         }

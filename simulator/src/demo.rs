@@ -106,9 +106,9 @@ struct NinthDeliveryLost {
 }
 
 impl Tamper for NinthDeliveryLost {
-    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
-        self.count += u32::from(post.attempt == 1);
-        if post.attempt == 1 && self.count.is_multiple_of(9) {
+    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+        self.count += u32::from(attempt.attempt == 1);
+        if attempt.attempt == 1 && self.count.is_multiple_of(9) {
             PostFate::Dropped
         } else {
             PostFate::Unchanged
@@ -119,12 +119,12 @@ impl Tamper for NinthDeliveryLost {
 struct RetryWithNewId;
 
 impl Tamper for RetryWithNewId {
-    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
-        if post.attempt > 1 {
-            let other = Uuid::from_u128(post.id.as_u128() ^ 1);
-            let text = String::from_utf8(std::mem::take(&mut post.body).into()).expect("a body is JSON");
-            post.body = text.replacen(&post.id.to_string(), &other.to_string(), 1).into();
-            post.id = other;
+    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+        if attempt.attempt > 1 {
+            let new_id = Uuid::from_u128(attempt.id.as_u128() ^ 1);
+            let body = String::from_utf8(std::mem::take(&mut attempt.body).into()).expect("a body is JSON");
+            attempt.body = body.replacen(&attempt.id.to_string(), &new_id.to_string(), 1).into();
+            attempt.id = new_id;
         }
         PostFate::Unchanged
     }
@@ -133,8 +133,8 @@ impl Tamper for RetryWithNewId {
 struct TwoAttempts;
 
 impl Tamper for TwoAttempts {
-    fn on_outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
-        if post.attempt > 1 {
+    fn on_outcome(&mut self, _: Timestamp, attempt: &AttemptRequest, outcome: &mut AttemptResult) {
+        if attempt.attempt > 1 {
             *outcome = AttemptResult::Answered(200);
         }
     }
@@ -142,12 +142,13 @@ impl Tamper for TwoAttempts {
 
 #[derive(Default)]
 struct RestartForgets {
-    forgets: bool,
+    /// `true` from a restart until the next delivery, which is lost.
+    loses_next: bool,
 }
 
 impl Tamper for RestartForgets {
-    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
-        if post.attempt == 1 && std::mem::take(&mut self.forgets) {
+    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+        if attempt.attempt == 1 && std::mem::take(&mut self.loses_next) {
             PostFate::Dropped
         } else {
             PostFate::Unchanged
@@ -155,7 +156,7 @@ impl Tamper for RestartForgets {
     }
 
     fn on_restart(&mut self, _: Timestamp) {
-        self.forgets = true;
+        self.loses_next = true;
     }
 }
 
@@ -165,8 +166,8 @@ impl Tamper for PageGap {
     fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         let is_events = request.method == "GET" && request.path == "/v1/events" && response.status == 200;
         let query = request.query.unwrap_or_default();
-        let is_later = query.split('&').any(|part| part.starts_with("page=") && part != "page=1");
-        if is_events && is_later {
+        let is_later_page = query.split('&').any(|part| part.starts_with("page=") && part != "page=1");
+        if is_events && is_later_page {
             let mut page: Value = serde_json::from_slice(&response.body).expect("a list is JSON");
             if let Some(records) = page["data"].as_array_mut().filter(|records| !records.is_empty()) {
                 records.remove(0);

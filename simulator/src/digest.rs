@@ -16,7 +16,7 @@ pub struct HashingWriter<W> {
 }
 
 impl<W: io::Write> HashingWriter<W> {
-    /// Creates a hash over the writer.
+    /// Creates a writer that passes all bytes on to `out`.
     pub fn new(out: W) -> HashingWriter<W> {
         HashingWriter { out, hash: Sha256::new() }
     }
@@ -29,9 +29,9 @@ impl<W: io::Write> HashingWriter<W> {
 
 impl<W: io::Write> io::Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.out.write(bytes)?;
-        self.hash.update(&bytes[..taken]);
-        Ok(taken)
+        let written = self.out.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

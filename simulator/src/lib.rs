@@ -1,5 +1,5 @@
-//! A simulation of everything around the payment service: chains, time, customers, merchants and network; with
-//! scenarios, random worlds and invariants.
+//! Simulates everything around the payment service: chains, time, customers, merchants and the network. Scenarios
+//! ([`play`]) and random worlds ([`sweep`]) run in it, and the [`invariant`]s check what the service did.
 //!
 //! All results are pure functions of a seed and the calls. The crate must not read a clock, a socket or a file.
 

@@ -1,7 +1,7 @@
-//! The simulated network: posts to hosts whose name ends in `.sim`.
+//! The simulated network: delivers attempts to hosts whose name ends in `.sim`. The main type is [`Network`].
 //!
-//! A merchant named `shop` receives for all endpoints at `shop.sim`. Like a careful receiver, it accepts only posts
-//! signed with a secret that it knows.
+//! A merchant named `shop` receives the attempts for all endpoints at `shop.sim`. It accepts only bodies signed with
+//! the newest secret of one of its endpoints.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,27 +23,27 @@ use reference_wire::AttemptRequest;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The time between a post and its response.
+/// The time between an attempt and its response.
 const ROUND_TRIP: Span = Span::millis(40);
 /// The time after which the service stops waiting (`open.delivery.time_out`).
 const TIME_OUT: Span = Span::secs(15);
-/// The response time of a lagging receiver: long enough for posts to overtake each other, but below the time-out.
+/// The response time of a lagging receiver: long enough for attempts to overtake each other, but below the time-out.
 const LAG: Span = Span::secs(12);
 
 /// The behaviour of a merchant's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReceiverBehavior {
-    /// Responds with 200 to posts that it can verify, otherwise with 401.
+    /// Responds with 200 if the signature is valid, otherwise with 401.
     Up,
     /// Refuses connections.
     Down,
     /// Responds after the time-out.
     Slow,
-    /// Processes the post, but its response is lost.
+    /// Receives the request, but its response is lost.
     Lost,
-    /// The network delivers the post twice.
+    /// Receives the request twice.
     Twice,
-    /// Receives the post late, and responds within the time-out.
+    /// Receives the request late, and responds within the time-out.
     Lagging,
     /// Responds with a redirect.
     Redirect,
@@ -54,7 +54,7 @@ pub enum ReceiverBehavior {
 }
 
 impl ReceiverBehavior {
-    /// The words that [`ReceiverBehavior::parse`] accepts, for error messages.
+    /// The names that [`ReceiverBehavior::parse`] accepts, for error messages.
     pub(crate) const WORDS: [&str; 9] =
         ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private", "a status from 100 to 599"];
 
@@ -71,21 +71,22 @@ impl ReceiverBehavior {
             "redirect" => ReceiverBehavior::Redirect,
             "private" => ReceiverBehavior::Private,
             _ => {
-                let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
-                let status = text.parse().ok().filter(|status| digits && (100..=599).contains(status))?;
+                let is_three_digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+                let status =
+                    text.parse().ok().filter(|status| is_three_digits && (100..=599).contains(status))?;
                 ReceiverBehavior::Status(status)
             }
         })
     }
 }
 
-/// A receiver.
+/// A merchant's receiver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Merchant {
     behavior: ReceiverBehavior,
-    /// The scripted responses to the next posts, before its behaviour applies.
+    /// The behaviours for the next attempts, one each; `behavior` applies after them.
     script: VecDeque<ReceiverBehavior>,
-    /// The newest secret of each of its endpoints, so that a post signed with an older one is not accepted.
+    /// The newest secret of each of its endpoints. Bodies signed with an older one are not accepted.
     secrets: BTreeMap<(AccountNo, Mode, EndpointNo), Secret>,
 }
 
@@ -95,37 +96,45 @@ impl Default for Merchant {
     }
 }
 
-/// A post that is not acknowledged yet.
+/// An attempt whose result the service has not received yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InFlight {
     /// The account of the delivery.
     pub account: AccountNo,
     /// The mode of the delivery.
     pub mode: Mode,
-    /// The post, without its body.
+    /// The request, without its body.
     pub post: AttemptRequest,
-    /// The result, with the sent headers if they are recorded.
+    /// The result, which is known in advance, with the sent headers if they are recorded.
     pub result: AttemptReport,
 }
 
-/// The arrival of a post at a merchant.
+/// The arrival of an attempt at a merchant.
 #[derive(Clone, Debug, Default)]
 pub struct Arrival {
     /// The time of arrival; `None` if it did not arrive.
     pub arrived: Option<Timestamp>,
     /// The number of copies that arrived.
     pub copies: u32,
-    /// `true` if it arrived although one of the addresses of the name is private.
+    /// `true` if it arrived although the host name resolves to a private address among others.
     pub is_private: bool,
 }
 
-/// Returns the addresses of a merchant's name. A private one follows a public one, so every address must be checked.
+/// Returns the addresses of a merchant's host. A private one follows a public one, so every address must be checked.
 fn addresses_of(behavior: ReceiverBehavior) -> Vec<IpAddr> {
     let mut addresses = vec![IpAddr::V4(Ipv4Addr::new(44, 0, 0, 1))];
     if matches!(behavior, ReceiverBehavior::Private) {
         addresses.push(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 5)));
     }
     addresses
+}
+
+/// The exchange of one attempt with a merchant.
+struct Exchange {
+    /// The time from the attempt to its result.
+    delay: Span,
+    result: AttemptResult,
+    arrival: Arrival,
 }
 
 /// The details of an attempt inside the network that the delivery log records.
@@ -137,17 +146,18 @@ pub enum LogDetail {
     Headers,
 }
 
-/// All merchants, and all posts in flight.
+/// All merchants, and all attempts in flight.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Network {
     merchants: BTreeMap<String, Merchant>,
-    /// By the time at which the service gets the result, then in order of posting.
+    /// By the time at which the service gets the result, then in order of sending.
     flights: BTreeMap<(Timestamp, u64), InFlight>,
+    /// The number of attempts so far.
     posted: u64,
 }
 
 impl Network {
-    /// Sets a merchant's responses to the next posts, and its behaviour after them.
+    /// Sets a merchant's behaviours for the next attempts (`script`), and its behaviour after them.
     pub(crate) fn set_behavior(
         &mut self,
         host: &str,
@@ -169,7 +179,7 @@ impl Network {
         }
     }
 
-    /// Gives a merchant the secret of one of its endpoints; replaces an older one.
+    /// Sets the secret with which a merchant verifies the deliveries to one of its endpoints.
     pub(crate) fn set_secret(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
         self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);
     }
@@ -179,32 +189,32 @@ impl Network {
         addresses_of(self.merchants.get(host).map_or(ReceiverBehavior::Up, |merchant| merchant.behavior))
     }
 
-    /// Posts a delivery to the checked address. Returns its arrival. Its headers, which are not read here, are signed
-    /// with the time of the attempt.
+    /// Sends an attempt to the merchant at its URL, and returns its arrival.
     pub fn post(
         &mut self,
         now: Timestamp,
-        (account, mode, post): (AccountNo, Mode, &AttemptRequest),
+        (account, mode, attempt): (AccountNo, Mode, &AttemptRequest),
         detail: LogDetail,
     ) -> Arrival {
-        let (delay, outcome, reception) = self.deliver(now, post);
-        let trace = (detail == LogDetail::Headers && reception.arrived.is_some()).then(|| {
-            let request_headers = SentHeaders::Of { url: Arc::clone(&post.url), secret: post.secret.clone() };
+        let Exchange { delay, result, arrival } = self.exchange(now, attempt);
+        let trace = (detail == LogDetail::Headers && arrival.arrived.is_some()).then(|| {
+            let request_headers =
+                SentHeaders::Of { url: Arc::clone(&attempt.url), secret: attempt.secret.clone() };
             Box::new(HttpTrace { request_headers, ..HttpTrace::default() })
         });
-        let result = AttemptReport { result: outcome, trace };
+        let result = AttemptReport { result, trace };
         let key = (now.plus(delay), self.posted);
         self.posted += 1;
-        self.flights.insert(key, InFlight { account, mode, post: label_of(post), result });
-        reception
+        self.flights.insert(key, InFlight { account, mode, post: label_of(attempt), result });
+        arrival
     }
 
-    fn deliver(&mut self, now: Timestamp, post: &AttemptRequest) -> (Span, AttemptResult, Arrival) {
-        let nothing = Arrival::default();
-        let host = post.url.host().to_string();
-        if !post.url.is_simulated() {
-            let why = format!("{host} is not a host of the simulated network; its names end in .sim");
-            return (ROUND_TRIP, AttemptResult::Unreachable(why), nothing);
+    fn exchange(&mut self, now: Timestamp, attempt: &AttemptRequest) -> Exchange {
+        let without_arrival = |delay, result| Exchange { delay, result, arrival: Arrival::default() };
+        let host = attempt.url.host().to_string();
+        if !attempt.url.is_simulated() {
+            let reason = format!("{host} is not a host of the simulated network; its names end in .sim");
+            return without_arrival(ROUND_TRIP, AttemptResult::Unreachable(reason));
         }
         let merchant = self.merchants.entry(host).or_default();
         let is_private = matches!(merchant.behavior, ReceiverBehavior::Private);
@@ -212,31 +222,32 @@ impl Network {
         let behavior = scripted.unwrap_or(merchant.behavior);
         let is_private = matches!(behavior, ReceiverBehavior::Private);
         if let Err(refusal) = address_rule::judge_resolved(&addresses_of(behavior)) {
-            return (Span::default(), AttemptResult::Refused(refusal.to_string()), nothing);
+            return without_arrival(Span::default(), AttemptResult::Refused(refusal.to_string()));
         }
         if matches!(behavior, ReceiverBehavior::Down) {
-            return (ROUND_TRIP, AttemptResult::Unreachable("connection refused".to_owned()), nothing);
+            let reason = "connection refused".to_owned();
+            return without_arrival(ROUND_TRIP, AttemptResult::Unreachable(reason));
         }
-        // The body was signed just now, so it verifies only with the secret that signed it.
-        let verified = || {
-            let verifies = merchant.secrets.values().any(|secret| secret.reveal() == post.secret.reveal());
-            AttemptResult::Answered(if verifies { 200 } else { 401 })
+        // The signature is valid exactly if the merchant knows the signing secret, so the secrets are compared instead.
+        let verify = || {
+            let is_known = merchant.secrets.values().any(|secret| secret.reveal() == attempt.secret.reveal());
+            AttemptResult::Answered(if is_known { 200 } else { 401 })
         };
-        let (delay, outcome) = match behavior {
+        let (delay, result) = match behavior {
             ReceiverBehavior::Up | ReceiverBehavior::Twice | ReceiverBehavior::Private => {
-                (ROUND_TRIP, verified())
+                (ROUND_TRIP, verify())
             }
-            ReceiverBehavior::Lagging => (LAG, verified()),
+            ReceiverBehavior::Lagging => (LAG, verify()),
             ReceiverBehavior::Lost => {
                 (ROUND_TRIP, AttemptResult::Unreachable("the connection broke".to_owned()))
             }
             ReceiverBehavior::Slow => (TIME_OUT, AttemptResult::TimedOut),
             ReceiverBehavior::Redirect => (ROUND_TRIP, AttemptResult::Answered(302)),
             ReceiverBehavior::Status(status) => (ROUND_TRIP, AttemptResult::Answered(status)),
-            ReceiverBehavior::Down => unreachable!("nothing is sent to it"),
+            ReceiverBehavior::Down => unreachable!("a merchant that is down has returned above"),
         };
         let copies = if matches!(behavior, ReceiverBehavior::Twice) { 2 } else { 1 };
-        (delay, outcome, Arrival { arrived: Some(now.plus(delay)), copies, is_private })
+        Exchange { delay, result, arrival: Arrival { arrived: Some(now.plus(delay)), copies, is_private } }
     }
 
     /// Returns the time of the next result.
@@ -244,13 +255,13 @@ impl Network {
         self.flights.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Removes and returns the next post whose result is known by now.
+    /// Removes and returns the next attempt whose result the service receives by now.
     pub fn take_due(&mut self, now: Timestamp) -> Option<InFlight> {
         let entry = self.flights.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())
     }
 
-    /// Drops all posts in flight because the service stopped; returns them.
+    /// Removes and returns all attempts in flight, because the service stopped.
     pub fn drop_all(&mut self) -> Vec<InFlight> {
         std::mem::take(&mut self.flights).into_values().collect()
     }
@@ -275,7 +286,7 @@ pub fn delivery_headers(
     ]
 }
 
-/// Returns a post without its body.
+/// Returns an attempt without its body.
 pub(crate) fn label_of(post: &AttemptRequest) -> AttemptRequest {
     AttemptRequest {
         delivery: post.delivery,

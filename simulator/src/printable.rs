@@ -1,4 +1,4 @@
-//! Characters that a terminal does not display literally.
+//! Characters that a terminal does not display as they are.
 
 /// Returns `true` if a character is invisible but changes the display: a control, a format control, or a mark that
 /// changes the writing direction.

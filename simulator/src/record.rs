@@ -1,7 +1,7 @@
-//! The record of everything observable around a world: every request with its response, every notice of a watcher,
-//! every post and its result, in order.
+//! The record of everything observable around a world, in order: every request with its response, every sighting of a
+//! watcher, every webhook attempt and its result. The main type is [`Record`].
 //!
-//! Must not contain verdicts: the invariants read it. Contains nothing from inside the service.
+//! The invariants read it. Must not contain verdicts, or anything from inside the service.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use reference_core::{
 use reference_wire::AttemptRequest;
 use uuid::Uuid;
 
-/// A book: the number of the account, in order of opening from 0, and the mode.
+/// A book, which holds the objects of one account in one mode: the account's index in order of opening, and the mode.
 pub type BookId = (usize, Mode);
 
-/// A recorded observation.
+/// An observation with its time.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The time.
@@ -34,9 +34,9 @@ pub enum Observation {
     Sightings(Vec<Sighting>),
     /// The heights of chains, as reported to the service.
     Heights(Vec<((Mode, Asset), u64)>),
-    /// The service sent a post.
+    /// The service sent an attempt.
     Post(Box<RecordedPost>),
-    /// The service received the result of a post.
+    /// The service received the result of an attempt.
     PostResult {
         /// The delivery.
         delivery: Uuid,
@@ -92,7 +92,7 @@ impl RecordedCall {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns `Retry-After` of the response, in seconds.
+    /// Returns the `Retry-After` of the response, in seconds.
     pub fn retry_after(&self) -> Option<u64> {
         self.header("retry-after")?.parse().ok()
     }
@@ -103,10 +103,10 @@ impl RecordedCall {
     }
 }
 
-/// A webhook post, as the network saw it.
+/// A webhook attempt, as the network saw it.
 #[derive(Clone, Debug)]
 pub struct RecordedPost {
-    /// The mode of the post's book.
+    /// The mode of the delivery.
     pub mode: Mode,
     /// The id of the endpoint.
     pub endpoint: Code,
@@ -124,20 +124,20 @@ pub struct RecordedPost {
     pub arrived: Option<Timestamp>,
     /// The number of copies that arrived.
     pub copies: u32,
-    /// `true` if it arrived although one of the addresses of the host is private.
+    /// `true` if it arrived although the host name resolves to a private address among others.
     pub is_private: bool,
 }
 
-/// The signature of a post.
+/// The signature of an attempt.
 #[derive(Clone, Debug)]
 pub enum Signature {
     /// The header, if the record has [`Detail::Bytes`].
     Header(String),
-    /// The signing secret at the time of the post, if the record has [`Detail::Values`].
+    /// The signing secret at the time of the attempt, if the record has [`Detail::Values`].
     Secret(Secret),
 }
 
-/// The level of detail of recorded posts.
+/// The level of detail of recorded attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// All bytes: the body and the signature header of each attempt.
@@ -174,27 +174,27 @@ impl Record {
         self.bodies.get(&delivery).cloned()
     }
 
-    /// Returns the entry for a post that leaves now.
+    /// Returns the signature and body to record for an attempt that is sent now. Stores the body of a first attempt.
     pub(crate) fn seal(
         &mut self,
         now: Timestamp,
-        post: &AttemptRequest,
-        arrives: bool,
+        attempt: &AttemptRequest,
+        has_arrived: bool,
     ) -> (Signature, Bytes) {
-        let body = post.body.clone();
+        let body = attempt.body.clone();
         match self.detail {
             Detail::Bytes => {
-                let sign = || post.secret.sign(now.unix_secs(), &body);
-                (Signature::Header(arrives.then(sign).unwrap_or_default()), body)
+                let sign = || attempt.secret.sign(now.unix_secs(), &body);
+                (Signature::Header(has_arrived.then(sign).unwrap_or_default()), body)
             }
             Detail::Values => {
-                self.bodies.entry(post.id).or_insert_with(|| body.clone());
-                (Signature::Secret(post.secret.clone()), body)
+                self.bodies.entry(attempt.id).or_insert_with(|| body.clone());
+                (Signature::Secret(attempt.secret.clone()), body)
             }
         }
     }
 
-    pub(crate) fn push(&mut self, at: Timestamp, what: Observation) {
-        self.seen.push(Entry { at, observation: what });
+    pub(crate) fn push(&mut self, at: Timestamp, observation: Observation) {
+        self.seen.push(Entry { at, observation });
     }
 }

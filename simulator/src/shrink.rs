@@ -1,24 +1,23 @@
 //! Shrinking: the search for the shortest script that violates the same invariant in the same way.
 //!
 //! A random world that fails has hundreds of steps, most of them unrelated to the failure. [`shrink`] removes what it
-//! can and returns a script that a reader can follow. Each candidate is a complete script, which is played and
+//! can and returns a script that is short enough to read. Each candidate is a complete script, which is played and
 //! checked, so the result is always a real failure. A candidate counts as failing if it has a violation of the same
 //! invariant with the same [shape](Violation::shape), which is the message without names and amounts. Without the second
 //! condition the search would drift to another, easier fault.
 //!
 //! Passes go from coarse to fine and are repeated until none of them makes the script smaller:
 //!
-//! 1. `drop_objects` removes all steps that create or need some name: first half of the names, then quarters, down
+//! 1. `drop_objects` removes all steps that define or reference some name: first half of the names, then quarters, down
 //!    to one. A charge disappears with its payments.
 //! 2. `drop_steps` removes runs of steps in the same manner. Waits stay, because removing one moves everything
 //!    after it.
 //! 3. `shorten_waits` tries 0, 1 second, 1 minute, half an hour, and the wait rounded down.
 //! 4. `simplify` removes account settings, optional fields and elements of lists within steps, and shortens strings.
 //!
-//! After a removal, steps that need a name which no step creates any more are removed too, and neighbouring waits
-//! are joined. The search stops after 1,500 worlds. Steps that the world refuses are then marked with `refused` and
-//! their status, or left out if their step cannot state it, so that the result passes as a scenario file until the
-//! failure itself.
+//! After a removal, steps that reference a name which no step defines any more are removed too, and neighbouring waits
+//! are merged. The search stops after 1,500 worlds. Steps that the world refuses then get `refused` with their status,
+//! or are removed if their kind of step has no such field, so that the result can be played as a scenario file.
 //!
 //! ```text
 //! before: 212 steps, 41 charges, 9 days
@@ -31,7 +30,7 @@
 //! Must not contain: an invariant, random draws (equal input gives an equal result), or knowledge of one particular
 //! fault.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use reference_core::time::Span;
 use serde_json::{Value, json};
@@ -45,19 +44,19 @@ use crate::{
         value::Duration,
         without_unknown_names,
     },
-    sweep::{Runner, Twin, Verdict},
+    sweep::{Runner, Verdict, WorldVariant},
 };
 
 /// The maximum number of worlds played to shrink one failure.
 const ATTEMPTS_MAX: u32 = 1_500;
 
-/// Strings up to this length are not shortened.
-const SHORT_TEXT: usize = 16;
+/// Strings are not shortened below this number of characters.
+const HALF_LENGTH_MIN: usize = 16;
 
 /// The result of shrinking a failure.
 #[derive(Clone, Debug)]
 pub struct ShrinkResult {
-    /// The smallest script found. It expects its refusals, so it can be played.
+    /// The smallest script found. Its refused steps expect their refusal, so it can be played.
     pub script: Script,
     /// The violation in that script.
     pub violation: Violation,
@@ -68,8 +67,8 @@ pub struct ShrinkResult {
 /// Shrinks a script that has this violation.
 pub fn shrink(runner: &Runner<'_>, script: &Script, violation: &Violation) -> ShrinkResult {
     let mut search = Search { runner, violation, attempts: 0, best: script.clone() };
-    if search.rejects(script.clone()) {
-        // The script alone does not reproduce it: it needs later time, or the original seed.
+    if !search.try_candidate(script.clone()) {
+        // Playing the script again does not reproduce the violation.
         return ShrinkResult {
             script: script.clone(),
             violation: violation.clone(),
@@ -77,82 +76,83 @@ pub fn shrink(runner: &Runner<'_>, script: &Script, violation: &Violation) -> Sh
         };
     }
     loop {
-        let before = (search.best.steps.len(), weight(&search.best));
+        let before = (search.best.steps.len(), size_of(&search.best));
         search.drop_objects();
         search.drop_steps();
         search.shorten_waits();
         search.simplify();
-        if (search.best.steps.len(), weight(&search.best)) >= before || search.attempts >= ATTEMPTS_MAX {
+        if (search.best.steps.len(), size_of(&search.best)) >= before || search.attempts >= ATTEMPTS_MAX {
             break;
         }
     }
     search.finish()
 }
 
+/// The state of the search.
 struct Search<'a> {
     runner: &'a Runner<'a>,
     violation: &'a Violation,
+    /// The number of worlds played.
     attempts: u32,
+    /// The smallest script that fails.
     best: Script,
 }
 
-/// Returns the weight that shrinking reduces while the number of steps stays.
-fn weight(script: &Script) -> usize {
+/// Returns the size that shrinking reduces while the number of steps stays.
+fn size_of(script: &Script) -> usize {
     script.to_yaml().len()
 }
 
 impl Search<'_> {
-    /// Plays a script; returns the violation if the same invariant fails in the same way.
-    fn find(&self, script: &Script) -> Option<(Violation, Verdict)> {
+    /// Plays a script. Returns its verdict and the violation if the same invariant fails in the same way.
+    fn find_violation(&self, script: &Script) -> Option<(Violation, Verdict)> {
         let mut verdict = self.runner.try_script(script);
         if matches!(
             self.violation.invariant,
             Invariant::ModesApart | Invariant::Restart | Invariant::Metamorphic
         ) {
-            for twin in Twin::ALL.into_iter().filter(|twin| twin.invariant() == self.violation.invariant) {
+            let variants = WorldVariant::ALL.into_iter();
+            for variant in variants.filter(|variant| variant.invariant() == self.violation.invariant) {
                 let mut run = self.runner.play(script);
-                verdict.findings.absorb(self.runner.compare(twin, script, &mut run, script.seed));
+                verdict.findings.absorb(self.runner.compare(variant, script, &mut run, script.seed));
             }
         }
-        let same = |violation: &&Violation| {
+        let is_same = |violation: &&Violation| {
             violation.invariant == self.violation.invariant && violation.shape == self.violation.shape
         };
-        let found = verdict.findings.violations.iter().find(same).cloned();
+        let found = verdict.findings.violations.iter().find(is_same).cloned();
         found.map(|violation| (violation, verdict))
     }
 
-    /// Accepts a candidate if it still fails.
-    fn try_candidate(&mut self, candidate: Script) -> bool {
-        !self.rejects(candidate)
-    }
-
-    fn rejects(&mut self, mut candidate: Script) -> bool {
+    /// Plays a candidate, which becomes the best script if it still fails. Returns `true` if it does.
+    fn try_candidate(&mut self, mut candidate: Script) -> bool {
         if self.attempts >= ATTEMPTS_MAX {
-            return true;
+            return false;
         }
         candidate.steps = merge_waits(without_unknown_names(candidate.steps));
         if candidate.steps.is_empty() {
-            return true;
+            return false;
         }
         self.attempts += 1;
-        let holds = self.find(&candidate).is_none();
-        if !holds {
+        let fails = self.find_violation(&candidate).is_some();
+        if fails {
             self.best = candidate;
         }
-        holds
+        fails
     }
 
-    fn without_steps(&self, gone: impl Fn(usize) -> bool) -> Script {
+    /// Returns the best script without the steps at some indexes.
+    fn without_steps(&self, is_removed: impl Fn(usize) -> bool) -> Script {
         let mut script = self.best.clone();
         let mut index = 0;
         script.steps.retain(|_| {
             index += 1;
-            !gone(index - 1)
+            !is_removed(index - 1)
         });
         script
     }
 
-    /// Removes all steps that depend on half of the names, then on a quarter, down to one.
+    /// Tries to remove all steps that define or reference half of the names, then a quarter, down to one.
     fn drop_objects(&mut self) {
         let names: BTreeSet<String> =
             self.best.steps.iter().flat_map(|step| names_defined_by(step)).map(str::to_owned).collect();
@@ -161,11 +161,11 @@ impl Search<'_> {
         while size > 0 {
             let mut start = 0;
             while start < names.len() {
-                let gone: BTreeSet<&str> =
+                let removed: BTreeSet<&str> =
                     names[start..(start + size).min(names.len())].iter().map(String::as_str).collect();
                 let mut script = self.best.clone();
                 // Steps that reference a removed name are removed too.
-                script.steps.retain(|step| !names_defined_by(step).iter().any(|name| gone.contains(name)));
+                script.steps.retain(|step| !names_defined_by(step).iter().any(|name| removed.contains(name)));
                 if self.try_candidate(script) {
                     names.drain(start..(start + size).min(names.len()));
                 } else {
@@ -176,6 +176,7 @@ impl Search<'_> {
         }
     }
 
+    /// Tries to remove half of the steps, then a quarter, down to one.
     fn drop_steps(&mut self) {
         let mut size = self.best.steps.len().div_ceil(2);
         while size > 0 {
@@ -183,11 +184,11 @@ impl Search<'_> {
             while start < self.best.steps.len() {
                 let end = start + size;
                 // Waits stay, because removing one moves everything after it.
-                let is_time: Vec<bool> =
+                let is_wait: Vec<bool> =
                     self.best.steps.iter().map(|step| matches!(step.value, Step::Wait(_))).collect();
-                let any = (start..end.min(is_time.len())).any(|index| !is_time[index]);
-                let script = self.without_steps(|index| (start..end).contains(&index) && !is_time[index]);
-                if !any || !self.try_candidate(script) {
+                let has_others = (start..end.min(is_wait.len())).any(|index| !is_wait[index]);
+                let script = self.without_steps(|index| (start..end).contains(&index) && !is_wait[index]);
+                if !has_others || !self.try_candidate(script) {
                     start += size;
                 }
             }
@@ -195,19 +196,21 @@ impl Search<'_> {
         }
     }
 
+    /// Tries shorter, round durations for each wait.
     fn shorten_waits(&mut self) {
         let mut index = 0;
         while index < self.best.steps.len() {
             if let Step::Wait(span) = &self.best.steps[index].value {
-                let now = span.value.0.0;
+                let current = span.value.0.0;
                 let second = Span::secs(1).0;
                 let minute = 60 * second;
-                let round = [0, second, minute, 30 * minute, now - now % minute, now - now % second];
-                let mut candidates: Vec<u64> = round.into_iter().filter(|other| *other < now).collect();
+                let round =
+                    [0, second, minute, 30 * minute, current - current % minute, current - current % second];
+                let mut candidates: Vec<u64> = round.into_iter().filter(|wait| *wait < current).collect();
                 candidates.dedup();
-                for other in candidates {
+                for wait in candidates {
                     let mut script = self.best.clone();
-                    script.steps[index] = wait_step(other);
+                    script.steps[index] = wait_step(wait);
                     if self.try_candidate(script) {
                         break;
                     }
@@ -217,53 +220,47 @@ impl Search<'_> {
         }
     }
 
-    /// Simplifies the settings and the values within steps.
+    /// Tries to simplify the settings and the values within steps.
     fn simplify(&mut self) {
         let mut script = self.best.clone();
         script.account = Settings::default();
-        if weight(&script) < weight(&self.best) {
+        if size_of(&script) < size_of(&self.best) {
             self.try_candidate(script);
         }
         let mut index = 0;
         while index < self.best.steps.len() {
             let mut nth = 0;
             while let Some(step) = self.best.steps.get(index)
-                && let Some(simpler) = edits(&json!(step.value)).get(nth)
+                && let Some(simpler) = simplifications(&json!(step.value)).get(nth)
             {
                 let mut script = self.best.clone();
-                let is_tried = parse_step(simpler).is_some_and(|simpler| {
+                let is_accepted = parse_step(simpler).is_some_and(|simpler| {
                     script.steps[index].value = simpler;
-                    weight(&script) < weight(&self.best) && self.try_candidate(script)
+                    size_of(&script) < size_of(&self.best) && self.try_candidate(script)
                 });
-                // After a success, the edits are those of the new step.
-                nth += usize::from(!is_tried);
+                // After a success, the next simplifications are those of the new step.
+                nth += usize::from(!is_accepted);
             }
             index += 1;
         }
     }
 
+    /// Makes the best script playable as a scenario file, and returns it.
     fn finish(mut self) -> ShrinkResult {
-        // Refused steps that cannot expect a refusal would stop a play. They change nothing.
-        let (mut violation, mut verdict) = self.find(&self.best).expect("the best script fails");
-        let mute = |verdict: &Verdict, best: &Script| -> BTreeMap<usize, u16> {
-            let can_expect = |index: &usize| can_expect_refusal(&best.steps[*index].value);
-            verdict
-                .refusals
-                .iter()
-                .filter(|(index, _)| !can_expect(index))
-                .map(|(index, code)| (*index, *code))
-                .collect()
-        };
-        let gone = mute(&verdict, &self.best);
-        if !gone.is_empty() {
-            let script = self.without_steps(|index| gone.contains_key(&index));
+        // A refused step that cannot expect its refusal would stop a play. It changes nothing, so it is removed.
+        let (mut violation, mut verdict) = self.find_violation(&self.best).expect("the best script fails");
+        let can_expect = |index: &&usize| can_expect_refusal(&self.best.steps[**index].value);
+        let unplayable: BTreeSet<usize> =
+            verdict.refusals.keys().filter(|index| !can_expect(index)).copied().collect();
+        if !unplayable.is_empty() {
+            let script = self.without_steps(|index| unplayable.contains(&index));
             self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
             if self.try_candidate(script) {
-                (violation, verdict) = self.find(&self.best).expect("the best script fails");
+                (violation, verdict) = self.find_violation(&self.best).expect("the best script fails");
             }
         }
         if self.extend_to(&violation) {
-            (violation, verdict) = self.find(&self.best).expect("the best script fails");
+            (violation, verdict) = self.find_violation(&self.best).expect("the best script fails");
         }
         let mut script = self.best;
         for (index, status) in &verdict.refusals {
@@ -278,8 +275,8 @@ impl Search<'_> {
         ShrinkResult { script, violation, attempts: self.attempts }
     }
 
-    /// Appends a wait until the violation, because only a sweep continues after the last step. Returns `true` if it was
-    /// needed.
+    /// Appends a wait until the violation if it occurs after the last step: a sweep continues there, a play does not.
+    /// Returns `true` if a wait was needed and the script still fails.
     fn extend_to(&mut self, violation: &Violation) -> bool {
         let waited: u64 = self.best.steps.iter().map(|step| waited_micros(&step.value)).sum();
         let end = self.best.start.0 + waited;
@@ -295,16 +292,17 @@ impl Search<'_> {
     }
 }
 
-/// Returns the script as a file: refused steps expect their refusal, and steps that cannot be taken are left out.
+/// Returns a script that can be played as a file: refused steps expect their refusal, and impossible steps are removed.
 pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
     let DryRun { refusals, errors, .. } = runner.dry_run(script);
-    let lost =
+    let is_impossible =
         |index| errors.iter().any(|error| error.step == index && error.cause != Cause::UnmetExpectation);
     let mut script = script.clone();
     let mut index = 0..;
     script.steps.retain_mut(|step| {
         let index = index.next().expect("the range is unbounded");
-        !lost(index) && refusals.get(&index).is_none_or(|status| expect_refusal(&mut step.value, *status))
+        !is_impossible(index)
+            && refusals.get(&index).is_none_or(|status| expect_refusal(&mut step.value, *status))
     });
     script.steps = without_unknown_names(script.steps);
     script
@@ -316,12 +314,12 @@ fn wait_step(micros: u64) -> At<Step> {
     At { value: Step::Wait(wait), span: Default::default() }
 }
 
-/// Returns the time that a step waits.
+/// Returns the time that a step waits; 0 for other steps.
 fn waited_micros(step: &Step) -> u64 {
     if let Step::Wait(span) = step { span.value.0.0 } else { 0 }
 }
 
-/// Joins neighbouring waits, and removes empty ones.
+/// Merges neighbouring waits, and removes empty ones.
 fn merge_waits(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     let mut merged: Vec<At<Step>> = Vec::new();
     for step in steps {
@@ -336,22 +334,21 @@ fn merge_waits(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     merged
 }
 
-/// Returns the values that differ from this one by a removed entry, a removed element or a halved text, large removals
-/// first.
-fn edits(value: &Value) -> Vec<Value> {
-    let mut edited = Vec::new();
+/// Returns simpler values: without one entry or element, or with one string halved. Large removals come first.
+fn simplifications(value: &Value) -> Vec<Value> {
+    let mut simpler = Vec::new();
     match value {
         Value::Object(map) => {
             for name in map.keys() {
                 let mut without = map.clone();
                 without.remove(name);
-                edited.push(Value::Object(without));
+                simpler.push(Value::Object(without));
             }
-            for (name, inner) in map {
-                edited.extend(edits(inner).into_iter().map(|inner| {
-                    let mut other = map.clone();
-                    other.insert(name.clone(), inner);
-                    Value::Object(other)
+            for (name, value) in map {
+                simpler.extend(simplifications(value).into_iter().map(|value| {
+                    let mut changed = map.clone();
+                    changed.insert(name.clone(), value);
+                    Value::Object(changed)
                 }));
             }
         }
@@ -359,28 +356,28 @@ fn edits(value: &Value) -> Vec<Value> {
             for index in 0..list.len() {
                 let mut without = list.clone();
                 without.remove(index);
-                edited.push(Value::Array(without));
+                simpler.push(Value::Array(without));
             }
-            for (index, inner) in list.iter().enumerate() {
-                edited.extend(edits(inner).into_iter().map(|inner| {
-                    let mut other = list.clone();
-                    other[index] = inner;
-                    Value::Array(other)
+            for (index, value) in list.iter().enumerate() {
+                simpler.extend(simplifications(value).into_iter().map(|value| {
+                    let mut changed = list.clone();
+                    changed[index] = value;
+                    Value::Array(changed)
                 }));
             }
         }
         Value::String(text) => {
             let half = text.chars().count() / 2;
-            if half >= SHORT_TEXT {
-                edited.push(text.chars().take(half).collect::<String>().into());
+            if half >= HALF_LENGTH_MIN {
+                simpler.push(text.chars().take(half).collect::<String>().into());
             }
         }
         _ => {}
     }
-    edited
+    simpler
 }
 
-/// Returns the step of a value; `None` if a required field is missing.
+/// Parses a step from JSON; returns `None` if it is invalid, such as without a required field.
 fn parse_step(value: &Value) -> Option<Step> {
     read_steps(&format!("- {}", in_line(value))).ok()?.pop().map(|step| step.value)
 }
@@ -427,9 +424,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_remove_entries_and_elements_and_halve_long_texts() {
+    fn simplifications_remove_entries_and_elements_and_halve_long_strings() {
         let value = json!({ "a": [1, 2], "b": { "c": "x".repeat(40) } });
-        let edited: Vec<String> = edits(&value).iter().map(Value::to_string).collect();
+        let simpler: Vec<String> = simplifications(&value).iter().map(Value::to_string).collect();
         let long = "x".repeat(40);
         let expected = [
             format!(r#"{{"b":{{"c":"{long}"}}}}"#),
@@ -439,11 +436,11 @@ mod tests {
             r#"{"a":[1,2],"b":{}}"#.to_owned(),
             format!(r#"{{"a":[1,2],"b":{{"c":"{}"}}}}"#, "x".repeat(20)),
         ];
-        assert_eq!(edited, expected);
+        assert_eq!(simpler, expected);
     }
 
     #[test]
-    fn an_edited_step_is_a_step_unless_a_required_field_is_missing() {
+    fn parse_step_requires_the_required_fields() {
         let request = json!({ "request": { "path": "/v1/charges", "body": { "asset": "BTC" } } });
         assert!(matches!(parse_step(&request), Some(Step::Request(_))));
         assert!(parse_step(&json!({ "request": { "body": {} } })).is_none());

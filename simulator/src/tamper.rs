@@ -1,4 +1,4 @@
-//! Tampering: tests simulate a faulty service by changing its input or output.
+//! Tampering: tests simulate a faulty service by changing its input or output. The main type is the trait [`Tamper`].
 //!
 //! The service itself has no switch for faults: only code can install a [`Tamper`] in a world. The few faults that a
 //! user of `sweep` and `play` can enable in simulated worlds are in [`crate::demo`].
@@ -22,7 +22,7 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    /// Copies a request.
+    /// Copies a borrowed request.
     pub fn from_request(request: &Request<'_>) -> OwnedRequest {
         OwnedRequest {
             method: request.method.to_owned(),
@@ -36,7 +36,7 @@ impl OwnedRequest {
         }
     }
 
-    /// Returns the borrowed request.
+    /// Returns the request with borrowed values.
     pub fn borrow(&self) -> Request<'_> {
         Request {
             method: &self.method,
@@ -51,13 +51,13 @@ impl OwnedRequest {
     }
 }
 
-/// The handling of an outgoing post.
+/// The handling of an outgoing attempt.
 pub enum PostFate {
-    /// The post is sent unchanged.
+    /// The attempt is sent.
     Unchanged,
-    /// The post is not sent, and the service gets a success.
+    /// The attempt is not sent, and the service receives a success.
     Dropped,
-    /// Another post is sent right after it.
+    /// The attempt is sent, after this extra one.
     WithExtra(Box<AttemptRequest>),
 }
 
@@ -71,19 +71,19 @@ pub trait Tamper: Send {
     /// Changes an outgoing response.
     fn on_response(&mut self, _now: Timestamp, _request: &Request<'_>, _response: &mut Response) {}
 
-    /// Changes the watchers' sightings after they were recorded. Returns the time at which the service gets them,
-    /// which is never before an earlier input.
+    /// Changes the watchers' sightings after they were recorded. Returns the time at which the service receives
+    /// them, which must not be before an earlier input.
     fn on_sightings(&mut self, now: Timestamp, _sightings: &mut Vec<Sighting>) -> Timestamp {
         now
     }
 
-    /// Changes an outgoing post, or decides how it is handled.
-    fn on_post(&mut self, _now: Timestamp, _mode: Mode, _post: &mut AttemptRequest) -> PostFate {
+    /// Changes an outgoing attempt, and decides how it is handled.
+    fn on_post(&mut self, _now: Timestamp, _mode: Mode, _attempt: &mut AttemptRequest) -> PostFate {
         PostFate::Unchanged
     }
 
-    /// Changes the result of a post before the service gets it.
-    fn on_outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
+    /// Changes the result of an attempt before the service receives it.
+    fn on_outcome(&mut self, _now: Timestamp, _attempt: &AttemptRequest, _outcome: &mut AttemptResult) {}
 
     /// Called after the service was restarted.
     fn on_restart(&mut self, _now: Timestamp) {}

@@ -10,10 +10,10 @@ use reference_core::time::{Span, Timestamp};
 const TIME_WIDTH: usize = 14;
 /// The minimal width of a verb: fits `POST shop`.
 const VERB_WIDTH_MIN: usize = 9;
-/// The width of a post: its names, event and attempt number.
+/// The width of the objects: fits those of an attempt (delivery, event, charge and attempt number).
 const BODY_WIDTH: usize = 44;
 
-/// The lines of a run so far.
+/// The transcript of a run so far.
 #[derive(Clone, Debug)]
 pub struct Transcript {
     start: Timestamp,
@@ -35,8 +35,8 @@ pub struct Line<'a> {
 }
 
 impl Transcript {
-    /// Creates an empty transcript. `verbs` are the longest ones that may occur; the column fits them all from the
-    /// start.
+    /// Creates an empty transcript. `verbs` must contain the longest verbs that may occur; they determine the width of
+    /// the column.
     pub fn new<'a>(start: Timestamp, verbs: impl IntoIterator<Item = &'a str>) -> Transcript {
         let widest = verbs.into_iter().map(|verb| verb.chars().count()).max().unwrap_or(0);
         Transcript { start, verb_width: widest.max(VERB_WIDTH_MIN), text: String::new() }
@@ -47,13 +47,13 @@ impl Transcript {
         let Line { at, verb, body, outcome } = line;
         let time = seconds(at.since(self.start));
         let width = self.verb_width;
-        let written = match outcome {
+        let result = match outcome {
             None => write!(self.text, "{time:>TIME_WIDTH$}  {verb:<width$}  {body}"),
             Some(outcome) => {
                 write!(self.text, "{time:>TIME_WIDTH$}  {verb:<width$}  {body:<BODY_WIDTH$} -> {outcome}")
             }
         };
-        written.expect("writing to a String never fails");
+        result.expect("writing to a String never fails");
         self.text.truncate(self.text.trim_end().len());
         self.text.push('\n');
     }
@@ -64,7 +64,7 @@ impl Transcript {
     }
 }
 
-/// Formats a time as `3.040s`, with six decimals if the microseconds are not zero.
+/// Formats a duration as `3.040s`, with six decimals if it is not in whole milliseconds.
 pub fn seconds(span: Span) -> String {
     let (whole, micros) = (span.0 / 1_000_000, span.0 % 1_000_000);
     match micros % 1_000 {

@@ -1,5 +1,5 @@
-//! The small values of scenarios and of requests: names, prices, spans, moments. Each is read from one word and refuses
-//! everything else where it stands.
+//! The small values of scenarios and of requests: names, prices, durations, times. Each is one YAML scalar; an invalid
+//! one is reported with its position.
 
 use std::{borrow::Cow, fmt};
 
@@ -20,19 +20,20 @@ fn event_types() -> [&'static str; EventType::ALL.len()] {
     EventType::ALL.map(EventType::as_str)
 }
 
-/// A value that is one word in the file.
-trait ScalarWord: Sized {
+/// A value that is one YAML scalar.
+trait ScalarValue: Sized {
+    /// The name of its JSON schema.
     const TITLE: &'static str;
 
     fn read(text: &str) -> Result<Self, String>;
 
-    /// Returns the word as written in a file.
+    /// Returns the scalar as written in a file.
     fn to_text(&self) -> Cow<'_, str>;
 
     fn schema() -> Value;
 }
 
-macro_rules! words {
+macro_rules! scalars {
     ($($type:ident),*) => {$(
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
@@ -59,7 +60,7 @@ macro_rules! words {
     )*};
 }
 
-words!(
+scalars!(
     Name,
     Price,
     Duration,
@@ -79,15 +80,15 @@ words!(
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(pub String);
 
-impl ScalarWord for Name {
+impl ScalarValue for Name {
     const TITLE: &'static str = "Name";
 
     fn read(text: &str) -> Result<Name, String> {
         let mut bytes = text.bytes();
-        let first = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
-        let rest =
+        let starts_with_letter = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
+        let is_rest_valid =
             bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte));
-        if first && rest && text.len() <= 40 {
+        if starts_with_letter && is_rest_valid && text.len() <= 40 {
             return Ok(Name(text.to_owned()));
         }
         Err(format!(
@@ -119,7 +120,7 @@ pub struct Price {
     pub currency: Currency,
 }
 
-impl ScalarWord for Price {
+impl ScalarValue for Price {
     const TITLE: &'static str = "Price";
 
     fn read(text: &str) -> Result<Price, String> {
@@ -151,8 +152,8 @@ impl fmt::Display for Price {
 fn currency_of(code: &str) -> Result<Currency, String> {
     Currency::parse(code).ok_or_else(|| {
         let codes = Currency::ALL.iter().map(|currency| currency.code());
-        let way_on = did_you_mean(code, codes).unwrap_or_else(|| "try EUR or USD".to_owned());
-        format!("`{code}` is not a supported currency; {way_on}")
+        let hint = did_you_mean(code, codes).unwrap_or_else(|| "try EUR or USD".to_owned());
+        format!("`{code}` is not a supported currency; {hint}")
     })
 }
 
@@ -160,7 +161,7 @@ fn currency_of(code: &str) -> Result<Currency, String> {
 #[derive(Clone, Copy, Debug)]
 pub struct Duration(pub Span);
 
-impl ScalarWord for Duration {
+impl ScalarValue for Duration {
     const TITLE: &'static str = "Duration";
 
     fn read(text: &str) -> Result<Duration, String> {
@@ -201,7 +202,7 @@ impl Offset {
     }
 }
 
-impl ScalarWord for Offset {
+impl ScalarValue for Offset {
     const TITLE: &'static str = "Offset";
 
     fn read(text: &str) -> Result<Offset, String> {
@@ -229,11 +230,11 @@ impl ScalarWord for Offset {
     }
 }
 
-/// A moment: `2026-01-05T09:00:00Z`.
+/// A point in time: `2026-01-05T09:00:00Z`.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment(pub Timestamp);
 
-impl ScalarWord for Moment {
+impl ScalarValue for Moment {
     const TITLE: &'static str = "Moment";
 
     fn read(text: &str) -> Result<Moment, String> {
@@ -264,15 +265,15 @@ fn decimal_schema(description: &str) -> Value {
 /// Returns `true` for digits with at most one decimal point between them.
 fn is_decimal(text: &str) -> bool {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    digits(whole) && rest.is_none_or(digits)
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits(whole) && rest.is_none_or(is_digits)
 }
 
-/// An amount of coins, as written. The coin is given elsewhere, so the world checks the number of decimals.
+/// An amount of coins, as written. The coin is in another field, so the world checks the number of decimals.
 #[derive(Clone, Debug)]
 pub struct Amount(pub String);
 
-impl ScalarWord for Amount {
+impl ScalarValue for Amount {
     const TITLE: &'static str = "Amount";
 
     fn read(text: &str) -> Result<Amount, String> {
@@ -295,7 +296,7 @@ impl ScalarWord for Amount {
 #[derive(Clone, Debug)]
 pub struct Share(pub String);
 
-impl ScalarWord for Share {
+impl ScalarValue for Share {
     const TITLE: &'static str = "Share";
 
     fn read(text: &str) -> Result<Share, String> {
@@ -318,7 +319,7 @@ impl ScalarWord for Share {
 #[derive(Clone, Debug)]
 pub struct FiatRate(pub Option<String>);
 
-impl ScalarWord for FiatRate {
+impl ScalarValue for FiatRate {
     const TITLE: &'static str = "FiatRate";
 
     fn read(text: &str) -> Result<FiatRate, String> {
@@ -345,14 +346,14 @@ impl ScalarWord for FiatRate {
 #[derive(Clone, Copy, Debug)]
 pub struct AssetCode(pub Asset);
 
-impl ScalarWord for AssetCode {
+impl ScalarValue for AssetCode {
     const TITLE: &'static str = "Asset";
 
     fn read(text: &str) -> Result<AssetCode, String> {
         Asset::parse(text).map(AssetCode).ok_or_else(|| {
             let codes = || Asset::ALL.iter().map(|asset| asset.code());
-            let all = || format!("take {}", codes().collect::<Vec<_>>().join(", "));
-            format!("`{text}` is not a known coin; {}", did_you_mean(text, codes()).unwrap_or_else(all))
+            let allowed = || format!("allowed: {}", codes().collect::<Vec<_>>().join(", "));
+            format!("`{text}` is not a known coin; {}", did_you_mean(text, codes()).unwrap_or_else(allowed))
         })
     }
 
@@ -370,7 +371,7 @@ impl ScalarWord for AssetCode {
 #[derive(Clone, Copy, Debug)]
 pub struct CurrencyCode(pub Currency);
 
-impl ScalarWord for CurrencyCode {
+impl ScalarValue for CurrencyCode {
     const TITLE: &'static str = "Currency";
 
     fn read(text: &str) -> Result<CurrencyCode, String> {
@@ -387,7 +388,7 @@ impl ScalarWord for CurrencyCode {
     }
 }
 
-/// `live` or `test`.
+/// The name of a mode: `live` or `test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InMode(pub Mode);
 
@@ -397,7 +398,7 @@ impl From<InMode> for Mode {
     }
 }
 
-impl ScalarWord for InMode {
+impl ScalarValue for InMode {
     const TITLE: &'static str = "Mode";
 
     fn read(text: &str) -> Result<InMode, String> {
@@ -419,13 +420,13 @@ impl ScalarWord for InMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventTypeName(pub EventType);
 
-impl ScalarWord for EventTypeName {
+impl ScalarValue for EventTypeName {
     const TITLE: &'static str = "EventType";
 
     fn read(text: &str) -> Result<EventTypeName, String> {
         EventType::parse(text).map(EventTypeName).ok_or_else(|| {
-            let way_on = did_you_mean(text, event_types()).unwrap_or_else(|| "try `charge.paid`".to_owned());
-            format!("`{text}` is not an event type; {way_on}")
+            let hint = did_you_mean(text, event_types()).unwrap_or_else(|| "try `charge.paid`".to_owned());
+            format!("`{text}` is not an event type; {hint}")
         })
     }
 
@@ -442,15 +443,15 @@ impl ScalarWord for EventTypeName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryStatus(pub &'static str);
 
-impl ScalarWord for DeliveryStatus {
+impl ScalarValue for DeliveryStatus {
     const TITLE: &'static str = "DeliveryStatus";
 
     fn read(text: &str) -> Result<DeliveryStatus, String> {
-        let words = DeliveryState::WORDS;
-        let known = words.into_iter().find(|word| *word == text);
-        known
-            .map(DeliveryStatus)
-            .ok_or_else(|| format!("`{text}` is not a status of a delivery; allowed: {}", words.join(", ")))
+        let statuses = DeliveryState::WORDS;
+        let known = statuses.into_iter().find(|status| *status == text);
+        known.map(DeliveryStatus).ok_or_else(|| {
+            format!("`{text}` is not a status of a delivery; allowed: {}", statuses.join(", "))
+        })
     }
 
     fn to_text(&self) -> Cow<'_, str> {
@@ -462,16 +463,16 @@ impl ScalarWord for DeliveryStatus {
     }
 }
 
-/// Returns a suggestion if one of the names is similar.
-pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let length = word.chars().count();
-    let far = (length / 3).max(1) + 1;
+/// Returns ``did you mean `…`?`` with the most similar of the known names, if one is similar enough.
+pub(crate) fn did_you_mean<'a>(unknown: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let length = unknown.chars().count();
+    let distance_max = (length / 3).max(1) + 1;
     names
         .into_iter()
-        // The distance is at least the difference in length, and takes time that grows with the product of both.
-        .filter(|name| name.chars().count().abs_diff(length) <= far)
-        .map(|name| (strsim::damerau_levenshtein(word, name), name))
-        .filter(|(distance, _)| *distance <= far)
+        // The distance is at least the difference of the lengths, and computing it takes time in their product.
+        .filter(|name| name.chars().count().abs_diff(length) <= distance_max)
+        .map(|name| (strsim::damerau_levenshtein(unknown, name), name))
+        .filter(|(distance, _)| *distance <= distance_max)
         .min()
         .map(|(_, name)| format!("did you mean `{name}`?"))
 }

@@ -14,7 +14,7 @@ pub struct Fault {
     pub description: &'static str,
     /// The affected field, if it is a single one.
     pub field: Option<&'static str>,
-    /// The violated statements, of which at least one must fail.
+    /// The statements that the fault violates. At least one must fail.
     pub breaks: Vec<&'static str>,
     /// The affected response or object.
     pub point: InjectionPoint,
@@ -26,7 +26,7 @@ pub struct Fault {
 }
 
 pub(crate) enum Change {
-    /// A change of the response.
+    /// A change of a response.
     Reply(Box<dyn Fn(&mut Reply) + Send + Sync>),
     /// A change of each object at the injection point.
     Object(Box<dyn Fn(&mut Value) + Send + Sync>),
@@ -45,8 +45,8 @@ impl Fault {
     pub fn required_data(&self) -> String {
         let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.as_str()));
         match (self.point, self.position) {
-            (place, Position::Any) => format!("{place}{mode}"),
-            (place, position) => format!("{position} of {place}{mode}"),
+            (point, Position::Any) => format!("{point}{mode}"),
+            (point, position) => format!("{position} of {point}{mode}"),
         }
     }
 }
@@ -63,20 +63,12 @@ impl fmt::Display for Fault {
 
 /// Returns a fault in responses.
 pub(crate) fn reply_fault(
-    what: &'static str,
+    description: &'static str,
     breaks: &[&'static str],
-    place: InjectionPoint,
+    point: InjectionPoint,
     mode: Option<Mode>,
     change: fn(&mut Reply),
 ) -> Fault {
     let change = Change::Reply(Box::new(change));
-    Fault {
-        description: what,
-        field: None,
-        breaks: breaks.to_vec(),
-        point: place,
-        position: Position::Any,
-        mode,
-        change,
-    }
+    Fault { description, field: None, breaks: breaks.to_vec(), point, position: Position::Any, mode, change }
 }

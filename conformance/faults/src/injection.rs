@@ -22,68 +22,70 @@ pub struct ObservedRequest<'a> {
     pub path: &'a str,
     /// The parameters, each once.
     pub query: &'a BTreeMap<String, String>,
-    /// The owner of the requested object or of the filter's value, if known.
+    /// The owner of the requested object or of the filter's value; `None` if unknown.
     pub side: Option<Side>,
 }
 
 impl Fault {
     /// Injects the fault into a response, if it affects the request.
-    pub fn inject(&self, seen: &ObservedRequest<'_>, reply: &mut Reply) {
-        if !self.affects(seen, reply) {
+    pub fn inject(&self, request: &ObservedRequest<'_>, response: &mut Reply) {
+        if !self.affects(request, response) {
             return;
         }
         match &self.change {
-            Change::Reply(change) => change(reply),
-            Change::Object(change) => each_object(self.point, &mut reply.body, |object| change(object)),
+            Change::Reply(change) => change(response),
+            Change::Object(change) => each_object(self.point, &mut response.body, |object| change(object)),
             Change::Header(..) => {}
         }
     }
 
-    fn affects(&self, seen: &ObservedRequest<'_>, reply: &Reply) -> bool {
-        let own = |mode: Option<Mode>| match seen.caller {
-            Caller::Own(of) => mode.is_none_or(|mode| mode == of),
+    fn affects(&self, request: &ObservedRequest<'_>, response: &Reply) -> bool {
+        let is_own_key = |mode: Option<Mode>| match request.caller {
+            Caller::Own(key_mode) => mode.is_none_or(|mode| mode == key_mode),
             Caller::Second => mode.is_none_or(|mode| mode == Mode::Test),
             _ => false,
         };
-        let list = List::ALL.into_iter().find(|list| list.path() == seen.path);
-        let is_event = seen.path.starts_with("/v1/events/");
-        let is_own = own(self.mode);
-        let is_served = is_own && reply.status == 200;
-        let on = |path: Option<&str>| {
-            path.is_none_or(
-                |path| if path.ends_with('/') { seen.path.starts_with(path) } else { seen.path == path },
-            )
+        let list = List::ALL.into_iter().find(|list| list.path() == request.path);
+        let is_event = request.path.starts_with("/v1/events/");
+        let is_own = is_own_key(self.mode);
+        let is_served = is_own && response.status == 200;
+        let is_at = |path: Option<&str>| {
+            path.is_none_or(|path| {
+                if path.ends_with('/') { request.path.starts_with(path) } else { request.path == path }
+            })
         };
         match self.point {
-            InjectionPoint::Account => is_served && seen.path == "/v1/account",
-            InjectionPoint::Page(wanted) => {
-                is_served && list == Some(wanted) && self.position.matches(page_coordinates(seen, reply))
+            InjectionPoint::Account => is_served && request.path == "/v1/account",
+            InjectionPoint::Page(affected_list) => {
+                is_served
+                    && list == Some(affected_list)
+                    && self.position.matches(page_coordinates(request, response))
             }
-            InjectionPoint::Row(wanted) => is_served && list == Some(wanted),
+            InjectionPoint::Row(affected_list) => is_served && list == Some(affected_list),
             InjectionPoint::Event(EventView::Listed)
             | InjectionPoint::Charge(EventView::Listed)
             | InjectionPoint::Invoice(EventView::Listed) => is_served && list == Some(List::Events),
             InjectionPoint::Event(EventView::Single)
             | InjectionPoint::Charge(EventView::Single)
             | InjectionPoint::Invoice(EventView::Single) => is_served && is_event,
-            InjectionPoint::Unauthorized(caller, path) => seen.caller == caller && on(path),
+            InjectionPoint::Unauthorized(caller, path) => request.caller == caller && is_at(path),
             InjectionPoint::Absent => {
-                is_own && is_event && matches!(seen.side, Some(Side::AbsentBefore | Side::AbsentAfter))
+                is_own && is_event && matches!(request.side, Some(Side::AbsentBefore | Side::AbsentAfter))
             }
-            InjectionPoint::Foreign => is_own && is_event && seen.side == Some(Side::Foreign),
+            InjectionPoint::Foreign => is_own && is_event && request.side == Some(Side::Foreign),
             InjectionPoint::ForeignObject(kind) => {
                 let path = format!("/v1/{}s/", kind.as_str());
-                is_own && seen.path.starts_with(&path) && seen.side == Some(Side::Foreign)
+                is_own && request.path.starts_with(&path) && request.side == Some(Side::Foreign)
             }
             InjectionPoint::ForeignFilter(name) => {
-                is_own && seen.query.contains_key(name) && seen.side == Some(Side::Foreign)
+                is_own && request.query.contains_key(name) && request.side == Some(Side::Foreign)
             }
             InjectionPoint::Filtered(name) => {
                 is_served
-                    && seen.query.contains_key(name)
-                    && !matches!(seen.side, Some(side) if side != Side::Own)
+                    && request.query.contains_key(name)
+                    && !matches!(request.side, Some(side) if side != Side::Own)
             }
-            InjectionPoint::TooMany(path) => reply.status == 429 && on(path),
+            InjectionPoint::TooMany(path) => response.status == 429 && is_at(path),
             InjectionPoint::Delivery
             | InjectionPoint::DeliveryHeaders
             | InjectionPoint::DeliveredCharge
@@ -92,51 +94,53 @@ impl Fault {
     }
 }
 
-fn page_coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
-    let meta = |name: &str| reply.body["meta"][name].as_u64();
-    let number = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
+fn page_coordinates(request: &ObservedRequest<'_>, response: &Reply) -> PageCoordinates {
+    let meta_number = |name: &str| response.body["meta"][name].as_u64();
+    let parameter = |name: &str| request.query.get(name).and_then(|text| text.parse().ok());
     PageCoordinates {
-        number: number("page").or_else(|| meta("current_page")).unwrap_or(1),
-        size: number("per_page"),
-        last: meta("last_page").unwrap_or(1),
+        number: parameter("page").or_else(|| meta_number("current_page")).unwrap_or(1),
+        size: parameter("per_page"),
+        last: meta_number("last_page").unwrap_or(1),
     }
 }
 
 /// Changes all objects of a body at an injection point.
-fn each_object(place: InjectionPoint, body: &mut Value, mut change: impl FnMut(&mut Value)) {
-    let member = match place {
+fn each_object(point: InjectionPoint, body: &mut Value, mut change: impl FnMut(&mut Value)) {
+    let member = match point {
         InjectionPoint::Charge(_) | InjectionPoint::DeliveredCharge => Some("charge"),
         InjectionPoint::Invoice(_) | InjectionPoint::DeliveredInvoice => Some("invoice"),
         _ => None,
     };
-    let mut one = |holder: &mut Value| match member {
+    let mut change_member = |holder: &mut Value| match member {
         None => change(holder),
         Some(name) => {
-            if let Some(inner) = holder.get_mut(name).filter(|inner| inner.is_object()) {
-                change(inner);
+            if let Some(object) = holder.get_mut(name).filter(|object| object.is_object()) {
+                change(object);
             }
         }
     };
-    match place {
+    match point {
         InjectionPoint::Row(_)
         | InjectionPoint::Event(EventView::Listed)
         | InjectionPoint::Charge(EventView::Listed)
         | InjectionPoint::Invoice(EventView::Listed) => {
-            body["data"].as_array_mut().into_iter().flatten().for_each(one);
+            body["data"].as_array_mut().into_iter().flatten().for_each(change_member);
         }
         InjectionPoint::Event(EventView::Single)
         | InjectionPoint::Charge(EventView::Single)
         | InjectionPoint::Invoice(EventView::Single) => {
             if let Some(event) = single_event(body) {
-                one(event);
+                change_member(event);
             }
         }
-        InjectionPoint::DeliveredCharge | InjectionPoint::DeliveredInvoice => one(&mut body["data"]),
-        _ => one(body),
+        InjectionPoint::DeliveredCharge | InjectionPoint::DeliveredInvoice => {
+            change_member(&mut body["data"])
+        }
+        _ => change_member(body),
     }
 }
 
-/// Returns the single event, bare or under any member.
+/// Returns the event in the body of a single event: the body itself, or one of its members.
 fn single_event(body: &mut Value) -> Option<&mut Value> {
     let is_event = |value: &Value| value.get("id").is_some() && value.get("type").is_some();
     if is_event(body) {
@@ -150,19 +154,19 @@ pub(crate) struct ParsedReplies(Vec<ParsedReply>);
 
 struct ParsedReply {
     /// The index of its exchange in the recording.
-    at: usize,
+    index: usize,
     caller: Caller,
     path: String,
     query: BTreeMap<String, String>,
     side: Option<Side>,
-    reply: Reply,
+    response: Reply,
 }
 
 impl ParsedReplies {
     pub(crate) fn from_recording(recording: &Recording) -> ParsedReplies {
         let origin = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
-        let prefix = origin.find('/').map_or("", |at| origin[at..].trim_end_matches('/'));
-        let read = |(at, exchange): (usize, &Exchange)| {
+        let prefix = origin.find('/').map_or("", |start| origin[start..].trim_end_matches('/'));
+        let parse = |(index, exchange): (usize, &Exchange)| {
             let target = exchange.target.strip_prefix(prefix).unwrap_or(&exchange.target);
             let (path, query) = target.split_once('?').unwrap_or((target, ""));
             let side = match &exchange.purpose {
@@ -173,52 +177,52 @@ impl ParsedReplies {
                 _ => None,
             };
             Some(ParsedReply {
-                at,
+                index,
                 caller: exchange.caller,
                 path: path.to_owned(),
                 query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
                 side,
-                reply: Reply::from_answer(exchange.answer()?),
+                response: Reply::from_answer(exchange.answer()?),
             })
         };
-        ParsedReplies(recording.exchanges.iter().enumerate().filter_map(read).collect())
+        ParsedReplies(recording.exchanges.iter().enumerate().filter_map(parse).collect())
     }
 
     /// Returns the responses that the fault changes, with the indexes of their exchanges.
-    fn changed_answers(&self, fault: &Fault) -> Vec<(usize, Answer)> {
-        let inject = |reading: &ParsedReply| {
-            let ParsedReply { at, caller, path, query, side, reply } = reading;
-            let seen = ObservedRequest { caller: *caller, path, query, side: *side };
-            if !fault.affects(&seen, reply) {
+    fn changed_responses(&self, fault: &Fault) -> Vec<(usize, Answer)> {
+        let inject = |parsed: &ParsedReply| {
+            let ParsedReply { index, caller, path, query, side, response } = parsed;
+            let request = ObservedRequest { caller: *caller, path, query, side: *side };
+            if !fault.affects(&request, response) {
                 return None;
             }
-            let mut changed = reply.clone();
-            fault.inject(&seen, &mut changed);
-            (changed != *reply).then(|| (*at, changed.into_answer()))
+            let mut changed = response.clone();
+            fault.inject(&request, &mut changed);
+            (changed != *response).then(|| (*index, changed.into_answer()))
         };
         self.0.iter().filter_map(inject).collect()
     }
 }
 
-/// The changes of a fault in a recording. Applying them twice restores it.
+/// The changes of a fault in a recording. Swapping them in twice restores it.
 pub(crate) struct InjectedChanges {
     endings: Vec<(usize, Ending)>,
     deliveries: Vec<(usize, Delivery)>,
 }
 
 impl InjectedChanges {
-    pub(crate) fn compute(fault: &Fault, recording: &Recording, readings: &ParsedReplies) -> InjectedChanges {
-        let answers = readings.changed_answers(fault).into_iter();
+    pub(crate) fn compute(fault: &Fault, recording: &Recording, replies: &ParsedReplies) -> InjectedChanges {
+        let responses = replies.changed_responses(fault).into_iter();
         let sent = recording
             .deliveries
             .iter()
             .flat_map(|delivery| delivery.received.iter().map(|sent| (sent, &delivery.header_prefix)));
-        let changed = |(at, (sent, prefix)): (usize, (&Delivery, &String))| {
+        let changed = |(index, (sent, prefix)): (usize, (&Delivery, &String))| {
             let changed = changed_delivery(fault, prefix, sent)?;
-            (changed != *sent).then_some((at, changed))
+            (changed != *sent).then_some((index, changed))
         };
         InjectedChanges {
-            endings: answers.map(|(at, answer)| (at, Ending::Answered(answer))).collect(),
+            endings: responses.map(|(index, response)| (index, Ending::Answered(response))).collect(),
             deliveries: sent.enumerate().filter_map(changed).collect(),
         }
     }
@@ -229,13 +233,13 @@ impl InjectedChanges {
 
     /// Swaps the changed parts with those of the recording.
     pub(crate) fn swap_with(&mut self, recording: &mut Recording) {
-        for (at, ending) in &mut self.endings {
-            std::mem::swap(ending, &mut recording.exchanges[*at].ending);
+        for (index, ending) in &mut self.endings {
+            std::mem::swap(ending, &mut recording.exchanges[*index].ending);
         }
         let mut received = recording.deliveries.as_mut().map(|delivery| &mut delivery.received);
-        for (at, delivery) in &mut self.deliveries {
+        for (index, delivery) in &mut self.deliveries {
             if let Some(received) = &mut received {
-                std::mem::swap(delivery, &mut received[*at]);
+                std::mem::swap(delivery, &mut received[*index]);
             }
         }
     }
@@ -258,10 +262,10 @@ fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Deli
     }
     let mut changed = sent.clone();
     match &fault.change {
-        Change::Header(name, to) => {
+        Change::Header(name, value) => {
             let name = name.replace("X-", &format!("{prefix}-"));
             changed.headers.retain(|(header, _)| !header.eq_ignore_ascii_case(&name));
-            changed.headers.extend(to.map(|to| (name, RawBytes(to.as_bytes().to_vec()))));
+            changed.headers.extend(value.map(|value| (name, RawBytes(value.as_bytes().to_vec()))));
         }
         Change::Object(change) => {
             let before = body.clone();

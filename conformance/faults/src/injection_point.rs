@@ -40,7 +40,7 @@ pub enum InjectionPoint {
     ForeignFilter(&'static str),
     /// A list filtered by an object of the key's own mode, with the name of the filter.
     Filtered(&'static str),
-    /// Requests above the rate limit; to this path only, if one is given.
+    /// Responses with 429 to requests above the rate limit; to this path only, if one is given.
     TooMany(Option<&'static str>),
     /// A delivery.
     Delivery,
@@ -67,7 +67,7 @@ pub enum Position {
     Size(u64),
     /// The pages of an odd size from 3 to 99.
     OddSize,
-    /// The pages after the first, requested without `per_page`.
+    /// The pages after the first, if requested without `per_page`.
     DefaultLater,
 }
 
@@ -84,10 +84,10 @@ impl Position {
         let PageCoordinates { number, size, last } = page;
         match self {
             Position::Any => true,
-            Position::Number(wanted) => number == wanted,
+            Position::Number(affected) => number == affected,
             Position::Middle => number > 3 && number < last,
             Position::Last => number == last && last > 1,
-            Position::Size(wanted) => size == Some(wanted),
+            Position::Size(affected) => size == Some(affected),
             Position::OddSize => size.is_some_and(|size| size % 2 == 1 && (3..=99).contains(&size)),
             Position::DefaultLater => size.is_none() && number > 1,
         }
@@ -110,19 +110,18 @@ impl fmt::Display for Position {
 
 impl fmt::Display for InjectionPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = |show: &EventView| if *show == EventView::Listed { "a list" } else { "a single event" };
+        let events = |view: &EventView| match view {
+            EventView::Listed => "events in a list",
+            EventView::Single => "a single event",
+        };
         match self {
             InjectionPoint::Account => f.write_str("the account"),
             InjectionPoint::Page(list) => write!(f, "the list of {}", list.as_str()),
             InjectionPoint::Row(list) => write!(f, "the rows of the list of {}", list.as_str()),
             InjectionPoint::Event(EventView::Listed) => f.write_str("events in a list"),
             InjectionPoint::Event(EventView::Single) => f.write_str("single events"),
-            InjectionPoint::Charge(show) => {
-                write!(f, "the charge of {}", how(show).replace("a list", "events in a list"))
-            }
-            InjectionPoint::Invoice(show) => {
-                write!(f, "the invoice of {}", how(show).replace("a list", "events in a list"))
-            }
+            InjectionPoint::Charge(view) => write!(f, "the charge of {}", events(view)),
+            InjectionPoint::Invoice(view) => write!(f, "the invoice of {}", events(view)),
             InjectionPoint::Unauthorized(caller, None) => f.write_str(caller_text(*caller)),
             InjectionPoint::Unauthorized(caller, Some(path)) => {
                 write!(f, "{} at {path}", caller_text(*caller))

@@ -60,8 +60,8 @@ const CHARGE: &[FieldFault] = &[
     ("paid_at", Some(|| json!(1_764_547_200)), "is a number", &["charges.paid_at"]),
 ];
 
-/// The faults of the charge of a charge.canceled.
-const CANCELED: &[FieldFault] = &[(
+/// The faults of the charge of a `charge.canceled` event.
+const CANCELED_CHARGE: &[FieldFault] = &[(
     "paid_at",
     Some(|| json!("2025-12-01T10:00:00.000000Z")),
     "is set although nothing was paid",
@@ -104,26 +104,26 @@ const DELIVERY: &[FieldFault] = &[
     ("data", Some(|| json!([])), "is an array", &["webhooks.body", "webhooks.data"]),
 ];
 
-/// The faults of the charge of a single event that differs from the listed one.
-const CHARGE_SINGLE: &[FieldFault] = &[
+/// The charge of a single event differs from the charge of the same event in a list.
+const SINGLE_CHARGE_DIFFERENCES: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "differs from the list", &["events.single"]),
     ("asset", Some(|| json!("XYZ")), "differs from the list", &["events.single"]),
     ("fiat_amount", Some(|| json!("0.01")), "differs from the list", &["events.single"]),
 ];
-const INVOICE_SINGLE: &[FieldFault] = &[
+const SINGLE_INVOICE_DIFFERENCES: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "differs from the list", &["events.single"]),
     ("amount", Some(|| json!("0.01")), "differs from the list", &["events.single"]),
 ];
-/// The faults of a delivered charge that differs from the one in the API.
-const CHARGE_SENT: &[FieldFault] = &[
+/// The charge of a delivery differs from the charge of its event in the API.
+const DELIVERED_CHARGE_DIFFERENCES: &[FieldFault] = &[
     ("asset", Some(|| json!("XYZ")), "differs from the API", &["webhooks.event_id"]),
     ("fiat_amount", Some(|| json!("0.01")), "differs from the API", &["webhooks.event_id"]),
 ];
-const INVOICE_SENT: &[FieldFault] = &[
+const DELIVERED_INVOICE_DIFFERENCES: &[FieldFault] = &[
     ("amount", Some(|| json!("0.01")), "differs from the API", &["webhooks.event_id"]),
     ("number", Some(|| json!("R0")), "differs from the API", &["webhooks.event_id"]),
 ];
-const LISTED_CHARGE: &[FieldFault] = &[(
+const LISTED_CHARGE_DIFFERENCES: &[FieldFault] = &[(
     "paid_at",
     Some(|| json!("2020-01-01T00:00:00.000000Z")),
     "differs from the time in its newest event",
@@ -131,7 +131,7 @@ const LISTED_CHARGE: &[FieldFault] = &[(
 )];
 
 /// The faults of formats that are specified for deliveries only: decimals of amounts and precision of times.
-const DELIVERED_CHARGE: &[FieldFault] = &[
+const DELIVERED_CHARGE_FORMATS: &[FieldFault] = &[
     ("fiat_amount", Some(|| json!("49.9")), "has one decimal", &["charges.fiat_amount"]),
     ("asset_amount", Some(|| json!("0.00025")), "has 5 decimals", &["charges.asset_amount"]),
     ("received_amount", Some(|| json!("0.00025000")), "has 8 decimals", &["charges.received_amount"]),
@@ -141,55 +141,55 @@ const DELIVERED_CHARGE: &[FieldFault] = &[
 const LISTED_AND_SINGLE: [EventView; 2] = [EventView::Listed, EventView::Single];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    for show in LISTED_AND_SINGLE {
-        add_field_faults(all, EVENT, InjectionPoint::Event(show));
-        add_field_faults(all, CHARGE, InjectionPoint::Charge(show));
-        add_field_faults(all, INVOICE, InjectionPoint::Invoice(show));
+    for view in LISTED_AND_SINGLE {
+        add_field_faults(all, EVENT, InjectionPoint::Event(view));
+        add_field_faults(all, CHARGE, InjectionPoint::Charge(view));
+        add_field_faults(all, INVOICE, InjectionPoint::Invoice(view));
     }
-    add_part_faults(all, CANCELED, InjectionPoint::Event(EventView::Listed), canceled_charge);
-    add_field_faults(all, CHARGE_SINGLE, InjectionPoint::Charge(EventView::Single));
-    add_field_faults(all, INVOICE_SINGLE, InjectionPoint::Invoice(EventView::Single));
-    add_field_faults(all, LISTED_CHARGE, InjectionPoint::Row(List::Charges));
-    add_field_faults(all, CHARGE_SENT, InjectionPoint::DeliveredCharge);
-    add_field_faults(all, INVOICE_SENT, InjectionPoint::DeliveredInvoice);
+    add_part_faults(all, CANCELED_CHARGE, InjectionPoint::Event(EventView::Listed), canceled_charge);
+    add_field_faults(all, SINGLE_CHARGE_DIFFERENCES, InjectionPoint::Charge(EventView::Single));
+    add_field_faults(all, SINGLE_INVOICE_DIFFERENCES, InjectionPoint::Invoice(EventView::Single));
+    add_field_faults(all, LISTED_CHARGE_DIFFERENCES, InjectionPoint::Row(List::Charges));
+    add_field_faults(all, DELIVERED_CHARGE_DIFFERENCES, InjectionPoint::DeliveredCharge);
+    add_field_faults(all, DELIVERED_INVOICE_DIFFERENCES, InjectionPoint::DeliveredInvoice);
     add_field_faults(all, DELIVERY, InjectionPoint::Delivery);
     add_field_faults(all, CHARGE, InjectionPoint::DeliveredCharge);
-    add_field_faults(all, DELIVERED_CHARGE, InjectionPoint::DeliveredCharge);
+    add_field_faults(all, DELIVERED_CHARGE_FORMATS, InjectionPoint::DeliveredCharge);
     add_field_faults(all, INVOICE, InjectionPoint::DeliveredInvoice);
 }
 
-fn add_field_faults(all: &mut Vec<Fault>, lines: &[FieldFault], place: InjectionPoint) {
-    add_part_faults(all, lines, place, |object| Some(object));
+fn add_field_faults(all: &mut Vec<Fault>, faults: &[FieldFault], point: InjectionPoint) {
+    add_part_faults(all, faults, point, |object| Some(object));
 }
 
-/// Returns the charge of a charge.canceled.
+/// Returns the charge of a `charge.canceled` event.
 fn canceled_charge(event: &mut Value) -> Option<&mut Value> {
     if event["type"] == "charge.canceled" { event.get_mut("charge") } else { None }
 }
 
-/// Adds faults in the fields of a part of each object at an injection point.
+/// Adds faults in the fields of a part of each object at an injection point: the part that `part` returns.
 fn add_part_faults(
     all: &mut Vec<Fault>,
-    lines: &[FieldFault],
-    place: InjectionPoint,
+    faults: &[FieldFault],
+    point: InjectionPoint,
     part: fn(&mut Value) -> Option<&mut Value>,
 ) {
-    for (field, to, what, breaks) in lines {
+    for (field, replacement, description, breaks) in faults {
         for mode in Mode::BOTH {
-            let (field, to) = (*field, *to);
+            let (field, replacement) = (*field, *replacement);
             let change = move |object: &mut Value| {
                 let object = part(object).and_then(Value::as_object_mut);
                 let Some(members) = object.filter(|members| members.contains_key(field)) else { return };
-                match to {
+                match replacement {
                     None => drop(members.remove(field)),
                     Some(value) => drop(members.insert(field.to_owned(), value())),
                 }
             };
             all.push(Fault {
-                description: what,
+                description,
                 field: Some(field),
                 breaks: breaks.to_vec(),
-                point: place,
+                point,
                 position: Position::Any,
                 mode: Some(mode),
                 change: Change::Object(Box::new(change)),

@@ -8,7 +8,7 @@ use crate::fault::{Change, Fault};
 use crate::injection_point::{InjectionPoint, Position};
 use crate::reply::Reply;
 
-/// A fault, the violated statements, the positions at which it can occur, and the change.
+/// The description of a fault, the violated statements, the positions at which it can occur, and the change.
 type PageFault = (&'static str, &'static [&'static str], &'static [Position], fn(&mut Reply));
 
 const EVERYWHERE: &[Position] = &[
@@ -27,120 +27,126 @@ const AFTER_THE_FIRST: &[Position] =
 const BEFORE_THE_LAST: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::Number(3), Position::Middle, Position::OddSize];
 /// The positions of pages with enough rows to show an order.
-const WITH_MANY_ROWS: &[Position] =
+const WITH_SEVERAL_ROWS: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::OddSize, Position::Size(100)];
 
 const PAGE_FAULTS: &[PageFault] = &[
-    ("its last record is missing", &["paging.length", "paging.joined"], EVERYWHERE, |reply| {
-        drop(rows_mut(reply).pop())
+    ("its last record is missing", &["paging.length", "paging.joined"], EVERYWHERE, |response| {
+        drop(rows_mut(response).pop())
     }),
-    ("its first record is missing", &["paging.length", "paging.joined"], AFTER_THE_FIRST, |reply| {
-        if !rows_mut(reply).is_empty() {
-            rows_mut(reply).remove(0);
+    ("its first record is missing", &["paging.length", "paging.joined"], AFTER_THE_FIRST, |response| {
+        if !rows_mut(response).is_empty() {
+            rows_mut(response).remove(0);
         }
     }),
     (
         "its second record is a copy of the first",
         &["paging.joined", "filters.total"],
-        WITH_MANY_ROWS,
-        |reply| {
-            if rows_mut(reply).len() > 1 {
-                rows_mut(reply)[1] = rows_mut(reply)[0].clone();
+        WITH_SEVERAL_ROWS,
+        |response| {
+            if rows_mut(response).len() > 1 {
+                rows_mut(response)[1] = rows_mut(response)[0].clone();
             }
         },
     ),
     (
         "its rows are in ascending order",
         &["paging.newest_first", "paging.newest_first_others", "paging.joined"],
-        WITH_MANY_ROWS,
-        |reply| {
-            rows_mut(reply).reverse();
+        WITH_SEVERAL_ROWS,
+        |response| {
+            rows_mut(response).reverse();
         },
     ),
-    ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |reply| {
-        rows_mut(reply).clear()
+    ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |response| {
+        rows_mut(response).clear()
     }),
     (
         "it is refused with 422",
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
-        |reply| {
-            *reply = Reply::json(422, json!({ "message": "The value is invalid." }));
+        |response| {
+            *response = Reply::json(422, json!({ "message": "The value is invalid." }));
         },
     ),
     (
-        "it is answered 500",
+        "it gets the response 500",
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
-        |reply| {
-            *reply = Reply::json(500, json!({ "message": "Server Error" }));
+        |response| {
+            *response = Reply::json(500, json!({ "message": "Server Error" }));
         },
     ),
-    ("`current_page` is one too low", &["paging.current_page"], EVERYWHERE, |reply| {
-        add_to_meta(reply, "current_page", -1)
+    ("`current_page` is one too low", &["paging.current_page"], EVERYWHERE, |response| {
+        add_to_meta(response, "current_page", -1)
     }),
     (
         "`per_page` is one too high",
         &["paging.per_page", "paging.default_size", "paging.length"],
         EVERYWHERE,
-        |reply| add_to_meta(reply, "per_page", 1),
+        |response| add_to_meta(response, "per_page", 1),
     ),
     (
         "`total` is one too high",
         &["paging.length", "paging.last_page", "filters.total", "paging.joined"],
         EVERYWHERE,
-        |reply| add_to_meta(reply, "total", 1),
+        |response| add_to_meta(response, "total", 1),
     ),
-    ("`last_page` is one too high", &["paging.last_page"], EVERYWHERE, |reply| {
-        add_to_meta(reply, "last_page", 1)
+    ("`last_page` is one too high", &["paging.last_page"], EVERYWHERE, |response| {
+        add_to_meta(response, "last_page", 1)
     }),
-    ("`total` is a string", &["paging.meta"], EVERYWHERE, |reply| {
-        reply.body["meta"]["total"] = json!(reply.body["meta"]["total"].to_string());
+    ("`total` is a string", &["paging.meta"], EVERYWHERE, |response| {
+        response.body["meta"]["total"] = json!(response.body["meta"]["total"].to_string());
     }),
-    ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |reply| reply.body["links"]["next"] = Value::Null),
-    ("`prev` is null", &["paging.ends"], AFTER_THE_FIRST, |reply| reply.body["links"]["prev"] = Value::Null),
-    ("`next` is missing", &["paging.links"], EVERYWHERE, |reply| remove_member(reply, "links", "next")),
-    ("`last` is missing", &["paging.links"], AFTER_THE_FIRST, |reply| remove_member(reply, "links", "last")),
+    ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |response| {
+        response.body["links"]["next"] = Value::Null
+    }),
+    ("`prev` is null", &["paging.ends"], AFTER_THE_FIRST, |response| {
+        response.body["links"]["prev"] = Value::Null
+    }),
+    ("`next` is missing", &["paging.links"], EVERYWHERE, |response| remove_member(response, "links", "next")),
+    ("`last` is missing", &["paging.links"], AFTER_THE_FIRST, |response| {
+        remove_member(response, "links", "last")
+    }),
     (
         "`prev` leads to the first page",
         &["paging.links_lead"],
         &[Position::Number(3), Position::Middle],
-        |reply| {
-            set_link_parameter(reply, "prev", "page", "1");
+        |response| {
+            set_link_parameter(response, "prev", "page", "1");
         },
     ),
     (
         "`last` leads to the second last page",
         &["paging.links_lead"],
         &[Position::Number(2), Position::Middle],
-        |reply| {
-            let last = reply.body["meta"]["last_page"].as_u64().unwrap_or(1);
-            set_link_parameter(reply, "last", "page", &last.saturating_sub(1).to_string());
+        |response| {
+            let last = response.body["meta"]["last_page"].as_u64().unwrap_or(1);
+            set_link_parameter(response, "last", "page", &last.saturating_sub(1).to_string());
         },
     ),
     (
         "`next` lacks `per_page`",
         &["paging.links_keep_size"],
         &[Position::Number(3), Position::Middle, Position::OddSize],
-        |reply| {
+        |response| {
             // Without a size, a link leads to a page of the default size.
-            if reply.body["meta"]["per_page"] != DEFAULT_SIZE {
-                set_link_parameter(reply, "next", "per_page", "");
+            if response.body["meta"]["per_page"] != DEFAULT_SIZE {
+                set_link_parameter(response, "next", "per_page", "");
             }
         },
     ),
-    ("the records are in an object", &["paging.envelope"], EVERYWHERE, |reply| {
-        reply.body["data"] = json!({})
+    ("the records are in an object", &["paging.envelope"], EVERYWHERE, |response| {
+        response.body["data"] = json!({})
     }),
 ];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    for (what, breaks, positions, change) in PAGE_FAULTS {
+    for (description, breaks, positions, change) in PAGE_FAULTS {
         for position in *positions {
             for list in List::ALL {
                 for mode in Mode::BOTH {
                     all.push(Fault {
-                        description: what,
+                        description,
                         field: None,
                         breaks: breaks.to_vec(),
                         point: InjectionPoint::Page(list),
@@ -155,16 +161,16 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
 }
 
 /// Returns the records of a page, replacing an invalid `data` by an empty array.
-fn rows_mut(reply: &mut Reply) -> &mut Vec<Value> {
-    if !reply.body["data"].is_array() {
-        reply.body["data"] = json!([]);
+fn rows_mut(response: &mut Reply) -> &mut Vec<Value> {
+    if !response.body["data"].is_array() {
+        response.body["data"] = json!([]);
     }
-    reply.body["data"].as_array_mut().expect("`data` was just set to an array")
+    response.body["data"].as_array_mut().expect("`data` was just set to an array")
 }
 
-fn add_to_meta(reply: &mut Reply, name: &str, by: i64) {
-    if let Some(number) = reply.body["meta"][name].as_i64() {
-        reply.body["meta"][name] = json!(number + by);
+fn add_to_meta(response: &mut Reply, name: &str, by: i64) {
+    if let Some(number) = response.body["meta"][name].as_i64() {
+        response.body["meta"][name] = json!(number + by);
     }
 }
 
@@ -172,8 +178,8 @@ fn add_to_meta(reply: &mut Reply, name: &str, by: i64) {
 const DEFAULT_SIZE: u64 = 25;
 
 /// Replaces a parameter of a link; an empty value removes it.
-fn set_link_parameter(reply: &mut Reply, rel: &str, name: &str, value: &str) {
-    let link = &mut reply.body["links"][rel];
+fn set_link_parameter(response: &mut Reply, rel: &str, name: &str, value: &str) {
+    let link = &mut response.body["links"][rel];
     let Some((path, query)) = link.as_str().and_then(|text| text.split_once('?')) else { return };
     let others = query.split('&').filter(|pair| pair.split('=').next() != Some(name));
     let pair = format!("{name}={value}");
@@ -181,8 +187,8 @@ fn set_link_parameter(reply: &mut Reply, rel: &str, name: &str, value: &str) {
     *link = json!(format!("{path}?{}", pairs.join("&")));
 }
 
-fn remove_member(reply: &mut Reply, holder: &str, name: &str) {
-    if let Some(members) = reply.body[holder].as_object_mut() {
+fn remove_member(response: &mut Reply, holder: &str, name: &str) {
+    if let Some(members) = response.body[holder].as_object_mut() {
         members.remove(name);
     }
 }

@@ -1,4 +1,4 @@
-//! The power of a run: the known faults that its recording would have shown.
+//! The power of a run: the known faults that its recording would have revealed.
 //!
 //! A run in which every statement passes means little if the target has no data: without a second page, no fault of
 //! paging can be detected. Power measures this: it determines for each known fault whether this run would have
@@ -46,7 +46,7 @@ pub enum FaultEffect {
     Warned(BTreeSet<String>),
     /// Every statement that could notice it is already violated or was not judged.
     Undecided,
-    /// No recorded response could have shown it.
+    /// No recorded response could have revealed it.
     Absent,
     /// No statement would have noticed it, although it affects recorded responses.
     Missed,
@@ -91,16 +91,16 @@ pub struct Chapter {
     pub missed: Vec<String>,
 }
 
-/// Injects each known fault into the recording, and judges the result by the statements that the fault violates.
+/// Injects each known fault into a copy of the recording, and judges it by the statements that the fault violates.
 pub fn fault_trials(recording: &Recording) -> Vec<FaultTrial> {
     let passing = ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
     let replies = ParsedReplies::from_recording(recording);
     let mut recording = recording.clone();
-    let try_one = |fault: Fault| {
+    let inject = |fault: Fault| {
         let effect = effect(&fault, &mut recording, &replies, &passing);
         FaultTrial { fault, effect }
     };
-    faults().into_iter().map(try_one).collect()
+    faults().into_iter().map(inject).collect()
 }
 
 fn effect(
@@ -131,14 +131,14 @@ fn effect(
     }
 }
 
-/// Returns the selected statements with a matching verdict.
+/// Returns the ids of the selected statements with a matching verdict.
 fn ids_with_verdict(
     recording: &Recording,
-    selected: impl Fn(&str) -> bool,
-    fits: impl Fn(&Verdict) -> bool,
+    is_selected: impl Fn(&str) -> bool,
+    matches: impl Fn(&Verdict) -> bool,
 ) -> BTreeSet<String> {
-    let rows = rows_by(checks(Profile::Spec).copied(), recording, selected, |_| false);
-    rows.into_iter().filter(|row| fits(&row.verdict)).map(|row| row.id).collect()
+    let rows = rows_by(checks(Profile::Spec).copied(), recording, is_selected, |_| false);
+    rows.into_iter().filter(|row| matches(&row.verdict)).map(|row| row.id).collect()
 }
 
 /// Computes the power of a run.

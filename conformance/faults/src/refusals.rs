@@ -8,6 +8,7 @@ use crate::fault::{Fault, reply_fault};
 use crate::injection_point::InjectionPoint;
 use crate::reply::Reply;
 
+/// The description of a fault, and the change of the response.
 type RefusalFault = (&'static str, fn(&mut Reply));
 
 /// The callers that must be refused, each with its statement.
@@ -31,65 +32,74 @@ const CALLERS: &[(Caller, &str)] = &[
 ];
 
 const ACCEPTED: &[RefusalFault] = &[
-    ("is accepted", |reply| *reply = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))),
-    ("is answered 403", |reply| reply.status = 403),
-    ("is answered 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is redirected to a login page", |reply| {
-        reply.status = 302;
-        reply.set("location", "/login");
+    ("is accepted", |response| {
+        *response = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))
+    }),
+    ("gets the response 403", |response| response.status = 403),
+    ("gets the response 500", |response| *response = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is redirected to a login page", |response| {
+        response.status = 302;
+        response.set("location", "/login");
     }),
 ];
 
-/// The responses that are not usable if every request gets them.
-const UNUSABLE: &[RefusalFault] = &[
-    ("is always answered 502", |reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." }))),
-    ("is always answered 503", |reply| *reply = Reply::json(503, json!({ "message": "Unavailable." }))),
+/// Gateway errors for every request, which show nothing about authentication.
+const GATEWAY_ERRORS: &[RefusalFault] = &[
+    ("always gets the response 502", |response| {
+        *response = Reply::json(502, json!({ "message": "Bad gateway." }))
+    }),
+    ("always gets the response 503", |response| {
+        *response = Reply::json(503, json!({ "message": "Unavailable." }))
+    }),
 ];
-/// A 429, which may be a lockout for a revoked key, but is not usable for other requests.
-const RATE_LIMITED: RefusalFault =
-    ("is always answered 429", |reply| *reply = Reply::json(429, json!({ "message": "Too many requests." })));
+/// A 429 for every request. It is no fault for a revoked key, which a service may lock out.
+const RATE_LIMITED: RefusalFault = ("always gets the response 429", |response| {
+    *response = Reply::json(429, json!({ "message": "Too many requests." }))
+});
 
-const NOT_UTF8: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |reply| {
-    reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
+const NOT_UTF8_BODY: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |response| {
+    response.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
 })];
 
-const UNREADABLE: &[RefusalFault] = &[
-    ("is refused with a page of HTML", |reply| {
-        reply.raw = Some("<html><h1>Refused</h1></html>".into());
-        reply.set("content-type", "text/html");
+const MALFORMED_BODIES: &[RefusalFault] = &[
+    ("is refused with a page of HTML", |response| {
+        response.raw = Some("<html><h1>Refused</h1></html>".into());
+        response.set("content-type", "text/html");
     }),
-    ("is refused without a body", |reply| reply.raw = Some(String::new())),
+    ("is refused without a body", |response| response.raw = Some(String::new())),
 ];
 
-/// The responses that reveal the existence of an object in the other mode.
+/// Responses that reveal that an object exists in the other mode.
 const REVEALING: &[RefusalFault] = &[
-    ("is answered 403", |reply| reply.status = 403),
-    ("is answered 410", |reply| reply.status = 410),
-    ("is answered 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is served", |reply| *reply = Reply::json(200, json!({ "data": { "id": "leak" } }))),
-    ("is refused with a different message", |reply| {
-        *reply = Reply::json(reply.status, json!({ "message": "Wrong mode." }))
+    ("gets the response 403", |response| response.status = 403),
+    ("gets the response 410", |response| response.status = 410),
+    ("gets the response 500", |response| *response = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is served", |response| *response = Reply::json(200, json!({ "data": { "id": "leak" } }))),
+    ("is refused with a different message", |response| {
+        *response = Reply::json(response.status, json!({ "message": "Wrong mode." }))
     }),
-    ("is refused with an additional header", |reply| reply.set("x-mode", "other")),
-    ("is refused with a different media type", |reply| reply.set("content-type", "application/problem+json")),
+    ("is refused with an additional header", |response| response.set("x-mode", "other")),
+    ("is refused with a different media type", |response| {
+        response.set("content-type", "application/problem+json")
+    }),
 ];
 
 const REVEALING_FILTERS: &[RefusalFault] = &[
-    ("counts it in `total`", |reply| reply.body["meta"]["total"] = json!(2)),
-    ("returns it", |reply| reply.body["data"] = json!([{ "code": "leak" }])),
-    ("is answered 403", |reply| *reply = Reply::json(403, json!({ "message": "Wrong mode." }))),
-    ("counts it in `last_page`", |reply| reply.body["meta"]["last_page"] = json!(2)),
+    ("counts it in `total`", |response| response.body["meta"]["total"] = json!(2)),
+    ("returns it", |response| response.body["data"] = json!([{ "code": "leak" }])),
+    ("gets the response 403", |response| *response = Reply::json(403, json!({ "message": "Wrong mode." }))),
+    ("counts it in `last_page`", |response| response.body["meta"]["last_page"] = json!(2)),
 ];
 
 const RETRY_AFTER: &[RefusalFault] = &[
-    ("are refused without `Retry-After`", |reply| reply.drop_header("retry-after")),
-    ("are refused with a string in `Retry-After`", |reply| reply.set("retry-after", "a minute")),
-    ("are refused with a fraction in `Retry-After`", |reply| reply.set("retry-after", "59.5")),
-    ("are refused with a negative `Retry-After`", |reply| reply.set("retry-after", "-1")),
-    ("are refused with a `Retry-After` of two minutes", |reply| reply.set("retry-after", "120")),
-    ("are refused with two values in `Retry-After`", |reply| reply.set("retry-after", "60, 120")),
-    ("are refused with two `Retry-After` headers", |reply| {
-        reply.headers.push(("retry-after".into(), "120".into()))
+    ("are refused without `Retry-After`", |response| response.drop_header("retry-after")),
+    ("are refused with a string in `Retry-After`", |response| response.set("retry-after", "a minute")),
+    ("are refused with a fraction in `Retry-After`", |response| response.set("retry-after", "59.5")),
+    ("are refused with a negative `Retry-After`", |response| response.set("retry-after", "-1")),
+    ("are refused with a `Retry-After` of two minutes", |response| response.set("retry-after", "120")),
+    ("are refused with two values in `Retry-After`", |response| response.set("retry-after", "60, 120")),
+    ("are refused with two `Retry-After` headers", |response| {
+        response.headers.push(("retry-after".into(), "120".into()))
     }),
 ];
 
@@ -97,18 +107,18 @@ const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/eve
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for (caller, statement) in CALLERS {
-        for (what, change) in ACCEPTED {
+        for (description, change) in ACCEPTED {
             all.push(reply_fault(
-                what,
+                description,
                 &[statement, "auth.every_path"],
                 InjectionPoint::Unauthorized(*caller, None),
                 None,
                 *change,
             ));
         }
-        for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {
+        for (description, change) in MALFORMED_BODIES.iter().chain(NOT_UTF8_BODY) {
             all.push(reply_fault(
-                what,
+                description,
                 &["auth.message"],
                 InjectionPoint::Unauthorized(*caller, None),
                 None,
@@ -116,28 +126,28 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
             ));
         }
     }
-    for (what, change) in UNUSABLE {
+    for (description, change) in GATEWAY_ERRORS {
         let revoked = InjectionPoint::Unauthorized(Caller::Revoked, None);
-        all.push(reply_fault(what, &["auth.revoked_key"], revoked, None, *change));
+        all.push(reply_fault(description, &["auth.revoked_key"], revoked, None, *change));
     }
-    for (what, change) in UNUSABLE.iter().chain([&RATE_LIMITED]) {
+    for (description, change) in GATEWAY_ERRORS.iter().chain([&RATE_LIMITED]) {
         let no_key = InjectionPoint::Unauthorized(Caller::NoKey, None);
-        all.push(reply_fault(what, &["auth.no_header", "auth.every_path"], no_key, None, *change));
-        all.push(reply_fault(what, &["errors.not_found"], InjectionPoint::Absent, None, *change));
-        all.push(reply_fault(what, &["isolation.not_found"], InjectionPoint::Foreign, None, *change));
+        all.push(reply_fault(description, &["auth.no_header", "auth.every_path"], no_key, None, *change));
+        all.push(reply_fault(description, &["errors.not_found"], InjectionPoint::Absent, None, *change));
+        all.push(reply_fault(description, &["isolation.not_found"], InjectionPoint::Foreign, None, *change));
     }
     for path in PATHS {
-        for (what, change) in ACCEPTED {
+        for (description, change) in ACCEPTED {
             let point = InjectionPoint::Unauthorized(Caller::NoKey, Some(path));
-            all.push(reply_fault(what, &["auth.every_path", "auth.no_header"], point, None, *change));
+            all.push(reply_fault(description, &["auth.every_path", "auth.no_header"], point, None, *change));
         }
-        for (what, change) in RETRY_AFTER {
+        for (description, change) in RETRY_AFTER {
             let point = InjectionPoint::TooMany(Some(path));
-            all.push(reply_fault(what, &["limits.retry_after"], point, None, *change));
+            all.push(reply_fault(description, &["limits.retry_after"], point, None, *change));
         }
     }
-    for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {
-        all.push(reply_fault(what, &["limits.json"], InjectionPoint::TooMany(None), None, *change));
+    for (description, change) in MALFORMED_BODIES.iter().chain(NOT_UTF8_BODY) {
+        all.push(reply_fault(description, &["limits.json"], InjectionPoint::TooMany(None), None, *change));
     }
     add_not_found_faults(all);
 }
@@ -145,18 +155,24 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
 /// Adds the faults of responses to absent and foreign ids.
 fn add_not_found_faults(all: &mut Vec<Fault>) {
     for mode in Mode::BOTH.map(Some) {
-        for (what, change) in UNREADABLE {
-            all.push(reply_fault(what, &["errors.not_found_json"], InjectionPoint::Absent, mode, *change));
+        for (description, change) in MALFORMED_BODIES {
+            all.push(reply_fault(
+                description,
+                &["errors.not_found_json"],
+                InjectionPoint::Absent,
+                mode,
+                *change,
+            ));
         }
-        for (what, change) in &REVEALING[..4] {
-            all.push(reply_fault(what, &["errors.not_found"], InjectionPoint::Absent, mode, *change));
+        for (description, change) in &REVEALING[..4] {
+            all.push(reply_fault(description, &["errors.not_found"], InjectionPoint::Absent, mode, *change));
         }
-        for (what, change) in REVEALING {
+        for (description, change) in REVEALING {
             let breaks = ["isolation.not_found", "isolation.indistinguishable"];
-            all.push(reply_fault(what, &breaks, InjectionPoint::Foreign, mode, *change));
+            all.push(reply_fault(description, &breaks, InjectionPoint::Foreign, mode, *change));
             for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
                 all.push(reply_fault(
-                    what,
+                    description,
                     &["isolation.objects"],
                     InjectionPoint::ForeignObject(kind),
                     mode,
@@ -170,8 +186,14 @@ fn add_not_found_faults(all: &mut Vec<Fault>) {
             ("payment_link", "isolation.filter_payment_link"),
         ];
         for (name, statement) in filters {
-            for (what, change) in REVEALING_FILTERS {
-                all.push(reply_fault(what, &[statement], InjectionPoint::ForeignFilter(name), mode, *change));
+            for (description, change) in REVEALING_FILTERS {
+                all.push(reply_fault(
+                    description,
+                    &[statement],
+                    InjectionPoint::ForeignFilter(name),
+                    mode,
+                    *change,
+                ));
             }
         }
     }

@@ -1,10 +1,10 @@
-//! A response in a form into which faults can be injected.
+//! [`EditableResponse`]: a response with a parsed body, into which faults can be injected.
 
 use conformance_model::body::Body;
 use conformance_model::recording::Answer;
 use serde_json::Value;
 
-/// A response into which faults can be injected.
+/// A response with a parsed body, into which faults can be injected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     /// The status code.
@@ -13,8 +13,8 @@ pub struct Reply {
     pub headers: Vec<(String, String)>,
     /// The body, unless `raw` is set.
     pub body: Value,
-    /// The raw body, if it is not JSON or has a special format. A replacement character stands for a byte that is
-    /// not UTF-8.
+    /// The body as text, if it is not JSON or its formatting matters. A replacement character (U+FFFD) stands for a
+    /// byte that is not UTF-8.
     pub raw: Option<String>,
 }
 
@@ -41,8 +41,8 @@ impl Reply {
         self.headers.retain(|(header, _)| header != name);
     }
 
-    pub(crate) fn from_answer(answer: &Answer) -> Reply {
-        let Answer { status, headers, body } = answer;
+    pub(crate) fn from_answer(response: &Answer) -> Reply {
+        let Answer { status, headers, body } = response;
         let (body, raw) = match body.json() {
             Some(value) => (Value::clone(&value), None),
             None => (Value::Null, Some(body.to_string())),

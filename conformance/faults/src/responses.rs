@@ -8,45 +8,49 @@ use crate::fault::{Fault, reply_fault};
 use crate::injection_point::{EventView, InjectionPoint};
 use crate::reply::Reply;
 
-type AnswerFault = (&'static str, &'static [&'static str], fn(&mut Reply));
+/// The description of a fault, the violated statements, and the change of the response.
+type ResponseFault = (&'static str, &'static [&'static str], fn(&mut Reply));
 
-const ACCOUNT: &[AnswerFault] = &[
-    ("`meta.mode` is missing", &["account.mode"], |reply| reply.body["meta"]["mode"] = Value::Null),
-    ("`meta.mode` is `production`", &["account.mode"], |reply| {
-        reply.body["meta"]["mode"] = json!("production")
+const ACCOUNT: &[ResponseFault] = &[
+    ("`meta.mode` is missing", &["account.mode"], |response| response.body["meta"]["mode"] = Value::Null),
+    ("`meta.mode` is `production`", &["account.mode"], |response| {
+        response.body["meta"]["mode"] = json!("production")
     }),
-    ("`meta.accepted_assets` is null", &["account.accepted_assets"], |reply| {
-        reply.body["meta"]["accepted_assets"] = Value::Null;
+    ("`meta.accepted_assets` is null", &["account.accepted_assets"], |response| {
+        response.body["meta"]["accepted_assets"] = Value::Null;
     }),
-    ("`meta.accepted_assets` is a string", &["account.accepted_assets"], |reply| {
-        reply.body["meta"]["accepted_assets"] = json!("BTC,ETH");
+    ("`meta.accepted_assets` is a string", &["account.accepted_assets"], |response| {
+        response.body["meta"]["accepted_assets"] = json!("BTC,ETH");
     }),
-    ("it is answered 500", &["account.served"], |reply| {
-        *reply = Reply::json(500, json!({ "message": "Server Error" }));
+    ("it gets the response 500", &["account.served"], |response| {
+        *response = Reply::json(500, json!({ "message": "Server Error" }));
     }),
 ];
 
 /// The faults in the format of a response, at each injection point.
-const FORMAT: &[AnswerFault] = &[
-    ("it is labelled text/html", &["answers.content_type"], |reply| reply.set("content-type", "text/html")),
-    ("it has no Content-Type", &["answers.media_type"], |reply| reply.drop_header("content-type")),
-    ("a warning precedes the JSON", &["answers.json"], |reply| {
-        reply.raw = Some(format!("Warning: deprecated\n{}", reply.body));
+const FORMAT: &[ResponseFault] = &[
+    ("it is labelled text/html", &["answers.content_type"], |response| {
+        response.set("content-type", "text/html")
     }),
-    ("it has a byte that is not UTF-8", &["answers.json"], |reply| {
-        reply.raw = Some(reply.body.to_string().replacen('{', "{\"\u{fffd}\":0,", 1));
+    ("it has no Content-Type", &["answers.media_type"], |response| response.drop_header("content-type")),
+    ("a warning precedes the JSON", &["answers.json"], |response| {
+        response.raw = Some(format!("Warning: deprecated\n{}", response.body));
     }),
-    ("the JSON has a duplicate key", &["answers.duplicate_keys"], |reply| {
-        reply.raw = Some(reply.body.to_string().replacen('{', "{\"data\":null,", 1));
+    ("it has a byte that is not UTF-8", &["answers.json"], |response| {
+        response.raw = Some(response.body.to_string().replacen('{', "{\"\u{fffd}\":0,", 1));
+    }),
+    ("the JSON has a duplicate key", &["answers.duplicate_keys"], |response| {
+        response.raw = Some(response.body.to_string().replacen('{', "{\"data\":null,", 1));
     }),
 ];
 
-const SINGLE_EVENT: &[AnswerFault] = &[
-    ("it is answered 404", &["events.single"], |reply| {
-        *reply = Reply::json(404, json!({ "message": "Not found." }));
+const SINGLE_EVENT: &[ResponseFault] = &[
+    ("it gets the response 404", &["events.single"], |response| {
+        *response = Reply::json(404, json!({ "message": "Not found." }));
     }),
-    ("it is a different event", &["events.single"], |reply| {
-        let holder = if reply.body.get("id").is_some() { &mut reply.body } else { &mut reply.body["data"] };
+    ("it is a different event", &["events.single"], |response| {
+        let holder =
+            if response.body.get("id").is_some() { &mut response.body } else { &mut response.body["data"] };
         holder["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
     }),
 ];
@@ -61,15 +65,15 @@ const FILTERS: &[&str] = &[
     "filters.combined",
 ];
 
-const FILTERED: &[AnswerFault] = &[
-    ("no record is found", FILTERS, |reply| keep_first_rows(reply, 0)),
-    ("only the newest record is found", FILTERS, |reply| keep_first_rows(reply, 1)),
+const FILTERED: &[ResponseFault] = &[
+    ("no record is found", FILTERS, |response| keep_first_rows(response, 0)),
+    ("only the newest record is found", FILTERS, |response| keep_first_rows(response, 1)),
     (
         "`total` is higher than the number of found records",
         &["filters.total", "filters.combined", "paging.length"],
-        |reply| {
-            let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
-            reply.body["meta"]["total"] = json!(total + 3);
+        |response| {
+            let total = response.body["meta"]["total"].as_u64().unwrap_or_default();
+            response.body["meta"]["total"] = json!(total + 3);
         },
     ),
     (
@@ -84,31 +88,31 @@ const FILTERED: &[AnswerFault] = &[
             "filters.total",
             "lists.served",
         ],
-        |reply| {
-            *reply = Reply::json(400, json!({ "message": "This filter is not supported." }));
+        |response| {
+            *response = Reply::json(400, json!({ "message": "This filter is not supported." }));
         },
     ),
 ];
 
 /// Reduces a list to its first rows, on one page.
-fn keep_first_rows(reply: &mut Reply, rows_max: usize) {
-    reply.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(rows_max));
-    reply.body["meta"]["total"] = json!(rows_max);
-    reply.body["meta"]["last_page"] = json!(1);
-    reply.body["links"]["next"] = Value::Null;
+fn keep_first_rows(response: &mut Reply, rows_max: usize) {
+    response.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(rows_max));
+    response.body["meta"]["total"] = json!(rows_max);
+    response.body["meta"]["last_page"] = json!(1);
+    response.body["links"]["next"] = Value::Null;
 }
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    let mut each = |places: &[InjectionPoint], faults: &[AnswerFault]| {
-        for place in places {
-            for (what, breaks, change) in faults {
+    let mut add = |points: &[InjectionPoint], faults: &[ResponseFault]| {
+        for point in points {
+            for (description, breaks, change) in faults {
                 for mode in Mode::BOTH {
-                    all.push(reply_fault(what, breaks, *place, Some(mode), *change));
+                    all.push(reply_fault(description, breaks, *point, Some(mode), *change));
                 }
             }
         }
     };
-    each(&[InjectionPoint::Account], ACCOUNT);
+    add(&[InjectionPoint::Account], ACCOUNT);
     let served = [
         InjectionPoint::Account,
         InjectionPoint::Page(List::Charges),
@@ -116,7 +120,7 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
         InjectionPoint::Page(List::Events),
         InjectionPoint::Event(EventView::Single),
     ];
-    each(&served, FORMAT);
-    each(&[InjectionPoint::Event(EventView::Single)], SINGLE_EVENT);
-    each(&["status", "payment_link", "type", "charge", "invoice"].map(InjectionPoint::Filtered), FILTERED);
+    add(&served, FORMAT);
+    add(&[InjectionPoint::Event(EventView::Single)], SINGLE_EVENT);
+    add(&["status", "payment_link", "type", "charge", "invoice"].map(InjectionPoint::Filtered), FILTERED);
 }

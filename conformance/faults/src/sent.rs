@@ -8,7 +8,7 @@ use crate::injection_point::{InjectionPoint, Position};
 /// A header without the service's prefix, its replacement, the description of the fault, and the violated statements.
 type HeaderFault = (&'static str, Option<&'static str>, &'static str, &'static [&'static str]);
 
-const LINES: &[HeaderFault] = &[
+const HEADER_FAULTS: &[HeaderFault] = &[
     ("Content-Type", None, "is missing", &["webhooks.content_type"]),
     (
         "Content-Type",
@@ -48,16 +48,16 @@ const LINES: &[HeaderFault] = &[
 ];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    for (name, to, what, breaks) in LINES {
+    for (name, value, description, breaks) in HEADER_FAULTS {
         for mode in Mode::BOTH {
             all.push(Fault {
-                description: what,
+                description,
                 field: Some(name),
                 breaks: breaks.to_vec(),
                 point: InjectionPoint::DeliveryHeaders,
                 position: Position::Any,
                 mode: Some(mode),
-                change: Change::Header(name, *to),
+                change: Change::Header(name, *value),
             });
         }
     }

@@ -10,7 +10,7 @@ use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
-/// The recording of a correct server, with every 24th request of its burst.
+/// The run of a check against a correct server, reduced to every 24th request of its burst.
 static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
@@ -21,7 +21,7 @@ static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     outcome
 });
 
-/// A few exchanges of each kind: faster to judge, but fewer statements can be judged.
+/// [`CORRECT`], reduced to a few exchanges of each kind: faster to judge, but fewer statements have a verdict.
 static SAMPLE: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = CORRECT.clone();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -34,6 +34,7 @@ static SAMPLE: LazyLock<Outcome> = LazyLock::new(|| {
     });
     outcome
 });
+/// The largest number of exchanges of a kind in [`SAMPLE`].
 const PER_KIND_MAX: usize = 3;
 
 const FORMATS: [Format; 6] =
@@ -47,7 +48,11 @@ pub(crate) fn feed(bytes: &[u8]) {
     edit::apply(&mut outcome.recording, text);
     let rows = judge(&outcome.recording);
     assert_eq!(rows.len(), judged_statements().len(), "every statement has a verdict");
-    assert_eq!(verdicts(&judge(&outcome.recording)), verdicts(&rows), "judged twice");
+    assert_eq!(
+        verdicts(&judge(&outcome.recording)),
+        verdicts(&rows),
+        "two judgements of one recording differ"
+    );
     outcome.rows = rows;
     // A report takes as long as a judgement, so each input is reported in one format.
     let format = FORMATS[bytes.len() % FORMATS.len()];

@@ -1,6 +1,6 @@
 //! Fuzz targets: every parser must survive arbitrary bytes.
 //!
-//! A [`Target`] takes any bytes and panics if an invariant of the parser is violated. `cargo xtask hostile` runs the
+//! A [`Target`] parses any bytes and panics if an invariant of the parser is violated. `cargo xtask hostile` runs the
 //! targets with libFuzzer, guided by coverage. A plain build of this package replays files, and its test replays the
 //! files under `corpus/`: seeds, and all inputs that once revealed a fault.
 

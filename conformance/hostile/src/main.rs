@@ -9,7 +9,7 @@ mod guided {
 
     static TARGET: LazyLock<hostile::Target> = LazyLock::new(|| {
         let name = std::env::var("HOSTILE_TARGET").unwrap_or_default();
-        hostile::target(&name).expect("`cargo xtask hostile` names a target")
+        hostile::target(&name).expect("`cargo xtask hostile` sets HOSTILE_TARGET to a target")
     });
 
     libfuzzer_sys::fuzz_target!(|bytes: &[u8]| { (TARGET.feed)(bytes) });
@@ -39,10 +39,10 @@ fn replay(arguments: &[String]) -> Result<usize, String> {
     let [name, files @ ..] = arguments else { return Err("the target is missing".to_owned()) };
     let target = hostile::target(name).ok_or_else(|| {
         let names: Vec<_> = hostile::TARGETS.iter().map(|target| target.name).collect();
-        format!("`{name}` is not a target; there are {}", names.join(", "))
+        format!("`{name}` is not a target; allowed are {}", names.join(", "))
     })?;
     if files.is_empty() {
-        return Err("no file is given".to_owned());
+        return Err("the files are missing".to_owned());
     }
     for file in files {
         let bytes = std::fs::read(file).map_err(|err| format!("cannot read `{file}`: {err}"))?;

@@ -17,11 +17,15 @@ pub(crate) fn feed(bytes: &[u8]) {
 
 fn check_round_trip(outcome: &Outcome) {
     let written = outcome.to_file();
-    let again = Outcome::from_file(&written)
-        .unwrap_or_else(|why| panic!("the written file cannot be parsed: {why}\n\n{written}"));
-    assert_eq!(again.to_file(), written, "written twice");
-    assert_eq!(verdicts(&again.rows), verdicts(&outcome.rows), "judged twice");
-    assert_eq!(again.exit_code(), outcome.exit_code());
+    let parsed = Outcome::from_file(&written)
+        .unwrap_or_else(|error| panic!("the written file cannot be parsed: {error}\n\n{written}"));
+    assert_eq!(parsed.to_file(), written, "the file changed when it was written again");
+    assert_eq!(
+        verdicts(&parsed.rows),
+        verdicts(&outcome.rows),
+        "the verdicts changed when the file was parsed"
+    );
+    assert_eq!(parsed.exit_code(), outcome.exit_code());
 }
 
 /// Returns the verdict on each statement, findings included.

@@ -10,7 +10,8 @@
 //! {"amount":"0.001"}
 //! ```
 //!
-//! `live` and `test` represent the two keys, and a name in braces the id of an object of that kind.
+//! In `authorization`, `live` and `test` stand for the two keys. A name in braces stands for the id of an object, see
+//! `add_objects`.
 
 use std::sync::LazyLock;
 
@@ -42,33 +43,37 @@ static WALLETS: LazyLock<WalletCache> = LazyLock::new(|| WalletCache::new(SEED))
 const REQUESTS_MAX: usize = 8;
 const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 429, 503];
 
-/// Sends all requests, and checks the responses.
+/// Sends all requests, checks the responses, and checks that reads and refused requests change nothing.
 pub(crate) fn feed(bytes: &[u8]) {
     let mut service = FilledService::open();
     for part in split(bytes, b"\n%%\n").take(REQUESTS_MAX) {
         let Some(fuzzed) = FuzzedRequest::read(part, &service) else { continue };
         let before = service.observable_state();
-        let answer = service.send(&fuzzed);
-        if let Err(why) = check_response(&answer) {
-            panic!("{why}\n\n{fuzzed:?}\n\n{} {}", answer.status, String::from_utf8_lossy(&answer.body));
+        let response = service.send(&fuzzed);
+        if let Err(why) = check_response(&response) {
+            panic!("{why}\n\n{fuzzed:?}\n\n{} {}", response.status, String::from_utf8_lossy(&response.body));
         }
-        let reads = matches!(fuzzed.method.as_str(), "GET" | "HEAD");
-        if reads || answer.status >= 400 {
+        let is_read = matches!(fuzzed.method.as_str(), "GET" | "HEAD");
+        if is_read || response.status >= 400 {
             assert!(
                 service.observable_state() == before,
-                "it changed something: {fuzzed:?} -> {}",
-                answer.status
+                "the request changed the state: {fuzzed:?} -> {}",
+                response.status
             );
         }
-        if reads {
-            assert_eq!(service.send(&fuzzed), answer, "sent twice: {fuzzed:?}");
+        if is_read {
+            assert_eq!(
+                service.send(&fuzzed),
+                response,
+                "two responses to the same request differ: {fuzzed:?}"
+            );
         }
     }
 }
 
 /// Checks the invariants of a response.
-fn check_response(answer: &Response) -> Result<(), String> {
-    let Response { status, headers, body } = answer;
+fn check_response(response: &Response) -> Result<(), String> {
+    let Response { status, headers, body } = response;
     if !STATUSES.contains(status) {
         return Err(format!("the status is {status}"));
     }
@@ -76,17 +81,19 @@ fn check_response(answer: &Response) -> Result<(), String> {
         serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
     if *status >= 400 {
         if body["message"].as_str().is_none_or(str::is_empty) {
-            return Err("a refusal without a message".to_owned());
+            return Err("an error response without a message".to_owned());
         }
         if body["errors"].is_object() != (*status == 422) {
-            return Err("`errors` belongs to 422".to_owned());
+            return Err("`errors` must be in 422 responses, and in no others".to_owned());
         }
     } else if body["data"].is_null() {
-        return Err("a good answer without data".to_owned());
+        return Err("a success response without data".to_owned());
     }
-    for (header, of) in [("allow", 405), ("www-authenticate", 401), ("retry-after", 429)] {
-        if headers.iter().any(|(name, _)| *name == header) != (*status == of) {
-            return Err(format!("`{header}` belongs to {of}"));
+    for (header, expected_status) in [("allow", 405), ("www-authenticate", 401), ("retry-after", 429)] {
+        if headers.iter().any(|(name, _)| *name == header) != (*status == expected_status) {
+            return Err(format!(
+                "the header {header} must be in {expected_status} responses, and in no others"
+            ));
         }
     }
     match headers.iter().find(|(_, value)| !value.bytes().all(|byte| (0x20..0x7f).contains(&byte))) {
@@ -108,7 +115,7 @@ struct FuzzedRequest {
 }
 
 impl FuzzedRequest {
-    /// Parses a request; `None` if a host would reject its head, which must be text without line breaks.
+    /// Parses a request; `None` if the HTTP server would reject its first line.
     fn read(part: &[u8], service: &FilledService) -> Option<FuzzedRequest> {
         let (head, body) = match find_bytes(part, b"\n\n") {
             Some(at) => (&part[..at], &part[at + 2..]),
@@ -147,17 +154,17 @@ impl FuzzedRequest {
     }
 }
 
-fn find_bytes(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
+fn find_bytes(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-fn split<'a>(bytes: &'a [u8], at: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+fn split<'a>(bytes: &'a [u8], separator: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
-        let all = rest?;
-        let (part, after) = match find_bytes(all, at) {
-            Some(index) => (&all[..index], Some(&all[index + at.len()..])),
-            None => (all, None),
+        let bytes_left = rest?;
+        let (part, after) = match find_bytes(bytes_left, separator) {
+            Some(index) => (&bytes_left[..index], Some(&bytes_left[index + separator.len()..])),
+            None => (bytes_left, None),
         };
         rest = after;
         Some(part)
@@ -168,7 +175,7 @@ fn split<'a>(bytes: &'a [u8], at: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
 struct FilledService {
     api: Api,
     now: Timestamp,
-    acme: AccountNo,
+    account: AccountNo,
     keys: [String; 2],
     ids: Vec<(&'static str, String)>,
 }
@@ -184,7 +191,7 @@ impl FilledService {
             key_tag: String::new(),
         };
         let mut api = Api::new(start);
-        let acme = api
+        let account = api
             .service
             .open_account(START_TIME, "acme", AccountKind::Organization, Settings::new("Acme"))
             .expect("a new slug");
@@ -195,7 +202,7 @@ impl FilledService {
             }
         }
         let mut service =
-            FilledService { api, now: START_TIME, acme, keys: Default::default(), ids: Vec::new() };
+            FilledService { api, now: START_TIME, account, keys: Default::default(), ids: Vec::new() };
         service.keys = Mode::ALL.map(|mode| match service.execute(mode, Command::CreateKey) {
             CommandResult::Key(_, text) => text.reveal().to_owned(),
             other => unreachable!("a key was requested: {other:?}"),
@@ -219,7 +226,7 @@ impl FilledService {
         let code = Code::parse(&invoice).expect("a code");
         self.api.service.on_visit(self.now, Visit::ViewInvoice(code)).expect("an open invoice");
         let foreign = self.create(Mode::Test, "/v1/charges", &charge);
-        let book = self.api.service.account(self.acme).book(Mode::Live);
+        let book = self.api.service.account(self.account).book(Mode::Live);
         let event = reference_core::call::List::Events { kind: None, charge: None, invoice: None };
         let event = book.public_id(&event, 0);
         self.ids = vec![
@@ -232,8 +239,8 @@ impl FilledService {
         ];
     }
 
-    fn execute(&mut self, mode: Mode, act: impl Into<Command>) -> CommandResult {
-        self.api.service.on_command(self.now, (self.acme, mode), act).expect("a valid command")
+    fn execute(&mut self, mode: Mode, command: impl Into<Command>) -> CommandResult {
+        self.api.service.on_command(self.now, (self.account, mode), command).expect("a valid command")
     }
 
     fn create(&mut self, mode: Mode, path: &str, body: &Value) -> String {
@@ -246,12 +253,12 @@ impl FilledService {
             idempotency_key: None,
             body: body.to_string().into_bytes(),
         };
-        let answer: Value = serde_json::from_slice(&self.send(&fuzzed).body).expect("valid JSON");
-        answer["data"]["id"].as_str().unwrap_or_else(|| panic!("a good answer, not {answer}")).to_owned()
+        let body: Value = serde_json::from_slice(&self.send(&fuzzed).body).expect("a response is JSON");
+        body["data"]["id"].as_str().unwrap_or_else(|| panic!("no id in {body}")).to_owned()
     }
 
     fn pay(&mut self, charge: &str) {
-        let book = self.api.service.account(self.acme).book(Mode::Live);
+        let book = self.api.service.account(self.account).book(Mode::Live);
         let no = book.find_charge(Code::parse(charge).expect("a code")).expect("the charge was just created");
         let terms = &book.charge(no).terms;
         let sighting = Sighting {
@@ -267,8 +274,9 @@ impl FilledService {
         self.api.service.on_sightings(self.now, &[sighting]);
     }
 
-    fn key(&self, word: &[u8]) -> Option<Vec<u8>> {
-        let index = Mode::ALL.iter().position(|mode| mode.as_str().as_bytes() == word)?;
+    /// Returns the `Authorization` header with the key of a mode, `live` or `test`.
+    fn key(&self, mode_name: &[u8]) -> Option<Vec<u8>> {
+        let index = Mode::ALL.iter().position(|mode| mode.as_str().as_bytes() == mode_name)?;
         Some(format!("Bearer {}", self.keys[index]).into_bytes())
     }
 
@@ -294,25 +302,25 @@ impl FilledService {
         self.api.respond(self.now, &request)
     }
 
-    /// Returns the state that a refused request and a read must not change.
+    /// Returns the state that reads and refused requests must not change.
     fn observable_state(&self) -> String {
-        let mut all = String::new();
+        let mut state = String::new();
         for mode in Mode::ALL {
-            let book = self.api.service.account(self.acme).book(mode);
-            all.push_str(&format!("{} deliveries\n", book.outbox().iter().count()));
+            let book = self.api.service.account(self.account).book(mode);
+            state.push_str(&format!("{} deliveries\n", book.outbox().iter().count()));
             for list in ["charges", "invoices", "payment-links", "events"] {
                 let path = format!("/v1/{list}");
-                let whole = reference_wire::owner_read(
+                let body = reference_wire::owner_read(
                     &self.api.service,
                     START_TIME,
-                    (self.acme, mode),
+                    (self.account, mode),
                     (&path, Some("per_page=100")),
                     BASE,
                 );
-                all.push_str(&String::from_utf8_lossy(&whole.expect("a list is always read")));
+                state.push_str(&String::from_utf8_lossy(&body.expect("a list is always read")));
             }
         }
-        all
+        state
     }
 }
 
@@ -320,14 +328,14 @@ impl FilledService {
 mod tests {
     use super::*;
 
-    fn answer(text: &str) -> Response {
+    fn respond(text: &str) -> Response {
         let mut service = FilledService::open();
         let fuzzed = FuzzedRequest::read(text.as_bytes(), &service).expect("a head");
         service.send(&fuzzed)
     }
 
     #[test]
-    fn requests_are_parsed() {
+    fn parsed_requests_get_their_responses() {
         let head = "authorization: live\ncontent-type: application/json\n";
         for (text, status) in [
             ("GET /v1/charges?status=paid\nauthorization: live".to_owned(), 200),
@@ -340,28 +348,28 @@ mod tests {
             (format!("POST /v1/charges\n{head}\n{{\"asset\":\"DOGE\",\"amount\":\"1\"}}"), 503),
             (format!("POST /v1/invoices/{{invoice}}/send\n{head}"), 200),
         ] {
-            assert_eq!(answer(&text).status, status, "{text}");
+            assert_eq!(respond(&text).status, status, "{text}");
         }
         assert_eq!(split(b"a\n%%\nb\n%%\n", b"\n%%\n").collect::<Vec<_>>(), [&b"a"[..], b"b", b""]);
     }
 
     #[test]
     fn an_invalid_response_is_detected() {
-        let good = Response { status: 200, headers: Vec::new(), body: b"{\"data\":[]}".as_slice().into() };
-        assert_eq!(check_response(&good), Ok(()));
-        let body = |text: &str| Response { body: text.as_bytes().to_vec().into(), ..good.clone() };
-        let refusal = |status, text: &str| Response { status, ..body(text) };
-        for bad in [
-            refusal(500, "{\"message\":\"Oops.\"}"),
+        let valid = Response { status: 200, headers: Vec::new(), body: b"{\"data\":[]}".as_slice().into() };
+        assert_eq!(check_response(&valid), Ok(()));
+        let body = |text: &str| Response { body: text.as_bytes().to_vec().into(), ..valid.clone() };
+        let with_status = |status, text: &str| Response { status, ..body(text) };
+        for invalid in [
+            with_status(500, "{\"message\":\"Oops.\"}"),
             body("{\"data\":"),
             body("{}"),
-            refusal(404, "{}"),
-            refusal(404, "{\"message\":\"No.\",\"errors\":{}}"),
-            refusal(422, "{\"message\":\"No.\"}"),
-            refusal(405, "{\"message\":\"No.\"}"),
-            Response { headers: vec![("x", "\u{7f}".to_owned())], ..good.clone() },
+            with_status(404, "{}"),
+            with_status(404, "{\"message\":\"No.\",\"errors\":{}}"),
+            with_status(422, "{\"message\":\"No.\"}"),
+            with_status(405, "{\"message\":\"No.\"}"),
+            Response { headers: vec![("x", "\u{7f}".to_owned())], ..valid.clone() },
         ] {
-            assert!(check_response(&bad).is_err(), "{bad:?}");
+            assert!(check_response(&invalid).is_err(), "{invalid:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use simulator::script::Script;
 
 const PATH: &str = "hostile.yaml";
 
-/// Parses the bytes. An error must be printable and name the file; a script must not change by writing and parsing.
+/// Parses the bytes. An error message must contain the path; writing and parsing must not change a script.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Script::parse(PATH, text) {
@@ -14,16 +14,16 @@ pub(crate) fn feed(bytes: &[u8]) {
         }
         Ok(script) => {
             let written = script.to_yaml();
-            let again = Script::parse(PATH, &written)
+            let parsed = Script::parse(PATH, &written)
                 .unwrap_or_else(|error| panic!("the written file cannot be parsed: {error}\n\n{written}"));
-            assert_eq!(facts(&again), facts(&script), "written as\n{written}");
-            assert_eq!(again.to_yaml(), written, "written twice");
+            assert_eq!(without_positions(&parsed), without_positions(&script), "written as\n{written}");
+            assert_eq!(parsed.to_yaml(), written, "the file changed when it was written again");
         }
     }
 }
 
-/// Returns a script without its source positions.
-fn facts(script: &Script) -> String {
+/// Returns the debug text of a script, without source positions.
+fn without_positions(script: &Script) -> String {
     let Script { path: _, source: _, title, seed, start, pace, mode, account, steps } = script;
     let all = format!("{title:?} {seed} {start} {pace:?} {mode:?} {account:?} {steps:#?}");
     let mut rest = all.as_str();
@@ -40,13 +40,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_differ_between_scripts_and_ignore_source_positions() {
+    fn scripts_are_compared_without_source_positions() {
         let read = |text: &str| Script::parse(PATH, text).expect("a scenario");
-        let one = read("title: A\nsteps:\n  - wait: 1s\n");
-        let elsewhere = read("title: A\n\n\nsteps:\n    - wait: 1s\n");
-        assert_eq!(facts(&one), facts(&elsewhere));
+        let script = read("title: A\nsteps:\n  - wait: 1s\n");
+        let reformatted = read("title: A\n\n\nsteps:\n    - wait: 1s\n");
+        assert_eq!(without_positions(&script), without_positions(&reformatted));
         for other in ["title: B\nsteps:\n  - wait: 1s\n", "title: A\nsteps:\n  - wait: 2s\n"] {
-            assert_ne!(facts(&one), facts(&read(other)), "{other}");
+            assert_ne!(without_positions(&script), without_positions(&read(other)), "{other}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hostile::{TARGETS, Target};
 
+/// Runs a target on all files of a directory and its subdirectories. Returns their number.
 fn feed_all(target: &Target, directory: &Path) -> usize {
     let entries = fs::read_dir(directory).unwrap_or_else(|err| panic!("{}: {err}", directory.display()));
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -14,7 +15,7 @@ fn feed_all(target: &Target, directory: &Path) -> usize {
         if file.is_dir() {
             count += feed_all(target, &file);
         } else if file.extension().is_none_or(|ending| ending == "yaml" || ending == "har") {
-            // Captured, so the name is printed only if a target panics.
+            // The test harness shows this only if a target panics.
             println!("{}", file.display());
             (target.feed)(&fs::read(&file).unwrap());
             count += 1;
@@ -31,7 +32,7 @@ fn check(name: &str) {
 }
 
 #[test]
-fn requests_are_answered() {
+fn every_request_of_the_corpus_gets_a_valid_response() {
     check("request");
 }
 

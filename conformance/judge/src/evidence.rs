@@ -50,22 +50,7 @@ impl Numbers {
 /// links, most of them in one mode only.
 pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
     let views = pages(recording);
-    let codes = |kind: &str| {
-        Mode::BOTH.map(|mode| {
-            let rows = views.iter().filter(move |view| view.mode == mode).flat_map(|view| {
-                let list = view.request.list;
-                view.rows().iter().map(move |row| (list, row))
-            });
-            rows.filter_map(|(list, row)| match (kind, list) {
-                ("payment_link", List::Charges) => reading::text_at(row, &["payment_link"]),
-                ("payment_link", List::Events) => reading::text_at(row, &["charge", "payment_link"]),
-                (_, List::Events) => reading::text_at(row, &[kind, "code"]),
-                ("charge", List::Charges) | ("invoice", List::Invoices) => reading::text_at(row, &["code"]),
-                _ => None,
-            })
-            .collect::<BTreeSet<_>>()
-        })
-    };
+    let codes = |kind: &str| Mode::BOTH.map(|mode| listed_codes(&views, mode, kind));
     if are_random(&codes(kind)) {
         return false;
     }
@@ -73,6 +58,25 @@ pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
         let [live, test] = codes(kind);
         live.intersection(&test).count() * 2 > live.len().min(test.len())
     })
+}
+
+/// Returns `true` if a list of the mode contains the code of a charge, invoice or payment link.
+pub(super) fn is_listed(recording: &Recording, mode: Mode, kind: &str, code: &str) -> bool {
+    listed_codes(&pages(recording), mode, kind).contains(code)
+}
+
+/// Returns the codes of a kind, `charge`, `invoice` or `payment_link`, in all lists of a mode.
+fn listed_codes<'a>(views: &'a [PageView<'_>], mode: Mode, kind: &str) -> BTreeSet<&'a str> {
+    let views = views.iter().filter(|view| view.mode == mode);
+    let rows = views.flat_map(|view| view.rows().iter().map(|row| (view.request.list, row)));
+    rows.filter_map(|(list, row)| match (kind, list) {
+        ("payment_link", List::Charges) => reading::text_at(row, &["payment_link"]),
+        ("payment_link", List::Events) => reading::text_at(row, &["charge", "payment_link"]),
+        (_, List::Events) => reading::text_at(row, &[kind, "code"]),
+        ("charge", List::Charges) | ("invoice", List::Invoices) => reading::text_at(row, &["code"]),
+        _ => None,
+    })
+    .collect()
 }
 
 /// Returns `true` if the codes of both modes are many, disjoint and not numbered: without their digits, most differ.

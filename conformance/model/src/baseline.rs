@@ -1,7 +1,7 @@
 //! Known failures, with the reason, the fingerprint of the evidence and the last day of each.
 //!
-//! A stale entry would hide later failures. So an entry fails the run if its statement holds, if it has expired, or if
-//! the evidence has another fingerprint.
+//! A stale entry would hide later failures. So an entry fails the run if its statement holds, if it has expired, or
+//! if the evidence has another fingerprint.
 
 use std::collections::BTreeMap;
 
@@ -23,23 +23,23 @@ pub struct Baseline {
 impl Baseline {
     /// Replaces known failures by [`Verdict::Known`]. Returns a message for each stale entry.
     pub fn apply(&self, rows: &mut [Row]) -> Vec<String> {
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         for row in rows {
             let Some(known) = self.known.get(&row.id) else { continue };
             let id = &row.id;
             match &row.verdict {
-                Verdict::Pass { .. } => faults.push(format!("{id} holds now; take its entry out")),
+                Verdict::Pass { .. } => errors.push(format!("{id} holds now; remove its entry")),
                 Verdict::Fail(_) | Verdict::Warn(_) if known.expires < self.today => {
-                    faults.push(format!("{id} was to be mended by {}", known.expires));
+                    errors.push(format!("{id} still fails, but its entry expired after {}", known.expires));
                 }
                 Verdict::Fail(finding) | Verdict::Warn(finding) => {
-                    let seen = fingerprint(id, finding);
-                    if seen == known.fingerprint {
+                    let actual = fingerprint(id, finding);
+                    if actual == known.fingerprint {
                         let (finding, known) = (finding.clone(), known.clone());
                         row.verdict = Verdict::Known { finding, known };
                     } else {
-                        faults.push(format!(
-                            "{id} fails in another way than is known: its fingerprint is {seen}, not {}",
+                        errors.push(format!(
+                            "{id} fails differently than its entry states: its fingerprint is {actual}, not {}",
                             known.fingerprint
                         ));
                     }
@@ -47,7 +47,7 @@ impl Baseline {
                 _ => {}
             }
         }
-        faults
+        errors
     }
 }
 
@@ -58,17 +58,17 @@ pub fn fingerprint(id: &str, finding: &Finding) -> String {
     Sha256::digest(text.as_bytes()).iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the text with each word that contains a digit replaced by `#`: ids, times and counts change between runs. The
-/// first word, which may be a status, is unchanged.
+/// Replaces each word that contains a digit by `#`, because ids, times and counts change between runs. The first
+/// word, which may be a status, is unchanged.
 fn mask_varying_words(text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(0));
     let words = rest.split_inclusive(|character: char| !character.is_alphanumeric());
-    let mark = |word: &str| {
+    let mask = |word: &str| {
         let end = word.find(|character: char| !character.is_alphanumeric()).unwrap_or(word.len());
-        let changes = word[..end].contains(|character: char| character.is_ascii_digit());
-        if changes { format!("#{}", &word[end..]) } else { word.to_owned() }
+        let varies = word[..end].contains(|character: char| character.is_ascii_digit());
+        if varies { format!("#{}", &word[end..]) } else { word.to_owned() }
     };
-    first.to_owned() + &words.map(mark).collect::<String>()
+    first.to_owned() + &words.map(mask).collect::<String>()
 }
 
 #[cfg(test)]
@@ -102,48 +102,49 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_fingerprints(one: &str, other: &str, expected: bool) {
-        assert_eq!(fingerprint(ID, &finding(one)) == fingerprint(ID, &finding(other)), expected);
+    fn check_fingerprints(first: &str, second: &str, are_equal: bool) {
+        assert_eq!(fingerprint(ID, &finding(first)) == fingerprint(ID, &finding(second)), are_equal);
     }
 
     #[test]
-    fn evidence_is_recognised_in_the_next_run() {
+    fn a_fingerprint_ignores_ids_and_includes_status_and_text() {
         check_fingerprints("403 {\"id\":\"0190a5c4-7f3e\"}", "403 {\"id\":\"0191bbbb-7000\"}", true);
         check_fingerprints("403 {\"message\":\"no\"}", "500 {\"message\":\"no\"}", false);
         check_fingerprints("403 {\"message\":\"no\"}", "403 {\"message\":\"never\"}", false);
     }
 
-    /// Applies a baseline of one entry. `word`: the verdict on `id`; `fault`: the expected message, empty for none.
+    /// Applies a baseline of one entry. `verdict`: the expected verdict on `id`; `error`: the expected message,
+    /// empty for none.
     #[track_caller]
-    fn check(id: &str, fingerprint: &str, today: &str, word: &str, fault: &str) {
+    fn check(id: &str, fingerprint: &str, today: &str, verdict: &str, error: &str) {
         let mut rows = rows();
         let (reason, expires) = ("ticket 7".to_owned(), "2026-11-30".to_owned());
         let known = KnownFailure { reason, fingerprint: fingerprint.into(), expires };
         let baseline = Baseline { today: today.into(), known: [(id.to_owned(), known)].into() };
-        let faults = baseline.apply(&mut rows).join("; ");
-        let row = rows.iter().find(|row| row.id == id).expect("a row");
-        assert_eq!(row.verdict.as_str(), word);
-        assert!(faults.contains(fault) && (faults.is_empty() == fault.is_empty()), "{faults}");
+        let errors = baseline.apply(&mut rows).join("; ");
+        let row = rows.iter().find(|row| row.id == id).expect("the statement has a row");
+        assert_eq!(row.verdict.as_str(), verdict);
+        assert!(errors.contains(error) && (errors.is_empty() == error.is_empty()), "{errors}");
     }
 
     #[test]
-    fn a_known_failure_is_known_until_its_day() {
+    fn a_known_failure_is_tolerated_until_it_expires() {
         let rows = rows();
-        let row = rows.iter().find(|row| row.id == ID).expect("a row");
+        let row = rows.iter().find(|row| row.id == ID).expect("the statement has a row");
         let Verdict::Fail(finding) = &row.verdict else { panic!("{:?}", row.verdict) };
-        let print = fingerprint(ID, finding);
-        check(ID, &print, "2026-11-30", "known", "");
-        check(ID, &print, "2026-12-01", "fail", "was to be mended by 2026-11-30");
+        let expected = fingerprint(ID, finding);
+        check(ID, &expected, "2026-11-30", "known", "");
+        check(ID, &expected, "2026-12-01", "fail", "its entry expired after 2026-11-30");
     }
 
     #[test]
     fn another_failure_of_the_same_statement_is_not_known() {
-        check(ID, "0000000000000000", "2026-11-01", "fail", "fails in another way than is known");
+        check(ID, "0000000000000000", "2026-11-01", "fail", "fails differently than its entry states");
     }
 
     #[test]
     fn an_entry_of_a_statement_that_holds_is_stale() {
-        check("account.served", "0000000000000000", "2026-11-01", "pass", "holds now; take its entry out");
+        check("account.served", "0000000000000000", "2026-11-01", "pass", "holds now; remove its entry");
     }
 
     #[test]

@@ -22,7 +22,8 @@ impl Default for BodyText {
     }
 }
 
-/// The form of a body in files: a string, or `{"not_utf8": …}` with a replacement character for each invalid sequence.
+/// The serialized form of a body: a string, or `{"not_utf8": …}` with a replacement character for each invalid
+/// sequence.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum StoredBody {
@@ -127,9 +128,9 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], expected: &str) {
         let body = Body::from_bytes(bytes);
-        let written = serde_json::to_string(&body).expect("a body is JSON");
+        let written = serde_json::to_string(&body).expect("every body can be serialized");
         assert_eq!(written, expected);
-        assert_eq!(serde_json::from_str::<Body>(&written).expect("a body"), body);
+        assert_eq!(serde_json::from_str::<Body>(&written).expect("a written body parses"), body);
     }
 
     #[test]

@@ -27,27 +27,27 @@ pub struct Cost {
 /// The most requests and the longest waits of a run, computed before its first request. A [`Ledger`] admits no more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Requests in all but the bursts.
+    /// The requests that no other field counts.
     pub functional: Cost,
-    /// Requests in bursts, with the test key and once or twice with the live one.
+    /// The requests in bursts, with the test key and once or twice with the live one.
     pub burst: u32,
-    /// Requests that may be repeated after a 429, 502, 503 or 504. They come on top of the others.
+    /// The retries after a 429, 502, 503 or 504, in addition to the other requests.
     pub repeats: u32,
-    /// Requests for single objects, whose paths the operator gave.
+    /// The requests for single objects, whose paths the operator gave.
     #[serde(default)]
     pub objects: u32,
-    /// Requests for the choices that the specification leaves open.
+    /// The requests for the choices that the specification leaves open.
     #[serde(default)]
     pub extended: u32,
-    /// Requests that read pages while records are created.
+    /// The requests that read pages while records are created, and those that create them.
     #[serde(default, rename = "between")]
     pub inserts: u32,
-    /// The part of these that create records, with the test key.
+    /// The number of `inserts` that create records, with the test key.
     #[serde(default)]
     pub writes: u32,
-    /// The waits if the test key was idle before and the window of its limit is a minute.
+    /// The total wait if the test key was idle before and the window of its limit is a minute.
     pub wait: Duration,
-    /// The longest waits: a burst is repeated, and the limit asks for more than a minute.
+    /// The longest total wait: a burst is repeated, and the limit requires more than a minute.
     pub wait_worst: Duration,
 }
 
@@ -76,21 +76,21 @@ impl Budget {
 impl fmt::Display for Budget {
     /// Writes at most three lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (most, other) = (self.outside_bursts(), self.functional.other);
+        let (total, other) = (self.outside_bursts(), self.functional.other);
         write!(
             f,
-            "at most {most} requests: {} with the two keys, {other} with other keys or none, {} repeats",
-            most - other - self.repeats,
+            "at most {total} requests: {} with the two keys, {other} with other keys or none, {} repeats",
+            total - other - self.repeats,
             self.repeats
         )?;
         if self.writes > 0 {
-            write!(f, "; {} of them write", self.writes)?;
+            write!(f, "; {} of them create records", self.writes)?;
         }
         if self.burst > 0 {
             write!(
                 f,
-                "\nbefore that bursts of about {} requests with the test key ({} at most)\nwaits up to {} s \
-                 ({} s if the key was in use, or its limit asks for more than a minute)",
+                "\nin addition, bursts of about {} requests with the test key (at most {})\nwaits up to {} s \
+                 ({} s if the key was in use, or its limit requires more than a minute)",
                 if self.burst > BURST_MAX { 270 } else { 140 },
                 self.burst,
                 self.wait.as_secs(),
@@ -110,12 +110,12 @@ pub struct Ledger {
     pub test: u32,
     /// With any other key, or none.
     pub other: u32,
-    /// The part of all these in bursts.
+    /// The number of these in bursts.
     pub in_bursts: u32,
-    /// The part of all these that created records.
+    /// The number of these that created records.
     #[serde(default)]
     pub writes: u32,
-    /// The part of all these that repeated a request after a 429, 502, 503 or 504.
+    /// The number of these that were retries after a 429, 502, 503 or 504.
     pub repeats: u32,
 }
 
@@ -124,7 +124,7 @@ impl Ledger {
     #[must_use]
     pub fn admit(&mut self, caller: Caller, purpose: &Purpose, budget: &Budget) -> bool {
         let is_burst = matches!(purpose, Purpose::Burst(_));
-        // Without a key, a create request must be refused.
+        // A create request without a key must be refused, so it creates no record.
         let is_write = *purpose == Purpose::Create && caller != Caller::NoKey;
         let has_room = match is_burst {
             true => self.in_bursts < budget.burst,
@@ -174,8 +174,8 @@ mod tests {
     #[track_caller]
     fn check(caller: Caller, purpose: &Purpose, admitted: u32) {
         let mut ledger = Ledger::default();
-        let served = (0..9).filter(|_| ledger.admit(caller, purpose, &BUDGET)).count();
-        assert_eq!((served, ledger.total()), (admitted as usize, admitted), "{purpose:?}");
+        let count = (0..9).filter(|_| ledger.admit(caller, purpose, &BUDGET)).count();
+        assert_eq!((count, ledger.total()), (admitted as usize, admitted), "{purpose:?}");
     }
 
     #[test]

@@ -53,12 +53,13 @@ pub struct Requirement {
     pub spec: String,
     /// The level.
     pub level: Level,
-    /// The statement in our words.
+    /// The text of the statement.
     pub text: String,
     /// The hashes of the sentences that it restates. Empty if it follows from HTTP, not from the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
-    /// The reason why a statement is a `should`: the detail that the specification leaves open. Every `should` has one.
+    /// The reason why a statement is a `should`: the detail that the specification leaves open. Every `should` has
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived: Option<String>,
     /// The reason why no check judges it. `None` if one does.
@@ -91,7 +92,7 @@ pub const SENTENCES: &str = include_str!("../requirements/sentences.txt");
 /// Returns all statements by name, including those without a check.
 pub fn catalogue() -> BTreeMap<String, Requirement> {
     // Parsed once: every judgement and every report uses it.
-    static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
+    static CATALOGUE: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
         let mut found = BTreeMap::new();
         for (chapter, text) in CHAPTERS {
             for (name, requirement) in statements(chapter, text) {
@@ -100,17 +101,17 @@ pub fn catalogue() -> BTreeMap<String, Requirement> {
         }
         found
     });
-    READ.clone()
+    CATALOGUE.clone()
 }
 
 /// Returns the statements about the reference server's own choices, by name. They are judged on demand.
 pub fn extended_statements() -> BTreeMap<String, Requirement> {
-    static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
+    static STATEMENTS: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
         let text = include_str!("../requirements/extended/choices.toml");
-        let named = |(name, requirement)| (format!("extended.{name}"), requirement);
-        statements("extended", text).into_iter().map(named).collect()
+        let with_id = |(name, requirement)| (format!("extended.{name}"), requirement);
+        statements("extended", text).into_iter().map(with_id).collect()
     });
-    READ.clone()
+    STATEMENTS.clone()
 }
 
 /// Returns the statements that have a check, by name. A full run reports on these.
@@ -118,7 +119,7 @@ pub fn judged_statements() -> BTreeMap<String, Requirement> {
     catalogue().into_iter().filter(|(_, requirement)| requirement.unjudged.is_none()).collect()
 }
 
-/// Parses a file with one chapter, which has the name of the file.
+/// Parses the file of a chapter. Returns its statements by name, without the chapter.
 fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
     let mut chapters: BTreeMap<String, BTreeMap<String, Requirement>> =
         toml::from_str(text).unwrap_or_else(|err| panic!("requirements/{chapter}.toml: {err}"));
@@ -127,7 +128,7 @@ fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
     statements
 }
 
-/// Returns `true` if a name matches a pattern, in which `*` matches any text: `paging.*`, `*.json`.
+/// Returns `true` if the id of a statement matches a pattern, in which `*` matches any text: `paging.*`, `*.json`.
 pub fn fits(pattern: &str, id: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == id,
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn a_star_matches_any_text() {
         check("paging.*", "paging.joined", true);
         check("*.json", "limits.json", true);
         check("a*c*e", "abcde", true);
@@ -155,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_star_only_the_name_itself_fits() {
+    fn a_pattern_without_a_star_matches_only_the_equal_id() {
         check("paging.joined", "paging.joined", true);
         check("paging", "paging.joined", false);
         check("paging.*", "limits.json", false);
     }
 
     #[test]
-    fn every_should_has_a_reason() {
+    fn every_should_statement_states_what_the_specification_leaves_open() {
         for (id, requirement) in catalogue() {
             assert_eq!(requirement.derived.is_some(), requirement.level == Level::Should, "{id}");
         }
@@ -172,8 +173,13 @@ mod tests {
     fn every_file_is_a_chapter() {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/requirements");
         let mut files: Vec<_> = std::fs::read_dir(directory)
-            .expect("a directory of chapters")
-            .map(|file| file.expect("a file").file_name().into_string().expect("the name is UTF-8"))
+            .expect("the directory of chapters exists")
+            .map(|file| {
+                file.expect("the directory can be listed")
+                    .file_name()
+                    .into_string()
+                    .expect("the name is UTF-8")
+            })
             .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
             .collect();
         files.sort();
@@ -185,8 +191,8 @@ mod tests {
     fn statements_are_sorted_by_name() {
         for (chapter, text) in CHAPTERS {
             let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix('[')).collect();
-            let late = names.windows(2).find(|pair| pair[0] > pair[1]);
-            assert_eq!(late, None, "{chapter}.toml: the first belongs after the second");
+            let unsorted = names.windows(2).find(|pair| pair[0] > pair[1]);
+            assert_eq!(unsorted, None, "{chapter}.toml: the first belongs after the second");
             assert_eq!(names.len(), statements(chapter, text).len(), "{chapter}");
         }
     }
@@ -201,18 +207,18 @@ mod tests {
     #[test]
     fn every_statement_cites_the_specification_or_names_another_document() {
         let is_hash =
-            |text: &String| text.len() == 16 && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
+            |hash: &String| hash.len() == 16 && hash.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
         for (id, requirement) in catalogue() {
-            let is_ours = requirement.spec.starts_with(|character: char| character.is_ascii_digit());
+            let is_specified = requirement.spec.starts_with(|character: char| character.is_ascii_digit());
             assert_eq!(
-                is_ours,
+                is_specified,
                 !requirement.source.is_empty(),
                 "{id}: {} and {:?}",
                 requirement.spec,
                 requirement.source
             );
             assert!(
-                is_ours || requirement.level == Level::Should,
+                is_specified || requirement.level == Level::Should,
                 "{id}: only the specification makes a `must`"
             );
             assert!(requirement.source.iter().all(is_hash), "{id}: {:?}", requirement.source);
@@ -220,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_choices_cite_nothing_and_never_mix_with_the_specification() {
+    fn extended_statements_cite_no_sentence_and_have_ids_of_their_own() {
         let all = catalogue();
         for (id, requirement) in extended_statements() {
             assert!(

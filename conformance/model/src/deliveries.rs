@@ -24,16 +24,18 @@ pub struct Deliveries {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
     /// The start of the receiver, in Unix seconds of its clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "began", skip_serializing_if = "Option::is_none")]
     pub began: Option<i64>,
     /// The time for which the receiver ran, or the time between the first captured delivery and the last.
+    #[serde(rename = "lasted")]
     pub lasted: Duration,
     /// The time from the start of the receiver to the last read of the lists of events, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed_at: Option<Duration>,
     /// `true` if no further deliveries are expected.
     pub settled: bool,
-    /// The error of the command that causes deliveries.
+    /// The error of the command that causes deliveries, if it failed.
+    #[serde(rename = "trouble")]
     pub trouble: Option<String>,
     /// The endpoints that were declared.
     pub endpoints: Vec<DeclaredEndpoint>,
@@ -41,8 +43,10 @@ pub struct Deliveries {
     #[serde(rename = "caught")]
     pub received: Vec<Delivery>,
     /// The number of requests that are not deliveries. A public address receives some.
+    #[serde(rename = "strays")]
     pub strays: u32,
     /// The number of deliveries that were dropped because the recording was full.
+    #[serde(rename = "lost")]
     pub lost: u32,
     /// The addresses that were registered as endpoints, with the responses.
     pub registrations: Vec<Registration>,
@@ -59,10 +63,10 @@ pub struct DeclaredEndpoint {
     pub events: Option<BTreeSet<String>>,
 }
 
-/// A received delivery.
+/// A received delivery attempt: one HTTP request. Retries are further attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// Counts from 1.
+    /// The number of the attempt, counted from 1.
     pub number: u32,
     /// The time from the start of the receiver to the last byte of the delivery.
     pub arrived: Duration,
@@ -79,8 +83,10 @@ pub struct Delivery {
     /// The raw body.
     pub body: RawBytes,
     /// The status of the response, if known; 0 if there was none.
+    #[serde(rename = "answered")]
     pub answered: Option<u16>,
     /// The result of verifying its signature.
+    #[serde(rename = "signed")]
     pub signed: SignatureStatus,
 }
 
@@ -88,7 +94,8 @@ pub struct Delivery {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignatureStatus {
-    /// No value could be a signature.
+    /// No header has a value that could be a signature.
+    #[serde(rename = "nothing")]
     Nothing,
     /// The value is a hash without a secret, so anyone can compute it.
     #[serde(rename = "openly")]
@@ -98,10 +105,12 @@ pub enum SignatureStatus {
     /// The signature matches no secret in any known construction.
     Unknown,
     /// The signature matches a secret.
+    #[serde(rename = "by")]
     By {
         /// `true` if the secret belongs to the endpoint that received the delivery.
         own: bool,
         /// The differences from an HMAC-SHA256 of `<t>.<body>` in lowercase hexadecimal digits.
+        #[serde(rename = "differs")]
         differs: Vec<Difference>,
     },
 }
@@ -109,9 +118,10 @@ pub enum SignatureStatus {
 /// A deviation of a signature's construction from the specified one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// A fixed name.
+    /// The stable name of the difference, such as `body_only`.
     pub name: String,
-    /// The same as a clause.
+    /// The description of the difference, as a clause for reports.
+    #[serde(rename = "words")]
     pub words: String,
 }
 
@@ -124,15 +134,16 @@ pub struct Registration {
     pub public: bool,
     /// `true` if the service accepted it.
     pub accepted: bool,
-    /// The response.
+    /// The response of the service, or the result of the command.
+    #[serde(rename = "answer")]
     pub answer: String,
 }
 
 impl Delivery {
     /// Returns all values of a header field as text, in order.
     pub fn values(&self, name: &str) -> Vec<String> {
-        let fits = |header: &&(String, RawBytes)| header.0.eq_ignore_ascii_case(name);
-        self.headers.iter().filter(fits).map(|(_, value)| value.to_string_lossy().into_owned()).collect()
+        let has_name = |header: &&(String, RawBytes)| header.0.eq_ignore_ascii_case(name);
+        self.headers.iter().filter(has_name).map(|(_, value)| value.to_string_lossy().into_owned()).collect()
     }
 
     /// Returns `true` if the response was a redirect.

@@ -25,11 +25,13 @@ pub enum Group {
     /// Single charges, invoices and payment links.
     Objects,
     /// A second key of the same account and mode.
+    #[serde(rename = "second")]
     Second,
     /// A key of another account.
+    #[serde(rename = "other")]
     Other,
-    /// A search for data of the other mode. Runs last of the groups that count against the budget of the two keys, and
-    /// uses the rest of it.
+    /// A search for data of the other mode. Runs last of the groups that count against the budget of the two keys,
+    /// and uses the rest of it.
     Leaks,
     /// The choices of the reference server.
     Extended,

@@ -32,7 +32,7 @@ impl Mode {
         format!("{key_prefix}_{}_", self.as_str())
     }
 
-    /// Splits a key into the mode of its prefix and the rest; `None` for a key of another form.
+    /// Splits a key into the mode of its prefix and the rest; `None` for a key of another format.
     pub fn of_key<'k>(key: &'k str, key_prefix: &str) -> Option<(Mode, &'k str)> {
         Mode::BOTH.into_iter().find_map(|mode| Some((mode, key.strip_prefix(&mode.key_start(key_prefix))?)))
     }

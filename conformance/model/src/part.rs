@@ -6,25 +6,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// No revoked key is available.
+    /// Requests with a revoked key.
     Revoked,
-    /// No second key of the test key's account and mode is available.
+    /// Requests with a second key of the test key's account and mode.
+    #[serde(rename = "second")]
     Second,
-    /// No key of another account is available.
+    /// Requests with a key of another account.
+    #[serde(rename = "other")]
     Other,
-    /// No source creates records while the suite pages.
+    /// Paging while records are created.
     Inserts,
-    /// No receiver is set up for deliveries.
+    /// Webhook deliveries.
     Webhooks,
-    /// No delivery is answered with a redirect.
+    /// Deliveries that get a redirect as response.
     Redirects,
-    /// No command adds endpoints.
+    /// The registration of endpoints by a command.
     Registration,
-    /// The endpoints subscribe to all event types.
+    /// Endpoints that subscribe to some event types only.
+    #[serde(rename = "subset")]
     Subset,
-    /// The rate limit is not exceeded on purpose.
+    /// Bursts, which exceed the rate limit.
     Burst,
-    /// The service has no payment links, or no charges of one.
+    /// Payment links, and charges of one.
+    #[serde(rename = "links")]
     Links,
 }
 
@@ -60,7 +64,7 @@ impl Part {
     }
 
     /// Returns the part of a `--without` value.
-    pub fn from_name(word: &str) -> Option<Part> {
-        Part::ALL.into_iter().find(|part| part.as_str() == word)
+    pub fn from_name(name: &str) -> Option<Part> {
+        Part::ALL.into_iter().find(|part| part.as_str() == name)
     }
 }

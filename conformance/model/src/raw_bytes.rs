@@ -1,4 +1,4 @@
-//! Bytes that are usually text, and their form in files.
+//! Bytes that are usually text, and their serialized form.
 
 use std::borrow::Cow;
 
@@ -25,28 +25,28 @@ impl From<&[u8]> for RawBytes {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum JsonForm<'a> {
+enum StoredBytes<'a> {
     Text(Cow<'a, str>),
     Bytes { base64: Cow<'a, str> },
 }
 
 impl Serialize for RawBytes {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
-            Ok(text) => JsonForm::Text(text.into()),
-            Err(_) => JsonForm::Bytes { base64: STANDARD.encode(&self.0).into() },
+            Ok(text) => StoredBytes::Text(text.into()),
+            Err(_) => StoredBytes::Bytes { base64: STANDARD.encode(&self.0).into() },
         }
-        .serialize(to)
+        .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RawBytes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawBytes, D::Error> {
-        match JsonForm::deserialize(from)? {
-            JsonForm::Text(text) => Ok(RawBytes(text.into_owned().into_bytes())),
-            JsonForm::Bytes { base64: text } => match STANDARD.decode(text.as_ref()) {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawBytes, D::Error> {
+        match StoredBytes::deserialize(deserializer)? {
+            StoredBytes::Text(text) => Ok(RawBytes(text.into_owned().into_bytes())),
+            StoredBytes::Bytes { base64 } => match STANDARD.decode(base64.as_ref()) {
                 Ok(bytes) => Ok(RawBytes(bytes)),
-                Err(_) => Err(D::Error::custom("`base64` takes base64")),
+                Err(_) => Err(D::Error::custom("the value of `base64` is not valid base64")),
             },
         }
     }

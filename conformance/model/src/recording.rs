@@ -49,19 +49,21 @@ pub struct Recording {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inserts {
     /// The command-line options of the source.
+    #[serde(rename = "by")]
     pub by: Vec<String>,
-    /// The reasons why it created no records, as far as they are known.
+    /// The known reasons why it created no records.
+    #[serde(rename = "faults")]
     pub faults: Vec<String>,
 }
 
 /// One request and its outcome.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exchange {
-    /// Counts from 1.
+    /// The number of the exchange, counted from 1.
     pub number: u32,
-    /// The caller.
+    /// The key that the request carried.
     pub caller: Caller,
-    /// The purpose.
+    /// The reason for the request.
     pub purpose: Purpose,
     /// Path and query as sent.
     pub target: String,
@@ -70,6 +72,7 @@ pub struct Exchange {
     /// The time of the outcome, since the start of the run.
     pub ended: Duration,
     /// The outcome.
+    #[serde(rename = "ending")]
     pub ending: Ending,
 }
 
@@ -78,8 +81,10 @@ pub struct Exchange {
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// A response was received.
+    #[serde(rename = "answered")]
     Answered(Answer),
     /// No response was received, for this reason.
+    #[serde(rename = "lost")]
     Lost(String),
 }
 
@@ -105,9 +110,10 @@ impl Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caller {
-    /// The account's own key of a mode.
+    /// The live or the test key of the tested account.
     Own(Mode),
     /// A second key of the test key's account and mode.
+    #[serde(rename = "second")]
     Second,
     /// A key of another account.
     OtherAccount,
@@ -116,14 +122,14 @@ pub enum Caller {
     /// No `Authorization` header at all.
     #[serde(rename = "nobody")]
     NoKey,
-    /// Something that is not a key.
+    /// A token that is not a valid key.
     Forged(Forgery),
 }
 
-/// The round in which an event is requested with its id in capital letters.
+/// The `round` of an event that is requested with its id in capital letters.
 pub const RESPELLED: u8 = 8;
 
-/// The round in which texts that resemble the id of an event are requested.
+/// The `round` of a nonexistent event whose id resembles that of an existing one.
 pub const RESEMBLING: u8 = 7;
 
 /// A token that is not a valid key.
@@ -217,7 +223,7 @@ pub enum Purpose {
         id: String,
         /// The owner of the object: this key, the other mode, or none.
         side: Side,
-        /// The number of the comparison between an absent and a foreign object.
+        /// The number of the comparison between a nonexistent and a foreign object.
         round: u8,
     },
     /// Reads one charge, invoice or payment link, whose path the operator gave.
@@ -228,13 +234,14 @@ pub enum Purpose {
         id: String,
         /// The owner of the object: this key, the other mode, or none.
         side: Side,
-        /// The number of the comparison between an absent and a foreign object.
+        /// The number of the comparison between a nonexistent and a foreign object.
         #[serde(default)]
         round: u8,
     },
     /// Observes a choice that the specification leaves open.
     Choice {
         /// The name of the choice.
+        #[serde(rename = "what")]
         what: String,
     },
     /// Creates a record. The only purpose with a POST.
@@ -258,7 +265,7 @@ pub enum Purpose {
         /// The key: of the delivery's mode, or of the other mode.
         side: Side,
     },
-    /// Filters a list by an object of another owner, or by an absent one.
+    /// Filters a list by an object of another owner, or by a nonexistent one.
     #[serde(rename = "twin")]
     Filter {
         /// The list.
@@ -282,22 +289,24 @@ impl Purpose {
 }
 
 impl Burst {
-    /// The number of the burst in the next minute, which decides between kinds of limiter.
+    /// The number of the burst in the minute after the first ones, which distinguishes kinds of limiters.
     pub const SETTLING: u8 = 3;
     /// The number of the burst at the end of the run, which shows the length of the window.
     pub const CLOSING: u8 = 4;
 }
 
-/// A request of a burst. `series` counts bursts from 1.
+/// A request of a burst. `series`: the number of the burst, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Burst {
     /// A request up to the first refusal.
+    #[serde(rename = "shot")]
     Shot {
         /// The number of the burst.
         series: u8,
     },
     /// A request with the live key, concurrent with those of the test key.
+    #[serde(rename = "beside")]
     Beside {
         /// The number of the burst.
         series: u8,
@@ -309,12 +318,13 @@ pub enum Burst {
         /// The number of the round.
         round: u8,
     },
-    /// A HEAD request after the first refusal, beside a round.
+    /// A HEAD request after the first refusal, during a round.
     Head {
         /// The number of the round.
         round: u8,
     },
     /// A request with the live key while the test key is refused.
+    #[serde(rename = "other_key")]
     OtherKey,
     /// A request with the second key of the same account and mode while the test key is refused.
     SecondKey,
@@ -326,13 +336,16 @@ pub enum Burst {
         series: u8,
     },
     /// A request with the test key during the wait of `Retry-After`.
+    #[serde(rename = "midway")]
     Midway,
     /// A request with the test key after the wait, repeated until one is refused.
+    #[serde(rename = "again")]
     Again {
         /// The number of the wait.
         round: u8,
     },
     /// A request with the test key after the wait of `Retry-After`.
+    #[serde(rename = "waited")]
     Waited {
         /// The length of the wait.
         span: Duration,
@@ -379,6 +392,7 @@ impl ObjectKind {
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// A long page before the first creation.
+    #[serde(rename = "whole")]
     Whole,
     /// The first small page, before the first creation.
     First,
@@ -393,6 +407,7 @@ pub enum Step {
         page: u64,
     },
     /// A long page after the last creation.
+    #[serde(rename = "fresh")]
     Fresh,
 }
 
@@ -412,7 +427,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// Returns `true` if the size is allowed: 1 to 100, or the default.
+    /// Returns `true` if the page size is allowed: 1 to 100, or the default.
     pub fn is_allowed(&self) -> bool {
         self.per_page.is_none_or(|size| (1..=100).contains(&size))
     }
@@ -422,6 +437,7 @@ impl PageRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The number of the exchange whose response contained it.
+    #[serde(rename = "of")]
     pub of: u32,
     /// `first`, `last`, `prev` or `next`.
     pub rel: String,
@@ -431,13 +447,13 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The caller.
+    /// The caller itself.
     Own,
-    /// No owner; requested before the foreign one.
+    /// No owner: a nonexistent object, requested before the foreign one.
     AbsentBefore,
     /// The other mode of the account.
     Foreign,
-    /// No owner; requested after the foreign one.
+    /// No owner: a nonexistent object, requested after the foreign one.
     AbsentAfter,
     /// Another account.
     OtherAccount,
@@ -447,14 +463,14 @@ impl Exchange {
     /// Returns the response, if there was one.
     pub fn answer(&self) -> Option<&Answer> {
         match &self.ending {
-            Ending::Answered(answer) => Some(answer),
+            Ending::Answered(response) => Some(response),
             Ending::Lost(_) => None,
         }
     }
 
     /// Returns the status, if there was a response.
     pub fn status(&self) -> Option<u16> {
-        self.answer().map(|answer| answer.status)
+        self.answer().map(|response| response.status)
     }
 
     /// Returns `false` if the request was not sent, because the run was interrupted or the server did not respond.
@@ -462,7 +478,7 @@ impl Exchange {
         !matches!(&self.ending, Ending::Lost(why) if why.starts_with(NOT_ASKED))
     }
 
-    /// Returns `true` if a response began and broke the rules of HTTP, or ended before its end.
+    /// Returns `true` if a response started, but violated HTTP or was incomplete.
     pub fn is_malformed(&self) -> bool {
         matches!(&self.ending, Ending::Lost(why) if why.starts_with(MALFORMED))
     }
@@ -483,11 +499,11 @@ impl Exchange {
     /// Returns a short description of the outcome.
     pub fn summary(&self) -> String {
         match &self.ending {
-            Ending::Answered(answer) if answer.body.is_empty() => {
-                format!("{} with an empty body", answer.status)
+            Ending::Answered(response) if response.body.is_empty() => {
+                format!("{} with an empty body", response.status)
             }
-            Ending::Answered(answer) => format!("{} {}", answer.status, shorten(&answer.body)),
-            Ending::Lost(why) => format!("no answer: {why}"),
+            Ending::Answered(response) => format!("{} {}", response.status, shorten(&response.body)),
+            Ending::Lost(why) => format!("no response: {why}"),
         }
     }
 }
@@ -502,8 +518,8 @@ impl Recording {
     }
 
     /// Returns the last exchange that matches: a refused request may have been retried.
-    pub fn find_last(&self, fits: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
-        self.exchanges.iter().rev().find(|exchange| fits(exchange))
+    pub fn find_last(&self, matches: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
+        self.exchanges.iter().rev().find(|exchange| matches(exchange))
     }
 
     /// Returns the exchange with this number.
@@ -519,9 +535,9 @@ impl Recording {
     }
 }
 
-/// The first words of [`Ending::Lost`] for a request that was not sent.
+/// The start of the reason of [`ExchangeOutcome::NoResponse`] for a request that was not sent.
 pub const NOT_ASKED: &str = "not asked:";
-/// The first words of [`Ending::Lost`] for an incomplete or invalid HTTP response.
+/// The start of the reason of [`ExchangeOutcome::NoResponse`] for an incomplete or invalid HTTP response.
 pub const MALFORMED: &str = "malformed response:";
 
 /// Shortens a body to one line of a report.

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use crate::mode::Mode;
 
-/// The shortest part of a key that is redacted.
-const SECRET_RUN_MIN: usize = 8;
-/// The most nested escapes that are decoded.
+/// The length of the shortest part of a secret that is redacted.
+const SECRET_PART_LEN_MIN: usize = 8;
+/// The number of nested layers of escapes that are decoded.
 const LAYERS_MAX: usize = 3;
 
 /// The placeholder of a key.
@@ -47,7 +47,7 @@ impl Secret {
     }
 }
 
-/// Returns the secret part of a key, see [`Secret::tail`].
+/// Returns the secret part of a key, see [`Secret::secret_part`].
 pub fn key_tail<'k>(key: &'k str, key_prefix: &str) -> &'k str {
     Mode::of_key(key, key_prefix).map_or(key, |(_, tail)| tail)
 }
@@ -66,104 +66,114 @@ impl fmt::Display for Secret {
 
 /// Redacts the parts of secrets in text: as they are, in base64 or hexadecimal, and escaped for URLs, JSON and HTML.
 ///
-/// Parts, not only whole secrets: the suite also sends keys with a changed end or another prefix, and servers may echo
-/// half of a refused key.
+/// Parts, not only whole secrets: the suite also sends keys with a changed end or another prefix, and servers may
+/// echo half of a refused key.
 #[derive(Clone)]
 pub struct Redactor {
-    runs: BTreeSet<Vec<u8>>,
-    /// The lengths of the runs.
-    sizes: BTreeSet<usize>,
-    /// A bit set of the first three bytes of the runs. For most positions of the text, one bit shows that no run starts.
-    beginnings: Vec<u64>,
-    blank: &'static str,
+    /// The parts to redact, as canonical bytes.
+    parts: BTreeSet<Vec<u8>>,
+    /// The lengths of the parts.
+    part_lengths: BTreeSet<usize>,
+    /// A bit set of the first three bytes of the parts. For most positions of the text, one bit shows that no part
+    /// starts there.
+    prefix_bits: Vec<u64>,
+    placeholder: &'static str,
 }
 
-/// Text with layers of escapes decoded: the bytes, and their ranges in the original text. `None`: nothing was escaped.
-struct View {
+/// Text with layers of escapes decoded: the bytes, and their ranges in the original text. `None`: nothing was
+/// escaped.
+struct DecodedText {
     bytes: Vec<u8>,
     source_ranges: Option<Vec<(usize, usize)>>,
 }
 
-impl View {
-    fn source_range(&self, at: usize) -> (usize, usize) {
-        self.source_ranges.as_ref().map_or((at, at + 1), |ranges| ranges[at])
+impl DecodedText {
+    fn source_range(&self, index: usize) -> (usize, usize) {
+        self.source_ranges.as_ref().map_or((index, index + 1), |ranges| ranges[index])
     }
 }
 
 /// Returns the index of three bytes in the bit set: the low seven bits of each.
-fn slot(bytes: &[u8]) -> usize {
+fn prefix_slot(bytes: &[u8]) -> usize {
     bytes.iter().take(3).fold(0, |slot, byte| slot << 7 | usize::from(byte & 0x7f))
 }
 
 impl Redactor {
     /// Creates a redactor of all parts with 8 or more characters. `tails`: the secrets without their public prefix;
-    /// `blank`: the replacement.
-    pub fn new<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
-        Redactor::with_run_lengths(tails.into_iter().map(|tail| (tail, SECRET_RUN_MIN)), blank)
+    /// `placeholder`: the replacement.
+    pub fn new<'a>(tails: impl IntoIterator<Item = &'a str>, placeholder: &'static str) -> Redactor {
+        Redactor::with_part_lengths(tails.into_iter().map(|tail| (tail, SECRET_PART_LEN_MIN)), placeholder)
     }
 
     /// Creates a redactor of whole secrets only.
-    pub fn for_whole_secrets<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
-        Redactor::with_run_lengths(
-            tails.into_iter().map(|tail| (tail, tail.len().max(SECRET_RUN_MIN))),
-            blank,
+    pub fn for_whole_secrets<'a>(
+        tails: impl IntoIterator<Item = &'a str>,
+        placeholder: &'static str,
+    ) -> Redactor {
+        Redactor::with_part_lengths(
+            tails.into_iter().map(|tail| (tail, tail.len().max(SECRET_PART_LEN_MIN))),
+            placeholder,
         )
     }
 
     /// Creates a redactor. Each secret comes with the length of the parts to redact.
-    fn with_run_lengths<'a>(tails: impl Iterator<Item = (&'a str, usize)>, blank: &'static str) -> Redactor {
+    fn with_part_lengths<'a>(
+        tails: impl Iterator<Item = (&'a str, usize)>,
+        placeholder: &'static str,
+    ) -> Redactor {
         const SLOTS: usize = 1 << 21;
-        let mut runs = BTreeSet::new();
-        let mut take = |text: &[u8], length: usize| {
-            runs.extend(canonical_bytes(text).windows(length).map(<[u8]>::to_vec));
+        let mut parts = BTreeSet::new();
+        let mut add_parts = |text: &[u8], length: usize| {
+            parts.extend(canonical_bytes(text).windows(length).map(<[u8]>::to_vec));
         };
         // A key that consists of its prefix has no secret part.
-        for (tail, run_length) in tails.filter(|(tail, _)| !tail.is_empty()) {
-            take(tail.as_bytes(), run_length);
-            take(hex(tail.as_bytes()).as_bytes(), 2 * run_length);
+        for (tail, part_length) in tails.filter(|(tail, _)| !tail.is_empty()) {
+            add_parts(tail.as_bytes(), part_length);
+            add_parts(hex(tail.as_bytes()).as_bytes(), 2 * part_length);
             for shift in 0..3 {
-                // Only these digits depend on the run alone.
-                take(&base64(tail.as_bytes(), shift), 8 * run_length / 6 - 2);
+                // Only these digits depend on the part alone.
+                add_parts(&base64(tail.as_bytes(), shift), 8 * part_length / 6 - 2);
             }
         }
-        let mut beginnings = vec![0; SLOTS / 64];
-        for run in &runs {
-            let slot = slot(run);
-            beginnings[slot / 64] |= 1_u64 << (slot % 64);
+        let mut prefix_bits = vec![0; SLOTS / 64];
+        for part in &parts {
+            let slot = prefix_slot(part);
+            prefix_bits[slot / 64] |= 1_u64 << (slot % 64);
         }
-        let sizes = runs.iter().map(Vec::len).collect();
-        Redactor { runs, sizes, beginnings, blank }
+        let part_lengths = parts.iter().map(Vec::len).collect();
+        Redactor { parts, part_lengths, prefix_bits, placeholder }
     }
 
     /// Returns the text with all parts of secrets redacted.
     pub fn redact(&self, text: &str) -> String {
-        let hidden = self.redaction_mask(text.as_bytes());
+        let mask = self.redaction_mask(text.as_bytes());
         let mut clean = String::with_capacity(text.len());
-        let mut blanked = false;
-        for (at, letter) in text.char_indices() {
-            if !hidden.get(at).copied().unwrap_or(false) {
-                clean.push(letter);
-            } else if !blanked {
-                clean.push_str(self.blank);
+        let mut was_hidden = false;
+        for (index, character) in text.char_indices() {
+            let is_hidden = mask.get(index).copied().unwrap_or(false);
+            if !is_hidden {
+                clean.push(character);
+            } else if !was_hidden {
+                clean.push_str(self.placeholder);
             }
-            blanked = hidden.get(at).copied().unwrap_or(false);
+            was_hidden = is_hidden;
         }
         clean
     }
 
     /// Returns the bytes with all parts of secrets redacted.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
-        let hidden = self.redaction_mask(bytes);
+        let mask = self.redaction_mask(bytes);
         let mut clean = Vec::with_capacity(bytes.len());
-        let mut blanked = false;
-        for (at, byte) in bytes.iter().enumerate() {
-            let hide = hidden.get(at).copied().unwrap_or(false);
-            if !hide {
+        let mut was_hidden = false;
+        for (index, byte) in bytes.iter().enumerate() {
+            let is_hidden = mask.get(index).copied().unwrap_or(false);
+            if !is_hidden {
                 clean.push(*byte);
-            } else if !blanked {
-                clean.extend_from_slice(self.blank.as_bytes());
+            } else if !was_hidden {
+                clean.extend_from_slice(self.placeholder.as_bytes());
             }
-            blanked = hide;
+            was_hidden = is_hidden;
         }
         clean
     }
@@ -171,30 +181,32 @@ impl Redactor {
     /// Returns a mask that is `true` for each byte to redact; empty if there is none.
     fn redaction_mask(&self, bytes: &[u8]) -> Vec<bool> {
         let mut hidden = Vec::new();
-        if self.runs.is_empty() {
+        if self.parts.is_empty() {
             return hidden;
         }
-        let mut view = View { bytes: bytes.to_vec(), source_ranges: None };
+        let mut view = DecodedText { bytes: bytes.to_vec(), source_ranges: None };
         for _ in 0..LAYERS_MAX {
-            self.mark(&view, &mut hidden, bytes.len());
+            self.mark_secret_parts(&view, &mut hidden, bytes.len());
             let Some(inner) = unescape(&view) else { break };
             view = inner;
         }
         hidden
     }
 
-    fn mark(&self, view: &View, hidden: &mut Vec<bool>, length: usize) {
-        let plain = canonical_bytes(&view.bytes);
-        for (at, beginning) in plain.windows(3).enumerate() {
-            let slot = slot(beginning);
-            if self.beginnings[slot / 64] >> (slot % 64) & 1 == 0 {
+    /// Marks the parts of secrets in a view in the mask `hidden`, which has `length` bytes once it is used.
+    fn mark_secret_parts(&self, view: &DecodedText, hidden: &mut Vec<bool>, length: usize) {
+        let bytes = canonical_bytes(&view.bytes);
+        for (position, prefix) in bytes.windows(3).enumerate() {
+            let slot = prefix_slot(prefix);
+            if self.prefix_bits[slot / 64] >> (slot % 64) & 1 == 0 {
                 continue;
             }
-            for size in &self.sizes {
-                let Some(run) = plain.get(at..at + size) else { break };
-                if self.runs.contains(run) {
+            for part_length in &self.part_lengths {
+                let Some(part) = bytes.get(position..position + part_length) else { break };
+                if self.parts.contains(part) {
                     hidden.resize(length, false);
-                    hidden[view.source_range(at).0..view.source_range(at + size - 1).1].fill(true);
+                    let last = position + part_length - 1;
+                    hidden[view.source_range(position).0..view.source_range(last).1].fill(true);
                 }
             }
         }
@@ -222,24 +234,24 @@ fn base64(bytes: &[u8], shift: usize) -> Vec<u8> {
 }
 
 /// Decodes one layer of escapes: `%5A`, `\u005a`, `\x5a`, `&#90;`, `&#x5a;`. `None` if there is none.
-fn unescape(view: &View) -> Option<View> {
-    let outer = &view.bytes;
-    outer.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
-    let mut bytes = Vec::with_capacity(outer.len());
-    let mut ranges = Vec::with_capacity(outer.len());
-    let mut at = 0;
-    while at < outer.len() {
-        let (byte, length) = escape(&outer[at..]).unwrap_or((outer[at], 1));
+fn unescape(view: &DecodedText) -> Option<DecodedText> {
+    let escaped = &view.bytes;
+    escaped.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut ranges = Vec::with_capacity(escaped.len());
+    let mut start = 0;
+    while start < escaped.len() {
+        let (byte, length) = decode_escape(&escaped[start..]).unwrap_or((escaped[start], 1));
         bytes.push(byte);
-        ranges.push((view.source_range(at).0, view.source_range(at + length - 1).1));
-        at += length;
+        ranges.push((view.source_range(start).0, view.source_range(start + length - 1).1));
+        start += length;
     }
-    (bytes.len() < outer.len()).then_some(View { bytes, source_ranges: Some(ranges) })
+    (bytes.len() < escaped.len()).then_some(DecodedText { bytes, source_ranges: Some(ranges) })
 }
 
 /// Decodes the escape at the start of the text. Returns its byte and its length.
-fn escape(text: &[u8]) -> Option<(u8, usize)> {
-    const LONGEST: usize = 8;
+fn decode_escape(text: &[u8]) -> Option<(u8, usize)> {
+    const DIGITS_MAX: usize = 8;
     let number = |digits: &[u8], radix| {
         let text =
             std::str::from_utf8(digits).ok().filter(|text| !text.is_empty() && !text.starts_with('+'))?;
@@ -250,7 +262,7 @@ fn escape(text: &[u8]) -> Option<(u8, usize)> {
         [b'\\', b'u' | b'U', b'0', b'0', a, b, ..] => Some((number(&[*a, *b], 16)?, 6)),
         [b'\\', b'x', a, b, ..] => Some((number(&[*a, *b], 16)?, 4)),
         [b'&', b'#', rest @ ..] => {
-            let end = rest.iter().take(LONGEST).position(|byte| *byte == b';')?;
+            let end = rest.iter().take(DIGITS_MAX).position(|byte| *byte == b';')?;
             let value = match &rest[..end] {
                 [b'x' | b'X', digits @ ..] => number(digits, 16)?,
                 digits => number(digits, 10)?,
@@ -262,7 +274,7 @@ fn escape(text: &[u8]) -> Option<(u8, usize)> {
 }
 
 /// The minimum number of characters of a key after its prefix. A shorter key could not be redacted.
-pub const KEY_TAIL_MIN: usize = SECRET_RUN_MIN;
+pub const KEY_TAIL_MIN: usize = SECRET_PART_LEN_MIN;
 
 #[cfg(test)]
 mod tests {
@@ -278,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_beginning_that_names_a_mode_may_be_shown() {
+    fn only_a_prefix_that_names_a_mode_is_public() {
         let cases = [
             ("svc_live_ab_cd", "ab_cd"),
             ("svc_test_", ""),
@@ -291,18 +303,18 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_key_is_blanked_and_its_prefix_stays() {
+    fn a_whole_key_is_redacted_and_its_prefix_stays() {
         check("Bearer svc_live_Zx81kQm2Pf7T.", "Bearer svc_live_<key>.");
     }
 
     #[test]
-    fn a_part_of_a_key_and_another_case_are_blanked_too() {
+    fn a_part_of_a_key_in_any_letter_case_is_redacted() {
         check("no such key: …zx81KQM2", "no such key: …<key>");
         check("svc_test_Zx81kQm2Pf7a", "svc_test_<key>a");
     }
 
     #[test]
-    fn a_whole_secret_is_blanked_and_a_part_of_it_is_not() {
+    fn a_redactor_of_whole_secrets_ignores_their_parts() {
         let redactor = Redactor::for_whole_secrets([TAIL, "short"], "<secret>");
         for text in [TAIL.to_owned(), hex(TAIL.as_bytes())] {
             assert_eq!(redactor.redact(&format!("a {text}")), "a <secret>");
@@ -321,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn other_text_stays_as_it_is() {
+    fn text_without_a_secret_is_unchanged() {
         check("ключ Zx81kQm и another", "ключ Zx81kQm и another");
         check("100% \\u0041 &#65; &# %zz \\u00", "100% \\u0041 &#65; &# %zz \\u00");
     }
 
     #[test]
     fn an_encoded_key_is_redacted() {
-        let escaped = |form: fn(u8) -> String| TAIL.bytes().map(form).collect::<String>();
+        let escaped = |escape: fn(u8) -> String| TAIL.bytes().map(escape).collect::<String>();
         for encoded in [
             hex(TAIL.as_bytes()),
             hex(TAIL.as_bytes()).to_uppercase(),

@@ -27,9 +27,9 @@ pub struct Selection {
     /// The profile.
     #[serde(default)]
     pub profile: Profile,
-    /// Only the statements that fit one of these; all if there are none.
+    /// The patterns of the included statements; all if there are none.
     pub only: Vec<String>,
-    /// Not the statements that fit one of these.
+    /// The patterns of the skipped statements.
     pub skip: Vec<String>,
 }
 
@@ -46,13 +46,10 @@ impl fmt::Display for SelectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SelectionError::Extended(pattern) => {
-                write!(f, "`{pattern}` matches choices of the reference server; add --profile extended")
+                write!(f, "`{pattern}` matches only choices of the reference server; add --profile extended")
             }
             SelectionError::Unknown(pattern) => {
-                write!(
-                    f,
-                    "no statement that is judged is called `{pattern}`; `chargeproof check --list` names them"
-                )
+                write!(f, "no judged statement matches `{pattern}`; `chargeproof check --list` lists them")
             }
         }
     }
@@ -71,8 +68,8 @@ impl Selection {
         if self.profile == Profile::Extended {
             ids.extend(extended_statements().into_keys());
         }
-        let known = |pattern: &&String| ids.iter().any(|id| fits(pattern, id));
-        match self.only.iter().chain(&self.skip).find(|pattern| !known(pattern)) {
+        let is_known = |pattern: &&String| ids.iter().any(|id| fits(pattern, id));
+        match self.only.iter().chain(&self.skip).find(|pattern| !is_known(pattern)) {
             None => Ok(()),
             Some(pattern) if extended_statements().keys().any(|id| fits(pattern, id)) => {
                 Err(SelectionError::Extended(pattern.clone()))
@@ -81,12 +78,12 @@ impl Selection {
         }
     }
 
-    /// Returns `true` if the run includes a statement.
+    /// Returns `true` if `only` includes a statement.
     pub fn selects(&self, id: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
     }
 
-    /// Returns `true` if the run skips a statement.
+    /// Returns `true` if `skip` contains a pattern of a statement.
     pub fn skips(&self, id: &str) -> bool {
         self.skip.iter().any(|pattern| fits(pattern, id))
     }

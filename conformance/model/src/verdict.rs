@@ -89,10 +89,10 @@ impl Verdict {
     }
 }
 
-/// One row of the result: a statement and its verdict.
+/// A statement and its verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The statement's name.
+    /// The id of the statement.
     pub id: String,
     /// The statement itself.
     #[serde(flatten)]
@@ -103,7 +103,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns `true` if this row makes the run incomplete.
+    /// Returns `true` for a `must` that was not judged, which makes the run incomplete.
     pub fn is_gap(&self) -> bool {
         self.requirement.level == Level::Must && matches!(self.verdict, Verdict::NotJudged { .. })
     }
@@ -114,9 +114,9 @@ impl Row {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "stopped_by", content = "why", rename_all = "snake_case")]
 pub enum Stop {
-    /// Something in the plan is wrong: an address, a key, a name.
+    /// The plan is invalid: an address, a key or a name.
     Configuration(String),
-    /// The target did not answer.
+    /// The target did not respond.
     Unreachable(String),
 }
 
@@ -148,7 +148,7 @@ pub enum CheckError {
 }
 
 impl CheckError {
-    /// Returns a violation: the number of the exchange, the expectation and the observation.
+    /// Returns the error for a violated statement. `exchange`: the number of the exchange that shows it.
     pub fn violation(
         exchange: impl Into<Option<u32>>,
         expected: impl Into<String>,
@@ -158,7 +158,7 @@ impl CheckError {
         CheckError::Violation(Finding { expected: expected.into(), actual: actual.into(), exchange })
     }
 
-    /// Returns an unjudged statement: the reason and the remedy.
+    /// Returns the error for a statement that could not be judged.
     pub fn unjudged(why: impl Into<String>, remedy: impl Into<String>) -> CheckError {
         CheckError::Unjudged { why: why.into(), remedy: remedy.into() }
     }
@@ -167,10 +167,10 @@ impl CheckError {
 /// The result of a check.
 pub type CheckResult = Result<CheckOutcome, CheckError>;
 
-/// Returns the verdict for the result of a check. The level decides the effect of a violation, so checks need not know
-/// it.
-pub fn verdict(level: Level, judged: CheckResult) -> Verdict {
-    match judged {
+/// Returns the verdict for the result of a check. The level decides the effect of a violation, so checks need not
+/// know it.
+pub fn verdict(level: Level, result: CheckResult) -> Verdict {
+    match result {
         Ok(CheckOutcome::Holds) => Verdict::Pass { note: None },
         Ok(CheckOutcome::HoldsWith(note)) => Verdict::Pass { note: Some(note) },
         Ok(CheckOutcome::Observed(seen)) => Verdict::Observed { seen },

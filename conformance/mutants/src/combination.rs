@@ -75,7 +75,8 @@ impl Combination {
         let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();
         let variant = variants
             [usize::try_from(draw.next_below(variants.len() as u64)).expect("the index fits in a usize")];
-        let traffic = *draw.pick(&RATES);
+        let drawn = draw.pick(&RATES);
+        let traffic = if variant.name == variants::NO_ASSETS { RATES[0] } else { *drawn };
         let infrastructure = INFRASTRUCTURE.iter().filter(|_| draw.next_below(3) == 0).collect();
         let (is_quick, has_many_records) = (draw.next_below(3) == 0, draw.next_below(8) == 0);
         Combination { number, seed: draw.0, variant, is_quick, has_many_records, traffic, infrastructure }

@@ -16,10 +16,10 @@ use crate::plan::Hook;
 
 /// The largest number of recorded bytes of a command's output.
 const OUTPUT_MAX: usize = 4 * 1024;
-/// The time to wait for the output of a command after its exit. A background process may have it open.
-const AFTERWORD: Duration = Duration::from_millis(300);
+/// The time to wait for the end of the output after the exit of a command. A background process may keep it open.
+const OUTPUT_WAIT: Duration = Duration::from_millis(300);
 
-/// Runs the command and waits for its exit. The error has the exit status and the output.
+/// Runs the command and waits for its exit. The error is a message with the exit status and the output.
 pub(crate) async fn run(
     hook: &Hook,
     environment: &[(&str, &str)],
@@ -47,23 +47,23 @@ pub async fn run_shell(
     let mut command = shell(&hook.command);
     command.envs(environment.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().map_err(|err| format!("does not start: {err}"))?;
+    let mut child = command.spawn().map_err(|err| format!("cannot be started: {err}"))?;
     let output = Arc::new(Mutex::new(Vec::new()));
-    let listeners = [
-        child.stdout.take().map(|stdout| tokio::spawn(listen(stdout, Arc::clone(&output)))),
-        child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&output)))),
+    let readers = [
+        child.stdout.take().map(|stdout| tokio::spawn(read_output(stdout, Arc::clone(&output)))),
+        child.stderr.take().map(|stderr| tokio::spawn(read_output(stderr, Arc::clone(&output)))),
     ];
-    let ended = tokio::select! {
-        ended = tokio::time::timeout(hook.time_limit, child.wait()) => Some(ended),
+    let result = tokio::select! {
+        result = tokio::time::timeout(hook.time_limit, child.wait()) => Some(result),
         () = interrupt.wait_until_raised() => None,
     };
-    if !matches!(ended, Some(Ok(_))) {
-        end(&mut child).await;
+    if !matches!(result, Some(Ok(_))) {
+        kill(&mut child).await;
     }
-    for listener in listeners.into_iter().flatten() {
-        let stop = listener.abort_handle();
-        if tokio::time::timeout(AFTERWORD, listener).await.is_err() {
-            stop.abort();
+    for reader in readers.into_iter().flatten() {
+        let abort = reader.abort_handle();
+        if tokio::time::timeout(OUTPUT_WAIT, reader).await.is_err() {
+            abort.abort();
         }
     }
     let output = String::from_utf8_lossy(&output.lock().expect("no thread panics while it holds the lock"))
@@ -71,30 +71,31 @@ pub async fn run_shell(
         .to_owned();
     let output =
         if output.is_empty() { "and printed nothing".to_owned() } else { format!("and printed: {output}") };
-    match ended {
+    match result {
         Some(Ok(Ok(status))) => Ok((status, output)),
-        Some(Ok(Err(err))) => Err(format!("was lost: {err}")),
+        Some(Ok(Err(err))) => Err(format!("cannot be waited for: {err}")),
         Some(Err(_)) => Err(format!("took longer than {} s {output}", hook.time_limit.as_secs())),
-        None => Err("was ended: the run was interrupted".to_owned()),
+        None => Err("was killed: the run was interrupted".to_owned()),
     }
 }
 
 #[cfg(unix)]
-fn shell(text: &str) -> Command {
+fn shell(script: &str) -> Command {
     let mut command = Command::new("sh");
     // A separate process group, so that all of it can be killed.
-    command.args(["-c", text]).process_group(0);
+    command.args(["-c", script]).process_group(0);
     command
 }
 
 #[cfg(not(unix))]
-fn shell(text: &str) -> Command {
+fn shell(script: &str) -> Command {
     let mut command = Command::new("cmd");
-    command.args(["/C", text]);
+    command.args(["/C", script]);
     command
 }
 
-async fn end(child: &mut Child) {
+/// Kills the command and its child processes.
+async fn kill(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)) {
         // Fails if the group has already exited.
@@ -105,12 +106,12 @@ async fn end(child: &mut Child) {
 }
 
 /// Reads all output, so that the command never blocks, and records the start of it.
-async fn listen(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
-    let mut part = [0; 1024];
-    while let Ok(count @ 1..) = from.read(&mut part).await {
-        let mut output = into.lock().expect("no thread panics while it holds the lock");
+async fn read_output(mut pipe: impl AsyncRead + Unpin, recorded: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        let mut output = recorded.lock().expect("no thread panics while it holds the lock");
         let room = OUTPUT_MAX.saturating_sub(output.len());
-        output.extend_from_slice(&part[..count.min(room)]);
+        output.extend_from_slice(&buffer[..count.min(room)]);
     }
 }
 
@@ -121,20 +122,23 @@ mod tests {
     #[track_caller]
     fn check(command: &str, seconds: u64, expected: &str) {
         let hook = Hook { command: command.into(), time_limit: Duration::from_secs(seconds) };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime can be created");
         let found = runtime.block_on(run(&hook, &[("CHARGEPROOF_TEST_KEY", "k")], &Interrupt::default()));
-        let found = found.map_or_else(|err| err, |()| "fine".into());
+        let found = found.map_or_else(|err| err, |()| "success".into());
         assert!(found.contains(expected), "{found}");
     }
 
     #[test]
-    fn a_hook_finds_the_key_in_its_environment() {
-        check("test \"$CHARGEPROOF_TEST_KEY\" = k", 10, "fine");
+    fn a_hook_gets_the_key_in_its_environment() {
+        check("test \"$CHARGEPROOF_TEST_KEY\" = k", 10, "success");
     }
 
     #[test]
     fn a_failed_hook_is_reported_with_its_output() {
-        check("echo out of luck >&2; exit 3", 10, "exit status: 3 and printed: out of luck");
+        check("echo out of memory >&2; exit 3", 10, "exit status: 3 and printed: out of memory");
         check("exit 1", 10, "and printed nothing");
         check("no-such-command-anywhere", 10, "127");
     }

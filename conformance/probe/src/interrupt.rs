@@ -1,10 +1,10 @@
-//! The interrupt of the operator, which ends a run early.
+//! The interrupt, by which the operator ends a run early (Ctrl-C).
 
 use std::future::pending;
 
 use tokio::sync::watch;
 
-/// The interrupt of the operator. The default is never raised.
+/// An interrupt by the operator. The default is never raised.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Option<watch::Receiver<bool>>);
 

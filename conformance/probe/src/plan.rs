@@ -18,7 +18,7 @@ use crate::http_client::trust;
 use crate::interrupt::Interrupt;
 use crate::webhooks::Webhooks;
 
-/// The request that creates a record, for the test of paging during creations.
+/// The request that creates a record, to test paging while records are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Create {
     /// The path below the base address.
@@ -57,14 +57,15 @@ impl Paths {
     }
 
     fn validate(&self) -> Result<(), String> {
-        let wrong = |path: &&String| {
+        let is_invalid = |path: &&String| {
             !path.starts_with("/v1/") || path.matches("{id}").count() != 1 || path.contains(['?', '#', ' '])
         };
-        match self.by_kind().into_iter().filter_map(|(_, path)| path).find(wrong) {
+        match self.by_kind().into_iter().filter_map(|(_, path)| path).find(is_invalid) {
             None => Ok(()),
-            Some(path) => {
-                Err(format!("the path of single objects is `{path}`; an allowed one is /v1/charges/{{id}}"))
-            }
+            Some(path) => Err(format!(
+                "`{path}` is not a path of single objects; it must start with /v1/ and contain {{id}} once, such as \
+                 /v1/charges/{{id}}"
+            )),
         }
     }
 }
@@ -103,7 +104,7 @@ pub struct Plan {
     pub webhooks: Option<Webhooks>,
     /// Excludes the burst, and with it the wait for the next window.
     pub quick: bool,
-    /// Repeats the burst right after the minute of the server's clock, which distinguishes kinds of limiters.
+    /// Sends another burst in the next minute of the server's clock, which distinguishes kinds of limiters.
     pub thorough: bool,
     /// Allows the creation of records with the test key, by this request.
     pub writes: Option<Create>,
@@ -117,11 +118,11 @@ pub struct Plan {
     pub key_prefix: String,
     /// The time limit of a request, in real time.
     pub time_limit: Duration,
-    /// The known failures, and the day.
+    /// The known failures, and the day of the run.
     pub baseline: Baseline,
     /// Additional trusted certificates for an https target, in PEM.
     pub ca_pem: Option<String>,
-    /// Replaces personal values and amounts in the recording, and so in every report.
+    /// The pseudonymization of personal values and amounts in the recording, and so in every report.
     pub privacy: Option<Redaction>,
     /// The seed of nonexistent identifiers and keys. Equal seeds send equal requests.
     pub seed: u64,
@@ -207,7 +208,7 @@ impl Plan {
     /// Checks the plan, before any request.
     #[expect(clippy::too_many_lines, reason = "one line for each setting that can be wrong")]
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let (base, shown) = (&self.base, self.shown_base());
+        let (base, base_for_messages) = (&self.base, self.shown_base());
         match base.scheme() {
             "http" | "https" => {}
             other => {
@@ -223,7 +224,7 @@ impl Plan {
         }
         if base.host_str().is_none() || base.query().is_some() || base.fragment().is_some() {
             return Err(format!(
-                "the base address `{shown}` has no host, or has a query or a fragment; only scheme, host, port and a path \
+                "the base address `{base_for_messages}` has no host, or has a query or a fragment; only scheme, host, port and a path \
                  prefix are allowed"
             ));
         }
@@ -231,7 +232,7 @@ impl Plan {
             trust::certificates(pem)?;
         }
         for mode in Mode::BOTH {
-            self.validate_slot(mode)?;
+            self.validate_mode_key(mode)?;
         }
         let others = [
             ("second", &self.second_key),
@@ -262,16 +263,21 @@ impl Plan {
         if let Some(create) = &self.writes {
             if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
                 return Err(format!(
-                    "the path of the create call is `{}`; an allowed one is /v1/charges",
+                    "the path of the create request is `{}`; it must start with /v1/ and have no query, such as \
+                     /v1/charges",
                     create.path
                 ));
             }
             if let Err(err) = serde_json::from_str::<serde_json::Value>(&create.body) {
-                return Err(format!("the body of the create call is not JSON: {err}"));
+                return Err(format!("the body of the create request is not JSON: {err}"));
             }
         }
         if self.webhooks.is_some() && self.without.contains(&Part::Webhooks) {
-            return Err("deliveries are received although `--without webhooks` excludes them".into());
+            return Err(
+                "`--without webhooks` excludes deliveries, but a source of deliveries is set; remove one of \
+                        the two"
+                    .into(),
+            );
         }
         for id in self.baseline.known.keys() {
             if !judged_statements().contains_key(id) && !extended_statements().contains_key(id) {
@@ -283,30 +289,30 @@ impl Plan {
         self.selection().validate().map_err(|err| err.to_string())
     }
 
-    fn validate_slot(&self, mode: Mode) -> Result<(), String> {
-        let (word, other) = (mode.as_str(), mode.other());
-        let text = self.key(mode).expose();
-        if text.starts_with(&self.prefix(other)) {
+    fn validate_mode_key(&self, mode: Mode) -> Result<(), String> {
+        let (name, other) = (mode.as_str(), mode.other());
+        let key = self.key(mode).expose();
+        if key.starts_with(&self.prefix(other)) {
             return Err(format!(
-                "the {word} key begins with `{}`: it is a {} key in the wrong slot",
+                "the {name} key begins with `{}`: it is a {} key; swap the two keys",
                 self.prefix(other),
                 other.as_str()
             ));
         }
-        if !text.starts_with(&self.prefix(mode)) {
+        if !key.starts_with(&self.prefix(mode)) {
             return Err(format!(
-                "the {word} key does not begin with `{}`; if this API's keys begin with something else, set \
+                "the {name} key does not begin with `{}`; if this API's keys begin with something else, set \
                  `key_prefix` in [dialect] of chargeproof.toml",
                 self.prefix(mode)
             ));
         }
-        self.validate_key(word, self.key(mode))
+        self.validate_key(name, self.key(mode))
     }
 
     fn validate_key(&self, name: &str, key: &Secret) -> Result<(), String> {
         if !key.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!(
-                "the {name} key has a character that is not allowed in headers; only visible ASCII is allowed"
+                "the {name} key has a character that is not allowed in headers; only visible ASCII characters are allowed"
             ));
         }
         if key.tail(&self.key_prefix).len() < KEY_TAIL_MIN {
@@ -328,7 +334,7 @@ mod tests {
 
     #[track_caller]
     fn check(base: &str, live: &str, test: &str, expected: &str) {
-        let found = plan(base, live, test).validate().map_or_else(|err| err, |()| "fine".into());
+        let found = plan(base, live, test).validate().map_or_else(|err| err, |()| "valid".into());
         assert!(found.contains(expected), "{found}");
     }
 
@@ -337,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_base_address_may_have_a_path_prefix() {
-        check("http://127.0.0.1:8080/pay/api", LIVE, TEST, "fine");
+        check("http://127.0.0.1:8080/pay/api", LIVE, TEST, "valid");
     }
 
     #[test]
@@ -354,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_key_of_the_wrong_mode_is_rejected() {
-        check("http://a/", TEST, LIVE, "it is a test key in the wrong slot");
+        check("http://a/", TEST, LIVE, "it is a test key; swap the two keys");
         check("http://a/", "acme_live_0123456789", TEST, "set `key_prefix`");
         check("http://a/", LIVE, "svc_test_12", "is too short");
     }
@@ -376,8 +382,8 @@ mod tests {
         for pattern in ["pagin.*", "service.purpose"] {
             let mut plan = plan("http://a/", LIVE, TEST);
             plan.only = vec![pattern.into()];
-            let refusal = format!("no statement that is judged is called `{pattern}`");
-            assert!(plan.validate().unwrap_err().contains(&refusal));
+            let message = format!("no judged statement matches `{pattern}`");
+            assert!(plan.validate().unwrap_err().contains(&message));
         }
     }
 }

@@ -16,14 +16,14 @@ pub trait Progress {
         let _ = ledger;
     }
 
-    /// Called when the reception of deliveries starts. `span`: its minimum duration.
-    fn on_receive(&mut self, span: Duration) {
-        let _ = span;
+    /// Called when the reception of deliveries starts. `duration`: the minimum time of the reception.
+    fn on_receive(&mut self, duration: Duration) {
+        let _ = duration;
     }
 
-    /// Called before a wait.
-    fn on_wait(&mut self, span: Duration, why: &str) {
-        let _ = (span, why);
+    /// Called before a wait, with its duration and reason.
+    fn on_wait(&mut self, duration: Duration, reason: &str) {
+        let _ = (duration, reason);
     }
 }
 

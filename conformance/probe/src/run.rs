@@ -13,8 +13,8 @@
 //! *Order.* `Account` is first and checks the keys. `Burst` is next, because it exhausts the limit, and all later
 //! groups then run in a fresh window. The groups that read follow. `Leaks` uses the rest of the budget. `Inserts`
 //! and `Webhooks` are last, because they change the data that the others read. While a group runs, the session
-//! reserves the fewest requests that later groups need (`reserved_requests`), so optional requests cannot use them. A plan may
-//! exclude groups; statements that need them are not judged, with the reason.
+//! reserves the fewest requests that later groups need (`reserved_requests`), so optional requests cannot use them.
+//! A plan may exclude groups; statements that need them are not judged, with the reason.
 //!
 //! *Interruption.* After Ctrl-C no request is sent. The recording contains the completed requests of an interrupted
 //! group, except for `Inserts` and `Webhooks`, whose partial results would be misleading.
@@ -28,8 +28,8 @@
 //! Leaks        one event of each type, by the other key  the rest of the budget
 //! ```
 //!
-//! Must not contain: a verdict, a judgement of a response beyond the choice of the next request, or a request that
-//! is not in the budget.
+//! This module must not contain a verdict, a judgement of a response beyond the choice of the next request, or a
+//! request that is not in the budget.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -52,7 +52,7 @@ use crate::waiter::Waiter;
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The exchanges, without keys.
+    /// The recorded exchanges and deliveries, without keys.
     pub recording: Recording,
     /// The reason why the run was stopped, if it was.
     pub stop: Option<Stop>,
@@ -67,7 +67,7 @@ pub struct Run {
 
 /// Runs groups of probes and records the responses.
 ///
-/// The clock of the waiter must be that of the target. Needs a Tokio runtime with I/O and time.
+/// The clock must be that of the target. Needs a Tokio runtime with I/O and time.
 pub async fn record(
     plan: &Plan,
     groups: &BTreeSet<Group>,
@@ -76,30 +76,30 @@ pub async fn record(
 ) -> Run {
     let budget = budget(groups, plan);
     let mut session = Session::new(plan, waiter, progress, budget.clone(), wait_max(groups, plan));
-    let mut ended = BTreeSet::new();
+    let mut completed = BTreeSet::new();
     let stop = match plan.validate() {
         Err(why) => Some(Stop::Configuration(why)),
         Ok(()) => {
             session.progress.on_budget(&budget);
-            run_groups(&mut session, groups, &mut ended).await.err()
+            run_groups(&mut session, groups, &mut completed).await.err()
         }
     };
     let Session { recording, ledger, .. } = session;
-    let interrupted = plan.interrupt.is_raised().then_some(ended);
+    let interrupted = plan.interrupt.is_raised().then_some(completed);
     let stop = stop.filter(|_| interrupted.is_none());
     Run { recording, stop, budget, ledger, interrupted }
 }
 
 /// Returns the request budget of a plan.
 pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
-    let bursting = groups.contains(&Group::Burst);
-    let settling = if plan.thorough { burst::SETTLING_MAX } else { 0 };
-    let settling_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
-    let wait = if bursting { burst::WAIT_USUAL + settling_wait } else { Duration::ZERO };
-    // The receiver runs meanwhile.
-    let listening = |span: Duration| match groups.contains(&Group::Webhooks) {
-        true => webhooks::wait(plan, span),
-        false => span,
+    let has_burst = groups.contains(&Group::Burst);
+    let next_minute = if plan.thorough { burst::SETTLING_MAX } else { 0 };
+    let next_minute_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
+    let wait = if has_burst { burst::WAIT_USUAL + next_minute_wait } else { Duration::ZERO };
+    // The receiver runs during the other waits.
+    let with_receiver = |other_waits: Duration| match groups.contains(&Group::Webhooks) {
+        true => webhooks::wait(plan, other_waits),
+        false => other_waits,
     };
     let mut functional = Cost::default();
     let costs = groups.iter().filter(|group| **group != Group::Leaks).map(|group| cost(*group));
@@ -120,21 +120,21 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         functional.other += inserts::refused_writes(plan);
         functional.total += inserts::refused_writes(plan);
     }
-    let after = if groups.contains(&Group::Webhooks) { cost(Group::Webhooks).total } else { 0 };
-    let most = keyed_requests_max(plan) + after;
-    functional.total = functional.total.min(most + functional.other);
-    functional.live = functional.live.min(most);
-    functional.test = functional.test.min(most);
+    let after_deliveries = if groups.contains(&Group::Webhooks) { cost(Group::Webhooks).total } else { 0 };
+    let keyed_max = keyed_requests_max(plan) + after_deliveries;
+    functional.total = functional.total.min(keyed_max + functional.other);
+    functional.live = functional.live.min(keyed_max);
+    functional.test = functional.test.min(keyed_max);
     Budget {
         functional,
-        burst: if bursting { burst::REQUESTS_MAX + settling } else { 0 },
+        burst: if has_burst { burst::REQUESTS_MAX + next_minute } else { 0 },
         repeats: REPEATS_MAX,
         objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
         extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
         inserts: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
         writes: if groups.contains(&Group::Inserts) { inserts::writes(plan) } else { 0 },
-        wait: listening(wait),
-        wait_worst: listening(wait_max(groups, plan)),
+        wait: with_receiver(wait),
+        wait_worst: with_receiver(wait_max(groups, plan)),
     }
 }
 
@@ -176,14 +176,15 @@ fn reserved_requests(group: Group) -> u32 {
     }
 }
 
+/// Runs the groups in order until the end, an error or an interrupt.
 async fn run_groups(
     session: &mut Session<'_>,
     groups: &BTreeSet<Group>,
-    ended: &mut BTreeSet<Group>,
+    completed: &mut BTreeSet<Group>,
 ) -> Result<(), Stop> {
     if session.plan.excluded_parts().contains(&Part::Burst) {
-        let by = if session.plan.quick { NO_BURST_QUICK } else { "--without burst leaves it out" };
-        session.recording.no_burst = Some(by.into());
+        let reason = if session.plan.quick { NO_BURST_QUICK } else { "--without burst leaves it out" };
+        session.recording.no_burst = Some(reason.into());
     }
     for group in groups {
         // The later groups may take minutes, and have a new window.
@@ -192,17 +193,17 @@ async fn run_groups(
         }
         session.reserved =
             groups.iter().filter(|later| *later > group).map(|later| reserved_requests(*later)).sum();
-        let before = session.position();
+        let start = session.position();
         let result = probe(session, *group).await;
         if session.plan.interrupt.is_raised() {
             match group {
-                Group::Inserts | Group::Webhooks => session.roll_back(before),
+                Group::Inserts | Group::Webhooks => session.roll_back(start),
                 _ => session.remove_unsent(),
             }
             break;
         }
         result?;
-        ended.insert(*group);
+        completed.insert(*group);
         if *group == Group::Account && groups.contains(&Group::Webhooks) {
             webhooks::read_existing_events(session).await;
         }
@@ -213,6 +214,7 @@ async fn run_groups(
     Ok(())
 }
 
+/// Runs the probes of a group.
 async fn probe(session: &mut Session<'_>, group: Group) -> Result<(), Stop> {
     match group {
         Group::Account => account::probe(session).await?,

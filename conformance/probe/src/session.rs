@@ -22,27 +22,28 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 /// The number of consecutive requests without a response after which no more are sent.
-const SILENCES_MAX: u32 = 3;
+const CONSECUTIVE_LOST_MAX: u32 = 3;
 /// The largest accepted body, far above a page of 100 events.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The largest total of recorded bodies in a run. A typical run has less than a tenth of it.
-const KEPT_BYTES_MAX: usize = 48 * 1024 * 1024;
+const RECORDED_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// The most retries in a run.
 pub(crate) const REPEATS_MAX: u32 = 4;
 /// The most requests of a run with the two keys, without bursts, single objects and retries.
 const KEYED_MAX: u32 = 99;
-/// The same with `--thorough`.
+/// The most requests of a run with the two keys and `--thorough`.
 const KEYED_MAX_THOROUGH: u32 = 119;
+
 /// Returns the most requests of a plan with the two keys.
 pub(crate) fn keyed_requests_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
 }
 
 /// The number of characters that are removed from a shortened key.
-const SHORTER_BY: usize = 4;
+const REMOVED_CHARACTERS: usize = 4;
 /// The shortest pause before a retry.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// An idle window: one second more than the window, for servers that count whole seconds.
+/// The time of an idle window: one second more than the window of the limit, for servers that count whole seconds.
 pub(crate) const IDLE_WINDOW: Duration = Duration::from_secs(61);
 /// The longest single wait. A longer `Retry-After` is not waited for.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
@@ -79,12 +80,12 @@ pub(crate) struct Session<'a> {
     consecutive_lost: u32,
     /// `true` if the server is considered down: the live key got no response either.
     is_down: bool,
-    /// `true` if a window of the test key ended during the run, so that a last burst can measure the next one.
+    /// `true` if a new window of the test key started during the run, so that a closing burst can measure it.
     pub(crate) is_renewed: bool,
     /// The total size of recorded bodies.
-    kept_bytes: usize,
+    recorded_bytes: usize,
     /// `true` after the wait for a second idle window.
-    has_rested: bool,
+    has_waited_idle_window: bool,
     /// The number of requests with the two keys that are reserved for later groups.
     pub(crate) reserved: u32,
     /// The remaining time that the run may wait.
@@ -132,8 +133,8 @@ impl<'a> Session<'a> {
             consecutive_lost: 0,
             is_down: false,
             is_renewed: false,
-            kept_bytes: 0,
-            has_rested: false,
+            recorded_bytes: 0,
+            has_waited_idle_window: false,
             reserved: 0,
             remaining_wait: wait_max,
             idle_until: Duration::ZERO,
@@ -145,16 +146,16 @@ impl<'a> Session<'a> {
     pub(crate) fn position(&mut self) -> RecordingPosition {
         // Exchanges are only appended and may be large, so they are not cloned.
         let exchanges = std::mem::take(&mut self.recording.exchanges);
-        let mark = RecordingPosition { length: exchanges.len(), rest: self.recording.clone() };
+        let position = RecordingPosition { length: exchanges.len(), rest: self.recording.clone() };
         self.recording.exchanges = exchanges;
-        mark
+        position
     }
 
     /// Removes the recorded data since a position.
-    pub(crate) fn roll_back(&mut self, mark: RecordingPosition) {
+    pub(crate) fn roll_back(&mut self, position: RecordingPosition) {
         let mut exchanges = std::mem::take(&mut self.recording.exchanges);
-        exchanges.truncate(mark.length);
-        self.recording = Recording { exchanges, ..mark.rest };
+        exchanges.truncate(position.length);
+        self.recording = Recording { exchanges, ..position.rest };
     }
 
     /// Removes the exchanges that were not sent because of an interrupt.
@@ -165,8 +166,8 @@ impl<'a> Session<'a> {
     }
 
     /// Leaves the test key idle until a time. The other keys may be used meanwhile.
-    pub(crate) fn idle_until(&mut self, then: Duration) {
-        self.idle_until = then;
+    pub(crate) fn idle_until(&mut self, until: Duration) {
+        self.idle_until = until;
     }
 
     /// Waits until a key may be used again.
@@ -184,7 +185,7 @@ impl<'a> Session<'a> {
         let target = self.target_of(path);
         let sent = self.waiter.now();
         if self.has_stopped() {
-            self.check_silence().await;
+            self.continue_if_live_key_is_served().await;
         }
         if let Err(why) = self.admit(caller, &purpose) {
             return self.record_exchange(caller, purpose, &target, sent, Ending::Lost(why.into()));
@@ -207,12 +208,12 @@ impl<'a> Session<'a> {
         self.ledger.admit(caller, purpose, &self.budget).then_some(()).ok_or(OVER_BUDGET)
     }
 
-    /// Requests the account with the live key after several consecutive requests without a response. If there is a
-    /// response, the server is not down, and the run continues.
-    async fn check_silence(&mut self) {
+    /// Requests the account with the live key after several consecutive requests without a response. The run
+    /// continues if there is a response, because the server is not down.
+    async fn continue_if_live_key_is_served(&mut self) {
         let (caller, purpose) = (Caller::Own(Mode::Live), Purpose::Account);
-        let is_over = self.plan.interrupt.is_raised() || self.is_down;
-        if is_over
+        let is_final = self.plan.interrupt.is_raised() || self.is_down;
+        if is_final
             || self.ledger.repeats >= self.budget.repeats
             || !self.ledger.admit(caller, &purpose, &self.budget)
         {
@@ -250,8 +251,8 @@ impl<'a> Session<'a> {
             let target = self.target_of(path);
             let (client, address, headers) =
                 (self.client.clone(), self.address_of(&target), self.headers(*caller));
-            let request = async move { client.send("GET", &address, &headers, Vec::new()).await };
-            let task = self.admit(*caller, purpose).map(|()| tokio::spawn(request));
+            let send = async move { client.send("GET", &address, &headers, Vec::new()).await };
+            let task = self.admit(*caller, purpose).map(|()| tokio::spawn(send));
             tasks.push((*caller, purpose, target, task));
         }
         let mut exchanges = Vec::new();
@@ -289,14 +290,14 @@ impl<'a> Session<'a> {
     /// Returns `true` if the two keys have this number of requests left, without those reserved for later groups.
     /// Bursts, single objects and the events before deliveries are not counted.
     pub(crate) fn has_room_for(&self, requests: u32) -> bool {
-        let counts = |exchange: &&Exchange| {
+        let is_counted = |exchange: &&Exchange| {
             matches!(exchange.caller, Caller::Own(_))
                 && !matches!(
                     exchange.purpose,
                     Purpose::Burst(_) | Purpose::Object { .. } | Purpose::BeforeDeliveries
                 )
         };
-        let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
+        let keyed = self.recording.exchanges.iter().filter(is_counted).count() as u32;
         keyed + requests + self.reserved <= keyed_requests_max(self.plan) + self.keyed_repeats
     }
 
@@ -310,9 +311,9 @@ impl<'a> Session<'a> {
 
     fn headers(&self, caller: Caller) -> Vec<(String, String)> {
         let agent = concat!("chargeproof/", env!("CARGO_PKG_VERSION"));
-        let always = [("accept", "application/json".to_owned()), ("user-agent", agent.to_owned())];
+        let common = [("accept", "application/json".to_owned()), ("user-agent", agent.to_owned())];
         let authorization = self.authorization(caller).map(|value| ("authorization", value));
-        always.into_iter().chain(authorization).map(|(name, value)| (name.to_owned(), value)).collect()
+        common.into_iter().chain(authorization).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn record_exchange(
@@ -337,17 +338,17 @@ impl<'a> Session<'a> {
         exchange
     }
 
-    /// Replaces a response that exceeds the limit of recorded bytes by a lost one.
+    /// Replaces a response that exceeds the limit of recorded bytes by the reason.
     fn limit_recorded_bytes(&mut self, ending: Ending) -> Ending {
-        let Ending::Answered(answer) = &ending else { return ending };
-        self.kept_bytes += answer.body.len();
-        match self.kept_bytes > KEPT_BYTES_MAX {
+        let Ending::Answered(response) = &ending else { return ending };
+        self.recorded_bytes += response.body.len();
+        match self.recorded_bytes > RECORDED_BYTES_MAX {
             false => ending,
             true => Ending::Lost(format!(
-                "{} with a body of {} bytes: all answers together exceed {} MiB",
-                answer.status,
-                answer.body.len(),
-                KEPT_BYTES_MAX / (1024 * 1024)
+                "{} with a body of {} bytes: all responses together exceed {} MiB",
+                response.status,
+                response.body.len(),
+                RECORDED_BYTES_MAX / (1024 * 1024)
             )),
         }
     }
@@ -355,7 +356,8 @@ impl<'a> Session<'a> {
     /// Sends a request, and retries once after a 429 or 502 to 504.
     pub(crate) async fn send(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         let first = self.send_once(caller, purpose.clone(), path).await;
-        self.retry(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_5xx(answer))).await
+        self.retry(first, |response| pause_after_refusal(response).or_else(|| pause_after_5xx(response)))
+            .await
     }
 
     /// Sends a request, and retries once after a 502 to 504, but not after a 429, which may be the expected response.
@@ -369,8 +371,13 @@ impl<'a> Session<'a> {
         self.retry(first, pause_after_5xx).await
     }
 
-    async fn retry(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
-        let Some(pause) = first.answer().and_then(pause) else { return first };
+    /// Repeats a request after a pause, if its response requires one.
+    async fn retry(
+        &mut self,
+        first: Exchange,
+        pause_after: impl Fn(&Answer) -> Option<Duration>,
+    ) -> Exchange {
+        let Some(pause) = first.answer().and_then(pause_after) else { return first };
         self.retry_after_pause(first, pause).await
     }
 
@@ -379,15 +386,16 @@ impl<'a> Session<'a> {
         self.retry_after_pause(first, PAUSE_MIN).await
     }
 
+    /// Repeats a request after a pause. Returns the first exchange if no retry or no wait is left.
     async fn retry_after_pause(&mut self, first: Exchange, pause: Duration) -> Exchange {
         if self.ledger.repeats >= self.budget.repeats || pause > TIMEOUT {
             return first;
         }
         // A sliding window still counts part of the burst, so after the stated wait alone the key would be refused
         // again.
-        let after_burst = self.ledger.in_bursts > 0 && !matches!(first.purpose, Purpose::Burst(_));
-        let pause = if first.status() == Some(429) && after_burst && !self.has_rested {
-            self.has_rested = true;
+        let is_after_burst = self.ledger.in_bursts > 0 && !matches!(first.purpose, Purpose::Burst(_));
+        let pause = if first.status() == Some(429) && is_after_burst && !self.has_waited_idle_window {
+            self.has_waited_idle_window = true;
             pause.max(IDLE_WINDOW)
         } else {
             pause
@@ -397,12 +405,12 @@ impl<'a> Session<'a> {
         }
         self.ledger.repeats += 1;
         self.keyed_repeats += u32::from(matches!(first.caller, Caller::Own(_)));
-        let below = self.plan.base.path().trim_end_matches('/').len();
-        let path = first.target[below..].to_owned();
+        let prefix_len = self.plan.base.path().trim_end_matches('/').len();
+        let path = first.target[prefix_len..].to_owned();
         self.send_once(first.caller, first.purpose, &path).await
     }
 
-    /// Requests a page. Returns its exchange and content.
+    /// Requests a page. Returns the exchange and the page, if it could be read.
     pub(crate) async fn page(&mut self, mode: Mode, request: PageRequest) -> (Exchange, Option<Page>) {
         let path = path_of(&request);
         let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
@@ -410,7 +418,7 @@ impl<'a> Session<'a> {
         (exchange, page)
     }
 
-    /// Follows a link of a page, if it leads into the same list. The base address is not changed.
+    /// Follows a link of a page, if it leads into the same list. The request goes to the base address in any case.
     pub(crate) async fn follow(
         &mut self,
         mode: Mode,
@@ -427,7 +435,7 @@ impl<'a> Session<'a> {
 
     /// Returns the path of a page's link below the base address, if it leads into the list.
     pub(crate) fn link_path(&self, from: &Exchange, list: List, rel: &str) -> Option<String> {
-        self.path_behind(Page::from_exchange(from)?.link(rel)?, list)
+        self.path_of_link(Page::from_exchange(from)?.link(rel)?, list)
     }
 
     /// Returns the text with keys redacted.
@@ -435,25 +443,27 @@ impl<'a> Session<'a> {
         self.redactor.redact(text)
     }
 
-    /// Waits. Returns `false` without waiting if the run has used up its time for waits.
-    pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
-        let Some(left) = self.remaining_wait.checked_sub(span) else { return false };
+    /// Waits, within the time that the run may wait in total. Returns `false` if the wait exceeds it or was
+    /// interrupted.
+    pub(crate) async fn pause(&mut self, duration: Duration, why: &str) -> bool {
+        let Some(left) = self.remaining_wait.checked_sub(duration) else { return false };
         self.remaining_wait = left;
-        self.wait_for_deliveries(span, why).await
+        self.wait_for_deliveries(duration, why).await
     }
 
-    /// Waits for deliveries of the target.
-    pub(crate) async fn wait_for_deliveries(&mut self, span: Duration, why: &str) -> bool {
-        self.progress.on_wait(span, why);
+    /// Waits, in addition to the time that the run may wait. Returns `false` if the wait was interrupted.
+    pub(crate) async fn wait_for_deliveries(&mut self, duration: Duration, why: &str) -> bool {
+        self.progress.on_wait(duration, why);
         tokio::select! {
-            waited = self.waiter.wait(span) => waited.is_ok(),
+            waited = self.waiter.wait(duration) => waited.is_ok(),
             () = self.plan.interrupt.wait_until_raised() => false,
         }
     }
 
-    /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the run.
+    /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the
+    /// run.
     pub(crate) fn has_stopped(&self) -> bool {
-        self.consecutive_lost >= SILENCES_MAX || self.plan.interrupt.is_raised()
+        self.consecutive_lost >= CONSECUTIVE_LOST_MAX || self.plan.interrupt.is_raised()
     }
 
     /// Resets the count of missing responses, because the other key got one.
@@ -461,18 +471,18 @@ impl<'a> Session<'a> {
         self.consecutive_lost = 0;
     }
 
-    /// Returns a nonexistent identifier of the same form. `which`: distinguishes several.
-    pub(crate) fn unused_id_like(&self, id: &str, which: u64) -> String {
-        unused_id_like(id, self.plan.seed.wrapping_add(which.wrapping_mul(0x5851_f42d_4c95_7f2d)))
+    /// Returns a nonexistent identifier of the same format. Different values of `variant` give different ones.
+    pub(crate) fn unused_id_like(&self, id: &str, variant: u64) -> String {
+        unused_id_like(id, self.plan.seed.wrapping_add(variant.wrapping_mul(0x5851_f42d_4c95_7f2d)))
     }
 
-    /// Returns the path of a link below the base address, if it leads into the list. A proxy may have added or removed
-    /// a prefix.
-    fn path_behind(&self, link: &str, list: List) -> Option<String> {
+    /// Returns the path of a link below the base address, if it leads into the list. A proxy may have added or
+    /// removed a prefix.
+    fn path_of_link(&self, link: &str, list: List) -> Option<String> {
         let base = self.plan.base.join(list.path()).ok()?;
         let address: Url = base.join(link).ok()?;
         let path = match address.path().rfind(list.path()) {
-            Some(at) => &address.path()[at..],
+            Some(start) => &address.path()[start..],
             // Another path of this server may be an alias of the list; the response shows it.
             None if address.origin() == base.origin() => {
                 let prefix = self.plan.base.path().trim_end_matches('/');
@@ -483,6 +493,7 @@ impl<'a> Session<'a> {
         Some(address.query().map_or(path.to_owned(), |query| format!("{path}?{query}")))
     }
 
+    /// Returns the value of the `Authorization` header.
     fn authorization(&self, caller: Caller) -> Option<String> {
         let plan = self.plan;
         let bearer = |key: &str| Some(format!("Bearer {key}"));
@@ -514,10 +525,10 @@ impl<'a> Session<'a> {
                 other_last_character(test_key.ends_with('a'))
             )),
             Caller::Forged(Forgery::Shortened) => {
-                bearer(&test_key[..test_key.len() - SHORTER_BY.min(test_tail.len())])
+                bearer(&test_key[..test_key.len() - REMOVED_CHARACTERS.min(test_tail.len())])
             }
             Caller::Forged(Forgery::LetterCase) => {
-                bearer(&format!("{}{}", prefix(Mode::Test), swap_case(test_tail)))
+                bearer(&format!("{}{}", prefix(Mode::Test), swap_letter_case(test_tail)))
             }
             Caller::Forged(Forgery::Appended) => bearer(&format!("{test_key}0")),
             Caller::Forged(Forgery::OtherPrefix) => bearer(&format!("{}{test_tail}", prefix(Mode::Live))),
@@ -527,25 +538,25 @@ impl<'a> Session<'a> {
     fn redact(&self, ending: Ending) -> Ending {
         match ending {
             Ending::Lost(why) => Ending::Lost(self.redactor.redact(&why)),
-            Ending::Answered(answer) => Ending::Answered(Answer {
-                status: answer.status,
-                headers: answer
+            Ending::Answered(response) => Ending::Answered(Answer {
+                status: response.status,
+                headers: response
                     .headers
                     .into_iter()
                     .map(|(name, value)| (name, self.redactor.redact(&value)))
                     .collect(),
-                body: answer.body.with_text(self.redactor.redact(&answer.body)),
+                body: response.body.with_text(self.redactor.redact(&response.body)),
             }),
         }
     }
 }
 
-/// Returns a character that differs from the last one of the key.
+/// Returns a character that differs from the last one of a key.
 pub(crate) fn other_last_character(ends_with_a: bool) -> char {
     if ends_with_a { 'b' } else { 'a' }
 }
 
-fn swap_case(text: &str) -> String {
+fn swap_letter_case(text: &str) -> String {
     let swap = |character: char| {
         if character.is_ascii_lowercase() {
             character.to_ascii_uppercase()
@@ -556,16 +567,16 @@ fn swap_case(text: &str) -> String {
     text.chars().map(swap).collect()
 }
 
-fn pause_after_refusal(answer: &Answer) -> Option<Duration> {
-    (answer.status == 429).then(|| retry_after(answer))?.map(|span| span.max(PAUSE_MIN))
+fn pause_after_refusal(response: &Answer) -> Option<Duration> {
+    (response.status == 429).then(|| retry_after(response))?.map(|delay| delay.max(PAUSE_MIN))
 }
 
-fn pause_after_5xx(answer: &Answer) -> Option<Duration> {
-    matches!(answer.status, 502..=504).then(|| retry_after(answer).unwrap_or(PAUSE_MIN))
+fn pause_after_5xx(response: &Answer) -> Option<Duration> {
+    matches!(response.status, 502..=504).then(|| retry_after(response).unwrap_or(PAUSE_MIN))
 }
 
-/// Returns the path and query of a page. The values of combined filters have every punctuation mark percent-encoded: a server
-/// that compares the text as received does not find `charge%2Epaid`.
+/// Returns the path and query of a page. The values of combined filters have every punctuation mark
+/// percent-encoded: a server that compares the values as received does not find `charge%2Epaid`.
 pub(crate) fn path_of(request: &PageRequest) -> String {
     let is_combined = request.filters.len() > 1;
     let in_query = |value: &str| match is_combined {

@@ -1,6 +1,6 @@
 //! The clock of the target.
 //!
-//! The suite never reads a clock directly. A real server uses real time; for a server with a virtual clock, the waiter
+//! The suite never reads a clock directly. A real server uses real time; for a server with a virtual clock, a wait
 //! advances that clock.
 
 use std::future::Future;
@@ -12,21 +12,21 @@ pub type Wait<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
 
 /// The clock of the target.
 pub trait Waiter {
-    /// Returns the time since a fixed moment by the clock of the target. It never decreases.
+    /// Returns the time since a fixed instant. It never decreases.
     fn now(&self) -> Duration;
 
-    /// Waits for a time by the clock of the target.
-    fn wait(&mut self, span: Duration) -> Wait<'_>;
+    /// Waits for this duration by the clock of the target.
+    fn wait(&mut self, duration: Duration) -> Wait<'_>;
 }
 
-/// A waiter in real time, which sleeps.
+/// The real clock. A wait sleeps.
 #[derive(Debug)]
 pub struct RealTime {
     start: Instant,
 }
 
 impl RealTime {
-    /// Creates a waiter that starts at zero.
+    /// Creates a clock that starts at zero.
     pub fn start() -> RealTime {
         RealTime { start: Instant::now() }
     }
@@ -37,9 +37,9 @@ impl Waiter for RealTime {
         self.start.elapsed()
     }
 
-    fn wait(&mut self, span: Duration) -> Wait<'_> {
+    fn wait(&mut self, duration: Duration) -> Wait<'_> {
         Box::pin(async move {
-            tokio::time::sleep(span).await;
+            tokio::time::sleep(duration).await;
             Ok(())
         })
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use conformance_model::deliveries::Registration;
 use conformance_receiver::{BackgroundReceiver, Endpoint, Names, ReceivedRequest};
 
-/// The plan for deliveries.
+/// The webhook part of a plan.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
     /// The names of the headers and of the sender.
@@ -27,8 +27,8 @@ pub enum Source {
     Receiver {
         /// The received requests.
         receiver: Arc<BackgroundReceiver>,
-        /// The time to listen, counted from the first requests of the run, unless the trigger reports earlier that
-        /// all deliveries have arrived.
+        /// The time to receive deliveries, counted from the first requests of the run. Ends earlier if the trigger
+        /// reports that all deliveries have arrived.
         receive_for: Duration,
         /// The trigger of deliveries. Without one the operator must cause them.
         trigger: Option<Arc<dyn DeliveryTrigger>>,

@@ -26,11 +26,11 @@ pub struct Origin {
     pub started: Option<String>,
     /// The duration in real time.
     pub lasted: Option<Duration>,
-    /// The completed groups of probes if the operator interrupted the run; `None` otherwise.
+    /// The groups of probes that were completed if the operator interrupted the run; `None` otherwise.
     pub interrupted: Option<BTreeSet<Group>>,
 }
 
-/// The gaps that do not fail a run.
+/// The gaps (required statements without a verdict) that do not fail a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Accept {
     /// None.
@@ -67,7 +67,7 @@ pub struct Outcome {
     pub origin: Origin,
     /// The gaps that do not fail the run.
     pub accept: Accept,
-    /// The known faults that the run would have noticed, if requested.
+    /// The known faults that the run would have noticed; `None` unless they were requested.
     pub power: Option<Power>,
 }
 
@@ -80,8 +80,8 @@ impl Outcome {
             Some(_) => Vec::new(),
             None => rows(&recording, selection.profile, |id| selection.selects(id), |id| selection.skips(id)),
         };
-        if let Some(ended) = &origin.interrupted {
-            mark_unfinished(&mut rows, selection.profile, ended);
+        if let Some(completed) = &origin.interrupted {
+            mark_unfinished(&mut rows, selection.profile, completed);
         }
         let faults = baseline.apply(&mut rows);
         let accept = Accept::Nothing;
@@ -152,25 +152,25 @@ impl Outcome {
 ///
 /// The clock of the waiter must be that of the target. Needs a Tokio runtime with I/O and time.
 pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
-    let mut run = record(&plan, &groups(&plan), waiter, progress).await;
+    let mut run = record(&plan, &required_groups(&plan), waiter, progress).await;
     if let Some(redaction) = &plan.privacy {
         redaction.redact(&mut run.recording);
     }
     Outcome::from_run(run, plan.selection(), plan.baseline.clone(), plan.privacy.is_some())
 }
 
-/// Marks statements as not judged if an interrupt prevented their requests, unless the others allow a verdict.
-/// Statements of probes that change data are never judged then, because the recording does not have their requests.
-fn mark_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) {
+/// Marks statements as not judged if an interrupt prevented requests that they need, unless the responses so far allow
+/// a verdict. Statements that need an unfinished group of inserts or webhooks are never judged.
+fn mark_unfinished(rows: &mut [Row], profile: Profile, completed: &BTreeSet<Group>) {
     for row in rows {
         let Some(check) = checks(profile).find(|check| check.id == row.id) else { continue };
-        let mut unfinished = check.needs.iter().filter(|group| !ended.contains(group));
-        let is_open = match &row.verdict {
+        let mut unfinished = check.needs.iter().filter(|group| !completed.contains(group));
+        let is_unjudged = match &row.verdict {
             Verdict::NotJudged { .. } | Verdict::NotApplicable { .. } => unfinished.next().is_some(),
             Verdict::LeftOut { .. } => false,
             _ => unfinished.any(|group| matches!(group, Group::Inserts | Group::Webhooks)),
         };
-        if is_open {
+        if is_unjudged {
             row.verdict = Verdict::NotJudged {
                 why: "the run was interrupted before all its requests were sent".into(),
                 remedy: "run it again".into(),
@@ -179,13 +179,13 @@ fn mark_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) 
     }
 }
 
-/// Returns the groups of probes that the selected statements need.
-fn groups(plan: &Plan) -> BTreeSet<Group> {
+/// Returns the groups of probes whose requests the selected statements need.
+fn required_groups(plan: &Plan) -> BTreeSet<Group> {
     let selection = plan.selection();
-    let wanted =
+    let selected =
         checks(plan.profile).filter(|check| selection.selects(check.id) && !selection.skips(check.id));
     let mut groups: BTreeSet<Group> =
-        wanted.flat_map(|check| check.needs.iter().chain(check.also).copied()).collect();
+        selected.flat_map(|check| check.needs.iter().chain(check.also).copied()).collect();
     groups.insert(Group::Account);
     if plan.excluded_parts().contains(&Part::Burst) {
         groups.remove(&Group::Burst);

@@ -15,8 +15,8 @@ use crate::report::one_line;
 
 /// The version of the format. Incremented when an older reader would misread a comparison.
 const FORMAT: u32 = 2;
-/// The names of the two runs.
-const NAMES: [&str; 2] = ["A", "B"];
+/// The names of the two runs in the text.
+const RUN_NAMES: [&str; 2] = ["A", "B"];
 
 /// The differences between two runs. Every pair is in the order of the arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -81,20 +81,20 @@ impl ComparedVerdict {
 pub struct ChoiceDifference {
     /// The open point.
     pub topic: String,
-    /// The observation of each run; `None` where there is none.
+    /// The observation of each run; `None` if the run has none.
     pub seen: [Option<String>; 2],
 }
 
 /// Compares two runs.
 pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     let both = [a, b];
-    let runs = both.map(|both| ComparedRun {
-        base: one_line(&both.recording.base),
-        exit_code: both.exit_code(),
-        stop: both.stop.clone(),
+    let runs = both.map(|outcome| ComparedRun {
+        base: one_line(&outcome.recording.base),
+        exit_code: outcome.exit_code(),
+        stop: outcome.stop.clone(),
     });
     let rows =
-        both.map(|both| both.rows.iter().map(|row| (row.id.as_str(), row)).collect::<BTreeMap<_, _>>());
+        both.map(|outcome| outcome.rows.iter().map(|row| (row.id.as_str(), row)).collect::<BTreeMap<_, _>>());
     let mut ids: BTreeSet<&str> = rows.iter().flat_map(|rows| rows.keys().copied()).collect();
     let is_stopped = both.iter().any(|run| run.stop.is_some());
     if is_stopped {
@@ -129,13 +129,13 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
 
 /// Returns `true` if two runs disagree on a statement. Two failures agree if they have the same fingerprint.
 fn verdicts_differ(pair: [Option<&Row>; 2]) -> bool {
-    let shown = |row: &Row| match &row.verdict {
+    let failure_fingerprint = |row: &Row| match &row.verdict {
         Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. } => {
             Some(fingerprint(&row.id, finding))
         }
         _ => None,
     };
-    let [a, b] = pair.map(|row| row.map(|row| (row.verdict.as_str(), shown(row))));
+    let [a, b] = pair.map(|row| row.map(|row| (row.verdict.as_str(), failure_fingerprint(row))));
     a != b
 }
 
@@ -156,13 +156,13 @@ fn compared_verdict(row: Option<&Row>) -> ComparedVerdict {
 }
 
 fn choices(both: [&Outcome; 2]) -> Vec<ChoiceDifference> {
-    let seen = both.map(|both| {
-        let seen = observations(&both.recording, &both.rows).into_iter();
-        seen.map(|seen| (one_line(&seen.topic), one_line(&seen.seen))).collect::<BTreeMap<_, _>>()
+    let observed = both.map(|outcome| {
+        let choices = observations(&outcome.recording, &outcome.rows).into_iter();
+        choices.map(|choice| (one_line(&choice.topic), one_line(&choice.seen))).collect::<BTreeMap<_, _>>()
     });
-    let topics: BTreeSet<&String> = seen.iter().flat_map(BTreeMap::keys).collect();
+    let topics: BTreeSet<&String> = observed.iter().flat_map(BTreeMap::keys).collect();
     let pairs = topics.into_iter().map(|topic| {
-        let pair = [seen[0].get(topic).cloned(), seen[1].get(topic).cloned()];
+        let pair = [observed[0].get(topic).cloned(), observed[1].get(topic).cloned()];
         ChoiceDifference { topic: topic.clone(), seen: pair }
     });
     pairs.filter(|pair| pair.seen[0] != pair.seen[1]).collect()
@@ -195,7 +195,7 @@ impl Comparison {
         let mut line = |text: &str| {
             let _ = writeln!(out, "{}", text.trim_end());
         };
-        for (name, run) in NAMES.iter().zip(&self.runs) {
+        for (name, run) in RUN_NAMES.iter().zip(&self.runs) {
             line(&format!("{name}  {}  exit {}", run.base, run.exit_code));
             if let Some(Stop::Configuration(why) | Stop::Unreachable(why)) = &run.stop {
                 line(&format!("   {}", one_line(why)));
@@ -204,24 +204,25 @@ impl Comparison {
         line("");
         for statement in &self.statements {
             line(&format!("{}   {}", statement.id, statement.text));
-            for (name, entry) in NAMES.iter().zip(&statement.verdicts) {
+            for (name, entry) in RUN_NAMES.iter().zip(&statement.verdicts) {
                 line(&format!("  {name}  {:<14}  {}", entry.verdict, entry.because));
             }
         }
         for choice in &self.choices {
             line(&format!("left open: {}", choice.topic));
-            for (name, seen) in NAMES.iter().zip(&choice.seen) {
+            for (name, seen) in RUN_NAMES.iter().zip(&choice.seen) {
                 line(&format!("  {name}  {}", seen.as_deref().unwrap_or("not seen")));
             }
         }
-        for (at, name) in NAMES.iter().enumerate() {
+        for (index, name) in RUN_NAMES.iter().enumerate() {
             // The other run did not judge these.
-            let statements = self.judged_once.iter().filter(|statement| statement.verdicts[at].is_judged());
+            let statements =
+                self.judged_once.iter().filter(|statement| statement.verdicts[index].is_judged());
             let ids: Vec<_> = statements.map(|statement| statement.id.as_str()).collect();
             if !ids.is_empty() {
                 line(&format!("judged in {name} only: {}", ids.join(", ")));
             }
-            let choices = self.choices_seen_once.iter().filter(|choice| choice.seen[at].is_some());
+            let choices = self.choices_seen_once.iter().filter(|choice| choice.seen[index].is_some());
             let topics: Vec<_> = choices.map(|choice| choice.topic.as_str()).collect();
             if !topics.is_empty() {
                 line(&format!("choices seen in {name} only: {}", topics.join(", ")));

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum FileError {
     /// The text is not a file of this kind.
     Malformed {
-        /// The kind: `not a HAR file`.
+        /// The message that names the expected kind: `not a HAR file`.
         kind: &'static str,
         /// The error of the parser.
         error: String,

@@ -27,25 +27,25 @@ use crate::check::Outcome;
 
 /// The most imported exchanges. More would not change the verdicts.
 const EXCHANGES_MAX: usize = 5000;
-/// The statements that compare responses of different times. Data may have changed in between.
-const LEFT_OUT: [&str; 3] = ["filters.combined", "filters.total", "paging.stable*"];
+/// The excluded statements: they compare responses of different times, and data may have changed in between.
+const EXCLUDED_STATEMENTS: [&str; 3] = ["filters.combined", "filters.total", "paging.stable*"];
 /// The header fields with secrets.
 const SECRET_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
 
 #[derive(Deserialize)]
 struct Har {
-    log: Log,
+    log: HarLog,
 }
 
 #[derive(Deserialize)]
-struct Log {
+struct HarLog {
     entries: Vec<HarEntry>,
 }
 
 #[derive(Deserialize)]
 struct HarEntry {
     #[serde(rename = "startedDateTime")]
-    started: String,
+    started_at: String,
     #[serde(default)]
     time: Option<serde_json::Number>,
     request: Request,
@@ -93,16 +93,16 @@ impl Outcome {
         let malformed = |error| FileError::Malformed { kind: "not a HAR file", error };
         let har: Har = serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         let entries = har.log.entries;
-        let Some(base) = entries.iter().find_map(|entry| base_of(&entry.request.url)) else {
+        let Some(base) = entries.iter().find_map(|entry| base_address(&entry.request.url)) else {
             return Err(FileError::NoApiRequests);
         };
-        let keys = entries.iter().filter_map(|entry| bearer(&entry.request));
+        let keys = entries.iter().filter_map(|entry| bearer_key(&entry.request));
         let tails = keys.map(|key| key_tail(key, key_prefix));
-        let reader = Reader {
+        let reader = HarReader {
             base: &base,
             redactor: Redactor::new(tails, KEY_BLANK),
             keys: first_keys(&entries, key_prefix),
-            start: entries.iter().filter_map(|entry| parse_time(&entry.started)).min(),
+            start: entries.iter().filter_map(|entry| parse_time(&entry.started_at)).min(),
         };
         let mut exchanges: Vec<_> =
             entries.iter().filter_map(|entry| reader.exchange(entry)).take(EXCHANGES_MAX).collect();
@@ -110,7 +110,7 @@ impl Outcome {
         for (number, exchange) in (1..).zip(&mut exchanges) {
             exchange.number = number;
         }
-        let judged = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
+        let summary = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
         if exchanges.is_empty() {
             return Err(FileError::NoUsableEntries { entries: entries.len() });
         }
@@ -125,7 +125,7 @@ impl Outcome {
             deliveries: None,
             exchanges,
         };
-        let skip = LEFT_OUT.map(str::to_owned).to_vec();
+        let skip = EXCLUDED_STATEMENTS.map(str::to_owned).to_vec();
         let selection = Selection { profile: Profile::Spec, only: Vec::new(), skip };
         let (baseline, budget, ledger) = (Baseline::default(), Budget::empty(), Ledger::default());
         Ok((
@@ -135,7 +135,7 @@ impl Outcome {
                 baseline,
                 false,
             ),
-            judged,
+            summary,
         ))
     }
 
@@ -147,63 +147,65 @@ impl Outcome {
 }
 
 /// Returns the part of an address before `/v1/`.
-fn base_of(url: &str) -> Option<String> {
+fn base_address(url: &str) -> Option<String> {
     let mut url = Url::parse(url).ok()?;
-    let at = url.path().find("/v1/")?;
-    let prefix = url.path()[..=at].to_owned();
+    let end = url.path().find("/v1/")?;
+    let prefix = url.path()[..=end].to_owned();
     url.set_path(&prefix);
     url.set_query(None);
     url.set_fragment(None);
-    // These two fail only for addresses that cannot have a user.
+    // These two fail only for addresses that cannot have a user name.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Some(url.to_string())
 }
 
-fn bearer(request: &Request) -> Option<&str> {
+fn bearer_key(request: &Request) -> Option<&str> {
     let header = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"))?;
     Some(header.value.strip_prefix("Bearer ").unwrap_or(&header.value))
 }
 
 /// Returns the first key of each mode. A second one may belong to another account.
 fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> {
-    let mut found = BTreeMap::new();
-    for key in
-        entries.iter().filter(|entry| entry.response.status != 401).filter_map(|entry| bearer(&entry.request))
+    let mut keys = BTreeMap::new();
+    for key in entries
+        .iter()
+        .filter(|entry| entry.response.status != 401)
+        .filter_map(|entry| bearer_key(&entry.request))
     {
         if let Some((mode, _)) = Mode::of_key(key, key_prefix) {
-            found.entry(mode).or_insert_with(|| key.to_owned());
+            keys.entry(mode).or_insert_with(|| key.to_owned());
         }
     }
-    found
+    keys
 }
 
 fn parse_time(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc3339).ok()
 }
 
-struct Reader<'a> {
+struct HarReader<'a> {
     base: &'a str,
     redactor: Redactor,
     keys: BTreeMap<Mode, String>,
     start: Option<OffsetDateTime>,
 }
 
-impl Reader<'_> {
+impl HarReader<'_> {
     /// Returns the exchange of an entry, if its purpose can be inferred.
     fn exchange(&self, entry: &HarEntry) -> Option<Exchange> {
         let HarEntry { request, response, .. } = entry;
         let status = u16::try_from(response.status).ok().filter(|status| (200..500).contains(status))?;
-        // Redirects and responses from a browser's cache are not from the service; the limit needs a burst.
+        // Redirects and responses from a browser's cache are not from the service. A 429 can be judged in a burst only.
         if request.method != "GET" || (300..400).contains(&status) || status == 429 {
             return None;
         }
-        if response.content.encoding.is_some() || base_of(&request.url)? != self.base {
+        if response.content.encoding.is_some() || base_address(&request.url)? != self.base {
             return None;
         }
         let url = Url::parse(&request.url).ok()?;
         let path = format!("/v1/{}", url.path().split_once("/v1/")?.1);
-        let caller = match bearer(request) {
+        let caller = match bearer_key(request) {
             None => Caller::NoKey,
             Some(key) => Caller::Own(*self.keys.iter().find(|(_, known)| *known == key)?.0),
         };
@@ -211,12 +213,12 @@ impl Reader<'_> {
             (Caller::NoKey, 401) => Purpose::Refusal,
             // The export may have removed the key.
             (Caller::NoKey, _) | (_, 401) => return None,
-            _ => purpose(&path, &url, status)?,
+            _ => infer_purpose(&path, &url, status)?,
         };
         let sent = self.sent_at(entry)?;
-        let length = entry.time.as_ref().and_then(serde_json::Number::as_f64).unwrap_or_default();
-        // In milliseconds.
-        let length = Duration::try_from_secs_f64(length).unwrap_or_default() / 1000;
+        let duration = entry.time.as_ref().and_then(serde_json::Number::as_f64).unwrap_or_default();
+        // A HAR file has durations in milliseconds.
+        let duration = Duration::try_from_secs_f64(duration).unwrap_or_default() / 1000;
         let query = url.query().map_or(String::new(), |query| format!("?{query}"));
         let headers =
             response.headers.iter().map(|header| (header.name.to_ascii_lowercase(), header.value.clone()));
@@ -228,7 +230,7 @@ impl Reader<'_> {
             purpose,
             target: self.redactor.redact(&format!("{}{query}", url.path())),
             sent,
-            ended: sent.saturating_add(length),
+            ended: sent.saturating_add(duration),
             ending: Ending::Answered(Answer {
                 status,
                 headers: headers.map(|(name, value)| (name, self.redactor.redact(&value))).collect(),
@@ -238,12 +240,12 @@ impl Reader<'_> {
     }
 
     fn sent_at(&self, entry: &HarEntry) -> Option<Duration> {
-        Duration::try_from(parse_time(&entry.started)? - self.start?).ok()
+        Duration::try_from(parse_time(&entry.started_at)? - self.start?).ok()
     }
 }
 
-/// Returns the purpose of a request with a key. `None` if it has parameters that are not specified.
-fn purpose(path: &str, url: &Url, status: u16) -> Option<Purpose> {
+/// Returns the purpose of a request with a key. `None` if it has parameters that the specification does not define.
+fn infer_purpose(path: &str, url: &Url, status: u16) -> Option<Purpose> {
     if path == "/v1/account" {
         return url.query().is_none().then_some(Purpose::Account);
     }

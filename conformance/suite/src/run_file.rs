@@ -17,7 +17,7 @@ use crate::check::{Origin, Outcome};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptRun {
+struct RunFile {
     recording: Recording,
     selection: Selection,
     baseline: Baseline,
@@ -32,7 +32,7 @@ struct KeptRun {
 impl Outcome {
     /// Returns the contents of the file. It contains no keys.
     pub fn to_file(&self) -> String {
-        let kept = KeptRun {
+        let file = RunFile {
             recording: self.recording.clone(),
             selection: self.selection.clone(),
             baseline: self.baseline.clone(),
@@ -42,7 +42,7 @@ impl Outcome {
             requests: self.ledger.clone(),
             origin: self.origin.clone(),
         };
-        serde_json::to_string(&kept).expect("a run serializes to JSON") + "\n"
+        serde_json::to_string(&file).expect("a run serializes to JSON") + "\n"
     }
 
     /// Reads a stored run and judges it again.
@@ -51,20 +51,21 @@ impl Outcome {
     ///
     /// [`FileError::Malformed`] if the text is not a recording, [`FileError::OtherFormat`] for another version.
     pub fn from_file(text: &str) -> Result<Outcome, FileError> {
-        let none = |error: String| FileError::Malformed {
-            kind: "no recording of `chargeproof check --record`",
+        let malformed = |error: String| FileError::Malformed {
+            kind: "not a recording of `chargeproof check --record`",
             error,
         };
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|err| none(err.to_string()))?;
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         match value["recording"]["format"].as_u64() {
             Some(format) if format != u64::from(FORMAT) => {
                 return Err(FileError::OtherFormat { found: format, supported: FORMAT });
             }
             Some(_) => {}
-            None => return Err(none("it names no `recording.format`".into())),
+            None => return Err(malformed("`recording.format` is missing".into())),
         }
-        let kept: KeptRun = serde_json::from_value(value).map_err(|err| none(err.to_string()))?;
-        let KeptRun { recording, selection, baseline, private, stop, budget, requests, origin } = kept;
+        let file: RunFile = serde_json::from_value(value).map_err(|err| malformed(err.to_string()))?;
+        let RunFile { recording, selection, baseline, private, stop, budget, requests, origin } = file;
         let interrupted = origin.interrupted.clone();
         let run = Run { recording, stop, budget, ledger: requests, interrupted };
         Ok(Outcome { origin, ..Outcome::from_run(run, selection, baseline, private) })

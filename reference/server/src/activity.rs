@@ -10,26 +10,26 @@ use tokio::{sync::Notify, time::Instant};
 
 /// The origin of all times in this module, so that they are comparable and fit into an atomic.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// The value of `awaited_since` while the server waits for no client.
-const NEVER: u64 = u64::MAX;
+/// The value of `waiting_since` while the server does not wait for the client.
+const NOT_WAITING: u64 = u64::MAX;
 /// The time after which a waited-for client is evicted before connections that are idle between two requests.
-const USUAL_WAIT_MS: u64 = 1_000;
+const SLOW_CLIENT_AFTER_MS: u64 = 1_000;
 
 /// The activity of one connection. The fields order no other memory access, so relaxed ordering is enough.
 pub(crate) struct Activity {
-    /// The number of starts and ends of requests: odd while a request is being answered.
-    turns: AtomicU32,
-    /// The time of the latest byte, in milliseconds.
-    moved_at: AtomicU64,
-    /// The time since which the server has been waiting for the rest of a handshake, a head or a body, in milliseconds.
-    awaited_since: AtomicU64,
+    /// The number of starts and ends of requests: odd while a request is processed.
+    request_boundaries: AtomicU32,
+    /// The time of the latest byte in either direction, in milliseconds.
+    last_byte_at: AtomicU64,
+    /// The start of the wait for the rest of a handshake, a head or a body, in milliseconds.
+    waiting_since: AtomicU64,
     /// Notified when the connection must close, by eviction or at once. The connection polls it at every wake, so one
     /// notification is enough for both.
     close: Notify,
     /// `true` if the connection must close at once, even during a response.
-    is_cut: AtomicBool,
-    /// The number of turns at the latest eviction.
-    turns_at_eviction: AtomicU32,
+    closes_at_once: AtomicBool,
+    /// The value of `request_boundaries` at the latest eviction.
+    boundaries_at_eviction: AtomicU32,
 }
 
 /// The rank of an idle connection: the smallest is evicted first.
@@ -44,62 +44,62 @@ impl Activity {
     pub(crate) fn new() -> Activity {
         let now = millis(Instant::now());
         Activity {
-            turns: AtomicU32::new(0),
-            moved_at: AtomicU64::new(now),
-            awaited_since: AtomicU64::new(now),
+            request_boundaries: AtomicU32::new(0),
+            last_byte_at: AtomicU64::new(now),
+            waiting_since: AtomicU64::new(now),
             close: Notify::new(),
-            is_cut: AtomicBool::new(false),
-            turns_at_eviction: AtomicU32::new(0),
+            closes_at_once: AtomicBool::new(false),
+            boundaries_at_eviction: AtomicU32::new(0),
         }
     }
 
     /// Counts the start or end of a request.
     pub(crate) fn on_turn(&self) {
-        self.awaited_since.store(NEVER, Relaxed);
-        self.turns.fetch_add(1, Relaxed);
+        self.waiting_since.store(NOT_WAITING, Relaxed);
+        self.request_boundaries.fetch_add(1, Relaxed);
     }
 
     /// Returns the number of starts and ends of requests.
     pub(crate) fn turn_count(&self) -> u32 {
-        self.turns.load(Relaxed)
+        self.request_boundaries.load(Relaxed)
     }
 
     /// Records a byte in either direction.
     pub(crate) fn on_traffic(&self, at: Instant) {
-        self.moved_at.store(millis(at), Relaxed);
+        self.last_byte_at.store(millis(at), Relaxed);
     }
 
     /// Records that the server waits for the rest of a head.
     pub(crate) fn on_await(&self, since: Instant) {
-        self.awaited_since.store(millis(since), Relaxed);
+        self.waiting_since.store(millis(since), Relaxed);
     }
 
     /// Records that the server waits for a body, until the guard is dropped.
-    pub(crate) fn await_body(&self) -> AwaitedBody<'_> {
+    pub(crate) fn await_body(&self) -> BodyWait<'_> {
         self.on_await(Instant::now());
-        AwaitedBody(self)
+        BodyWait(self)
     }
 
-    /// Returns the rank for eviction; `None` while a request is being answered.
+    /// Returns the rank for eviction; `None` while a request is processed.
     pub(crate) fn idleness(&self, now: Instant) -> Option<Idleness> {
-        let awaited_since = self.awaited_since.load(Relaxed);
-        if awaited_since != NEVER {
-            let is_long = millis(now).saturating_sub(awaited_since) > USUAL_WAIT_MS;
-            return Some(Idleness { rank: if is_long { 0 } else { 2 }, since: awaited_since });
+        let waiting_since = self.waiting_since.load(Relaxed);
+        if waiting_since != NOT_WAITING {
+            let is_slow = millis(now).saturating_sub(waiting_since) > SLOW_CLIENT_AFTER_MS;
+            return Some(Idleness { rank: if is_slow { 0 } else { 2 }, since: waiting_since });
         }
         let is_idle = self.turn_count().is_multiple_of(2);
-        is_idle.then(|| Idleness { rank: 1, since: self.moved_at.load(Relaxed) })
+        is_idle.then(|| Idleness { rank: 1, since: self.last_byte_at.load(Relaxed) })
     }
 
     /// Closes the connection in favour of another one, unless a request arrives meanwhile.
     pub(crate) fn evict(&self) {
-        self.turns_at_eviction.store(self.turn_count(), Relaxed);
+        self.boundaries_at_eviction.store(self.turn_count(), Relaxed);
         self.close.notify_one();
     }
 
     /// Closes the connection at once, even during a response.
     pub(crate) fn cut_off(&self) {
-        self.is_cut.store(true, Relaxed);
+        self.closes_at_once.store(true, Relaxed);
         self.close.notify_one();
     }
 
@@ -107,28 +107,28 @@ impl Activity {
     pub(crate) async fn wait_for_close(&self) {
         loop {
             self.close.notified().await;
-            let is_quiet = || {
-                self.turn_count() == self.turns_at_eviction.load(Relaxed)
+            let is_still_idle = || {
+                self.turn_count() == self.boundaries_at_eviction.load(Relaxed)
                     && self.idleness(Instant::now()).is_some()
             };
-            if self.is_cut.load(Relaxed) || is_quiet() {
+            if self.closes_at_once.load(Relaxed) || is_still_idle() {
                 return;
             }
         }
     }
 }
 
-/// Guard: the server waits for a body.
-pub(crate) struct AwaitedBody<'a>(&'a Activity);
+/// Guard of a wait for a body.
+pub(crate) struct BodyWait<'a>(&'a Activity);
 
-impl Drop for AwaitedBody<'_> {
+impl Drop for BodyWait<'_> {
     fn drop(&mut self) {
-        self.0.awaited_since.store(NEVER, Relaxed);
+        self.0.waiting_since.store(NOT_WAITING, Relaxed);
     }
 }
 
 fn millis(at: Instant) -> u64 {
-    u64::try_from(at.saturating_duration_since(*ORIGIN).as_millis()).unwrap_or(NEVER - 1)
+    u64::try_from(at.saturating_duration_since(*ORIGIN).as_millis()).unwrap_or(NOT_WAITING - 1)
 }
 
 #[cfg(test)]
@@ -137,10 +137,11 @@ mod tests {
 
     use super::*;
 
-    /// Letters are connections: `b` waits for a body, `h` for its first head, `i` is idle after a request, `a` is being
-    /// answered. Each is opened a quarter of a second after the one before. Returns the order of their eviction.
-    async fn check(connections: &str, after_ms: u64, expected: &str) {
-        let mut all = Vec::new();
+    /// Letters are connections: `b` waits for a body, `h` for its first head, `i` is idle after a request, `a` has a
+    /// request in progress. Each is opened a quarter of a second after the one before. `expected`: the indices in the
+    /// order of eviction.
+    async fn check_eviction_order(connections: &str, after_ms: u64, expected: &str) {
+        let mut opened = Vec::new();
         for (index, kind) in connections.chars().enumerate() {
             let activity = Activity::new();
             if kind != 'h' {
@@ -151,13 +152,13 @@ mod tests {
                 'i' => activity.on_turn(),
                 _ => {}
             }
-            all.push((index, activity));
+            opened.push((index, activity));
             tokio::time::advance(Duration::from_millis(250)).await;
         }
         tokio::time::advance(Duration::from_millis(after_ms)).await;
         let now = Instant::now();
         let mut order: Vec<_> =
-            all.iter().filter_map(|(index, activity)| Some((activity.idleness(now)?, *index))).collect();
+            opened.iter().filter_map(|(index, activity)| Some((activity.idleness(now)?, *index))).collect();
         order.sort();
         let order: Vec<_> = order.iter().map(|(_, index)| index.to_string()).collect();
         assert_eq!(order.join(" "), expected, "{connections}");
@@ -166,11 +167,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn awaited_clients_are_evicted_before_idle_ones_and_the_longest_wait_first() {
         LazyLock::force(&ORIGIN);
-        check("ibhai", 1_001, "1 2 0 4").await;
+        check_eviction_order("ibhai", 1_001, "1 2 0 4").await;
         // A wait of up to a second is not ranked as slow.
-        check("ibhai", 0, "0 4 1 2").await;
-        check("hbhb", 0, "0 1 2 3").await;
-        check("aaa", 9_000, "").await;
+        check_eviction_order("ibhai", 0, "0 4 1 2").await;
+        check_eviction_order("hbhb", 0, "0 1 2 3").await;
+        check_eviction_order("aaa", 9_000, "").await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ pub(crate) struct PublicUrl {
     /// The URL without a trailing slash.
     text: String,
     /// The length of the origin in `text`; the rest is the path prefix.
-    origin: usize,
+    origin_len: usize,
     host: String,
 }
 
@@ -35,16 +35,16 @@ impl PublicUrl {
         if !matches!(scheme, "http" | "https") || !(path.is_empty() || is_valid_path) {
             return Err(invalid());
         }
-        let origin = scheme.len() + "://".len() + authority.len();
-        Ok(PublicUrl { text: text.trim_end_matches('/').to_string(), origin, host })
+        let origin_len = scheme.len() + "://".len() + authority.len();
+        Ok(PublicUrl { text: text.trim_end_matches('/').to_string(), origin_len, host })
     }
 
     pub(crate) fn origin(&self) -> &str {
-        &self.text[..self.origin]
+        &self.text[..self.origin_len]
     }
 
     fn prefix(&self) -> &str {
-        &self.text[self.origin..]
+        &self.text[self.origin_len..]
     }
 }
 
@@ -65,8 +65,8 @@ impl<'a> Authority<'a> {
             }
             None => {
                 let end = text.find(':').unwrap_or(text.len());
-                let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
-                (end > 0 && text[..end].bytes().all(is_plain)).then_some(end)?
+                let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+                (end > 0 && text[..end].bytes().all(is_allowed)).then_some(end)?
             }
         };
         let (host, port) = text.split_at(host_end);
@@ -86,13 +86,13 @@ impl<'a> Authority<'a> {
 /// The addresses of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
-    /// The listening address in a form that clients on this machine can connect to.
+    /// The URL of the listening address, to which clients on this machine can connect.
     listening: String,
     port: u16,
     public: Option<PublicUrl>,
     access: SandboxAccess,
     /// The start of the world's paths after the public prefix: `/w/abc`; empty for the first world.
-    world: String,
+    world_prefix: String,
     /// The URL for users.
     url: String,
     /// `true` if the server accepts https besides http.
@@ -101,25 +101,25 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     pub(crate) fn new(bound: SocketAddr, public: Option<PublicUrl>, access: SandboxAccess) -> Addresses {
-        let mut callable = bound;
+        let mut reachable = bound;
         // Clients cannot connect to the unspecified address, but to loopback.
         if bound.ip().is_unspecified() {
-            callable.set_ip(match bound.ip() {
+            reachable.set_ip(match bound.ip() {
                 IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
                 IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
             });
         }
-        let listening = format!("http://{callable}");
+        let listening = format!("http://{reachable}");
         let url = public.as_ref().map_or(&listening, |public| &public.text).clone();
-        let world = String::new();
-        Addresses { listening, port: bound.port(), public, access, world, url, has_tls: false }
+        let world_prefix = String::new();
+        Addresses { listening, port: bound.port(), public, access, world_prefix, url, has_tls: false }
     }
 
     /// Changes the scheme to https.
     pub(crate) fn with_tls(mut self) -> Addresses {
         self.listening = self.listening.replacen("http://", "https://", 1);
         if self.public.is_none() {
-            self.url = format!("{}{}", self.listening, self.world);
+            self.url = format!("{}{}", self.listening, self.world_prefix);
         }
         self.has_tls = true;
         self
@@ -131,13 +131,13 @@ impl Addresses {
 
     /// Returns the addresses of a world that was opened on request.
     pub(crate) fn for_world(&self, id: &str) -> Addresses {
-        let path = format!("/w/{id}");
-        Addresses { url: format!("{}{path}", self.url), world: path, ..self.clone() }
+        let world_prefix = format!("/w/{id}");
+        Addresses { url: format!("{}{world_prefix}", self.url), world_prefix, ..self.clone() }
     }
 
     /// Returns the id of the world; `None` for the first world of the server.
     pub(crate) fn world_id(&self) -> Option<&str> {
-        self.world.strip_prefix("/w/")
+        self.world_prefix.strip_prefix("/w/")
     }
 
     /// Returns the URL of the socket that the server listens on, without proxies.
@@ -154,9 +154,9 @@ impl Addresses {
     pub(crate) fn base_url(&self, authority: Option<&str>) -> Cow<'_, str> {
         match authority {
             _ if self.public.is_some() => self.url().into(),
-            Some(called) if self.listening[self.scheme().len()..] == *called => self.url().into(),
-            Some(called) if Authority::parse(called).is_some() => {
-                format!("{}{called}{}", self.scheme(), self.world).into()
+            Some(host) if self.listening[self.scheme().len()..] == *host => self.url().into(),
+            Some(host) if Authority::parse(host).is_some() => {
+                format!("{}{host}{}", self.scheme(), self.world_prefix).into()
             }
             _ => self.url().into(),
         }
@@ -172,7 +172,7 @@ impl Addresses {
         }
     }
 
-    /// Returns `true` if callers from loopback are trusted to be on this machine, not behind a tunnel or a proxy on it.
+    /// Returns `true` if a request from loopback counts as sent on this machine, not through a tunnel or proxy on it.
     pub(crate) fn trusts_loopback(&self) -> bool {
         self.public.is_none() || self.access == SandboxAccess::TrustLoopback
     }
@@ -184,8 +184,8 @@ impl Addresses {
 
     /// Returns the start of links inside a page, without a trailing slash: `/prefix`, or empty.
     pub(crate) fn prefix(&self) -> &str {
-        let origin = self.public.as_ref().map_or(self.listening.len(), |public| public.origin);
-        &self.url[origin..]
+        let origin_len = self.public.as_ref().map_or(self.listening.len(), |public| public.origin_len);
+        &self.url[origin_len..]
     }
 
     /// Returns `true` if `host` is that of the public URL.
@@ -195,9 +195,9 @@ impl Addresses {
 
     /// Returns `true` if `origin` is the server's own, for a request for `authority`.
     pub(crate) fn is_own_origin(&self, origin: &str, authority: &str) -> bool {
-        let secure = origin.strip_prefix("https://").filter(|_| self.has_tls);
-        let called = origin.strip_prefix("http://").or(secure).filter(|called| !called.is_empty());
-        called.is_some_and(|called| called.eq_ignore_ascii_case(authority))
+        let https_host = origin.strip_prefix("https://").filter(|_| self.has_tls);
+        let host = origin.strip_prefix("http://").or(https_host).filter(|host| !host.is_empty());
+        host.is_some_and(|host| host.eq_ignore_ascii_case(authority))
             || self.public.as_ref().is_some_and(|public| public.origin().eq_ignore_ascii_case(origin))
     }
 }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_authority_is_a_host_and_maybe_a_port() {
+    fn an_authority_is_a_host_with_an_optional_port() {
         check_authority("shop.example", Some("shop.example"));
         check_authority("my_service:8080", Some("my_service"));
         check_authority("127.0.0.1:80", Some("127.0.0.1"));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_not_authorities() {
+    fn anything_else_is_not_an_authority() {
         for text in [
             "", ":80", "a:", "a:+1", "a:65536", "a:1:2", "a b", "user@a", "a/b", "a\"", "<a>", "é", "[::1",
             "[::1]x", "[a]", "[]", "::1", "a%41",
@@ -237,12 +237,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_base(bound: &str, public: Option<&str>, called: Option<&str>, base: &str) {
-        assert_eq!(addresses(bound, public).base_url(called), base);
+    fn check_base(bound: &str, public: Option<&str>, requested_host: Option<&str>, base: &str) {
+        assert_eq!(addresses(bound, public).base_url(requested_host), base);
     }
 
     #[test]
-    fn links_start_with_the_address_that_was_called() {
+    fn links_start_with_the_requested_host() {
         check_base("127.0.0.1:8080", None, Some("127.0.0.1:8080"), "http://127.0.0.1:8080");
         check_base("127.0.0.1:8080", None, Some("localhost:8080"), "http://localhost:8080");
         check_base("127.0.0.1:8080", None, Some("a\"><script>"), "http://127.0.0.1:8080");
@@ -263,12 +263,12 @@ mod tests {
     fn with_tls_links_use_https_and_both_schemes_are_own_origins() {
         let addresses = addresses("127.0.0.1:8080", None).with_tls();
         assert_eq!(addresses.url(), "https://127.0.0.1:8080");
-        for (called, base) in [
+        for (requested_host, base) in [
             (Some("127.0.0.1:8080"), "https://127.0.0.1:8080"),
             (Some("localhost:8080"), "https://localhost:8080"),
             (None, "https://127.0.0.1:8080"),
         ] {
-            assert_eq!(addresses.base_url(called), base);
+            assert_eq!(addresses.base_url(requested_host), base);
         }
         for (origin, is_own) in [
             ("https://localhost:8080", true),
@@ -281,20 +281,20 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_inside(public: &str, path: &str, inside: &str) {
-        assert_eq!(addresses("127.0.0.1:8080", Some(public)).without_prefix(path), inside);
+    fn check_prefix_removal(public: &str, path: &str, expected: &str) {
+        assert_eq!(addresses("127.0.0.1:8080", Some(public)).without_prefix(path), expected);
     }
 
     #[test]
     fn the_public_prefix_is_stripped_only_before_a_slash() {
-        check_inside("https://pay.example/shop", "/shop/v1/charges", "/v1/charges");
-        check_inside("https://pay.example/shop/", "/shop/v1/charges", "/v1/charges");
-        check_inside("https://pay.example/shop", "/v1/charges", "/v1/charges");
-        check_inside("https://pay.example/shop", "/shop", "/");
-        check_inside("https://pay.example/shop", "/shopping", "/shopping");
-        check_inside("https://pay.example/shop", "/v1/shop/v1", "/v1/shop/v1");
-        check_inside("https://pay.example", "/v1/charges", "/v1/charges");
-        check_inside("https://pay.example", "*", "*");
+        check_prefix_removal("https://pay.example/shop", "/shop/v1/charges", "/v1/charges");
+        check_prefix_removal("https://pay.example/shop/", "/shop/v1/charges", "/v1/charges");
+        check_prefix_removal("https://pay.example/shop", "/v1/charges", "/v1/charges");
+        check_prefix_removal("https://pay.example/shop", "/shop", "/");
+        check_prefix_removal("https://pay.example/shop", "/shopping", "/shopping");
+        check_prefix_removal("https://pay.example/shop", "/v1/shop/v1", "/v1/shop/v1");
+        check_prefix_removal("https://pay.example", "/v1/charges", "/v1/charges");
+        check_prefix_removal("https://pay.example", "*", "*");
     }
 
     #[test]

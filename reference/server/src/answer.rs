@@ -1,4 +1,4 @@
-//! [`Answer`]: the HTTP responses of the server. Converts those of the world without copying the body, and
+//! [`HttpResponse`]: the HTTP responses of the server. Converts those of the world without copying the body, and
 //! creates the server's own responses.
 
 use std::{
@@ -23,25 +23,25 @@ use crate::host::InternalError;
 /// The media type of scenario files.
 pub(crate) const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 
-/// The response of a connection.
+/// A response as it is sent to the client.
 pub(crate) type Answer = http::Response<Content>;
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) enum Content {
-    /// A complete body.
-    Whole(Bytes),
+    /// A body that is fully in memory.
+    Complete(Bytes),
     /// A stream of server-sent events.
     Stream {
         /// The chunks of the stream.
-        pieces: mpsc::Receiver<Bytes>,
-        /// The permit of the stream, returned on drop.
-        _place: OwnedSemaphorePermit,
+        chunks: mpsc::Receiver<Bytes>,
+        /// Counts the stream towards the maximum until it is dropped.
+        _permit: OwnedSemaphorePermit,
     },
 }
 
 impl From<Bytes> for Content {
-    fn from(whole: Bytes) -> Content {
-        Content::Whole(whole)
+    fn from(body: Bytes) -> Content {
+        Content::Complete(body)
     }
 }
 
@@ -54,31 +54,31 @@ impl Body for Content {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Content::Whole(body) if body.is_empty() => Poll::Ready(None),
-            Content::Whole(body) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(body))))),
-            Content::Stream { pieces, .. } => {
-                pieces.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            Content::Complete(body) if body.is_empty() => Poll::Ready(None),
+            Content::Complete(body) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(body))))),
+            Content::Stream { chunks, .. } => {
+                chunks.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Content::Whole(body) => body.is_empty(),
+            Content::Complete(body) => body.is_empty(),
             Content::Stream { .. } => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Content::Whole(body) => SizeHint::with_exact(body.len() as u64),
+            Content::Complete(body) => SizeHint::with_exact(body.len() as u64),
             Content::Stream { .. } => SizeHint::default(),
         }
     }
 }
 
 /// The headers of nearly all responses. Cloning the map takes half the time of building it.
-static JSON: LazyLock<HeaderMap> = LazyLock::new(|| {
+static JSON_HEADERS: LazyLock<HeaderMap> = LazyLock::new(|| {
     HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         // Responses may contain keys and secrets.
@@ -89,28 +89,28 @@ static JSON: LazyLock<HeaderMap> = LazyLock::new(|| {
 
 /// Returns a JSON response.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Answer::new(Content::from(body.into()));
-    *answer.status_mut() = status;
-    *answer.headers_mut() = JSON.clone();
-    answer
+    let mut response = Answer::new(Content::from(body.into()));
+    *response.status_mut() = status;
+    *response.headers_mut() = JSON_HEADERS.clone();
+    response
 }
 
-/// Returns a response of the server with another content type.
+/// Returns a response with a content type other than JSON.
 pub(crate) fn with_media_type(
     status: StatusCode,
     content_type: HeaderValue,
     body: impl Into<Bytes>,
 ) -> Answer {
-    let mut answer = json(status, body);
-    answer.headers_mut().insert(CONTENT_TYPE, content_type);
-    answer
+    let mut response = json(status, body);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
 }
 
 /// Converts a response of the world.
 pub(crate) fn from_world(response: Response) -> Result<Answer, InternalError> {
     let status = StatusCode::from_u16(response.status).map_err(|_| InternalError)?;
-    let mut answer = json(status, response.body);
-    let headers = answer.headers_mut();
+    let mut http_response = json(status, response.body);
+    let headers = http_response.headers_mut();
     for (name, value) in response.headers {
         let replaces = matches!(name, "content-type" | "cache-control");
         let name = static_name(name).ok_or(InternalError)?;
@@ -121,7 +121,7 @@ pub(crate) fn from_world(response: Response) -> Result<Answer, InternalError> {
             headers.append(name, value);
         }
     }
-    Ok(answer)
+    Ok(http_response)
 }
 
 /// Returns a header name without copying it, as `HeaderName::from_bytes` would.
@@ -132,21 +132,21 @@ fn static_name(name: &'static str) -> Option<HeaderName> {
 }
 
 /// Adds the rate limit headers.
-pub(crate) fn with_quota(mut answer: Answer, quota: Option<Quota>) -> Result<Answer, InternalError> {
+pub(crate) fn with_quota(mut response: Answer, quota: Option<Quota>) -> Result<Answer, InternalError> {
     for (name, value) in quota_headers(quota) {
         let value = HeaderValue::try_from(value).map_err(|_| InternalError)?;
-        answer.headers_mut().insert(HeaderName::from_static(name), value);
+        response.headers_mut().insert(HeaderName::from_static(name), value);
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Returns the response to `HEAD`: the same headers, with the length that the body would have had.
-pub(crate) fn without_body(mut answer: Answer) -> Answer {
-    if let Some(length) = answer.body().size_hint().exact() {
-        answer.headers_mut().insert(CONTENT_LENGTH, length.into());
+pub(crate) fn without_body(mut response: Answer) -> Answer {
+    if let Some(length) = response.body().size_hint().exact() {
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
     }
-    *answer.body_mut() = Content::from(Bytes::new());
-    answer
+    *response.body_mut() = Content::from(Bytes::new());
+    response
 }
 
 #[cfg(test)]
@@ -160,8 +160,8 @@ mod tests {
 
     #[track_caller]
     fn check(headers: &[(&'static str, &str)], name: &str, values: &[&str]) {
-        let answer = from_world(response(200, headers)).expect("headers in tests are valid");
-        let found: Vec<_> = answer.headers().get_all(name).iter().collect();
+        let converted = from_world(response(200, headers)).expect("headers in tests are valid");
+        let found: Vec<_> = converted.headers().get_all(name).iter().collect();
         assert_eq!(found, values);
     }
 
@@ -184,14 +184,14 @@ mod tests {
 
     #[test]
     fn an_invalid_response_is_an_internal_error() {
-        for wrong in [
+        for invalid in [
             response(99, &[]),
             response(200, &[("no name", "x")]),
             response(200, &[("Upper-Case", "x")]),
             response(200, &[("", "x")]),
             response(200, &[("x-name", "two\r\nlines")]),
         ] {
-            assert!(matches!(from_world(wrong), Err(InternalError)));
+            assert!(matches!(from_world(invalid), Err(InternalError)));
         }
     }
 }

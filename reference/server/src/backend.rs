@@ -42,13 +42,13 @@ pub(crate) struct Shared {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) dialect: Dialect,
     pub(crate) log: Option<LogSink>,
-    /// The webhook sender and its queue; `None` if deliveries are simulated.
+    /// The webhook sender and the queue of its attempts; `None` if deliveries are simulated.
     pub(crate) exit: Option<(Arc<WebhookSender>, UnboundedSender<WorldAttempt>)>,
     #[cfg(feature = "mcp")]
     pub(crate) mcp_clock: McpClock,
 }
 
-/// The parameters of a new world.
+/// The parameters of a new world: seed, clock and rate limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) seed: Seed,
@@ -81,16 +81,16 @@ impl Backend {
         })
     }
 
-    /// Creates a world that starts now.
+    /// Creates a world and its backend; the world starts now.
     ///
     /// # Errors
     ///
-    /// The errors of `begin`.
+    /// The errors of `create_world`.
     pub(crate) fn start<E>(
         shared: &Shared,
         terms: &Terms,
         identity: Identity<'_>,
-        begin: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
+        create_world: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
     ) -> Result<Backend, E> {
         let Identity { no, id, requests_max, memory } = identity;
         let is_first = id.is_empty();
@@ -98,15 +98,16 @@ impl Backend {
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.for_world(id) });
         let mut clock = Clock::new(terms.clock, terms.start);
         let start = clock.read();
-        let RunningWorld { world, journal, setup, in_flight, last_end } = begin(&Setup {
+        let RunningWorld { world, journal, setup, in_flight: attempts, last_end } = create_world(&Setup {
             rate_limit: terms.rate_limit,
             dialect: shared.dialect.clone(),
             reach: if shared.exit.is_some() { Reach::Network } else { Reach::Simulated },
             key_tag: id.to_owned(),
             ..Setup::new(terms.seed, clock.time_at(start), addresses.url())
         })?;
-        if let Some((tip, wall)) = last_end {
-            clock.set(start, Clock::resume_time(terms.clock, Timestamp(tip.now), wall));
+        if let Some((last_position, wall_micros)) = last_end {
+            let time = Timestamp(last_position.now);
+            clock.set(start, Clock::resume_time(terms.clock, time, wall_micros));
         }
         let durability = journal.map(|journal| Durability { journal, setup, clock: terms.clock });
         let exit = shared.exit.as_ref().map(|(sender, dispatches)| SenderHandle {
@@ -119,7 +120,7 @@ impl Backend {
         let requests =
             RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.unbounded_share());
         let host = Arc::new(Host::new(world, clock, exit, log, durability, memory));
-        host.dispatch(in_flight);
+        host.dispatch(attempts);
         Ok(Backend {
             host,
             addresses,

@@ -34,7 +34,7 @@ impl<'a> RequestBody<'a> {
         RequestBody { headers, activity, bounds, unread }
     }
 
-    fn take(&self) -> Option<Incoming> {
+    fn take_unread(&self) -> Option<Incoming> {
         // No code under the lock can panic.
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -51,7 +51,7 @@ impl<'a> RequestBody<'a> {
 
     /// Reads the whole body; returns an empty one the second time.
     pub(crate) async fn read(&self) -> Result<Bytes, Refusal> {
-        let Some(body) = self.take() else { return Ok(Bytes::new()) };
+        let Some(body) = self.take_unread() else { return Ok(Bytes::new()) };
         let _awaited = self.activity.await_body();
         // Boxed, because most requests have no body and would otherwise carry the size of this future.
         Box::pin(read_limited(body, self.expects_continue(), self.bounds)).await
@@ -60,7 +60,7 @@ impl<'a> RequestBody<'a> {
     /// Receives the rest of the body in the background after the response: a client that is still sending when the
     /// connection closes may never see its response.
     pub(crate) fn drain(&self) {
-        if let Some(body) = self.take().filter(|_| !self.expects_continue()) {
+        if let Some(body) = self.take_unread().filter(|_| !self.expects_continue()) {
             // Ends with the body, or at its limit in bytes or time. The result does not matter.
             let bounds = *self.bounds;
             tokio::spawn(async move { drop(read_limited(body, false, &bounds).await) });
@@ -68,43 +68,43 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// Reads a body. `waits`: the client waits for `100 Continue`, so a refused body need not be read.
-async fn read_limited(body: Incoming, waits: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
+/// Reads a body within the limits. If the client waits for `100 Continue`, a refused body need not be read.
+async fn read_limited(body: Incoming, expects_continue: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
     let bytes_max = bounds.body_bytes;
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > bytes_max && (waits || announced > bytes_max.saturating_mul(DISCARD_FACTOR)) {
+    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if declared > bytes_max && (expects_continue || declared > bytes_max.saturating_mul(DISCARD_FACTOR)) {
         return Err(Refusal::BodyTooLarge { most: bytes_max });
     }
-    tokio::time::timeout(bounds.body_time, read_frames(body, bytes_max))
+    tokio::time::timeout(bounds.body_time, read_chunks(body, bytes_max))
         .await
         .unwrap_or(Err(Refusal::BodyTooSlow))
 }
 
-async fn read_frames(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
+async fn read_chunks(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
     let mut first = Bytes::new();
-    let mut more = BytesMut::new();
-    let mut seen: usize = 0;
+    let mut joined = BytesMut::new();
+    let mut received: usize = 0;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Refusal::BodyCutShort)?.into_data() else { continue };
-        seen = seen.saturating_add(data.len());
-        if seen > bytes_max.saturating_mul(DISCARD_FACTOR) {
+        received = received.saturating_add(data.len());
+        if received > bytes_max.saturating_mul(DISCARD_FACTOR) {
             break;
         }
-        if seen > bytes_max {
+        if received > bytes_max {
             continue;
         }
-        if first.is_empty() && more.is_empty() {
+        if first.is_empty() && joined.is_empty() {
             first = data;
         } else {
-            if more.is_empty() {
-                more.extend_from_slice(&first);
+            if joined.is_empty() {
+                joined.extend_from_slice(&first);
             }
-            more.extend_from_slice(&data);
+            joined.extend_from_slice(&data);
         }
     }
-    match seen {
-        _ if seen > bytes_max => Err(Refusal::BodyTooLarge { most: bytes_max }),
-        _ if more.is_empty() => Ok(first),
-        _ => Ok(more.freeze()),
+    match received {
+        _ if received > bytes_max => Err(Refusal::BodyTooLarge { most: bytes_max }),
+        _ if joined.is_empty() => Ok(first),
+        _ => Ok(joined.freeze()),
     }
 }

@@ -45,38 +45,38 @@ pub(crate) struct Clock {
     origin: Instant,
     /// A reading, and the service time at that moment.
     anchor: (Reading, Timestamp),
-    /// The latest time shown.
-    shown: Timestamp,
+    /// The latest time that the clock returned.
+    latest: Timestamp,
 }
 
 impl Clock {
     /// Creates a clock that shows `start` now; `None` for the time of day.
     pub(crate) fn new(kind: ClockKind, start: Option<Timestamp>) -> Clock {
         let start = start.unwrap_or_else(time_of_day);
-        let mut clock = Clock { kind, origin: monotonic_now(), anchor: (Reading(0), start), shown: start };
+        let mut clock = Clock { kind, origin: monotonic_now(), anchor: (Reading(0), start), latest: start };
         clock.anchor.0 = clock.read();
         clock
     }
 
-    /// Sets the clock to `time` at `reading`, even back: another world replaced the one before.
+    /// Sets the clock to `time` at `reading`, even back, after another world replaced the one before.
     pub(crate) fn set(&mut self, reading: Reading, time: Timestamp) {
         self.anchor = (reading, time);
-        self.shown = time;
+        self.latest = time;
     }
 
-    /// Returns the present time of a clock that showed `time` when the time of day was `wall_then` microseconds since
+    /// Returns the present time of a clock that showed `time` when the time of day was `saved_wall` microseconds since
     /// 1970. A clock of kind [`ClockKind::Wall`] has advanced since, any other has not.
-    pub(crate) fn resume_time(kind: ClockKind, time: Timestamp, wall_then: u64) -> Timestamp {
+    pub(crate) fn resume_time(kind: ClockKind, time: Timestamp, saved_wall: u64) -> Timestamp {
         match kind {
-            ClockKind::Wall => time.plus(Span(wall_clock().0.saturating_sub(wall_then))),
+            ClockKind::Wall => time.plus(Span(wall_clock().0.saturating_sub(saved_wall))),
             ClockKind::Fast { .. } | ClockKind::Frozen => time,
         }
     }
 
-    /// Returns the time of day if it was set back since `wall_then` and the clock follows it.
-    pub(crate) fn detect_set_back(kind: ClockKind, wall_then: u64) -> Option<Timestamp> {
+    /// Returns the time of day if it was set back since `saved_wall` and the clock follows it.
+    pub(crate) fn detect_set_back(kind: ClockKind, saved_wall: u64) -> Option<Timestamp> {
         let now = time_of_day();
-        (kind == ClockKind::Wall && Timestamp(wall_then) > now.plus(SET_BACK_MIN)).then_some(now)
+        (kind == ClockKind::Wall && Timestamp(saved_wall) > now.plus(SET_BACK_MIN)).then_some(now)
     }
 
     /// Returns `true` if only the sandbox moves the clock.
@@ -96,18 +96,18 @@ impl Clock {
 
     /// Returns the service time at `reading`.
     pub(crate) fn time_at(&mut self, reading: Reading) -> Timestamp {
-        let (read, showed) = self.anchor;
-        let passed = reading.0.saturating_sub(read.0).saturating_mul(self.factor());
-        self.shown = self.shown.max(showed.plus(Span(passed)));
-        self.shown
+        let (anchor_reading, anchor_time) = self.anchor;
+        let elapsed = reading.0.saturating_sub(anchor_reading.0).saturating_mul(self.factor());
+        self.latest = self.latest.max(anchor_time.plus(Span(elapsed)));
+        self.latest
     }
 
-    /// Takes over the time of the world, which a sandbox call may have moved; returns `true` if it did.
+    /// Sets the clock to the world's time, which a sandbox call may have moved; returns `true` if it did.
     pub(crate) fn sync_to_world(&mut self, reading: Reading, world: Timestamp) -> bool {
-        if world > self.shown || self.is_frozen() {
-            let moved = world != self.shown;
+        if world > self.latest || self.is_frozen() {
+            let moved = world != self.latest;
             self.anchor = (reading, world);
-            self.shown = world;
+            self.latest = world;
             moved
         } else {
             false
@@ -162,7 +162,7 @@ mod tests {
 
     /// Returns a clock that starts at reading 500.
     fn clock(kind: ClockKind) -> Clock {
-        Clock { kind, origin: monotonic_now(), anchor: (Reading(500), START), shown: START }
+        Clock { kind, origin: monotonic_now(), anchor: (Reading(500), START), latest: START }
     }
 
     fn fast(factor: u32) -> ClockKind {
@@ -173,8 +173,12 @@ mod tests {
     #[track_caller]
     fn check(kind: ClockKind, steps: &[(u64, u64)]) {
         let mut clock = clock(kind);
-        for (reading, shows) in steps {
-            assert_eq!(clock.time_at(Reading(*reading)), START.plus(Span(*shows)), "at reading {reading}");
+        for (reading, since_start) in steps {
+            assert_eq!(
+                clock.time_at(Reading(*reading)),
+                START.plus(Span(*since_start)),
+                "at reading {reading}"
+            );
         }
     }
 
@@ -204,10 +208,10 @@ mod tests {
         assert_eq!(clock.time_at(Reading(u64::MAX)), Timestamp::LAST);
     }
 
-    /// Checks a clock that follows a world: at reading 600 the world's time is `world` after the start, and at reading 700
+    /// Checks [`Clock::sync_to_world`]: at reading 600 the world's time is `world` after the start, and at reading 700
     /// the clock must show `later`.
     #[track_caller]
-    fn check_follow(kind: ClockKind, world: u64, moved: bool, later: u64) {
+    fn check_sync_to_world(kind: ClockKind, world: u64, moved: bool, later: u64) {
         let mut clock = clock(kind);
         clock.time_at(Reading(600));
         assert_eq!(clock.sync_to_world(Reading(600), START.plus(Span(world))), moved, "moved");
@@ -216,16 +220,16 @@ mod tests {
 
     #[test]
     fn time_continues_from_where_the_sandbox_moved_it() {
-        check_follow(ClockKind::Wall, 5_000, true, 5_100);
-        check_follow(fast(10), 5_000, true, 6_000);
-        check_follow(ClockKind::Frozen, 5_000, true, 5_000);
+        check_sync_to_world(ClockKind::Wall, 5_000, true, 5_100);
+        check_sync_to_world(fast(10), 5_000, true, 6_000);
+        check_sync_to_world(ClockKind::Frozen, 5_000, true, 5_000);
     }
 
     #[test]
     fn a_world_that_was_not_moved_leaves_the_clock_unchanged() {
-        check_follow(ClockKind::Wall, 100, false, 200);
-        check_follow(fast(10), 1_000, false, 2_000);
-        check_follow(ClockKind::Frozen, 0, false, 0);
+        check_sync_to_world(ClockKind::Wall, 100, false, 200);
+        check_sync_to_world(fast(10), 1_000, false, 2_000);
+        check_sync_to_world(ClockKind::Frozen, 0, false, 0);
     }
 
     #[test]
@@ -238,14 +242,18 @@ mod tests {
     #[test]
     fn a_system_clock_that_was_set_back_is_detected_for_wall_clocks_only() {
         let later = |seconds: u64| time_of_day().plus(Span::secs(seconds)).0;
-        for (kind, wall_then, is_noticed) in [
+        for (kind, saved_wall, is_detected) in [
             (ClockKind::Wall, later(0), false),
             (ClockKind::Wall, later(30), false),
             (ClockKind::Wall, later(3_600), true),
             (fast(60), later(3_600), false),
             (ClockKind::Frozen, later(3_600), false),
         ] {
-            assert_eq!(Clock::detect_set_back(kind, wall_then).is_some(), is_noticed, "{kind:?} {wall_then}");
+            assert_eq!(
+                Clock::detect_set_back(kind, saved_wall).is_some(),
+                is_detected,
+                "{kind:?} {saved_wall}"
+            );
         }
     }
 
@@ -267,7 +275,7 @@ mod tests {
     #[test]
     fn without_a_start_the_clock_shows_the_time_of_day() {
         let (before, mut clock) = (wall_clock(), Clock::new(ClockKind::Frozen, None));
-        let shown = clock.time_at(Reading(0));
-        assert!((before.0..=wall_clock().0).contains(&shown.0), "{shown}");
+        let time = clock.time_at(Reading(0));
+        assert!((before.0..=wall_clock().0).contains(&time.0), "{time}");
     }
 }

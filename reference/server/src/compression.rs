@@ -1,7 +1,7 @@
 //! Compression of responses without secrets.
 //!
-//! Only `/docs`, `/openapi.json` and the assets are compressed. Pages with forms contain tokens besides text of the
-//! request, and the length of a compressed page would reveal the token (BREACH).
+//! Only `/docs`, `/openapi.json` and the assets are compressed. Pages with forms contain a token and text from the
+//! request, so the length of a compressed page would reveal the token (BREACH).
 
 use std::io::Write;
 
@@ -17,23 +17,23 @@ use crate::answer::{Answer, Content};
 const BODY_BYTES_MIN: usize = 1_024;
 
 /// Compresses the body with gzip if the client accepts it.
-pub(crate) fn compress(mut answer: Answer, request: &HeaderMap) -> Answer {
-    answer.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
-    let Content::Whole(body) = answer.body_mut() else { return answer };
-    if body.len() < BODY_BYTES_MIN || !accepts_gzip(request) {
-        return answer;
+pub(crate) fn compress(mut response: Answer, request_headers: &HeaderMap) -> Answer {
+    response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    let Content::Complete(body) = response.body_mut() else { return response };
+    if body.len() < BODY_BYTES_MIN || !accepts_gzip(request_headers) {
+        return response;
     }
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
     // Writing to a vector does not fail.
-    let Ok(compressed) = encoder.write_all(body).and_then(|()| encoder.finish()) else { return answer };
+    let Ok(compressed) = encoder.write_all(body).and_then(|()| encoder.finish()) else { return response };
     *body = compressed.into();
-    answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    answer
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    response
 }
 
-/// Returns `true` if `Accept-Encoding` names gzip, or everything, with a weight above 0.
-fn accepts_gzip(request: &HeaderMap) -> bool {
-    let values = request.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+/// Returns `true` if `Accept-Encoding` lists gzip, or `*`, with a weight above 0.
+fn accepts_gzip(request_headers: &HeaderMap) -> bool {
+    let values = request_headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     let listed: Vec<&str> = values.flat_map(|value| value.split(',')).collect();
     let weight = |coding: &str| {
         listed.iter().find_map(|entry| {
@@ -58,26 +58,31 @@ mod tests {
     use crate::answer;
 
     #[track_caller]
-    fn check(accepted: &str, body: &str, is_compressed: bool) {
+    fn check(accept_encoding: &str, body: &str, is_compressed: bool) {
         let mut request = HeaderMap::new();
-        request.insert(ACCEPT_ENCODING, HeaderValue::from_str(accepted).expect("a header"));
-        let answer = compress(answer::json(StatusCode::OK, body.to_owned()), &request);
-        assert_eq!(answer.headers().contains_key(CONTENT_ENCODING), is_compressed, "{accepted}");
-        assert_eq!(answer.headers()[VARY], "Accept-Encoding");
-        assert_eq!(answer.headers()[CONTENT_TYPE], "application/json");
-        let Content::Whole(sent) = answer.into_body() else { panic!("a whole body") };
+        request.insert(
+            ACCEPT_ENCODING,
+            HeaderValue::from_str(accept_encoding).expect("headers in tests are valid"),
+        );
+        let response = compress(answer::json(StatusCode::OK, body.to_owned()), &request);
+        assert_eq!(response.headers().contains_key(CONTENT_ENCODING), is_compressed, "{accept_encoding}");
+        assert_eq!(response.headers()[VARY], "Accept-Encoding");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        let Content::Complete(received) = response.into_body() else {
+            panic!("the response is not a stream")
+        };
         let mut text = String::new();
         if is_compressed {
-            assert!(sent.len() < body.len());
-            GzDecoder::new(&sent[..]).read_to_string(&mut text).expect("gzip");
+            assert!(received.len() < body.len());
+            GzDecoder::new(&received[..]).read_to_string(&mut text).expect("the body is gzip");
         } else {
-            text.push_str(std::str::from_utf8(&sent).expect("text"));
+            text.push_str(std::str::from_utf8(&received).expect("the body is UTF-8"));
         }
         assert_eq!(text, body);
     }
 
     #[test]
-    fn gzip_is_for_clients_that_accept_it() {
+    fn only_clients_that_accept_gzip_get_gzip() {
         let long = "long ".repeat(1_000);
         for accepted in ["gzip", "gzip, deflate, br", "br;q=1.0, GZIP;q=0.5", "*", "deflate, *;q=0.001"] {
             check(accepted, &long, true);

@@ -1,4 +1,4 @@
-//! The configuration of a server. Plain values: nothing here reads files or the environment.
+//! The configuration of a server: values only. Does not read files or the environment.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -66,9 +66,9 @@ pub struct Data {
     /// damaged world is an error that names the position of the damage. Also applies to worlds that are opened on
     /// request.
     pub recover: bool,
-    /// Rewinds a world whose clock is ahead of real time to its last state that is not in the future, as `POST
+    /// Rewinds a world whose clock is ahead of real time to its latest state that is not in the future, as `POST
     /// /sandbox/restore` does. Timers continue from that state in real time. The abandoned state remains as a snapshot.
-    /// Applies to the server's own world only.
+    /// Applies to the first world only.
     pub clock_reset: bool,
 }
 
@@ -99,8 +99,8 @@ pub enum McpClock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The maximum number of open connections, at least 1. A new connection evicts another: first one that has been
-    /// sending a handshake, a head or a body for over a second, then the longest-idle one. If the server is answering
-    /// all of them, the new one waits in the accept queue of the operating system.
+    /// sending a handshake, a head or a body for over a second, then the longest-idle one. If all of them have a request
+    /// in progress, the new one waits in the accept queue of the operating system.
     pub connections: usize,
     /// The maximum total bytes of responses that clients have not received yet; small responses do not count. A larger
     /// response without room gets 503. If it helps, responses that have been sending for over two seconds are dropped

@@ -3,23 +3,23 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The number of descriptors for the rest of the process: files, pipes, the runtime.
-const OTHERS: usize = 64;
+const OTHER_DESCRIPTORS: usize = 64;
 
 /// Returns the maximum number of client connections for `wanted` connections and a number of descriptors that
 /// deliveries need. Raises the soft limit of the process as needed.
 pub(crate) fn connection_limit(wanted: usize, deliveries: usize) -> usize {
-    let reserve = deliveries.saturating_add(OTHERS);
+    let reserve = deliveries.saturating_add(OTHER_DESCRIPTORS);
     let limits = getrlimit(Resource::Nofile);
     let Some(soft) = limits.current else { return wanted };
     let needed = u64::try_from(wanted.saturating_add(reserve)).unwrap_or(u64::MAX);
     let raised = needed.min(limits.maximum.unwrap_or(u64::MAX));
-    let granted = raised > soft
+    let is_raised = raised > soft
         && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limits.maximum }).is_ok();
-    let limit = if granted { raised } else { soft };
+    let limit = if is_raised { raised } else { soft };
     divide(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Divides the descriptors. If there are too few, deliveries get at most half.
+/// Returns the number of descriptors for connections. If there are too few, the reserve is at most half of `limit`.
 fn divide(wanted: usize, reserve: usize, limit: usize) -> usize {
     wanted.min(limit - reserve.min(limit / 2)).max(1)
 }

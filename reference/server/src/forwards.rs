@@ -22,7 +22,7 @@ use crate::{
     sender::LocalHandler,
 };
 
-/// The path of these calls.
+/// The path of these requests.
 pub(crate) const PATH: &str = "/sandbox/forwards";
 
 /// A handler on the developer's machine that receives the webhooks of both modes.
@@ -41,11 +41,11 @@ pub struct ForwardRecord {
     pub test_secret: Option<String>,
 }
 
-/// Answers a request of a caller with access to the sandbox. `from_here`: the caller is on this machine.
-pub(crate) async fn answer(
+/// Responds to a request of a caller with access to the sandbox. `is_local_caller`: the caller is on this machine.
+pub(crate) async fn respond(
     backend: &Backend,
     head: &Parts,
-    from_here: bool,
+    is_local_caller: bool,
     body: &Bytes,
 ) -> Result<Answer, Refusal> {
     if matches!(head.method, Method::GET | Method::HEAD) {
@@ -53,22 +53,23 @@ pub(crate) async fn answer(
         return Ok(json_response(backend, &serde_json::json!({ "forwards": forwards }))?);
     }
     if head.method != Method::POST {
-        let mut answer = Refusal::PageMethod.answer();
-        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
-        return Ok(answer);
+        let mut response = Refusal::PageMethod.answer();
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+        return Ok(response);
     }
-    if !from_here {
+    if !is_local_caller {
         return Err(Refusal::ForwardFromHere);
     }
-    match read(body) {
+    match parse_forward(body) {
         Err(error) => Ok(answer::from_world(Response::refusal(&error))?),
         Ok((handler, account)) => match add(backend, &handler, account).await? {
-            Ok(forwarded) => Ok(json_response(backend, &serde_json::json!({ "forward": forwarded }))?),
-            Err(refused) => Ok(answer::from_world(refused)?),
+            Ok(forward) => Ok(json_response(backend, &serde_json::json!({ "forward": forward }))?),
+            Err(error_response) => Ok(answer::from_world(error_response)?),
         },
     }
 }
 
+/// Returns a response with these fields and the service time.
 fn json_response(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, InternalError> {
     let mut fields = fields.clone();
     fields["now"] = backend.host.time_and_speed()?.0.to_string().into();
@@ -76,68 +77,67 @@ fn json_response(backend: &Backend, fields: &serde_json::Value) -> Result<Answer
 }
 
 /// Parses the handler of a new forward and the account it is for.
-fn read(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError> {
+fn parse_forward(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError> {
     let mut fields = Fields::read(body)?;
     fields.reject_unknown(&["to", "account"]);
     let (to, account) = (fields.required_text("to", PROSE_MAX), fields.text("account", TEXT_MAX));
     fields.finish()?;
     let handler = LocalHandler::parse(&to.unwrap_or_default())
-        .map_err(|why| ApiError::field("to", format!("The to field is invalid: {why}.")))?;
+        .map_err(|reason| ApiError::field("to", format!("The to field is invalid: {reason}.")))?;
     Ok((handler, account))
 }
 
-/// Adds a forward to a handler and registers its endpoints in both modes; returns the error response if the world
-/// refuses them.
+/// Adds a forward to a handler and registers its endpoints in both modes. Returns an error response if the world
+/// refuses one of them.
 pub(crate) async fn add(
     backend: &Backend,
     handler: &LocalHandler,
     account: Option<String>,
 ) -> Result<Result<ForwardRecord, Response>, InternalError> {
-    let refused = |error: &ApiError| Ok(Err(Response::refusal(error)));
+    let conflict = |reason: String| Ok(Err(Response::refusal(&ApiError::conflict(reason))));
     let Some(sender) = backend.host.sender() else {
-        let why = "This server posts to hosts of the simulated network only, such as shop.sim.";
-        return refused(&ApiError::conflict(why));
+        let reason = "This server delivers webhooks to the simulated network only, such as shop.sim.";
+        return conflict(reason.to_owned());
     };
-    let known = find_endpoint(backend, handler).await?;
-    if let Some(known) = &known
+    let existing = find_endpoint(backend, handler).await?;
+    if let Some(endpoint) = &existing
         && sender.forwards().contains(&handler.forward.to_string())
     {
-        let why = format!(
+        return conflict(format!(
             "{} is already the target of a forward, by endpoint {}. To get a new secret, call POST /sandbox/endpoints/{}/rotate.",
             handler.target(),
-            known.id,
-            known.id
-        );
-        return refused(&ApiError::conflict(why));
+            endpoint.id,
+            endpoint.id
+        ));
     }
     let forward = match sender.add_forward(&handler.forward) {
         Ok(forward) => forward,
-        Err(most) => {
-            return refused(&ApiError::conflict(format!(
-                "There are {most} forwards, the maximum. A forward ends with its world: end worlds that you no longer \
+        Err(forwards_max) => {
+            return conflict(format!(
+                "There are {forwards_max} forwards, the maximum. A forward ends with its world: end worlds that you no longer \
                  need, or restart the server."
-            )));
+            ));
         }
     };
     let (to, url) = (handler.target().to_owned(), handler.url().to_owned());
-    if known.is_some() {
+    if existing.is_some() {
         backend.host.own_forward(forward);
         return Ok(Ok(ForwardRecord { to, url, live_secret: None, test_secret: None }));
     }
-    let (mut secrets, mut made) = (Vec::new(), Vec::new());
+    let (mut secrets, mut created_ids) = (Vec::new(), Vec::new());
     for mode in [Mode::Live, Mode::Test] {
         let url = handler.url().to_owned();
         let body = EndpointRequest { account: account.clone(), mode: Some(mode), url, events: None };
-        let response = call(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
+        let response = call_world(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
         if response.status != 200 {
-            for id in made {
-                call(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
+            for id in created_ids {
+                call_world(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
             }
             return Ok(Err(to_forward_error(response)));
         }
         let EndpointAnswer { endpoint } =
             serde_json::from_slice(&response.body).map_err(|_| InternalError)?;
-        made.push(endpoint.id);
+        created_ids.push(endpoint.id);
         secrets.push(endpoint.secret.ok_or(InternalError)?);
     }
     backend.host.own_forward(forward);
@@ -145,27 +145,33 @@ pub(crate) async fn add(
     Ok(Ok(ForwardRecord { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
 }
 
-/// Rewrites the error of an endpoint as that of its forward, because the caller named no endpoint.
-fn to_forward_error(refused: Response) -> Response {
-    if refused.status != 422 {
-        return refused;
+/// Converts the error response for an endpoint to one for its forward, because the caller named no endpoint.
+fn to_forward_error(endpoint_error: Response) -> Response {
+    if endpoint_error.status != 422 {
+        return endpoint_error;
     }
-    let answer: serde_json::Value = serde_json::from_slice(&refused.body).unwrap_or_default();
-    let why = answer["message"].as_str().unwrap_or_default();
-    Response::refusal(&ApiError::field("to", format!("A forward needs an endpoint in each mode: {why}")))
+    let body: serde_json::Value = serde_json::from_slice(&endpoint_error.body).unwrap_or_default();
+    let message = body["message"].as_str().unwrap_or_default();
+    Response::refusal(&ApiError::field("to", format!("A forward needs an endpoint in each mode: {message}")))
 }
 
-/// Returns an existing endpoint of a handler: a second one would get every delivery twice.
+/// Returns the existing endpoint of a handler. A second one would receive every event twice.
 async fn find_endpoint(
     backend: &Backend,
     handler: &LocalHandler,
 ) -> Result<Option<EndpointRecord>, InternalError> {
-    let response = call(backend, "GET", "/sandbox/endpoints", "").await?;
+    let response = call_world(backend, "GET", "/sandbox/endpoints", "").await?;
     let EndpointList { endpoints } = serde_json::from_slice(&response.body).map_err(|_| InternalError)?;
     Ok(endpoints.into_iter().find(|endpoint| endpoint.url == handler.url() && endpoint.status != "removed"))
 }
 
-async fn call(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, InternalError> {
+/// Sends a request to the world.
+async fn call_world(
+    backend: &Backend,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Result<Response, InternalError> {
     let request = Request::json(backend.addresses.url(), method, path, body);
     backend.host.respond(&request).await
 }

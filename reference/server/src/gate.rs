@@ -18,12 +18,12 @@ use crate::{
     refusal::Refusal,
 };
 
-/// The header that compares the site of the requesting page with that of this server.
+/// The header by which a browser reports if the requesting page belongs to the same site as this server.
 pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SANDBOX_TOKEN: HeaderName = HeaderName::from_static("sandbox-token");
 /// The headers that proxies, tunnels and balancers usually add.
-const PROXY_TRACES: [&str; 17] = [
+const PROXY_HEADERS: [&str; 17] = [
     "forwarded",
     "via",
     "x-forwarded-for",
@@ -68,8 +68,8 @@ impl Token {
 
     /// Parses a configured token. The error message does not repeat it.
     pub(crate) fn parse(text: &str) -> Result<Token, String> {
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
-        if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(is_plain) {
+        let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
+        if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(is_allowed) {
             return Ok(Token(text.to_owned()));
         }
         Err(format!(
@@ -111,10 +111,10 @@ pub(crate) fn admit(
     addresses: &Addresses,
     token: &Token,
 ) -> Result<(), Refusal> {
-    let from_here = check_host_and_origin(addrs, head, authority, addresses)?;
+    let is_local_caller = check_host_and_origin(addrs, head, authority, addresses)?;
     // `Authorization` may hold the API key that selects the world.
     let has_token = || token.matches_bearer(&head.headers) || token.matches_token_header(&head.headers);
-    if from_here || has_token() { Ok(()) } else { Err(Refusal::SandboxToken) }
+    if is_local_caller || has_token() { Ok(()) } else { Err(Refusal::SandboxToken) }
 }
 
 /// Checks the host and the origin of a request. Returns `true` if the caller is on this machine and needs no token.
@@ -124,35 +124,38 @@ pub(crate) fn check_host_and_origin(
     authority: Option<&str>,
     addresses: &Addresses,
 ) -> Result<bool, Refusal> {
-    let called = authority.filter(|text| !text.is_empty());
-    let host = match called {
-        Some(text) => Some(Authority::parse(text).ok_or(Refusal::SandboxHost)?),
+    let requested_host = authority.filter(|authority| !authority.is_empty());
+    let host = match requested_host {
+        Some(authority) => Some(Authority::parse(authority).ok_or(Refusal::SandboxHost)?),
         None => None,
     };
-    let local_name = host.is_none_or(|host| is_this_machine(host, addrs.local));
-    if !local_name && !host.is_some_and(|host| addresses.is_public_host(host.host)) {
+    let is_local_name = host.is_none_or(|host| is_this_machine(host, addrs.local));
+    if !is_local_name && !host.is_some_and(|host| addresses.is_public_host(host.host)) {
         return Err(Refusal::SandboxHost);
     }
     let is_own = |origin: &http::HeaderValue| {
-        origin.to_str().is_ok_and(|origin| addresses.is_own_origin(origin, called.unwrap_or_default()))
+        origin
+            .to_str()
+            .is_ok_and(|origin| addresses.is_own_origin(origin, requested_host.unwrap_or_default()))
     };
     if !head.headers.get_all(ORIGIN).iter().all(is_own) {
         return Err(Refusal::SandboxOrigin);
     }
     let from_loopback = addrs.remote.to_canonical().is_loopback();
-    Ok(from_loopback && local_name && addresses.trusts_loopback() && !is_proxied(head))
+    Ok(from_loopback && is_local_name && addresses.trusts_loopback() && !is_proxied(head))
 }
 
 /// Returns `true` if a request has headers of a proxy. Behind a proxy on this machine every client comes from loopback.
 /// Proxies that add no header usually send HTTP/1.0, which hardly any client still uses.
 fn is_proxied(head: &Parts) -> bool {
-    head.version < Version::HTTP_11 || PROXY_TRACES.iter().any(|name| head.headers.contains_key(*name))
+    head.version < Version::HTTP_11 || PROXY_HEADERS.iter().any(|name| head.headers.contains_key(*name))
 }
 
 /// Refuses requests that a browser sends for a page of another site, with or without a body. Following a link is
 /// allowed.
 pub(crate) fn admit_site(head: &Parts) -> Result<(), Refusal> {
-    let has = |name: HeaderName, word: &str| head.headers.get_all(name).iter().any(|value| value == word);
+    let has =
+        |name: HeaderName, expected: &str| head.headers.get_all(name).iter().any(|value| value == expected);
     let is_foreign = has(SEC_FETCH_SITE, "cross-site") || has(SEC_FETCH_SITE, "same-site");
     let is_link = matches!(head.method, Method::GET | Method::HEAD) && has(SEC_FETCH_MODE, "navigate");
     if is_foreign && !is_link { Err(Refusal::SandboxOrigin) } else { Ok(()) }
@@ -160,11 +163,11 @@ pub(crate) fn admit_site(head: &Parts) -> Result<(), Refusal> {
 
 /// Checks that a body for `/sandbox` is JSON by its content type.
 pub(crate) fn admit_body(headers: &HeaderMap, body: &[u8]) -> Result<(), Refusal> {
-    let json = |value: &http::HeaderValue| {
-        let kind = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-        kind.eq_ignore_ascii_case(b"application/json")
+    let is_json = |value: &http::HeaderValue| {
+        let media_type = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+        media_type.eq_ignore_ascii_case(b"application/json")
     };
-    if body.is_empty() || headers.get(CONTENT_TYPE).is_some_and(json) {
+    if body.is_empty() || headers.get(CONTENT_TYPE).is_some_and(is_json) {
         Ok(())
     } else {
         Err(Refusal::SandboxNotJson)
@@ -183,37 +186,43 @@ mod tests {
     use super::*;
     use crate::{address::PublicUrl, config::SandboxAccess};
 
-    /// The configuration of the server, or the protocol of the request.
+    /// The configuration of the server and the protocol of the request.
     #[derive(Clone, Copy, Debug)]
-    enum SetUp {
+    enum TestCase {
+        /// A server without a public address.
         Local,
         /// The same, requested with HTTP/1.0.
         OldProtocol,
         Public,
         /// With a public address, but trusting callers from loopback.
-        Trusting,
+        TrustLoopback,
     }
 
     const TOKEN: &str = "sandbox_0123456789";
 
     /// Returns the decision for a caller at `remote` that connected to 192.0.2.1 (or to loopback from loopback).
-    /// `lines`: headers, `Host` among them.
-    fn decision_for(remote: &str, lines: &[(&'static str, &str)], set_up: SetUp) -> Result<(), Refusal> {
-        let remote: IpAddr = remote.parse().expect("an address");
+    /// `header_lines` include `Host`.
+    fn decision_for(
+        remote: &str,
+        header_lines: &[(&'static str, &str)],
+        case: TestCase,
+    ) -> Result<(), Refusal> {
+        let remote: IpAddr = remote.parse().expect("addresses in tests are valid");
         let local = if remote.to_canonical().is_loopback() { remote } else { [192, 0, 2, 1].into() };
         let mut headers = HeaderMap::new();
-        for (name, value) in lines {
-            headers.append(*name, value.parse().expect("a header value"));
+        for (name, value) in header_lines {
+            headers.append(*name, value.parse().expect("headers in tests are valid"));
         }
-        let public = PublicUrl::parse("https://pay.example/shop").expect("a public address");
-        let (public, version, access) = match set_up {
-            SetUp::Local => (None, Version::HTTP_11, SandboxAccess::default()),
-            SetUp::OldProtocol => (None, Version::HTTP_10, SandboxAccess::default()),
-            SetUp::Public => (Some(public), Version::HTTP_11, SandboxAccess::default()),
-            SetUp::Trusting => (Some(public), Version::HTTP_11, SandboxAccess::TrustLoopback),
+        let public = PublicUrl::parse("https://pay.example/shop").expect("the public address is valid");
+        let (public, version, access) = match case {
+            TestCase::Local => (None, Version::HTTP_11, SandboxAccess::default()),
+            TestCase::OldProtocol => (None, Version::HTTP_10, SandboxAccess::default()),
+            TestCase::Public => (Some(public), Version::HTTP_11, SandboxAccess::default()),
+            TestCase::TrustLoopback => (Some(public), Version::HTTP_11, SandboxAccess::TrustLoopback),
         };
         let addresses = Addresses::new(([0, 0, 0, 0], 8080).into(), public, access);
-        let authority = headers.get("host").map(|host| host.to_str().expect("a host of text").to_string());
+        let authority =
+            headers.get("host").map(|host| host.to_str().expect("hosts in tests are ASCII").to_string());
         let token = Token(TOKEN.to_string());
         let (mut head, ()) = http::Request::new(()).into_parts();
         (head.headers, head.version) = (headers, version);
@@ -221,8 +230,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(remote: &str, lines: &[(&'static str, &str)], expected: Result<(), Refusal>) {
-        assert_eq!(decision_for(remote, lines, SetUp::Trusting), expected, "{remote} {lines:?}");
+    fn check(remote: &str, header_lines: &[(&'static str, &str)], expected: Result<(), Refusal>) {
+        assert_eq!(
+            decision_for(remote, header_lines, TestCase::TrustLoopback),
+            expected,
+            "{remote} {header_lines:?}"
+        );
     }
 
     const BEARER: (&str, &str) = ("authorization", "Bearer sandbox_0123456789");
@@ -239,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_name_that_points_here_is_refused_even_with_the_token() {
+    fn a_foreign_host_name_is_refused_even_with_the_token() {
         for host in
             ["evil.example", "localhost.evil.example", "192.0.2.7", "a b", "0.0.0.0", "127.0.0.1.nip.example"]
         {
@@ -257,30 +270,37 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_on_this_machine_is_another_machine() {
+    fn a_request_through_a_local_proxy_needs_the_token() {
         check("127.0.0.1", &[("host", "pay.example")], Err(Refusal::SandboxToken));
         check("127.0.0.1", &[("host", "pay.example"), BEARER], Ok(()));
-        for trace in PROXY_TRACES.map(|name| (name, "192.0.2.9")) {
-            check("127.0.0.1", &[("host", "127.0.0.1:8080"), trace], Err(Refusal::SandboxToken));
-            check("127.0.0.1", &[("host", "127.0.0.1:8080"), trace, BEARER], Ok(()));
+        for proxy_header in PROXY_HEADERS.map(|name| (name, "192.0.2.9")) {
+            check("127.0.0.1", &[("host", "127.0.0.1:8080"), proxy_header], Err(Refusal::SandboxToken));
+            check("127.0.0.1", &[("host", "127.0.0.1:8080"), proxy_header, BEARER], Ok(()));
         }
     }
 
     #[test]
     fn with_a_public_address_every_caller_needs_the_token() {
         for host in ["localhost:8080", "127.0.0.1:8080", "pay.example"] {
-            let lines = [("host", host)];
+            let header_lines = [("host", host)];
             assert_eq!(
-                decision_for("127.0.0.1", &lines, SetUp::Public),
+                decision_for("127.0.0.1", &header_lines, TestCase::Public),
                 Err(Refusal::SandboxToken),
                 "{host}"
             );
-            assert_eq!(decision_for("127.0.0.1", &[lines[0], BEARER], SetUp::Public), Ok(()), "{host}");
+            assert_eq!(
+                decision_for("127.0.0.1", &[header_lines[0], BEARER], TestCase::Public),
+                Ok(()),
+                "{host}"
+            );
         }
-        let lines = [("host", "localhost:8080")];
-        assert_eq!(decision_for("127.0.0.1", &lines, SetUp::Local), Ok(()));
-        assert_eq!(decision_for("127.0.0.1", &lines, SetUp::OldProtocol), Err(Refusal::SandboxToken));
-        assert_eq!(decision_for("127.0.0.1", &[lines[0], BEARER], SetUp::OldProtocol), Ok(()));
+        let header_lines = [("host", "localhost:8080")];
+        assert_eq!(decision_for("127.0.0.1", &header_lines, TestCase::Local), Ok(()));
+        assert_eq!(
+            decision_for("127.0.0.1", &header_lines, TestCase::OldProtocol),
+            Err(Refusal::SandboxToken)
+        );
+        assert_eq!(decision_for("127.0.0.1", &[header_lines[0], BEARER], TestCase::OldProtocol), Ok(()));
     }
 
     #[test]
@@ -293,8 +313,8 @@ mod tests {
             "",
             "é",
         ] {
-            let lines = [("host", "192.0.2.1"), ("authorization", wrong)];
-            check("192.0.2.9", &lines, Err(Refusal::SandboxToken));
+            let header_lines = [("host", "192.0.2.1"), ("authorization", wrong)];
+            check("192.0.2.9", &header_lines, Err(Refusal::SandboxToken));
         }
         check("192.0.2.9", &[("host", "192.0.2.1"), ("authorization", "bearer sandbox_0123456789")], Ok(()));
         check("192.0.2.9", &[("host", "192.0.2.1"), BEARER, BEARER], Err(Refusal::SandboxToken));
@@ -320,13 +340,13 @@ mod tests {
     fn check_body(content_type: Option<&str>, body: &str, expected: Result<(), Refusal>) {
         let mut headers = HeaderMap::new();
         if let Some(kind) = content_type {
-            headers.insert(CONTENT_TYPE, kind.parse().expect("a header value"));
+            headers.insert(CONTENT_TYPE, kind.parse().expect("headers in tests are valid"));
         }
         assert_eq!(admit_body(&headers, body.as_bytes()), expected, "{content_type:?} {body}");
     }
 
     #[test]
-    fn a_body_is_json_by_its_type() {
+    fn a_body_must_have_the_content_type_of_json() {
         check_body(Some("application/json"), "{}", Ok(()));
         check_body(Some("Application/JSON ; charset=utf-8"), "{}", Ok(()));
         check_body(None, "", Ok(()));
@@ -338,19 +358,22 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_the_operator_is_long_and_plain() {
-        for good in ["0123456789abcdefghij", "A-b_c.d~0123456789xyz", &"x".repeat(200)] {
-            assert_eq!(Token::parse(good).map(|token| token.0), Ok(good.to_owned()));
+    fn a_configured_token_has_20_to_200_allowed_characters() {
+        for valid in ["0123456789abcdefghij", "A-b_c.d~0123456789xyz", &"x".repeat(200)] {
+            assert_eq!(Token::parse(valid).map(|token| token.0), Ok(valid.to_owned()));
         }
-        for wrong in ["", "0123456789abcdefghi", "0123456789abcdefghij ", &"x".repeat(201)] {
-            let error = Token::parse(wrong).map(|token| token.0).expect_err(wrong);
+        for invalid in ["", "0123456789abcdefghi", "0123456789abcdefghij ", &"x".repeat(201)] {
+            let error = Token::parse(invalid).map(|token| token.0).expect_err(invalid);
             assert!(error.contains("use 20 to 200"), "{error}");
         }
     }
 
     #[test]
     fn every_generated_token_is_different() {
-        let (one, other) = (Token::generate().expect("randomness"), Token::generate().expect("randomness"));
+        let (one, other) = (
+            Token::generate().expect("the system has randomness"),
+            Token::generate().expect("the system has randomness"),
+        );
         assert_ne!(one.as_str(), other.as_str());
         assert_eq!(one.as_str().len(), "sandbox_".len() + 40);
     }

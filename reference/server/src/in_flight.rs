@@ -1,5 +1,5 @@
-//! [`InFlight`]: the memory budget of responses that clients have not received yet, so that slow clients can neither
-//! fill the memory nor block others.
+//! [`ResponseBudget`]: the memory budget of responses that clients have not received yet, so that slow clients can
+//! neither fill the memory nor block others.
 
 use std::{
     collections::BTreeMap,
@@ -27,28 +27,29 @@ const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// The memory budget of responses that are being sent.
 pub(crate) struct InFlight {
-    most: usize,
-    room: Arc<Room>,
+    bytes_max: usize,
+    shared: Arc<SharedBudget>,
     /// One response at a time waits, because a waiting response uses memory.
-    turn: Semaphore,
+    waiting_slot: Semaphore,
 }
 
+/// The part of the budget that responses keep alive until they are sent.
 #[derive(Default)]
-struct Room {
-    held: Mutex<BudgetState>,
+struct SharedBudget {
+    state: Mutex<BudgetState>,
     /// Notified when a response frees its memory and another response waits for it.
     freed: Notify,
 }
 
-/// The responses that are being sent, oldest first.
 #[derive(Default)]
 struct BudgetState {
-    answers: BTreeMap<u64, PendingResponse>,
-    begun: u64,
+    /// The responses that are being sent, by number, so oldest first.
+    responses: BTreeMap<u64, PendingResponse>,
+    next_number: u64,
     /// The sum of the sizes of all responses.
-    taken: usize,
+    used_bytes: usize,
     /// The size of the waiting response; 0 if none waits.
-    promised: usize,
+    waiting_bytes: usize,
 }
 
 struct PendingResponse {
@@ -62,7 +63,7 @@ struct PendingResponse {
 struct ReservedBytes {
     bytes: Bytes,
     number: u64,
-    room: Arc<Room>,
+    shared: Arc<SharedBudget>,
 }
 
 impl AsRef<[u8]> for ReservedBytes {
@@ -73,12 +74,12 @@ impl AsRef<[u8]> for ReservedBytes {
 
 impl Drop for ReservedBytes {
     fn drop(&mut self) {
-        let mut budget = self.room.lock();
+        let mut budget = self.shared.lock();
         budget.remove(self.number);
-        let is_awaited = budget.promised > 0;
+        let has_waiting = budget.waiting_bytes > 0;
         drop(budget);
-        if is_awaited {
-            self.room.freed.notify_waiters();
+        if has_waiting {
+            self.shared.freed.notify_waiters();
         }
     }
 }
@@ -86,109 +87,111 @@ impl Drop for ReservedBytes {
 impl InFlight {
     /// Creates a budget of a number of bytes.
     pub(crate) fn new(bytes: usize) -> InFlight {
-        InFlight { most: bytes, room: Arc::default(), turn: Semaphore::new(1) }
+        InFlight { bytes_max: bytes, shared: Arc::default(), waiting_slot: Semaphore::new(1) }
     }
 
-    /// Reserves memory for a body until its last reference is dropped; returns `None` if there is none. A body over the
-    /// limit takes the whole budget. Without room, the connections with the longest-running responses are closed.
+    /// Reserves memory for a body until its last reference is dropped. A body over the limit uses the whole budget. If
+    /// memory is short, the connections with the longest-running responses are closed; returns `None` if that is not
+    /// enough.
     pub(crate) async fn reserve(&self, bytes: Bytes, activity: &Arc<Activity>) -> Option<Bytes> {
         if bytes.len() <= SMALL_BYTES {
             return Some(bytes);
         }
-        let needed = bytes.len().min(self.most);
-        let number = match self.take(needed, activity) {
+        let needed = bytes.len().min(self.bytes_max);
+        let number = match self.try_reserve(needed, activity) {
             Some(number) => number,
             None => Box::pin(self.reclaim(needed, activity)).await?,
         };
-        Some(Bytes::from_owner(ReservedBytes { bytes, number, room: Arc::clone(&self.room) }))
+        Some(Bytes::from_owner(ReservedBytes { bytes, number, shared: Arc::clone(&self.shared) }))
     }
 
     /// Reserves memory if there is enough besides that of the waiting response; returns the number of the entry.
-    fn take(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
-        let mut budget = self.room.lock();
-        if budget.taken + budget.promised + needed > self.most {
+    fn try_reserve(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
+        let mut budget = self.shared.lock();
+        if budget.used_bytes + budget.waiting_bytes + needed > self.bytes_max {
             return None;
         }
         Some(budget.insert(needed, activity))
     }
 
-    /// Closes slow connections and takes their memory.
+    /// Closes slow connections and reserves their memory; returns the number of the entry.
     async fn reclaim(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
-        let _turn = self.turn.try_acquire().ok()?;
-        let promise = {
-            let mut budget = self.room.lock();
-            let missing = (budget.taken + needed).saturating_sub(self.most);
-            if !budget.make_room(missing) {
+        let _waiting_slot = self.waiting_slot.try_acquire().ok()?;
+        let reservation = {
+            let mut budget = self.shared.lock();
+            let missing = (budget.used_bytes + needed).saturating_sub(self.bytes_max);
+            if !budget.close_slow_connections(missing) {
                 return None;
             }
-            budget.promised = needed;
-            Promise(&self.room)
+            budget.waiting_bytes = needed;
+            WaitingReservation(&self.shared)
         };
-        let room = async {
+        let enough_is_free = async {
             loop {
                 // Register before checking, so that no notification is lost between the two.
-                let mut freed = pin!(self.room.freed.notified());
+                let mut freed = pin!(self.shared.freed.notified());
                 freed.as_mut().enable();
-                if self.room.lock().taken + needed <= self.most {
+                if self.shared.lock().used_bytes + needed <= self.bytes_max {
                     return;
                 }
                 freed.await;
             }
         };
-        timeout(CLOSE_WAIT, room).await.ok()?;
-        drop(promise);
-        self.take(needed, activity)
+        timeout(CLOSE_WAIT, enough_is_free).await.ok()?;
+        drop(reservation);
+        self.try_reserve(needed, activity)
     }
 }
 
-/// Guard: memory that is reserved for the waiting response.
-struct Promise<'a>(&'a Room);
+/// Guard of the memory that is reserved for the waiting response.
+struct WaitingReservation<'a>(&'a SharedBudget);
 
-impl Drop for Promise<'_> {
+impl Drop for WaitingReservation<'_> {
     fn drop(&mut self) {
-        self.0.lock().promised = 0;
+        self.0.lock().waiting_bytes = 0;
     }
 }
 
 impl BudgetState {
     /// Adds a response and returns its number.
     fn insert(&mut self, bytes: usize, activity: &Arc<Activity>) -> u64 {
-        let number = self.begun;
-        self.begun += 1;
-        self.taken += bytes;
+        let number = self.next_number;
+        self.next_number += 1;
+        self.used_bytes += bytes;
         let since = Instant::now();
-        self.answers.insert(number, PendingResponse { bytes, since, activity: Arc::clone(activity) });
+        self.responses.insert(number, PendingResponse { bytes, since, activity: Arc::clone(activity) });
         number
     }
 
     fn remove(&mut self, number: u64) {
-        if let Some(gone) = self.answers.remove(&number) {
-            self.taken -= gone.bytes;
+        if let Some(removed) = self.responses.remove(&number) {
+            self.used_bytes -= removed.bytes;
         }
     }
 
     /// Closes slow connections, the oldest first, if that frees enough bytes; returns `true` if it does.
-    fn make_room(&self, missing: usize) -> bool {
+    fn close_slow_connections(&self, missing: usize) -> bool {
         let (mut freed, mut slow) = (0, Vec::new());
-        for answer in self.answers.values().take_while(|answer| answer.since.elapsed() >= SLOW_AFTER) {
+        for response in self.responses.values().take_while(|response| response.since.elapsed() >= SLOW_AFTER)
+        {
             if freed >= missing {
                 break;
             }
-            slow.push(answer);
-            freed += answer.bytes;
+            slow.push(response);
+            freed += response.bytes;
         }
         if freed < missing {
             return false;
         }
-        slow.iter().for_each(|answer| answer.activity.cut_off());
+        slow.iter().for_each(|response| response.activity.cut_off());
         true
     }
 }
 
-impl Room {
+impl SharedBudget {
     fn lock(&self) -> MutexGuard<'_, BudgetState> {
         // No code under the lock can panic.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -200,70 +203,78 @@ mod tests {
         vec![b'x'; len].into()
     }
 
-    async fn reserve(room: &InFlight, len: usize) -> Option<Bytes> {
-        room.reserve(bytes(len), &Arc::new(Activity::new())).await
+    async fn reserve(budget: &InFlight, len: usize) -> Option<Bytes> {
+        budget.reserve(bytes(len), &Arc::new(Activity::new())).await
     }
 
     #[tokio::test]
     async fn memory_is_returned_with_the_last_reference() {
-        let room = InFlight::new(3 * SMALL_BYTES);
-        let first = reserve(&room, 2 * SMALL_BYTES).await.expect("there is room");
+        let budget = InFlight::new(3 * SMALL_BYTES);
+        let first = reserve(&budget, 2 * SMALL_BYTES).await.expect("memory is available");
         let part = first.slice(1..);
         drop(first);
-        assert_eq!(reserve(&room, 2 * SMALL_BYTES).await, None, "a part of the first is still there");
-        assert!(reserve(&room, SMALL_BYTES).await.is_some(), "a small one is not counted");
+        assert_eq!(
+            reserve(&budget, 2 * SMALL_BYTES).await,
+            None,
+            "a part of the first response is still in use"
+        );
+        assert!(reserve(&budget, SMALL_BYTES).await.is_some(), "a small response is not counted");
         drop(part);
-        assert!(reserve(&room, 2 * SMALL_BYTES).await.is_some());
+        assert!(reserve(&budget, 2 * SMALL_BYTES).await.is_some());
     }
 
     #[tokio::test]
-    async fn a_response_over_the_limit_takes_the_whole_budget() {
-        let room = InFlight::new(2 * SMALL_BYTES);
-        let all = reserve(&room, 9 * SMALL_BYTES).await.expect("the budget is unused");
-        assert_eq!(reserve(&room, SMALL_BYTES + 1).await, None);
+    async fn a_response_over_the_limit_uses_the_whole_budget() {
+        let budget = InFlight::new(2 * SMALL_BYTES);
+        let all = reserve(&budget, 9 * SMALL_BYTES).await.expect("the budget is unused");
+        assert_eq!(reserve(&budget, SMALL_BYTES + 1).await, None);
         assert_eq!(all.len(), 9 * SMALL_BYTES);
     }
 
     /// Starts four responses, one each second, with a budget for four, on connections that close when required. Then
     /// another response needs the memory of `needed` of them. Checks which of the four are closed, and whether the
-    /// other one gets its memory.
-    async fn check(after: Duration, needed: usize, closed: [bool; 4], finds_room: bool) {
+    /// other response gets its memory.
+    async fn check_reclaim(after: Duration, needed: usize, expected_closed: [bool; 4], is_expected: bool) {
         const UNIT: usize = 2 * SMALL_BYTES;
-        let room = InFlight::new(4 * UNIT);
+        let budget = InFlight::new(4 * UNIT);
         let mut four = Vec::new();
         for _ in 0..4 {
             let activity = Arc::new(Activity::new());
-            let answer = room.reserve(bytes(UNIT), &activity).await.expect("there is room");
+            let response = budget.reserve(bytes(UNIT), &activity).await.expect("memory is available");
             four.push(tokio::spawn(async move {
                 activity.wait_for_close().await;
-                drop(answer);
+                drop(response);
             }));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         tokio::time::advance(after).await;
-        let found = reserve(&room, needed * UNIT).await;
+        let reserved = reserve(&budget, needed * UNIT).await;
         tokio::task::yield_now().await;
-        let seen: Vec<_> = four.iter().map(|connection| connection.is_finished()).collect();
-        assert_eq!((seen.as_slice(), found.is_some()), (&closed[..], finds_room), "{after:?} {needed}");
+        let closed: Vec<_> = four.iter().map(|connection| connection.is_finished()).collect();
+        assert_eq!(
+            (closed.as_slice(), reserved.is_some()),
+            (&expected_closed[..], is_expected),
+            "{after:?} {needed}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_slowest_response_is_dropped_first() {
-        let none = Duration::ZERO;
-        check(none, 1, [true, false, false, false], true).await;
-        check(none, 2, [true, true, false, false], true).await;
+        let at_once = Duration::ZERO;
+        check_reclaim(at_once, 1, [true, false, false, false], true).await;
+        check_reclaim(at_once, 2, [true, true, false, false], true).await;
         // The newest response is not slow yet, and no connection is closed without effect.
-        check(none, 4, [false; 4], false).await;
-        check(Duration::from_secs(9), 9, [true; 4], true).await;
+        check_reclaim(at_once, 4, [false; 4], false).await;
+        check_reclaim(Duration::from_secs(9), 9, [true; 4], true).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_does_not_close_is_not_waited_for_long() {
-        let room = InFlight::new(2 * SMALL_BYTES);
-        let _stuck = reserve(&room, 2 * SMALL_BYTES).await.expect("there is room");
+        let budget = InFlight::new(2 * SMALL_BYTES);
+        let _stuck = reserve(&budget, 2 * SMALL_BYTES).await.expect("memory is available");
         tokio::time::advance(SLOW_AFTER).await;
-        let began = Instant::now();
-        assert_eq!(reserve(&room, 2 * SMALL_BYTES).await, None);
-        assert_eq!(began.elapsed(), CLOSE_WAIT);
+        let started_at = Instant::now();
+        assert_eq!(reserve(&budget, 2 * SMALL_BYTES).await, None);
+        assert_eq!(started_at.elapsed(), CLOSE_WAIT);
     }
 }

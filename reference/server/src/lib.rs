@@ -5,13 +5,13 @@
 //! so are its responses.
 //!
 //! ```text
-//! server ── listen ── connection ── router ─┬── pages ──┐
-//!           slots     hyper, time   routes  ├── mcp ────┼── backend ── host ── World: respond, advance_to, …
-//!                     limits          │     └── gate    │              │
-//!                                     │                 │              ├── clock   reads the system's clock
-//!                                   worlds              │              └── sender  posts deliveries
-//!                        select a backend               │
-//!                                         shared state ─┘
+//! server ── listen ── connection ── router ─┬── pages ───────────┐
+//!           slots     hyper, time   routes  ├── mcp ─────────────┼── backend ── host ── World: respond, advance_to, …
+//!                     limits          │     └── sandbox_access   │              │
+//!                                     │                          │              ├── clock   reads the system's clock
+//!                                   worlds                       │              └── sender  sends webhook deliveries
+//!                        select a backend                        │
+//!                                         shared state ──────────┘
 //! ```
 //!
 //! Responses that hyper makes itself (400 for bytes that are not HTTP, 414, and 431 for an oversized head) have an

@@ -20,13 +20,14 @@ use crate::{
     tls::{self, TlsOrPlain},
 };
 
-/// The pause after the operating system has no descriptors for another connection.
+/// The pause before the next accept after the operating system ran out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The time to wait for an evicted connection before another one is evicted.
 const EVICTION_WAIT: Duration = Duration::from_millis(100);
 
-/// Accepts until `stop`, then waits for running requests; returns the number of connections that had to be closed.
+/// Accepts connections until `stop`, then waits for running requests. Returns the number of connections that had to
+/// be closed.
 pub(crate) async fn accept(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -40,7 +41,7 @@ pub(crate) async fn accept(
         let stream = tokio::select! {
             biased;
             _ = &mut stop => break,
-            stream = next(&listener) => stream,
+            stream = accept_next(&listener) => stream,
         };
         let Ok((stream, addrs)) = stream else { continue };
         let (slot, activity) = tokio::select! {
@@ -80,20 +81,21 @@ pub(crate) async fn accept(
     connections.len()
 }
 
-/// The slots for connections, and the activity of those that hold one.
+/// The slots for connections. While all are in use, idle connections are evicted.
 struct ConnectionSlots {
     free: Arc<Semaphore>,
-    most: usize,
-    taken: Vec<Arc<Activity>>,
+    slots_max: usize,
+    /// The activity of each connection that has a slot.
+    activities: Vec<Arc<Activity>>,
 }
 
 impl ConnectionSlots {
-    fn new(most: usize) -> ConnectionSlots {
-        let most = most.clamp(1, Semaphore::MAX_PERMITS);
-        ConnectionSlots { free: Arc::new(Semaphore::new(most)), most, taken: Vec::new() }
+    fn new(connections_max: usize) -> ConnectionSlots {
+        let slots_max = connections_max.clamp(1, Semaphore::MAX_PERMITS);
+        ConnectionSlots { free: Arc::new(Semaphore::new(slots_max)), slots_max, activities: Vec::new() }
     }
 
-    /// Waits for a slot for one more connection. While all are in use, idle connections are evicted.
+    /// Waits for a slot for one more connection.
     async fn take(&mut self) -> (OwnedSemaphorePermit, Arc<Activity>) {
         let slot = loop {
             if let Ok(slot) = Arc::clone(&self.free).try_acquire_owned() {
@@ -101,7 +103,8 @@ impl ConnectionSlots {
             }
             self.remove_closed();
             let now = Instant::now();
-            let idle = self.taken.iter().filter_map(|activity| Some((activity.idleness(now)?, activity)));
+            let idle =
+                self.activities.iter().filter_map(|activity| Some((activity.idleness(now)?, activity)));
             if let Some((_, first)) = idle.min_by_key(|(idleness, _)| *idleness) {
                 first.evict();
             }
@@ -109,27 +112,27 @@ impl ConnectionSlots {
                 break slot.expect("the semaphore is never closed");
             }
         };
-        if self.taken.len() >= self.most {
+        if self.activities.len() >= self.slots_max {
             self.remove_closed();
         }
         let activity = Arc::new(Activity::new());
-        self.taken.push(Arc::clone(&activity));
+        self.activities.push(Arc::clone(&activity));
         (slot, activity)
     }
 
     /// Removes closed connections: an open one holds its activity.
     fn remove_closed(&mut self) {
-        self.taken.retain(|activity| Arc::strong_count(activity) > 1);
+        self.activities.retain(|activity| Arc::strong_count(activity) > 1);
     }
 }
 
-async fn next(listener: &TcpListener) -> io::Result<(TcpStream, ConnectionAddrs)> {
+async fn accept_next(listener: &TcpListener) -> io::Result<(TcpStream, ConnectionAddrs)> {
     let (stream, remote) = match listener.accept().await {
         Ok(accepted) => accepted,
         Err(error) => {
             // A client that disconnected while queued is not an error; running out of file descriptors is.
-            let gave_up = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
-            if !gave_up.contains(&error.kind()) {
+            let disconnects = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
+            if !disconnects.contains(&error.kind()) {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             return Err(error);
@@ -141,7 +144,7 @@ async fn next(listener: &TcpListener) -> io::Result<(TcpStream, ConnectionAddrs)
     Ok((stream, ConnectionAddrs { remote: remote.ip(), local: local.ip() }))
 }
 
-/// Guard: counts an open connection in the metrics.
+/// Guard that counts an open connection in the metrics.
 struct OpenConnection(Arc<Router>);
 
 impl OpenConnection {

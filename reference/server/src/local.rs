@@ -68,9 +68,9 @@ impl Config {
 /// #     let mut stream = std::net::TcpStream::connect(host).unwrap();
 /// #     write!(stream, "POST /v1/charges HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\
 /// #         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-/// #     let mut answer = String::new();
-/// #     stream.read_to_string(&mut answer).unwrap();
-/// #     answer.split_once(r#""code":""#).unwrap().1[..12].to_owned()
+/// #     let mut response = String::new();
+/// #     stream.read_to_string(&mut response).unwrap();
+/// #     response.split_once(r#""code":""#).unwrap().1[..12].to_owned()
 /// # }
 ///
 /// // The clock is frozen until the test moves it.
@@ -118,7 +118,8 @@ impl Local {
         Local::with(Config { clock: ClockKind::Frozen, start: Some(start), ..Config::local() })
     }
 
-    /// Starts a server with this configuration: another seed, no rate limit, a handler that webhooks are forwarded to.
+    /// Starts a server with this configuration, such as another seed, no rate limit, or a handler that receives
+    /// forwarded webhooks.
     ///
     /// # Errors
     ///
@@ -144,9 +145,9 @@ impl Local {
                 }
             });
         })?;
-        let ended = || io::Error::other("the server stopped while starting");
-        let (worlds, runtime) = receiver.recv().map_err(|_| ended())??;
-        let keys = worlds.first().host.first_keys().map_err(|_| ended())?;
+        let stopped_early = || io::Error::other("the server stopped while starting");
+        let (worlds, runtime) = receiver.recv().map_err(|_| stopped_early())??;
+        let keys = worlds.first().host.first_keys().map_err(|_| stopped_early())?;
         Ok(Local {
             url: worlds.first().addresses.url().to_owned(),
             keys: (keys.live, keys.test),
@@ -207,13 +208,15 @@ impl Local {
     ///
     /// The maximum number of worlds is open, the memory limit is reached, or the server failed with an internal error.
     pub fn world(&self, name: &str) -> io::Result<LocalWorld> {
-        let usual = WorldOptions::from_terms(self.worlds.defaults());
-        let options = WorldOptions { name: Some(name.to_owned()), ..usual };
+        let defaults = WorldOptions::from_terms(self.worlds.defaults());
+        let options = WorldOptions { name: Some(name.to_owned()), ..defaults };
         // The world's timer runs on the server's runtime.
-        let _inside = self.runtime.enter();
-        let world = self.worlds.open(options).map_err(|why| match why {
+        let _runtime = self.runtime.enter();
+        let world = self.worlds.open(options).map_err(|error| match error {
             OpenError::NotStored(error) => error,
-            OpenError::NoRoom(why) => io::Error::other(format!("{why}; drop a world before opening another")),
+            OpenError::NoRoom(reason) => {
+                io::Error::other(format!("{reason}; drop a world before opening another"))
+            }
             _ => io::Error::other(format!("the maximum of {WORLDS_MAX} worlds is open; drop one first")),
         })?;
         let keys = world.backend.host.first_keys().map_err(|_| internal_error())?;
@@ -271,18 +274,18 @@ impl Drop for LocalWorld {
 
 fn call_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str) -> io::Result<String> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    let (backend, path, body) = (Arc::clone(backend), format!("/sandbox/{call}"), body.to_owned());
+    let (backend, path, request_body) = (Arc::clone(backend), format!("/sandbox/{call}"), body.to_owned());
     runtime.spawn(async move {
-        let request = Request::json(backend.addresses.url(), "POST", &path, &body);
-        let answer = backend.host.respond(&request).await;
-        // The caller waits for it, so the receiver exists.
-        let _ = sender.send(answer);
+        let request = Request::json(backend.addresses.url(), "POST", &path, &request_body);
+        let response = backend.host.respond(&request).await;
+        // The caller waits for the response, so the receiver exists.
+        let _ = sender.send(response);
     });
     let response = receiver.recv().map_err(|_| internal_error())?.map_err(|_| internal_error())?;
-    let text = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
+    let body = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
     match response.status {
-        200..=299 => Ok(text),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+        200..=299 => Ok(body),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, body)),
     }
 }
 

@@ -25,12 +25,12 @@ use crate::{memory::MemoryShare, redaction::Redactor};
 
 /// The maximum number of stored requests of the first world.
 pub(crate) const REQUESTS_MAX: usize = 500;
-/// The maximum stored bytes of a body, of requests and of responses.
-const BODY_BYTES_KEPT: usize = 4 * 1_024;
+/// The maximum stored bytes of the body of a request or a response.
+const BODY_BYTES_MAX: usize = 4 * 1_024;
 /// The maximum stored bytes of a path with its query, and of a header value.
-const TEXT_BYTES_KEPT: usize = 1_024;
+const VALUE_BYTES_MAX: usize = 1_024;
 /// The initial capacity for stored headers; most requests and responses need less.
-const HEADERS_ROOM: usize = 256;
+const HEADERS_CAPACITY: usize = 256;
 /// The number of characters at the end of a key that are shown.
 const KEY_TAIL: usize = 4;
 /// Stored headers that the `http` crate has no constant for.
@@ -44,7 +44,7 @@ static OTHER_HEADERS: [HeaderName; 4] = [
 /// An entry of the log.
 #[derive(Clone, Debug)]
 pub enum LogEntry {
-    /// A request under `/v1`, `/sandbox` or `/mcp` was answered.
+    /// A request under `/v1`, `/sandbox` or `/mcp`, with its response.
     Request(Arc<RequestRecord>),
     /// An entry of the world's history: an event, a delivery attempt, a transfer.
     Event(WorldEvent),
@@ -87,17 +87,17 @@ pub struct RequestRecord {
 pub(crate) struct CapturedMessage {
     /// A line `name: value` for each header, followed by the start of the body. The body is stored for the API only,
     /// because other responses contain secrets.
-    kept: Vec<u8>,
+    bytes: Vec<u8>,
     /// The length of the header lines.
-    head: usize,
+    headers_len: usize,
     /// The full length of the body in bytes.
     pub(crate) length: usize,
 }
 
 impl RequestRecord {
-    fn held_bytes(&self) -> u64 {
-        let texts = self.target.capacity() + self.message.as_ref().map_or(0, String::capacity);
-        (size_of_val(self) + texts + self.request.kept.capacity() + self.answer.kept.capacity()) as u64
+    fn memory_bytes(&self) -> u64 {
+        let strings = self.target.capacity() + self.message.as_ref().map_or(0, String::capacity);
+        (size_of_val(self) + strings + self.request.bytes.capacity() + self.answer.bytes.capacity()) as u64
     }
 }
 
@@ -111,28 +111,28 @@ fn is_stored(name: &HeaderName) -> bool {
 impl CapturedMessage {
     /// Replaces the stored message.
     fn capture(&mut self, headers: &HeaderMap, body: &[u8]) {
-        let CapturedMessage { kept, head, length } = self;
-        let begun = &body[..body.len().min(BODY_BYTES_KEPT)];
-        kept.clear();
-        kept.reserve(HEADERS_ROOM + begun.len());
+        let CapturedMessage { bytes, headers_len, length } = self;
+        let stored_body = &body[..body.len().min(BODY_BYTES_MAX)];
+        bytes.clear();
+        bytes.reserve(HEADERS_CAPACITY + stored_body.len());
         for (name, value) in headers {
             if is_stored(name) {
                 let value = value.as_bytes();
-                let value = &value[..value.len().min(TEXT_BYTES_KEPT)];
+                let value = &value[..value.len().min(VALUE_BYTES_MAX)];
                 // A header value contains no line break.
                 for part in [name.as_str().as_bytes(), b": ", value, b"\n"] {
-                    kept.extend_from_slice(part);
+                    bytes.extend_from_slice(part);
                 }
             }
         }
-        *head = kept.len();
+        *headers_len = bytes.len();
         *length = body.len();
-        kept.extend_from_slice(begun);
+        bytes.extend_from_slice(stored_body);
     }
 
     /// Returns the names and values of the stored headers.
     pub(crate) fn headers(&self) -> Vec<(String, String)> {
-        let lines = String::from_utf8_lossy(&self.kept[..self.head]);
+        let lines = String::from_utf8_lossy(&self.bytes[..self.headers_len]);
         lines
             .lines()
             .filter_map(|line| line.split_once(": "))
@@ -142,12 +142,12 @@ impl CapturedMessage {
 
     /// Returns the stored part of the body as text.
     pub(crate) fn body(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.kept[self.head..])
+        String::from_utf8_lossy(&self.bytes[self.headers_len..])
     }
 
     /// Returns `true` if the body was truncated.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.length > BODY_BYTES_KEPT
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.length > BODY_BYTES_MAX
     }
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct RequestLog {
     redactor: Redactor,
     sink: Option<LogSink>,
     /// The maximum number of stored requests.
-    most: usize,
+    requests_max: usize,
     stored: Mutex<StoredRequests>,
     memory: MemoryShare,
 }
@@ -199,8 +199,10 @@ struct KeyStart {
 
 #[derive(Default)]
 struct StoredRequests {
+    /// The number of requests so far, including those that are no longer stored.
     count: u64,
-    last: VecDeque<Arc<RequestRecord>>,
+    /// The latest requests, oldest first.
+    records: VecDeque<Arc<RequestRecord>>,
     /// The memory of all stored requests.
     bytes: u64,
 }
@@ -227,26 +229,26 @@ impl RequestLog {
         dialect: &Dialect,
         token: &str,
         sink: Option<LogSink>,
-        most: usize,
+        requests_max: usize,
         memory: MemoryShare,
     ) -> RequestLog {
         let key_starts = Mode::ALL.map(|mode| KeyStart { mode, text: dialect.key_start(mode) });
         let redactor = Redactor::new(key_starts.iter().map(|start| start.text.as_str()), token);
-        RequestLog { key_starts, redactor, sink, most, stored: Mutex::default(), memory }
+        RequestLog { key_starts, redactor, sink, requests_max, stored: Mutex::default(), memory }
     }
 
-    /// Records a request under `/v1`; also logs it and requests to `/sandbox` and `/mcp`.
+    /// Stores a request under `/v1`, and writes it to the sink, as well as requests to `/sandbox` and `/mcp`.
     pub(crate) fn record(&self, exchange: &Exchange<'_>) {
         let is_api = is_under(exchange.path, "/v1");
-        let is_printed_only = is_under(exchange.path, "/sandbox") || exchange.path == "/mcp";
-        let is_wanted = is_api || (is_printed_only && self.sink.is_some());
-        if !is_wanted {
+        let is_logged_only = is_under(exchange.path, "/sandbox") || exchange.path == "/mcp";
+        let is_recorded = is_api || (is_logged_only && self.sink.is_some());
+        if !is_recorded {
             return;
         }
-        let (n, mut record) = if is_api { self.make_room() } else { (0, Arc::default()) };
-        let filled = Arc::make_mut(&mut record);
-        filled.n = n;
-        self.fill(filled, exchange, is_api);
+        let (n, mut record) = if is_api { self.next_record() } else { (0, Arc::default()) };
+        let fields = Arc::make_mut(&mut record);
+        fields.n = n;
+        self.fill(fields, exchange, is_api);
         if is_api {
             self.insert(Arc::clone(&record));
         }
@@ -255,29 +257,29 @@ impl RequestLog {
         }
     }
 
-    /// Counts a request and removes the oldest one if the maximum is stored. Returns the new number and the removed
-    /// record, whose allocation is reused; a reader that still holds it causes a copy.
-    fn make_room(&self) -> (u64, Arc<RequestRecord>) {
-        let (mut stored, mut gone) = (self.lock(), None);
+    /// Counts a request and evicts the oldest one if the maximum is stored. Returns the number of the new request and
+    /// the evicted record, whose allocation is reused; a reader that still holds it causes a copy.
+    fn next_record(&self) -> (u64, Arc<RequestRecord>) {
+        let (mut stored, mut evicted) = (self.lock(), None);
         stored.count += 1;
-        while stored.last.len() >= self.most
-            && let Some(oldest) = stored.last.pop_front()
+        while stored.records.len() >= self.requests_max
+            && let Some(oldest) = stored.records.pop_front()
         {
-            stored.bytes -= oldest.held_bytes();
-            gone = Some(oldest);
+            stored.bytes -= oldest.memory_bytes();
+            evicted = Some(oldest);
         }
         let n = stored.count;
         drop(stored);
-        (n, gone.unwrap_or_default())
+        (n, evicted.unwrap_or_default())
     }
 
     /// Inserts a record in the order of numbers: a request with a later number may finish earlier.
     fn insert(&self, record: Arc<RequestRecord>) {
-        let bytes = record.held_bytes();
+        let bytes = record.memory_bytes();
         let mut stored = self.lock();
         let index =
-            stored.last.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |earlier| earlier + 1);
-        stored.last.insert(index, record);
+            stored.records.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |earlier| earlier + 1);
+        stored.records.insert(index, record);
         stored.bytes += bytes;
         self.memory.set(stored.bytes);
     }
@@ -300,13 +302,13 @@ impl RequestLog {
         if let Cow::Owned(redacted) = self.redact(target) {
             *target = redacted;
         }
-        target.truncate(target.floor_char_boundary(TEXT_BYTES_KEPT));
-        target.shrink_to(TEXT_BYTES_KEPT);
+        target.truncate(target.floor_char_boundary(VALUE_BYTES_MAX));
+        target.shrink_to(VALUE_BYTES_MAX);
 
-        let earlier = key.take();
+        let previous_key = key.take();
         *mode =
-            exchange.authorization.and_then(|shown| self.key_in(shown.as_bytes())).map(|(start, tail)| {
-                let text = key.insert(earlier.unwrap_or_default());
+            exchange.authorization.and_then(|value| self.parse_key(value.as_bytes())).map(|(start, tail)| {
+                let text = key.insert(previous_key.unwrap_or_default());
                 text.clear();
                 text.extend([&start.text, "…", tail]);
                 start.mode
@@ -320,13 +322,13 @@ impl RequestLog {
             *message = Some(self.redact(text).into_owned());
         }
 
-        let shown = |body| if is_api { body } else { &[][..] };
-        request.capture(&exchange.head.headers, shown(exchange.body));
-        answer.capture(exchange.headers, shown(exchange.response_body));
+        let stored_body = |body| if is_api { body } else { &[][..] };
+        request.capture(&exchange.head.headers, stored_body(exchange.body));
+        answer.capture(exchange.headers, stored_body(exchange.response_body));
     }
 
     /// Returns the prefix of the key in an `Authorization` header, and the part of its end that may be shown.
-    fn key_in<'h>(&self, authorization: &'h [u8]) -> Option<(&KeyStart, &'h str)> {
+    fn parse_key<'h>(&self, authorization: &'h [u8]) -> Option<(&KeyStart, &'h str)> {
         let (scheme, secret) = authorization.split_at_checked("Bearer ".len())?;
         let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ");
         let start =
@@ -344,12 +346,12 @@ impl RequestLog {
 
     /// Returns the stored requests, newest first.
     pub(crate) fn newest_first(&self) -> Vec<Arc<RequestRecord>> {
-        self.lock().last.iter().rev().map(Arc::clone).collect()
+        self.lock().records.iter().rev().map(Arc::clone).collect()
     }
 
     /// Returns the stored request with this number.
     pub(crate) fn find(&self, n: u64) -> Option<Arc<RequestRecord>> {
-        self.lock().last.iter().find(|record| record.n == n).map(Arc::clone)
+        self.lock().records.iter().find(|record| record.n == n).map(Arc::clone)
     }
 
     fn lock(&self) -> MutexGuard<'_, StoredRequests> {
@@ -371,14 +373,14 @@ mod tests {
     const TOKEN: &str = "sandbox_0123456789abcdef";
 
     fn log() -> RequestLog {
-        log_of(REQUESTS_MAX)
+        log_with_max(REQUESTS_MAX)
     }
 
-    fn log_of(most: usize) -> RequestLog {
-        RequestLog::new(&Dialect::default(), TOKEN, None, most, MemoryBudget::new(usize::MAX).share())
+    fn log_with_max(requests_max: usize) -> RequestLog {
+        RequestLog::new(&Dialect::default(), TOKEN, None, requests_max, MemoryBudget::new(usize::MAX).share())
     }
 
-    fn record_request(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
+    fn record_request(log: &RequestLog, target: &str, key: &str, body: &str, response: (u16, &str)) {
         let request = Request::builder()
             .uri(target)
             .header("authorization", format!("Bearer {key}"))
@@ -390,9 +392,9 @@ mod tests {
             head: &head,
             authorization: head.headers.get("authorization"),
             body: &Bytes::copy_from_slice(body.as_bytes()),
-            status: StatusCode::from_u16(answer.0).expect("a status"),
+            status: StatusCode::from_u16(response.0).expect("statuses in tests are valid"),
             headers: &HeaderMap::new(),
-            response_body: &Bytes::copy_from_slice(answer.1.as_bytes()),
+            response_body: &Bytes::copy_from_slice(response.1.as_bytes()),
             at: Timestamp(1),
             took: Duration::from_millis(2),
         });
@@ -422,7 +424,7 @@ mod tests {
     #[test]
     fn a_secret_at_the_end_of_a_target_is_redacted_before_truncation() {
         for secret in [TOKEN, KEY, &KEY.replace('_', "%5f")] {
-            for before in TEXT_BYTES_KEPT - secret.len() - 20..TEXT_BYTES_KEPT {
+            for before in VALUE_BYTES_MAX - secret.len() - 20..VALUE_BYTES_MAX {
                 let log = log();
                 record_request(&log, &format!("/v1/x?{}{secret}", "y".repeat(before)), KEY, "", (404, "{}"));
                 let target = log.newest_first()[0].target.clone();
@@ -432,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_key_of_this_server_has_no_key() {
+    fn a_request_without_a_key_of_this_server_has_no_key() {
         for key in ["", "svc_live", "sk_live_0123456789abcdef", "svc_prod_1"] {
             let log = log();
             record_request(&log, "/v1/account", key, "", (401, "{}"));
@@ -448,20 +450,20 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_record_keeps_nothing_of_the_previous_request() {
+    fn a_reused_record_contains_nothing_of_the_previous_request() {
         let long = r#"{"message":"no such charge"}"#;
         let first = |log: &RequestLog| record_request(log, "/v1/charges?page=7", KEY, long, (404, long));
-        let others: [fn(&RequestLog); 3] = [
+        let second_requests: [fn(&RequestLog); 3] = [
             |log| record_request(log, "/v1/account", "svc_test_short", "{}", (200, "[]")),
             |log| record_request(log, "/v1", "", "", (401, "")),
             |log| record_request(log, "/v1/events?x=svc_live_1", "sk_1", "1", (422, "{}")),
         ];
-        for other in others {
-            let (used, fresh) = (log_of(1), log_of(1));
+        for second in second_requests {
+            let (used, fresh) = (log_with_max(1), log_with_max(1));
             first(&used);
             let address = Arc::as_ptr(&used.newest_first()[0]);
-            other(&used);
-            other(&fresh);
+            second(&used);
+            second(&fresh);
             let [used, fresh] = [used, fresh].map(|log| log.newest_first().remove(0));
             assert_eq!((Arc::as_ptr(&used), used.n), (address, 2));
             assert_eq!(format!("{:?}", RequestRecord { n: 1, ..(*used).clone() }), format!("{fresh:?}"));
@@ -469,9 +471,9 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_kept_in_the_order_of_their_numbers() {
+    fn requests_are_stored_in_the_order_of_their_numbers() {
         let log = log();
-        let [(first, _), (second, _), (third, _)] = [log.make_room(), log.make_room(), log.make_room()];
+        let [(first, _), (second, _), (third, _)] = [log.next_record(), log.next_record(), log.next_record()];
         for n in [second, third, first] {
             log.insert(Arc::new(RequestRecord { n, ..RequestRecord::default() }));
         }
@@ -480,13 +482,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_keeps_its_record() {
-        let log = log_of(1);
+    fn a_record_does_not_change_while_a_reader_holds_it() {
+        let log = log_with_max(1);
         record_request(&log, "/v1/account", KEY, "", (200, "{}"));
-        let seen = log.newest_first().remove(0);
+        let held = log.newest_first().remove(0);
         record_request(&log, "/v1/charges", KEY, "", (200, "{}"));
         assert_eq!(
-            (seen.target.as_str(), log.newest_first()[0].target.as_str()),
+            (held.target.as_str(), log.newest_first()[0].target.as_str()),
             ("/v1/account", "/v1/charges")
         );
     }
@@ -494,23 +496,23 @@ mod tests {
     #[test]
     fn the_log_is_bounded_in_count_and_bytes() {
         let log = log();
-        let target = format!("/v1/charges?x={}", "y".repeat(2 * TEXT_BYTES_KEPT));
+        let target = format!("/v1/charges?x={}", "y".repeat(2 * VALUE_BYTES_MAX));
         for _ in 0..REQUESTS_MAX + 7 {
             record_request(&log, &target, KEY, &"é".repeat(5_000), (200, "{}"));
         }
         record_request(&log, "/dashboard", KEY, "", (200, "{}"));
         record_request(&log, "/v10", KEY, "", (404, "{}"));
         record_request(&log, "/sandbox/keys", KEY, "", (200, "{}"));
-        let kept = log.newest_first();
-        let bytes: u64 = kept.iter().map(|record| record.held_bytes()).sum();
-        assert!(bytes > (REQUESTS_MAX * BODY_BYTES_KEPT) as u64);
+        let stored = log.newest_first();
+        let bytes: u64 = stored.iter().map(|record| record.memory_bytes()).sum();
+        assert!(bytes > (REQUESTS_MAX * BODY_BYTES_MAX) as u64);
         assert_eq!(log.memory.used_bytes(), bytes);
-        assert_eq!((kept.len(), kept[0].n), (REQUESTS_MAX, 507));
+        assert_eq!((stored.len(), stored[0].n), (REQUESTS_MAX, 507));
         assert!(
-            kept.iter()
-                .all(|r| r.request.kept.len() - r.request.head <= BODY_BYTES_KEPT && r.request.is_cut())
+            stored.iter().all(|r| r.request.bytes.len() - r.request.headers_len <= BODY_BYTES_MAX
+                && r.request.is_truncated())
         );
-        assert!(kept.iter().all(|record| record.target.capacity() < 2 * TEXT_BYTES_KEPT));
+        assert!(stored.iter().all(|record| record.target.capacity() < 2 * VALUE_BYTES_MAX));
         assert!(log.find(7).is_none() && log.find(8).is_some());
     }
 }

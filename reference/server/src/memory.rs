@@ -11,25 +11,25 @@ const MIB: u64 = 1_024 * 1_024;
 /// The used and the maximum memory of all worlds of a server. The atomics order no other access.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
-    most: u64,
+    max_bytes: u64,
     used_bytes: AtomicU64,
 }
 
-/// The part of the budget that one holder uses. Returned on drop.
+/// The part of the budget that one owner, such as a world, uses. Returned on drop.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     budget: Arc<MemoryBudget>,
     used_bytes: AtomicU64,
-    /// `true` if the holder must stop at the limit.
+    /// `true` if the owner must not exceed the limit.
     is_bounded: bool,
 }
 
 impl MemoryBudget {
-    pub(crate) fn new(most: usize) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget { most: most as u64, used_bytes: AtomicU64::new(0) })
+    pub(crate) fn new(max_bytes: usize) -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget { max_bytes: max_bytes as u64, used_bytes: AtomicU64::new(0) })
     }
 
-    /// Returns an empty share whose holder does not stop at the limit.
+    /// Returns an empty share whose owner may exceed the limit.
     pub(crate) fn share(self: &Arc<MemoryBudget>) -> MemoryShare {
         MemoryShare { budget: Arc::clone(self), used_bytes: AtomicU64::new(0), is_bounded: false }
     }
@@ -40,14 +40,14 @@ impl MemoryBudget {
     ///
     /// The message, without a final period, if the budget is too small.
     pub(crate) fn reserve(self: &Arc<MemoryBudget>, bytes: u64) -> Result<MemoryShare, String> {
-        let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= self.most);
+        let add = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.max_bytes);
         match self.used_bytes.fetch_update(Relaxed, Relaxed, add) {
             Ok(_) => Ok(MemoryShare {
                 budget: Arc::clone(self),
                 used_bytes: AtomicU64::new(bytes),
                 is_bounded: true,
             }),
-            Err(_) => Err(self.message()),
+            Err(_) => Err(self.limit_message()),
         }
     }
 
@@ -56,15 +56,15 @@ impl MemoryBudget {
     }
 
     pub(crate) fn max_bytes(&self) -> u64 {
-        self.most
+        self.max_bytes
     }
 
-    fn message(&self) -> String {
+    fn limit_message(&self) -> String {
         let mib = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
         format!(
             "The worlds of this server use {} MiB of memory, at most {} MiB is allowed (serve --worlds-memory)",
             mib(self.used_bytes()),
-            mib(self.most)
+            mib(self.max_bytes)
         )
     }
 }
@@ -89,9 +89,10 @@ impl MemoryShare {
         self.budget.share()
     }
 
-    /// Returns the message, without a final period, if the holder may not use more; `None` if it may.
+    /// Returns the error message, without a final period, if the owner may not use more memory; `None` if it may.
     pub(crate) fn exceeded(&self) -> Option<String> {
-        (self.is_bounded && self.budget.used_bytes() >= self.budget.most).then(|| self.budget.message())
+        (self.is_bounded && self.budget.used_bytes() >= self.budget.max_bytes)
+            .then(|| self.budget.limit_message())
     }
 }
 
@@ -109,13 +110,13 @@ mod tests {
     fn total_memory_is_the_sum_of_all_worlds() {
         let budget = MemoryBudget::new(10 << 20);
         let first = budget.share();
-        let second = budget.reserve(4 << 20).expect("there is room");
+        let second = budget.reserve(4 << 20).expect("memory is available");
         assert_eq!(
-            budget.reserve((6 << 20) + 1).expect_err("there is none"),
+            budget.reserve((6 << 20) + 1).expect_err("the limit is exceeded"),
             "The worlds of this server use 4.0 MiB of memory, at most 10.0 MiB is allowed (serve --worlds-memory)"
         );
         first.set(6 << 20);
-        assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first one is not bounded");
+        assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first share is not bounded");
         first.set(1 << 20);
         second.set(2 << 20);
         assert_eq!((budget.used_bytes(), second.exceeded()), (3 << 20, None));

@@ -60,7 +60,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a response and the time that it took to make.
+    /// Counts a response and records the time that it took to create.
     pub(crate) fn on_response(&self, status: StatusCode, took: Duration) {
         self.requests.count(status_class(status.as_u16()));
         self.request_seconds.observe(took.as_secs_f64());
@@ -76,7 +76,7 @@ impl Metrics {
         self.closed.inc();
     }
 
-    /// Counts a delivery attempt and the time that it took.
+    /// Counts a delivery attempt and records the time that it took.
     pub(crate) fn on_attempt(&self, result: &AttemptResult, took: Duration) {
         self.attempts.count(match result {
             AttemptResult::Answered(status) => status_class(*status),
@@ -89,7 +89,7 @@ impl Metrics {
 
     /// Returns the metrics page.
     ///
-    /// `times`: the service clock and the time of the next automatic change; `None` after an internal error of the
+    /// `times`: the service clock and the time of the next scheduled event; `None` after an internal error of the
     /// world.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Metrics {
         times: Option<(Timestamp, Option<Timestamp>)>,
         totals: WorldTotals,
     ) -> Result<String, fmt::Error> {
-        // In this order: a connection closes after it opened, so the difference never falls below 0.
+        // In this order: a connection closes after it opened, so the difference is never negative.
         let closed = self.closed.get();
         let opened = self.opened.get();
         let mut page = Registry::with_prefix("chargeproof");
@@ -122,13 +122,13 @@ impl Metrics {
             }
         }
         let (now, due) = times.map_or((None, None), |(now, due)| (Some(now), due));
-        let moments = [
+        let times = [
             ("service_time", "The time that the service clock shows", now),
             ("service_next_due", "The time of the next automatic change", due),
         ];
-        for (name, help, moment) in moments {
-            if let Some(moment) = moment {
-                page.register_with_unit(name, help, Unit::Seconds, ConstGauge::new(seconds(moment)));
+        for (name, help, time) in times {
+            if let Some(time) = time {
+                page.register_with_unit(name, help, Unit::Seconds, ConstGauge::new(seconds(time)));
             }
         }
         page.register("http_connections_accepted", "Connections accepted", ConstCounter::new(opened));
@@ -190,7 +190,7 @@ impl<const N: usize> Collector for LabelledCounter<N> {
     }
 }
 
-/// Returns the class of a status, such as `4xx`.
+/// Returns the class of a status, such as `4xx`; empty for an invalid status.
 const fn status_class(status: u16) -> &'static str {
     match status / 100 {
         1 => "1xx",
@@ -210,8 +210,8 @@ fn resident_bytes() -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
-fn seconds(moment: Timestamp) -> f64 {
-    Duration::from_micros(moment.0).as_secs_f64()
+fn seconds(time: Timestamp) -> f64 {
+    Duration::from_micros(time.0).as_secs_f64()
 }
 
 #[cfg(test)]
@@ -222,7 +222,10 @@ mod tests {
     fn a_page_counts_requests_connections_and_attempts() {
         let metrics = Metrics::default();
         for status in [200, 201, 404, 500, 999] {
-            metrics.on_response(StatusCode::from_u16(status).expect("a status"), Duration::from_millis(2));
+            metrics.on_response(
+                StatusCode::from_u16(status).expect("statuses in tests are valid"),
+                Duration::from_millis(2),
+            );
         }
         for result in [AttemptResult::Answered(204), AttemptResult::Answered(410), AttemptResult::TimedOut] {
             metrics.on_attempt(&result, Duration::from_secs(3));
@@ -232,7 +235,7 @@ mod tests {
         metrics.on_close();
         let totals = WorldTotals { open: 3, opened: 5, opening: 2, held_bytes: 7, held_bytes_max: 11 };
         let times = Some((Timestamp(1_500_000), Some(Timestamp(2_000_001))));
-        let page = metrics.page(times, totals).expect("a page");
+        let page = metrics.page(times, totals).expect("writing to a string does not fail");
         // The memory of the process differs between runs.
         let is_fixed = |line: &&str| !line.starts_with("chargeproof_resident_memory");
         insta::assert_snapshot!(
@@ -242,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_broken_world_has_no_time() {
-        let page = Metrics::default().page(None, WorldTotals::default()).expect("a page");
+        let page =
+            Metrics::default().page(None, WorldTotals::default()).expect("writing to a string does not fail");
         assert!(page.contains("\nchargeproof_healthy 0\n"), "{page}");
         assert!(!page.contains("service_time"), "{page}");
     }

@@ -1,14 +1,14 @@
 //! `/openapi.json`: the OpenAPI document with the names and the address of this server.
 //!
-//! The document is written by hand for the default dialect and address. This module replaces only these; tests check
-//! the rest.
+//! The stored document is written by hand for the default dialect and address. This module replaces only these; tests
+//! compare the rest with the server.
 
 use reference_core::{dialect::Dialect, mode::Mode};
 
 /// The document as stored in the repository.
 pub(crate) const DOCUMENT: &str = include_str!("../../openapi.json");
 /// The server address in the stored document.
-const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
+const STORED_BASE_URL: &str = "http://127.0.0.1:8402";
 
 /// The document, split at each occurrence of the server's address.
 pub(crate) struct Document {
@@ -18,15 +18,15 @@ pub(crate) struct Document {
 impl Document {
     /// Creates the document for a dialect.
     pub(crate) fn new(dialect: &Dialect) -> Document {
-        let usual = Dialect::default();
+        let default = Dialect::default();
         let mut text = DOCUMENT.to_owned();
         for mode in Mode::ALL {
-            text = text.replace(&usual.key_start(mode), &escape_json(&dialect.key_start(mode)));
+            text = text.replace(&default.key_start(mode), &escape_json(&dialect.key_start(mode)));
         }
-        text = text.replace(&usual.user_agent, &escape_json(&dialect.user_agent));
-        let names = |dialect: &Dialect| format!("\"{}-", dialect.header_prefix);
-        text = text.replace(&names(&usual), &names(dialect));
-        Document { parts: text.split(WRITTEN_FOR).map(str::to_owned).collect() }
+        text = text.replace(&default.user_agent, &escape_json(&dialect.user_agent));
+        let header_start = |dialect: &Dialect| format!("\"{}-", dialect.header_prefix);
+        text = text.replace(&header_start(&default), &header_start(dialect));
+        Document { parts: text.split(STORED_BASE_URL).map(str::to_owned).collect() }
     }
 
     /// Returns the document for clients that use this address.
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn read(dialect: &Dialect, base: &str) -> (String, Value) {
+    fn render(dialect: &Dialect, base: &str) -> (String, Value) {
         let text = Document::new(dialect).with_base_url(base);
         let value = serde_json::from_str(&text).expect("the document is JSON");
         (text, value)
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_default_dialect_leaves_the_document_unchanged() {
-        assert_eq!(Document::new(&Dialect::default()).with_base_url(WRITTEN_FOR), DOCUMENT);
+        assert_eq!(Document::new(&Dialect::default()).with_base_url(STORED_BASE_URL), DOCUMENT);
     }
 
     #[test]
@@ -65,9 +65,9 @@ mod tests {
             header_prefix: "X-Acme".to_owned(),
             user_agent: r#"Acme "7" \ Hooks"#.to_owned(),
         };
-        let (text, value) = read(&dialect, "https://pay.example/shop");
-        for usual in ["svc_", "X-Service", "Service-Webhooks", WRITTEN_FOR] {
-            assert!(!text.contains(usual), "{usual} is left");
+        let (text, value) = render(&dialect, "https://pay.example/shop");
+        for default_name in ["svc_", "X-Service", "Service-Webhooks", STORED_BASE_URL] {
+            assert!(!text.contains(default_name), "{default_name} is left");
         }
         let parameters = &value["components"]["parameters"];
         assert_eq!(parameters["webhookSignature"]["name"], "X-Acme-Signature");
@@ -78,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_odd_characters_stays_inside_its_quotes() {
-        let (_, value) = read(&Dialect::default(), r#"https://pay.example/"a\"#);
+    fn an_address_is_escaped_for_json() {
+        let (_, value) = render(&Dialect::default(), r#"https://pay.example/"a\"#);
         assert_eq!(value["servers"][0]["url"], r#"https://pay.example/"a\"#);
     }
 }

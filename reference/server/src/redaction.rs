@@ -33,20 +33,20 @@ impl Redactor {
             return Cow::Borrowed(text);
         }
         let (bytes, ranges) = decode_escapes(text);
-        let (mut clean, mut copied, mut searched) = (String::new(), 0, 0);
-        while let Some(hidden) = self.next_secret(&bytes, searched) {
-            searched = hidden.end;
-            if let [first, .., last] | [first @ last] = &ranges[hidden] {
-                clean.push_str(&text[copied..first.start]);
-                clean.push('…');
-                copied = last.end;
+        let (mut redacted, mut copied_to, mut searched_to) = (String::new(), 0, 0);
+        while let Some(secret) = self.next_secret(&bytes, searched_to) {
+            searched_to = secret.end;
+            if let [first, .., last] | [first @ last] = &ranges[secret] {
+                redacted.push_str(&text[copied_to..first.start]);
+                redacted.push('…');
+                copied_to = last.end;
             }
         }
-        if copied == 0 {
+        if copied_to == 0 {
             return Cow::Borrowed(text);
         }
-        clean.push_str(&text[copied..]);
-        Cow::Owned(clean)
+        redacted.push_str(&text[copied_to..]);
+        Cow::Owned(redacted)
     }
 
     /// Returns the range to hide of the first secret from a position on; empty after a key prefix at the end.
@@ -60,24 +60,24 @@ impl Redactor {
             let length = bytes[end..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
             Some(end..end + length)
         });
-        found.min_by_key(|hidden| hidden.start)
+        found.min_by_key(|range| range.start)
     }
 }
 
-/// Resolves `%41` and `\u0041`, nested ones too. Returns the bytes, with the range of each in the text.
+/// Decodes `%41` and `\u0041`, also if nested, such as `%2541`. Returns the bytes, with the range of each in the text.
 fn decode_escapes(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut bytes, mut ranges) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
-    for (at, byte) in text.bytes().enumerate() {
+    for (index, byte) in text.bytes().enumerate() {
         bytes.push(byte);
-        ranges.push(at..at + 1);
-        // A resolved byte may complete an escape before it.
+        ranges.push(index..index + 1);
+        // A decoded byte may complete an escape before it.
         while let Some((length, byte)) = escape_at_end(&bytes) {
             let first = bytes.len() - length;
             let start = ranges[first].start;
             bytes.truncate(first);
             ranges.truncate(first);
             bytes.push(byte);
-            ranges.push(start..at + 1);
+            ranges.push(start..index + 1);
         }
     }
     (bytes, ranges)
@@ -86,8 +86,8 @@ fn decode_escapes(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
 /// Returns the length of the escape at the end of the bytes, and the byte it encodes.
 fn escape_at_end(bytes: &[u8]) -> Option<(usize, u8)> {
     let [.., high, low] = bytes else { return None };
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let byte = digit(high)? * 16 + digit(low)?;
+    let hex_digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let byte = hex_digit(high)? * 16 + hex_digit(low)?;
     let before = &bytes[..bytes.len() - 2];
     if before.ends_with(b"%") {
         Some((3, byte))

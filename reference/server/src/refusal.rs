@@ -16,7 +16,7 @@ use crate::{
 /// The reason why the server does not pass a request to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No such page.
+    /// There is no page at this path.
     NotFound,
     /// The page accepts `GET` and `HEAD` only.
     ReadOnly,
@@ -39,9 +39,9 @@ pub(crate) enum Refusal {
     SandboxOrigin,
     /// `/sandbox` was requested from another machine without the token.
     SandboxToken,
-    /// A body for `/sandbox` without the content type of JSON, which a page of another origin could have sent.
+    /// A body for `/sandbox` without the content type of JSON, which a page of another origin can send.
     SandboxNotJson,
-    /// A form from a page of another origin.
+    /// A form was sent by a page of another origin, or without the form token.
     FormOrigin,
     /// A body that is not a form.
     NotAForm,
@@ -49,15 +49,15 @@ pub(crate) enum Refusal {
     PageMethod,
     /// The maximum number of event streams is open.
     TooManyStreams,
-    /// There is no room for this response, because other clients have not received theirs yet.
+    /// The memory budget for responses is used by other clients that have not received theirs yet.
     TooMuchInFlight,
-    /// A forward was to be added from another machine.
+    /// A caller on another machine tried to add a forward.
     ForwardFromHere,
     /// A new world was requested, but the clock is not frozen.
     WorldNeedsFrozenClock,
     /// A path or a call names a world that is not open.
     UnknownWorld,
-    /// The sandbox was called with a key of no open world.
+    /// The sandbox was called with a key that belongs to no open world.
     KeyOfNoWorld,
     /// The world cannot be read, because its storage failed.
     Unreadable,
@@ -90,7 +90,7 @@ impl Refusal {
     }
 
     /// Returns `true` if the connection must be closed, because the end of the refused body is unknown.
-    fn ends_the_connection(self) -> bool {
+    fn closes_connection(self) -> bool {
         matches!(
             self,
             Refusal::HeadTooSlow
@@ -107,17 +107,17 @@ impl Refusal {
 
     /// Returns the response.
     pub(crate) fn answer(self) -> Answer {
-        let mut answer = answer::json(self.status(), self.body());
-        if self.ends_the_connection() {
-            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        let mut response = answer::json(self.status(), self.body());
+        if self.closes_connection() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if self == Refusal::TooMuchInFlight {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self == Refusal::ReadOnly {
-            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
-        answer
+        response
     }
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for Refusal {
             Refusal::ReadOnly => "This page accepts GET and HEAD only.",
             Refusal::HostHeader => "An HTTP/1.1 request has exactly one Host header.",
             Refusal::HeadTooSlow => "The request did not arrive in time. Send it again.",
-            Refusal::BodyCutShort => "The body ended early or is not framed as announced.",
+            Refusal::BodyCutShort => "The body ended early, or its chunked encoding is invalid.",
             Refusal::BodyTooSlow => "The body did not arrive in time. Send it again.",
             Refusal::BodyTooLarge { most } => return write!(f, "The body may have at most {most} bytes."),
             Refusal::SandboxHost => {
@@ -177,7 +177,7 @@ impl fmt::Display for Refusal {
                  then try again."
             }
             Refusal::Broken => {
-                "The server failed with an internal error and has stopped answering. See its output, then restart it."
+                "The server failed with an internal error and no longer processes requests. See its output, then restart it."
             }
         })
     }

@@ -1,4 +1,4 @@
-//! [`Router`]: decides from the head of a request which part of the server answers it, and calls that part.
+//! [`Router`]: selects from the head of a request the part of the server that responds, and calls it.
 //!
 //! Holds the state that all connections share. Contains no handler.
 
@@ -31,7 +31,7 @@ use crate::{
     log::Exchange,
     metrics::Metrics,
     openapi::Document,
-    pages::{self, Call, Pages, docs::Docs, home},
+    pages::{self, PageRequest, Pages, docs::Docs, home},
     refusal::Refusal,
     snapshots,
     world::RequestHead,
@@ -43,7 +43,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 #[cfg(not(feature = "mcp"))]
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
-/// The media type of metrics for clients that do not accept OpenMetrics; they ignore its additions.
+/// The media type of metrics for clients that do not accept OpenMetrics; they ignore the lines that only it defines.
 const METRICS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -61,7 +61,7 @@ pub(crate) struct Router {
     pages: Arc<Pages>,
 }
 
-/// The area of a path.
+/// The part of the server that a path belongs to.
 enum Area {
     Api,
     Sandbox,
@@ -119,7 +119,7 @@ impl Router {
         })
     }
 
-    /// Answers a request and records it in the log and the metrics.
+    /// Responds to a request and records it in the log and the metrics.
     pub(crate) async fn answer(
         &self,
         addrs: ConnectionAddrs,
@@ -128,78 +128,79 @@ impl Router {
     ) -> Answer {
         let (head, body) = request.into_parts();
         let body = RequestBody::new(&head.headers, activity, &self.backend.bounds, body);
-        let (begun, mut sent) = (Instant::now(), Bytes::new());
+        let (started_at, mut api_body) = (Instant::now(), Bytes::new());
         let routing = RoutingHeaders::from_headers(&head.headers);
-        let whole_path = self.backend.addresses.without_prefix(head.uri.path());
+        let full_path = self.backend.addresses.without_prefix(head.uri.path());
         if self.worlds.has_waiting() {
             // Boxed, because no request needs it once all worlds are open.
-            Box::pin(self.worlds.wait_for(whole_path, routing.authorization.single())).await;
+            Box::pin(self.worlds.wait_for(full_path, routing.authorization.single())).await;
         }
-        let world = self.worlds.select_world(whole_path, routing.authorization.single());
+        let world = self.worlds.select_world(full_path, routing.authorization.single());
         let (backend, path) =
-            world.as_ref().map_or((&self.backend, whole_path), |world| (world.backend(), world.path));
+            world.as_ref().map_or((&self.backend, full_path), |world| (world.backend(), world.path));
         let request = match &world {
             // A browser that returns to an ended world gets the page for unknown paths.
-            Err(Refusal::UnknownWorld) if !home::wants_page(&head) => Err(Refusal::UnknownWorld),
+            Err(Refusal::UnknownWorld) if !home::accepts_html(&head) => Err(Refusal::UnknownWorld),
             Ok(_) | Err(Refusal::UnknownWorld) => requested_host(&head, routing.host)
                 .map(|authority| WorldRequest { backend, head: &head, routing: &routing, path, authority }),
             Err(refusal) => Err(*refusal),
         };
-        let decided = match request {
+        let result = match request {
             Err(refusal) => Err(refusal),
             Ok(request) if body.is_empty() && matches!(Area::from_path(path), Some(Area::Api)) => {
                 request.call_world(None, &Bytes::new()).await
             }
             // Boxed, because requests without a body to the API would otherwise carry the state of this future.
-            Ok(request) => Box::pin(self.route(&request, (addrs, activity), &body, &mut sent)).await,
+            Ok(request) => Box::pin(self.route(&request, (addrs, activity), &body, &mut api_body)).await,
         };
         body.drain();
-        let mut answer = decided.unwrap_or_else(Refusal::answer);
-        let whole = match answer.body() {
-            Content::Whole(whole) => whole,
+        let mut response = result.unwrap_or_else(Refusal::answer);
+        let response_body = match response.body() {
+            Content::Complete(body) => body,
             Content::Stream { .. } => &Bytes::new(),
         };
         backend.requests.record(&Exchange {
             head: &head,
             authorization: routing.authorization.first(),
             path,
-            body: &sent,
-            status: answer.status(),
-            headers: answer.headers(),
-            response_body: whole,
+            body: &api_body,
+            status: response.status(),
+            headers: response.headers(),
+            response_body,
             at: backend.host.latest_time(),
-            took: begun.elapsed(),
+            took: started_at.elapsed(),
         });
         if head.method == Method::HEAD {
-            answer = answer::without_body(answer);
-        } else if let Content::Whole(body) = answer.body_mut() {
+            response = answer::without_body(response);
+        } else if let Content::Complete(body) = response.body_mut() {
             match self.backend.in_flight.reserve(std::mem::take(body), activity).await {
-                Some(held) => *body = held,
-                None => answer = Refusal::TooMuchInFlight.answer(),
+                Some(reserved) => *body = reserved,
+                None => response = Refusal::TooMuchInFlight.answer(),
             }
         }
-        self.metrics.on_response(answer.status(), begun.elapsed());
-        answer
+        self.metrics.on_response(response.status(), started_at.elapsed());
+        response
     }
 
-    /// Answers a request that is not one to the API without a body. `sent`: receives the body of an API request, for
-    /// the log.
+    /// Responds to any request except those to the API without a body. `api_body` is set to the body of an API request,
+    /// for the log.
     async fn route(
         &self,
         request: &WorldRequest<'_>,
         (addrs, activity): (ConnectionAddrs, &Arc<Activity>),
         body: &RequestBody<'_>,
-        sent: &mut Bytes,
+        api_body: &mut Bytes,
     ) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, path, authority, .. } = *request;
-        let call = Call { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
+        let page_request =
+            PageRequest { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
         let Some(area) = Area::from_path(path) else {
-            return home::not_found(&call);
+            return home::not_found(&page_request);
         };
         match area {
-            Area::Hosted => return pages::hosted::answer(&call).await,
-            Area::Dashboard => return pages::dashboard::answer(&call).await,
-            Area::Api => return request.call_api(body, sent).await,
+            Area::Hosted => return pages::hosted::respond(&page_request).await,
+            Area::Dashboard => return pages::dashboard::respond(&page_request).await,
+            Area::Api => return request.call_api(body, api_body).await,
             Area::Sandbox => {
                 gate::admit(addrs, head, authority, &backend.addresses, &backend.token)?;
                 gate::admit_site(head)?;
@@ -207,7 +208,7 @@ impl Router {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
                 if !body.is_empty()
-                    && !is_answered_here(path)
+                    && !is_server_path(path)
                     && let Err(error) = sandbox::judge_head(head.method.as_str(), path)
                 {
                     return Ok(answer::from_world(Response::refusal(&error))?);
@@ -221,13 +222,13 @@ impl Router {
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
-                    Area::Docs => pages::docs::docs(&call, &self.docs, &self.document)
-                        .map(|answer| compression::compress(answer, &head.headers)),
-                    Area::Document | Area::Asset => {
-                        self.page(&area, request).map(|answer| compression::compress(answer, &head.headers))
-                    }
-                    Area::Index if home::wants_page(head) => home::home(&call),
-                    _ => self.page(&area, request),
+                    Area::Docs => pages::docs::docs(&page_request, &self.docs, &self.document)
+                        .map(|response| compression::compress(response, &head.headers)),
+                    Area::Document | Area::Asset => self
+                        .public_page(&area, request)
+                        .map(|response| compression::compress(response, &head.headers)),
+                    Area::Index if home::accepts_html(head) => home::home(&page_request),
+                    _ => self.public_page(&area, request),
                 };
             }
         }
@@ -238,18 +239,20 @@ impl Router {
                 return Ok(answer::from_world(refusal)?);
             }
             if path == forwards::PATH {
-                let from_here = gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
-                return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
+                let is_local_caller =
+                    gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
+                return Box::pin(forwards::respond(backend, head, is_local_caller, &body)).await;
             }
             // Worlds are opened on the first world only.
             if api::is_worlds_path(path) && Arc::ptr_eq(backend, &self.backend) {
                 return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
             }
         }
-        Ok(as_yaml(head, path, request.call_world(None, &body).await?))
+        Ok(scenario_as_yaml(head, path, request.call_world(None, &body).await?))
     }
 
-    fn page(&self, area: &Area, request: &WorldRequest<'_>) -> Result<Answer, Refusal> {
+    /// Returns a response that depends on neither the caller nor the body.
+    fn public_page(&self, area: &Area, request: &WorldRequest<'_>) -> Result<Answer, Refusal> {
         let backend = request.backend;
         Ok(match area {
             Area::Asset => return pages::asset(request.path),
@@ -278,30 +281,31 @@ impl Router {
     }
 }
 
-/// Returns the answer to a request for the world's scenario as a YAML file if the client accepts YAML.
-fn as_yaml(head: &Parts, path: &str, answer: Answer) -> Answer {
+/// Converts a response with the world's scenario to a YAML file if the client accepts YAML; returns any other response
+/// unchanged.
+fn scenario_as_yaml(head: &Parts, path: &str, response: Answer) -> Answer {
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("application/yaml"));
     if path != snapshots::SCENARIO || !head.headers.get_all(ACCEPT).iter().any(accepts) {
-        return answer;
+        return response;
     }
-    let Content::Whole(body) = answer.body() else { return answer };
+    let Content::Complete(body) = response.body() else { return response };
     match serde_json::from_slice::<ScenarioAnswer>(body) {
         Ok(ScenarioAnswer { scenario, .. }) => {
             answer::with_media_type(StatusCode::OK, answer::YAML, scenario)
         }
         // An error response.
-        Err(_) => answer,
+        Err(_) => response,
     }
 }
 
-/// Returns `true` if the server itself, not the world, answers a path under `/sandbox`.
-fn is_answered_here(path: &str) -> bool {
+/// Returns `true` if the server itself, not the world, handles a path under `/sandbox`.
+fn is_server_path(path: &str) -> bool {
     path == forwards::PATH || api::is_worlds_path(path) || snapshots::is_snapshot_path(path)
 }
 
-/// Returns the error for query parameters of lists that the server itself answers: they have no filters.
+/// Returns the error for query parameters of lists that the server itself returns: they have no filters.
 fn query_error(head: &Parts, path: &str) -> Option<Response> {
-    if !is_answered_here(path) || !matches!(head.method, Method::GET | Method::HEAD) {
+    if !is_server_path(path) || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
     let query = Fields::query(head.uri.query()).and_then(|query| Fields::require_empty(&query));
@@ -318,18 +322,19 @@ struct WorldRequest<'a> {
 }
 
 impl WorldRequest<'_> {
-    /// Answers an API request with a body: key, limit, path and method are checked before the body is read.
-    async fn call_api(&self, body: &RequestBody<'_>, sent: &mut Bytes) -> Result<Answer, Refusal> {
+    /// Responds to an API request with a body: key, limit, path and method are checked before the body is read. Sets
+    /// `api_body` to the body.
+    async fn call_api(&self, body: &RequestBody<'_>, api_body: &mut Bytes) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, routing, path, .. } = *self;
         let authorization = routing.authorization.single().map(HeaderValue::as_bytes);
-        let known = RequestHead { method: head.method.as_str(), path, authorization };
-        let admitted = match backend.host.admit_head(known)? {
+        let known_head = RequestHead { method: head.method.as_str(), path, authorization };
+        let admitted = match backend.host.admit_head(known_head)? {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(answer::from_world(refusal)?),
         };
         match body.read().await {
             Ok(body) => {
-                sent.clone_from(&body);
+                api_body.clone_from(&body);
                 self.call_world(admitted, &body).await
             }
             Err(refusal) => {
@@ -360,7 +365,7 @@ impl WorldRequest<'_> {
     }
 }
 
-/// Returns the host that the client called: the authority of an absolute target, or the `Host` header.
+/// Returns the host that the client requested: the authority of an absolute target, or the `Host` header.
 fn requested_host<'a>(head: &'a Parts, host: HeaderField<'a>) -> Result<Option<&'a str>, Refusal> {
     let host = match host {
         HeaderField::Once(host) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),

@@ -29,8 +29,8 @@ use crate::{
     worlds::{LostWorld, Openings, WORLDS_MAX, Worlds},
 };
 
-/// The number of stored worlds that are opened at a time. Each uses a core.
-const OPENERS: usize = 4;
+/// The maximum number of stored worlds that are opened at a time. Each uses a core.
+const OPENERS_MAX: usize = 4;
 
 /// A running server. Dropping it closes all connections; [`Server::stop`] lets running requests finish.
 ///
@@ -55,9 +55,9 @@ pub struct Server {
     /// Tasks that open stored worlds. Aborted on drop.
     openers: JoinSet<()>,
     stop: oneshot::Sender<()>,
-    listening: AbortOnDrop<usize>,
+    accept_task: AbortOnDrop<usize>,
     /// The timer of the first world, and the task that closes idle worlds. Aborted on drop.
-    timer: JoinSet<()>,
+    background_tasks: JoinSet<()>,
     /// `None` if deliveries are simulated.
     dispatcher: Option<(AbortOnDrop<()>, oneshot::Sender<Duration>)>,
 }
@@ -84,8 +84,8 @@ impl Server {
         Server::launch(config, |setup| journal::open_or_create(setup, data.as_ref(), from.as_deref())).await
     }
 
-    /// Starts a server with a custom first world. `begin` gets the resolved configuration, after the address was bound
-    /// and the clock read.
+    /// Starts a server with a custom first world. `create_world` gets the resolved setup, after the address was bound
+    /// and the clock was read.
     ///
     /// # Errors
     ///
@@ -94,19 +94,22 @@ impl Server {
     /// # Panics
     ///
     /// Panics outside of a Tokio runtime.
-    pub async fn start_with<W>(config: Config, begin: impl FnOnce(&Setup) -> W) -> io::Result<Server>
+    pub async fn start_with<W>(config: Config, create_world: impl FnOnce(&Setup) -> W) -> io::Result<Server>
     where
         W: World + 'static,
     {
         if config.data.is_some() || config.from.is_some() {
             return Err(invalid_input("a custom world cannot be stored or start from a file".to_owned()));
         }
-        Server::launch(config, |setup| Ok(RunningWorld::without_journal(Box::new(begin(setup)), setup))).await
+        Server::launch(config, |setup| {
+            Ok(RunningWorld::without_journal(Box::new(create_world(setup)), setup))
+        })
+        .await
     }
 
     async fn launch(
         config: Config,
-        begin: impl FnOnce(&Setup) -> io::Result<RunningWorld>,
+        create_world: impl FnOnce(&Setup) -> io::Result<RunningWorld>,
     ) -> io::Result<Server> {
         let public = config.public_url.as_deref().map(PublicUrl::parse).transpose().map_err(invalid_input)?;
         let acceptor = config.tls.as_ref().map(TlsIdentity::acceptor).transpose()?;
@@ -122,12 +125,12 @@ impl Server {
 
         let metrics = Arc::new(Metrics::default());
         let sender = webhook_sender(&config, &metrics)?;
-        let (dispatches, to_post) = mpsc::unbounded_channel();
+        let (dispatches, attempts) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
-        let files = if config.data.is_some() { WORLDS_MAX } else { 0 };
-        let others = posts.saturating_add(2 * lookups).saturating_add(files);
-        bounds.connections = descriptors::connection_limit(bounds.connections, others);
+        let world_files = if config.data.is_some() { WORLDS_MAX } else { 0 };
+        let reserved = posts.saturating_add(2 * lookups).saturating_add(world_files);
+        bounds.connections = descriptors::connection_limit(bounds.connections, reserved);
         let shared = Shared {
             addresses,
             token: Arc::new(token),
@@ -140,7 +143,7 @@ impl Server {
             mcp_clock: config.mcp_clock,
         };
         let Config { seed, start, clock, rate_limit, dialect, data, .. } = config;
-        let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?;
+        let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, create_world)?;
         if let Some(data) = &data {
             worlds.use_directory(data)?;
             if data.clock_reset {
@@ -152,30 +155,30 @@ impl Server {
         let seed = worlds.first().host.seed().unwrap_or(seed);
         let router = Router::new(Arc::clone(&worlds), &dialect, metrics).map_err(no_randomness)?;
 
-        let mut timer = JoinSet::new();
+        let mut background_tasks = JoinSet::new();
         let first = Arc::clone(worlds.first());
         if first.host.is_on_disk() {
             let host = Arc::clone(&first.host);
-            timer.spawn(async move { host.recover_storage().await });
+            background_tasks.spawn(async move { host.recover_storage().await });
         }
         if !first.host.is_frozen() {
-            timer.spawn(async move { first.host.run_timer().await });
+            background_tasks.spawn(async move { first.host.run_timer().await });
         }
         let mut openers = JoinSet::new();
-        for _ in 0..OPENERS.min(thread::available_parallelism().map_or(1, usize::from)) {
+        for _ in 0..OPENERS_MAX.min(thread::available_parallelism().map_or(1, usize::from)) {
             openers.spawn(Arc::clone(&worlds).open_waiting());
         }
-        let idle_ones = Arc::clone(&worlds);
-        timer.spawn(async move { idle_ones.end_idle_ones().await });
+        let closer = Arc::clone(&worlds);
+        background_tasks.spawn(async move { closer.end_idle_ones().await });
         let dispatcher = sender.map(|sender| {
             let dispatcher = Dispatcher::new(sender, Arc::clone(&worlds) as Arc<dyn AttemptOwners>);
             let (stop, stopped) = oneshot::channel();
-            (AbortOnDrop(tokio::spawn(dispatcher.run(to_post, stopped))), stop)
+            (AbortOnDrop(tokio::spawn(dispatcher.run(attempts, stopped))), stop)
         });
         let (stop, stopped) = oneshot::channel();
-        let listening = listen::accept(listener, acceptor, Arc::new(router), stopped);
-        let listening = AbortOnDrop(tokio::spawn(listening));
-        Ok(Server { address, seed, worlds, openers, stop, listening, timer, dispatcher })
+        let accept = listen::accept(listener, acceptor, Arc::new(router), stopped);
+        let accept_task = AbortOnDrop(tokio::spawn(accept));
+        Ok(Server { address, seed, worlds, openers, stop, accept_task, background_tasks, dispatcher })
     }
 
     /// Returns the listening address.
@@ -204,7 +207,11 @@ impl Server {
     pub async fn lost_worlds(&self) -> Vec<LostWorld> {
         let mut openings = self.openings();
         // The sender lives as long as the server, so this cannot fail.
-        openings.wait_for(|now| now.waiting == 0).await.map(|now| now.lost.clone()).unwrap_or_default()
+        openings
+            .wait_for(|state| state.waiting == 0)
+            .await
+            .map(|state| state.lost.clone())
+            .unwrap_or_default()
     }
 
     /// Returns the keys that the first world was created with; `None` after an internal error of the world.
@@ -227,10 +234,11 @@ impl Server {
     pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<ForwardRecord> {
         let broken = || io::Error::other("the server failed with an internal error; see its output");
         match forwards::add(self.worlds.first(), handler, None).await.map_err(|_| broken())? {
-            Ok(forwarded) => Ok(forwarded),
-            Err(refused) => {
-                let answer: serde_json::Value = serde_json::from_slice(&refused.body).unwrap_or_default();
-                Err(invalid_input(answer["message"].as_str().unwrap_or_default().to_owned()))
+            Ok(forward) => Ok(forward),
+            Err(error_response) => {
+                let body: serde_json::Value =
+                    serde_json::from_slice(&error_response.body).unwrap_or_default();
+                Err(invalid_input(body["message"].as_str().unwrap_or_default().to_owned()))
             }
         }
     }
@@ -249,17 +257,18 @@ impl Server {
     /// [`Bounds::drain_time`](crate::Bounds::drain_time). That time is the limit for both together. Attempts that take
     /// longer or have not started are recorded as failed.
     pub async fn stop(self) -> usize {
-        let Server { stop, mut listening, mut timer, mut openers, dispatcher, worlds, .. } = self;
+        let Server { stop, mut accept_task, mut background_tasks, mut openers, dispatcher, worlds, .. } =
+            self;
         let until = Instant::now() + worlds.first().bounds.drain_time;
         // Event streams would not end by themselves.
         worlds.end_observers();
-        // An error means that it has already stopped.
+        // An error means that the task has already stopped.
         let _ = stop.send(());
-        let cut_off = (&mut listening.0).await.unwrap_or(0);
+        let closed_early = (&mut accept_task.0).await.unwrap_or(0);
         // Not earlier, because requests wait for worlds that are being opened.
         worlds.stop_opening();
         while openers.join_next().await.is_some() {}
-        timer.shutdown().await;
+        background_tasks.shutdown().await;
         if let Some((mut dispatcher, stop)) = dispatcher {
             let _ = stop.send(until.saturating_duration_since(Instant::now()));
             // An error would be a panic of the dispatcher, which must not stop the shutdown.
@@ -267,7 +276,7 @@ impl Server {
         }
         // An error would be a panic, which must not stop the shutdown.
         let _ = tokio::task::spawn_blocking(move || worlds.close_journals()).await;
-        cut_off
+        closed_early
     }
 
     /// Serves until `shutdown` is ready, then stops as [`Server::stop`] does and returns the same number.
@@ -277,6 +286,7 @@ impl Server {
     }
 }
 
+/// A task that is aborted on drop.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

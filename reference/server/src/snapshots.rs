@@ -1,5 +1,5 @@
-//! `/sandbox/snapshots`, `/sandbox/restore` and `/sandbox/scenario`: snapshots of a world, restoring them, worlds as files,
-//! and the scenario of what was done in a world.
+//! `/sandbox/snapshots`, `/sandbox/restore` and `/sandbox/scenario`: snapshots of a world, restoring and exporting
+//! them, and the scenario of the calls that changed a world.
 
 use std::{io, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 const PATH: &str = "/sandbox/snapshots";
-const RESTORE: &str = "/sandbox/restore";
+const RESTORE_PATH: &str = "/sandbox/restore";
 pub(crate) const SCENARIO: &str = "/sandbox/scenario";
 /// The number of concurrent replays; further ones wait. Each needs as much memory as its world.
 static REPLAYS: Semaphore = Semaphore::const_new(4);
@@ -47,20 +47,21 @@ pub(crate) enum WorldMoment {
 
 impl WorldMoment {
     /// Reads a moment from the fields `snapshot` and `at`; the present moment if neither is given.
-    pub(crate) fn read(f: &mut Fields<'_>, known: &[Snapshot]) -> WorldMoment {
-        let snapshot = f.text("snapshot", TEXT_MAX);
-        let at = f.parsed_text("at", "2026-01-05T09:00:00Z", Timestamp::parse);
+    pub(crate) fn read(fields: &mut Fields<'_>, known: &[Snapshot]) -> WorldMoment {
+        let snapshot = fields.text("snapshot", TEXT_MAX);
+        let at = fields.parsed_text("at", "2026-01-05T09:00:00Z", Timestamp::parse);
         match (snapshot, at) {
             (None, None) => WorldMoment::Now,
             (None, Some(at)) => WorldMoment::At(at),
             (Some(_), Some(_)) => {
-                f.add_error("at", "The {} field is for moments without a snapshot; give one of the two.");
+                fields
+                    .add_error("at", "The {} field is for moments without a snapshot; give one of the two.");
                 WorldMoment::Now
             }
-            (Some(text), None) => match find(&text, known) {
-                Some(found) => WorldMoment::Snapshot(found.clone()),
+            (Some(id_or_name), None) => match find_snapshot(&id_or_name, known) {
+                Some(snapshot) => WorldMoment::Snapshot(snapshot.clone()),
                 None => {
-                    f.add_error("snapshot", "The selected {} is not one of that world.");
+                    fields.add_error("snapshot", "The selected {} is not one of that world.");
                     WorldMoment::Now
                 }
             },
@@ -74,32 +75,33 @@ impl SnapshotRequest {
     }
 }
 
-/// Returns `true` if the path is one of these.
+/// Returns `true` if this module handles the path.
 pub(crate) fn is_snapshot_path(path: &str) -> bool {
-    matches!(path, RESTORE | SCENARIO)
+    matches!(path, RESTORE_PATH | SCENARIO)
         || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Parses a request from a caller that may use the sandbox.
 pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<SnapshotRequest, ApiError> {
-    let number = |text: &str| find(text, known).map(|snapshot| snapshot.n).ok_or(ApiError::NotFound);
+    let number = |id: &str| find_snapshot(id, known).map(|snapshot| snapshot.n).ok_or(ApiError::NotFound);
     let (is_read, method) = (matches!(request.method, "GET" | "HEAD"), request.method);
     let id = request.path.strip_prefix(PATH).and_then(|rest| rest.strip_prefix('/'));
     match (request.path, id) {
-        (RESTORE, _) if method == "POST" => {
+        (RESTORE_PATH, _) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
             fields.reject_unknown(&["snapshot", "at"]);
             if !fields.is_present("at") {
-                let id = fields.required_text("snapshot", TEXT_MAX);
+                let id_or_name = fields.required_text("snapshot", TEXT_MAX);
                 fields.finish()?;
-                let found = find(&id.unwrap_or_default(), known).ok_or(ApiError::NotFound)?;
-                return Ok(SnapshotRequest::Restore(WorldMoment::Snapshot(found.clone())));
+                let snapshot = find_snapshot(&id_or_name.unwrap_or_default(), known);
+                let snapshot = snapshot.ok_or(ApiError::NotFound)?.clone();
+                return Ok(SnapshotRequest::Restore(WorldMoment::Snapshot(snapshot)));
             }
             let moment = WorldMoment::read(&mut fields, known);
             fields.finish()?;
             Ok(SnapshotRequest::Restore(moment))
         }
-        (RESTORE, _) => Err(ApiError::WrongMethod { allow: "POST".into() }),
+        (RESTORE_PATH, _) => Err(ApiError::WrongMethod { allow: "POST".into() }),
         (SCENARIO, _) if is_read => Ok(SnapshotRequest::Scenario),
         (SCENARIO, _) => Err(ApiError::WrongMethod { allow: "GET, HEAD".into() }),
         (_, None) if is_read => Ok(SnapshotRequest::List),
@@ -121,12 +123,12 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Snapshot
     }
 }
 
-/// Returns the snapshot of an id (`s7` is 7) or else of a name: the newest of that name.
-fn find<'a>(text: &str, known: &'a [Snapshot]) -> Option<&'a Snapshot> {
-    let digits = text.strip_prefix('s').filter(|digits| !digits.starts_with(['0', '+']));
+/// Returns the snapshot with this id (`s7` is number 7), otherwise the newest with this name.
+fn find_snapshot<'a>(id_or_name: &str, known: &'a [Snapshot]) -> Option<&'a Snapshot> {
+    let digits = id_or_name.strip_prefix('s').filter(|digits| !digits.starts_with(['0', '+']));
     let by_id = digits.and_then(|digits| digits.parse::<u64>().ok());
     let by_id = by_id.and_then(|n| known.iter().find(|snapshot| snapshot.n == n));
-    by_id.or_else(|| known.iter().rev().find(|snapshot| snapshot.name == text))
+    by_id.or_else(|| known.iter().rev().find(|snapshot| snapshot.name == id_or_name))
 }
 
 fn snapshot_json(snapshot: &Snapshot) -> Value {
@@ -138,86 +140,92 @@ fn snapshot_json(snapshot: &Snapshot) -> Value {
     })
 }
 
-fn response(mut fields: Value, now: Timestamp) -> Response {
+/// Returns a response with these fields and the service time.
+fn json_response(mut fields: Value, now: Timestamp) -> Response {
     fields["now"] = now.to_string().into();
     Response { status: 200, headers: Vec::new(), body: fields.to_string().into() }
 }
 
-/// Answers with all snapshots, oldest first.
+/// Returns the response with all snapshots, oldest first.
 pub(crate) fn list(journal: &Journal, now: Timestamp) -> Response {
     let all: Vec<Value> = journal.snapshots().iter().map(snapshot_json).collect();
-    response(json!({ "snapshots": all }), now)
+    json_response(json!({ "snapshots": all }), now)
 }
 
-/// Takes a snapshot of the present moment.
+/// Takes a snapshot of the present state.
 pub(crate) fn take(journal: &Journal, name: String, world: &dyn World) -> Response {
     let end = WorldPosition { now: world.now().0, happened: world.event_count() };
     match journal.take_snapshot(name, end) {
-        Ok(snapshot) => response(json!({ "snapshot": snapshot_json(&snapshot) }), world.now()),
-        Err(why) => refusal_response(why),
+        Ok(snapshot) => json_response(json!({ "snapshot": snapshot_json(&snapshot) }), world.now()),
+        Err(error) => refusal_response(error),
     }
 }
 
-/// Returns the refusal of a snapshot that was not taken.
-pub(crate) fn refusal_response(why: SnapshotError) -> Response {
-    let why = match why {
+/// Returns the error response for a snapshot that cannot be taken.
+pub(crate) fn refusal_response(error: SnapshotError) -> Response {
+    let message = match error {
         SnapshotError::TooLong { bytes_max } => format!(
             "This world has more than the {} MiB of records that are kept in memory, so it cannot be restored. Start the \
-             server with --data, or begin a new world.",
+             server with --data, or start a new world.",
             bytes_max / (1_024 * 1_024)
         ),
         SnapshotError::TooMany => {
-            format!("This world has {SNAPSHOTS_MAX} snapshots, the most allowed. Delete one first.")
+            format!("This world has {SNAPSHOTS_MAX} snapshots, the maximum. Delete one first.")
         }
     };
-    Response::refusal(&ApiError::conflict(why))
+    Response::refusal(&ApiError::conflict(message))
 }
 
 /// Deletes a snapshot.
 pub(crate) fn delete(journal: &Journal, n: u64, now: Timestamp) -> Response {
-    if journal.drop_snapshot(n) { response(json!({}), now) } else { Response::refusal(&ApiError::NotFound) }
+    if journal.drop_snapshot(n) {
+        json_response(json!({}), now)
+    } else {
+        Response::refusal(&ApiError::NotFound)
+    }
 }
 
-/// Answers after the world was restored to a moment.
+/// Returns the response after the world was restored to a moment.
 pub(crate) fn restored_response(moment: &WorldMoment, now: Timestamp) -> Response {
     let fields = if let WorldMoment::Snapshot(snapshot) = moment {
         json!({ "snapshot": snapshot_json(snapshot) })
     } else {
         json!({})
     };
-    response(fields, now)
+    json_response(fields, now)
 }
 
-/// Answers with the scenario of the records up to `position`, written by a replay of them.
+/// Returns the response with the scenario of the records up to `position`, written by a replay of them.
 pub(crate) async fn scenario(journal: Arc<Journal>, setup: Setup, position: u64, now: Timestamp) -> Response {
-    let written = move || {
+    let write_scenario = move || {
         let mut replay = Replay::with_scenario(&setup);
         journal.read(position, |lines| replay.replay_lines(lines))?;
         let request = Request::new(&setup.public_url, "GET", SCENARIO);
         Ok(Some(replay.finish(None)?.sandbox.respond(now, &request)))
     };
-    run_replay(written).await.unwrap_or_else(|refusal| refusal)
+    run_replay(write_scenario).await.unwrap_or_else(|error_response| error_response)
 }
 
-/// Answers with a snapshot as a file: the setup of the world, and one line for each call that led to the snapshot.
+/// Returns the response with a snapshot as a file: the setup of the world, and one line for each call before the
+/// snapshot.
 pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Response {
-    let written = move || {
+    let write_file = move || {
         let mut records = Vec::new();
         let Some(snapshot) = journal.snapshot(n) else { return Ok(None) };
         journal.read(snapshot.position, |lines| append_records(&mut records, lines))?;
         Ok(Some(WorldFile::encode(&setup, snapshot.end, &mut records)))
     };
-    match run_replay(written).await {
+    match run_replay(write_file).await {
         Ok(file) => Response {
             status: 200,
             headers: vec![("content-type", "application/octet-stream".to_owned())],
             body: file.into(),
         },
-        Err(response) => response,
+        Err(error_response) => error_response,
     }
 }
 
-/// Appends records to those of a file or of a branch.
+/// Appends lines to the records of a file or a branch.
 ///
 /// # Errors
 ///
@@ -227,22 +235,22 @@ pub(crate) fn append_records(records: &mut Vec<u8>, lines: &[u8]) -> io::Result<
     if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
 }
 
-/// Runs a replay on a separate thread; returns the error response if it fails.
+/// Runs a replay on a separate thread. Returns an error response if it fails, 404 if `replay` returns `None`.
 pub(crate) async fn run_replay<T: Send + 'static>(
-    act: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
+    replay: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
 ) -> Result<T, Response> {
-    let failed = |why: String| Response::refusal(&ApiError::conflict(why));
+    let conflict = |message: String| Response::refusal(&ApiError::conflict(message));
     let _permit = REPLAYS.acquire().await;
-    match tokio::task::spawn_blocking(act).await {
-        Ok(Ok(Some(found))) => Ok(found),
+    match tokio::task::spawn_blocking(replay).await {
+        Ok(Ok(Some(result))) => Ok(result),
         Ok(Ok(None)) => Err(Response::refusal(&ApiError::NotFound)),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Err(failed(format!(
+        Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Err(conflict(format!(
             "The world has more than the {} MiB of records that a file or a branch may have. Copy the directory of a \
              stopped server instead.",
             RECORDS_MAX / (1_024 * 1_024)
         ))),
-        Ok(Err(error)) => Err(failed(format!("The world cannot be replayed: {error}."))),
-        Err(_) => Err(failed("The world cannot be replayed; see the output of the server.".to_owned())),
+        Ok(Err(error)) => Err(conflict(format!("The world cannot be replayed: {error}."))),
+        Err(_) => Err(conflict("The world cannot be replayed; see the output of the server.".to_owned())),
     }
 }
 
@@ -258,19 +266,19 @@ mod tests {
     fn check(method: &str, path: &str, body: &str, expected: &str) {
         let request = Request::json("http://localhost", method, path, body);
         let known = [snapshot(3, "paid"), snapshot(7, "paid"), snapshot(12, "s3")];
-        let status = read(&request, &known).map_err(|error| error.status());
-        assert_eq!(format!("{status:?}"), expected, "{method} {path}");
+        let parsed = read(&request, &known).map_err(|error| error.status());
+        assert_eq!(format!("{parsed:?}"), expected, "{method} {path}");
     }
 
     #[test]
-    fn requests_are_read() {
+    fn requests_are_parsed() {
         check("GET", "/sandbox/snapshots", "", "Ok(List)");
-        check("POST", "/sandbox/snapshots", r#"{"name":"paid"}"#, r#"Ok(Take { name: "paid" })"#);
+        check("POST", "/sandbox/snapshots", r#"{"name":"paid"}"#, r#"Ok(Create { name: "paid" })"#);
         check("POST", "/sandbox/snapshots", r#"{}"#, "Err(422)");
         check("POST", "/sandbox/snapshots", r#"{"name":"paid","at":1}"#, "Err(422)");
         check("PUT", "/sandbox/snapshots", "", "Err(405)");
-        check("GET", "/sandbox/snapshots/s12", "", "Ok(File { n: 12 })");
-        check("DELETE", "/sandbox/snapshots/s12", "", "Ok(Drop { n: 12 })");
+        check("GET", "/sandbox/snapshots/s12", "", "Ok(Download { n: 12 })");
+        check("DELETE", "/sandbox/snapshots/s12", "", "Ok(Delete { n: 12 })");
         check("DELETE", "/sandbox/snapshots/s12", r#"{"name":"paid"}"#, "Err(422)");
         for id in ["", "12", "s", "s012", "s+1", "s-1", "s1/", "s99999999999999999999"] {
             check("GET", &format!("/sandbox/snapshots/{id}"), "", "Err(404)");
@@ -299,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn only_these_paths_are_served() {
+    fn only_snapshot_paths_are_handled() {
         assert!(
             ["/sandbox/snapshots", "/sandbox/snapshots/s1", "/sandbox/restore", "/sandbox/scenario"]
                 .iter()

@@ -8,7 +8,7 @@ use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 /// The first byte of a TLS handshake; no HTTP method starts with it.
-const HANDSHAKE: u8 = 0x16;
+const HANDSHAKE_BYTE: u8 = 0x16;
 
 /// The server's certificate and key, both in PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,12 +26,12 @@ impl fmt::Debug for TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Parses the certificate and the key. Fails if one is missing or they do not match.
+    /// Creates the acceptor from the certificate and the key. Fails if one is missing or they do not match.
     pub(crate) fn acceptor(&self) -> io::Result<TlsAcceptor> {
-        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
         let chain = CertificateDer::pem_slice_iter(&self.certificates)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| invalid(format!("the certificate of the server: {error}")))?;
+            .map_err(|error| invalid(format!("the server's certificate is invalid: {error}")))?;
         if chain.is_empty() {
             return Err(invalid("the server's certificate contains no `BEGIN CERTIFICATE` block".to_owned()));
         }
@@ -45,32 +45,35 @@ impl TlsIdentity {
             .map_err(io::Error::other)?
             .with_no_client_auth()
             .with_single_cert(chain, key)
-            .map_err(|error| invalid(format!("the certificate and the key of the server: {error}")))?;
+            .map_err(|error| {
+                invalid(format!("the certificate and the key of the server do not match: {error}"))
+            })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }
 
-/// A connection after its first byte.
+/// A connection with or without TLS.
 pub(crate) enum TlsOrPlain {
     Plain(TcpStream),
     Secure(Box<TlsStream<TcpStream>>),
 }
 
-/// Reads the first byte and makes the TLS handshake if it is one; `None` if the client sent neither in time.
+/// Peeks at the first byte and performs the TLS handshake if the byte starts one. Returns `None` if the client sends no
+/// byte or does not complete the handshake in time.
 pub(crate) async fn open(
     acceptor: &TlsAcceptor,
     stream: TcpStream,
-    patience: Duration,
+    timeout_after: Duration,
 ) -> Option<TlsOrPlain> {
     let opened = async {
         let mut first = [0];
         match stream.peek(&mut first).await {
-            Ok(1) if first[0] == HANDSHAKE => {
+            Ok(1) if first[0] == HANDSHAKE_BYTE => {
                 acceptor.accept(stream).await.ok().map(|stream| TlsOrPlain::Secure(Box::new(stream)))
             }
             _ => Some(TlsOrPlain::Plain(stream)),
         }
     };
-    timeout(patience, opened).await.ok().flatten()
+    timeout(timeout_after, opened).await.ok().flatten()
 }

@@ -32,7 +32,7 @@ pub enum RestoreKind {
     },
 }
 
-/// A world as a host sees it: it answers requests, and events happen in it as time passes.
+/// A simulated service that the host drives: it responds to requests, and events happen in it as time passes.
 pub trait World: Send {
     /// Returns the time of the service clock.
     fn now(&self) -> Timestamp;
@@ -48,14 +48,14 @@ pub trait World: Send {
         None
     }
 
-    /// Answers a request to `/v1` or `/sandbox`. Afterwards the service clock may be later than `now`. A call that
+    /// Responds to a request to `/v1` or `/sandbox`. Afterwards the service clock may be later than `now`. A call that
     /// moves the clock may have to wait for attempts to end.
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress;
 
     /// Returns the keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
 
-    /// Authenticates a request to `/v1` before its body arrives: [`World::respond_as`] answers it then.
+    /// Authenticates a request to `/v1` before its body arrives, for [`World::respond_as`].
     /// `Ok(None)` if only [`World::respond`] can decide, with the body.
     ///
     /// # Errors
@@ -74,18 +74,16 @@ pub trait World: Send {
         true
     }
 
-    // A world without keys refuses every request.
-
-    /// Authenticates a request that is answered by [`World::respond_as`].
+    /// Authenticates a request, for [`World::respond_as`].
     ///
     /// # Errors
     ///
-    /// The error response.
+    /// The error response. A world without keys refuses every request.
     fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<AdmittedRequest, Response> {
         Err(Response::refusal(&ApiError::UnknownKey))
     }
 
-    /// Answers an authenticated request, without counting it against the limit again.
+    /// Responds to an authenticated request, without counting it against the limit again.
     fn respond_as(
         &mut self,
         _now: Timestamp,
@@ -95,44 +93,44 @@ pub trait World: Send {
         unreachable!("only a world with keys has authenticated requests")
     }
 
-    /// Returns the number of observable events so far. Pages reload when it changes.
+    /// Returns the number of observable events so far. Pages update when it changes.
     fn event_count(&self) -> u64 {
         0
     }
 
-    /// Bytes of memory that the world and its records hold, estimated.
+    /// Returns the estimated memory of the world and its records in bytes.
     fn held_bytes(&self) -> u64 {
         0
     }
 
-    /// Returns the events after the `n`th, as far as they are still known.
+    /// Returns the events after the `n`th that are still stored.
     fn events_after(&self, _n: u64) -> Vec<WorldEvent> {
         Vec::new()
     }
 
-    // A world that posts nothing over the network needs none of the following methods.
+    // A world that delivers nothing over the network needs none of the following methods.
 
     /// Continues a call that moves the clock, after an attempt ended.
     fn continue_call(&mut self, _now: Timestamp, _pending: PendingAdvance) -> Progress {
-        unreachable!("only a world that posts over the network waits for an attempt to end")
+        unreachable!("only a world that delivers over the network waits for an attempt to end")
     }
 
-    /// Returns the deliveries that the host must post; each once.
+    /// Returns the delivery attempts that the host must send. Each is returned once.
     fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         Vec::new()
     }
 
-    /// Reports the end of an attempt that the host posted.
+    /// Reports the result of an attempt that the host sent.
     fn on_attempt_result(&mut self, _now: Timestamp, _id: AttemptId, _report: AttemptReport) {}
 
     /// Reports the addresses of a name that the host resolved.
     fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
 
-    /// Reports that the host forwards a name, whatever its addresses are.
+    /// Reports that the host forwards deliveries to this name, whatever its addresses are.
     fn declare_forwarded(&mut self, _host: &str) {}
 
-    /// Replaces this world by a replayed one, with the same journal.
-    fn replace(&mut self, _with: Sandbox, _restore_kind: RestoreKind) {
+    /// Replaces this world with a replayed one that has the same journal.
+    fn replace(&mut self, _replacement: Sandbox, _restore_kind: RestoreKind) {
         unreachable!("only a world with a journal can be replayed")
     }
 }

@@ -1,7 +1,7 @@
 // The script of all pages: clock, live updates, copying. Pages also work without it.
 //
-//   html[data-now][data-pace]   the service clock: milliseconds since 1970, seconds a second (0: frozen)
-//   html[data-live]             where the page's stream of changes is
+//   html[data-now][data-pace]   the service clock: milliseconds since 1970, and its speed (0: frozen)
+//   html[data-live]             the URL of the page's stream of changes
 //   [data-part][data-mark]      a part that the stream replaces when its mark differs
 //   [data-say]                  inside a part: the text announced to screen readers when it changes
 //   [data-title]                inside a part: the title of the browser's tab
@@ -16,16 +16,16 @@
   root.classList.add("scripted");
 
   // The service clock.
-  const clock = { shown: Number(root.dataset.now), pace: Number(root.dataset.pace), at: performance.now() };
-  const now = () => clock.shown + (performance.now() - clock.at) * clock.pace;
-  const setClock = (shown, pace) => Object.assign(clock, { shown, pace, at: performance.now() });
+  const clock = { time: Number(root.dataset.now), speed: Number(root.dataset.pace), readAt: performance.now() };
+  const now = () => clock.time + (performance.now() - clock.readAt) * clock.speed;
+  const setClock = (time, speed) => Object.assign(clock, { time, speed, readAt: performance.now() });
 
-  const two = (n) => String(n).padStart(2, "0");
+  const twoDigits = (n) => String(n).padStart(2, "0");
   const countDown = () => {
     for (const element of document.querySelectorAll("time[data-until]")) {
       const left = Math.max(0, Math.ceil((Date.parse(element.dateTime) - now()) / 1000));
       const hours = Math.floor(left / 3600);
-      const rest = two(Math.floor(left / 60) % 60) + ":" + two(left % 60);
+      const rest = twoDigits(Math.floor(left / 60) % 60) + ":" + twoDigits(left % 60);
       const text = hours > 0 ? hours + ":" + rest : rest;
       if (element.textContent !== text) element.textContent = text;
     }
@@ -40,8 +40,8 @@
 
   // Changes are announced once, by an element that is never replaced.
   const announce = (text) => {
-    const place = document.getElementById("announce");
-    if (place && text && place.textContent !== text) place.textContent = text;
+    const region = document.getElementById("announce");
+    if (region && text && region.textContent !== text) region.textContent = text;
   };
 
   const replace = ({ id, mark, html }) => {
@@ -49,25 +49,28 @@
     if (!part || part.dataset.mark === mark) return;
     const announced = part.querySelector("[data-say]")?.textContent;
     const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
-    const open = new Set([...part.querySelectorAll("details[id][open]")].map((it) => it.id));
-    // Input of the user stays; untouched fields are replaced by the server's.
-    const changed = (it) => (it.options ? !it.options[it.selectedIndex]?.defaultSelected && it.selectedIndex > 0 : it.value !== it.defaultValue);
-    const fields = [...part.querySelectorAll("input[id], select[id], textarea[id]")].filter(changed).map((it) => [it.id, it.value]);
+    const open = new Set([...part.querySelectorAll("details[id][open]")].map((details) => details.id));
+    // Changed fields keep the user's input; the others get the server's value.
+    const isChanged = (field) =>
+      field.options
+        ? !field.options[field.selectedIndex]?.defaultSelected && field.selectedIndex > 0
+        : field.value !== field.defaultValue;
+    const fields = [...part.querySelectorAll("input[id], select[id], textarea[id]")].filter(isChanged).map((field) => [field.id, field.value]);
     // Rendered by the server with all input escaped, as on the page itself.
     part.innerHTML = html;
     part.dataset.mark = mark;
-    for (const it of part.querySelectorAll("details[id]")) it.open = it.open || open.has(it.id);
+    for (const details of part.querySelectorAll("details[id]")) details.open = details.open || open.has(details.id);
     for (const [id, value] of fields) {
       const field = part.querySelector("#" + CSS.escape(id));
       if (field) field.value = value;
     }
     if (focused) {
-      // The focused element may be gone: then the part gets the focus, so that no key activates its successor.
+      // If the focused element was removed, the part gets the focus, so that no key press activates another element.
       part.tabIndex = -1;
       (document.getElementById(focused) ?? part).focus({ preventScroll: true });
     }
-    const says = part.querySelector("[data-say]")?.textContent;
-    if (says !== announced) announce(says);
+    const toAnnounce = part.querySelector("[data-say]")?.textContent;
+    if (toAnnounce !== announced) announce(toAnnounce);
     document.title = part.querySelector("[data-title]")?.dataset.title ?? document.title;
   };
 
@@ -82,9 +85,9 @@
       if (stream || document.hidden) return;
       stream = new EventSource(root.dataset.live);
       stream.onmessage = (message) => {
-        const news = JSON.parse(message.data);
-        setClock(news.now, news.pace);
-        news.parts.forEach(replace);
+        const update = JSON.parse(message.data);
+        setClock(update.now, update.pace);
+        update.parts.forEach(replace);
         countDown();
       };
     };
@@ -129,22 +132,22 @@
     event.preventDefault();
     const fields = new URLSearchParams(new FormData(form, event.submitter));
     const result = form.querySelector("[data-result]") ?? document.querySelector("[data-result]");
-    const say = (text, bad) => {
+    const showResult = (text, isError) => {
       if (!result) return announce(text);
       result.textContent = text;
-      result.classList.toggle("bad", bad);
+      result.classList.toggle("bad", isError);
     };
     form.setAttribute("aria-busy", "true");
     try {
-      const answer = await fetch(event.submitter?.getAttribute("formaction") ?? form.action, {
+      const response = await fetch(event.submitter?.getAttribute("formaction") ?? form.action, {
         method: "POST",
         body: fields,
         headers: { Accept: "application/json" },
       });
-      const { message } = await answer.json();
-      say(message, !answer.ok);
+      const { message } = await response.json();
+      showResult(message, !response.ok);
     } catch {
-      say("The server did not answer. Is it still running?", true);
+      showResult("The server did not respond. Is it still running?", true);
     } finally {
       form.removeAttribute("aria-busy");
     }

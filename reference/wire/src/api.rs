@@ -30,15 +30,16 @@ pub struct Api {
     /// The service.
     pub service: Service,
     books: Vec<[BookState; 2]>,
-    /// `true` if responses are not read, and successful ones have no body.
+    /// `true` if successful responses have no body, because the host does not read them.
     #[serde(skip)]
-    is_unread: bool,
+    omits_bodies: bool,
 }
 
 /// The state of the API for one book.
 #[derive(Default, Serialize, Deserialize)]
 struct BookState {
-    answers: IdempotencyCache,
+    #[serde(rename = "answers")]
+    responses: IdempotencyCache,
     #[serde(skip)]
     json: JsonCache,
 }
@@ -46,15 +47,15 @@ struct BookState {
 impl Api {
     /// Creates a service without accounts.
     pub fn new(config: ServiceConfig) -> Api {
-        Api { service: Service::new(config), books: Vec::new(), is_unread: false }
+        Api { service: Service::new(config), books: Vec::new(), omits_bodies: false }
     }
 
-    /// Declares that responses are not read from now on, or are read again. Unread successful responses have no body.
-    pub fn set_unread(&mut self, is_unread: bool) {
-        self.is_unread = is_unread;
+    /// Sets if successful responses have no body, for a host that does not read them.
+    pub fn set_unread(&mut self, omits_bodies: bool) {
+        self.omits_bodies = omits_bodies;
     }
 
-    /// Answers a request to a path under `/v1`: authenticates it, counts it, executes the call.
+    /// Responds to a request to a path under `/v1`: authenticates it, counts it, executes the call.
     ///
     /// # Panics
     ///
@@ -62,7 +63,7 @@ impl Api {
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         match self.admit(now, request.authorization) {
             Ok(admission) => self.respond_to(now, &admission, request),
-            Err(refusal) => refusal,
+            Err(response) => response,
         }
     }
 
@@ -81,7 +82,7 @@ impl Api {
             .map_err(|(error, quota)| with_quota(Response::refusal(&error), quota))
     }
 
-    /// Checks the head of an admitted request, for hosts that have not read the body yet.
+    /// Checks method and path of an admitted request, for hosts that have not read the body yet.
     ///
     /// # Errors
     ///
@@ -93,24 +94,24 @@ impl Api {
         }
     }
 
-    /// Answers an admitted request. It is not counted again, and its `authorization` is ignored.
+    /// Responds to an admitted request. It is not counted again, and its `authorization` is ignored.
     ///
     /// # Panics
     ///
-    /// If `now` is earlier than at an input before.
+    /// If `now` is earlier than at a previous input.
     pub fn respond_to(&mut self, now: Timestamp, admission: &Admission, request: &Request<'_>) -> Response {
-        let answer = self.call(now, &admission.principal, request);
-        with_quota(answer.unwrap_or_else(|error| Response::refusal(&error)), admission.quota)
+        let response = self.call(now, &admission.principal, request);
+        with_quota(response.unwrap_or_else(|error| Response::refusal(&error)), admission.quota)
     }
 
-    /// Takes the next due delivery attempt. The delivery is in flight until the result is reported.
+    /// Starts the next due delivery attempt. The delivery is in flight until its result is reported.
     pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
-        let (account, mode, mut post) = self.poll_delivery_label(now)?;
-        post.body = self.delivery_body((account, mode), post.delivery);
-        Some((account, mode, post))
+        let (account, mode, mut attempt) = self.poll_delivery_label(now)?;
+        attempt.body = self.delivery_body((account, mode), attempt.delivery);
+        Some((account, mode, attempt))
     }
 
-    /// Takes the next due delivery attempt without its body, for hosts that rarely need it: [`Api::delivery_body`] writes it.
+    /// Like [`Api::poll_delivery`], but without the body, for hosts that rarely need it. [`Api::delivery_body`] writes it.
     pub fn poll_delivery_label(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let (account, mode, delivery) = self.service.poll_delivery(now)?;
         Some((
@@ -137,22 +138,34 @@ impl Api {
         let status = route.success_status();
         if matches!(request.method, "GET" | "HEAD") {
             let call = route.call(request.query, &[])?;
-            // `HEAD` changes no remembered anchor.
-            let answer = match request.method {
+            // `HEAD` does not change the remembered anchors of lists.
+            let result = match request.method {
                 "HEAD" => self.service.peek(now, principal, call)?,
                 _ => self.service.on_call(now, principal, call)?,
             };
-            return Ok(self.write_response(now, principal, request.base, status, (&answer, !self.is_unread)));
+            return Ok(self.write_response(
+                now,
+                principal,
+                request.base,
+                status,
+                (&result, !self.omits_bodies),
+            ));
         }
         http::must_be_json(request)?;
         let scope = http::idempotency_scope(request)?;
         let call = route.call(request.query, request.body)?;
         let Some(scope) = scope else {
-            let answer = self.service.on_call(now, principal, call)?;
-            return Ok(self.write_response(now, principal, request.base, status, (&answer, !self.is_unread)));
+            let result = self.service.on_call(now, principal, call)?;
+            return Ok(self.write_response(
+                now,
+                principal,
+                request.base,
+                status,
+                (&result, !self.omits_bodies),
+            ));
         };
-        let print = idempotency::fingerprint(request.query, request.body);
-        match self.book_state(principal).answers.look_up(now, &scope, &print) {
+        let fingerprint = idempotency::fingerprint(request.query, request.body);
+        match self.book_state(principal).responses.look_up(now, &scope, &fingerprint) {
             Lookup::New => {}
             Lookup::Repeated(mut response) => {
                 response.headers.push(("idempotent-replayed", "true".to_owned()));
@@ -162,10 +175,10 @@ impl Api {
                 return Err(ApiError::conflict("This Idempotency-Key was used for another request."));
             }
         }
-        let answer = self.service.on_call(now, principal, call)?;
-        // The stored response needs its body: a repeated request may be read.
-        let response = self.write_response(now, principal, request.base, status, (&answer, true));
-        self.book_state(principal).answers.store(now, scope, print, response.clone());
+        let result = self.service.on_call(now, principal, call)?;
+        // The stored response needs its body: the response to a repeated request may be read.
+        let response = self.write_response(now, principal, request.base, status, (&result, true));
+        self.book_state(principal).responses.store(now, scope, fingerprint, response.clone());
         Ok(response)
     }
 
@@ -184,9 +197,9 @@ impl Api {
         principal: &Principal,
         base: &str,
         status: u16,
-        (answer, has_reader): (&Answer, bool),
+        (result, writes_body): (&Answer, bool),
     ) -> Response {
-        if !has_reader {
+        if !writes_body {
             return Response { status, headers: Vec::new(), body: Bytes::new() };
         }
         let cache = &mut book_state(&mut self.books, principal).json;
@@ -195,7 +208,7 @@ impl Api {
         let heights = self.service.heights();
         let response_context =
             json::ResponseContext { account, mode: principal.mode, public_url, base, now, heights };
-        let body = json::answer(&response_context, answer, cache);
+        let body = json::answer(&response_context, result, cache);
         Response { status, headers: Vec::new(), body }
     }
 

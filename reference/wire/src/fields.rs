@@ -19,9 +19,9 @@ use reference_core::{
     money::{AmountError, Fiat},
 };
 
-/// The longest plain text field, in characters.
+/// The largest length of a short string field, such as a name, in characters.
 pub const TEXT_MAX: usize = 255;
-/// The longest free text, in characters.
+/// The largest length of a long string field, such as a description, in characters.
 pub const PROSE_MAX: usize = 2_000;
 /// The largest number of questions of a payment link.
 pub const QUESTIONS_MAX: usize = 20;
@@ -29,10 +29,10 @@ pub const QUESTIONS_MAX: usize = 20;
 /// The number of unknown keys that an error response lists.
 const UNKNOWN_KEYS_LISTED_MAX: usize = 20;
 
-/// An object's entries, in order.
+/// The entries of a JSON object, in order.
 struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// A key, copied only if it is written with escapes.
+/// A key, copied only if it has escapes.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -64,8 +64,8 @@ enum JsonKind {
     Null,
     Bool,
     Number,
-    Text,
-    List,
+    String,
+    Array,
     Object,
 }
 
@@ -73,8 +73,8 @@ fn json_kind(value: &RawValue) -> JsonKind {
     match value.get().as_bytes().first() {
         Some(b'n') => JsonKind::Null,
         Some(b't' | b'f') => JsonKind::Bool,
-        Some(b'"') => JsonKind::Text,
-        Some(b'[') => JsonKind::List,
+        Some(b'"') => JsonKind::String,
+        Some(b'[') => JsonKind::Array,
         Some(b'{') => JsonKind::Object,
         _ => JsonKind::Number,
     }
@@ -88,10 +88,10 @@ pub(crate) fn is_empty_list(text: &str) -> bool {
 
 /// Returns the error message for an unknown enum value.
 pub(crate) fn unknown_value_message(name: &str, allowed: &[&str]) -> String {
-    format!("The selected {name} is invalid; it takes {}.", allowed.join(", "))
+    format!("The selected {name} is invalid; the allowed values are {}.", allowed.join(", "))
 }
 
-/// An object being read, with the errors so far.
+/// A JSON object that is read field by field, with the errors so far.
 pub struct Fields<'a> {
     prefix: String,
     entries: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -177,7 +177,7 @@ impl<'a> Fields<'a> {
         self.entries.iter().any(|(key, _)| key == name)
     }
 
-    /// Returns `true` if the field has a value. Null and the empty string count as missing.
+    /// Returns `true` if the field has a value other than null and the empty string.
     pub fn is_present(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.get() != r#""""#)
     }
@@ -209,7 +209,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn text_of(&mut self, name: &str, value: &'a RawValue, chars_max: usize) -> Option<Cow<'a, str>> {
+    fn parse_string(&mut self, name: &str, value: &'a RawValue, chars_max: usize) -> Option<Cow<'a, str>> {
         let quoted = value.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         let text = match quoted {
             Some(text) if !text.contains('\\') => Some(Cow::Borrowed(text)),
@@ -235,7 +235,7 @@ impl<'a> Fields<'a> {
     /// Reads a string like [`Fields::text`], and copies it only if it has escapes.
     fn borrowed_text(&mut self, name: &str, chars_max: usize) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
-        self.text_of(name, value, chars_max).filter(|text| !text.is_empty())
+        self.parse_string(name, value, chars_max).filter(|text| !text.is_empty())
     }
 
     /// Reads a required string.
@@ -247,24 +247,24 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// Reads an e-mail address; checks its form only.
+    /// Reads an e-mail address; checks only its format.
     pub fn email(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, TEXT_MAX)?;
-        let looks_right = text.split_once('@').is_some_and(|(local, domain)| {
+        let is_valid = text.split_once('@').is_some_and(|(local, domain)| {
             !local.is_empty()
                 && domain.contains('.')
                 && !domain.starts_with('.')
                 && !domain.ends_with('.')
                 && !domain.contains('@')
         }) && !text.chars().any(|c| c.is_whitespace() || c.is_control());
-        if !looks_right {
+        if !is_valid {
             self.add_error(name, "The {} field must be a valid email address.");
             return None;
         }
         Some(text)
     }
 
-    /// Reads a country code of two capitals.
+    /// Reads a country code of two capital letters.
     pub fn country(&mut self, name: &str) -> Option<String> {
         let code = self.text(name, 2)?;
         if code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase()) {
@@ -321,11 +321,11 @@ impl<'a> Fields<'a> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
         let text = self.borrowed_text(name, TEXT_MAX)?;
-        let word = parse(&text);
-        if word.is_none() {
+        let choice = parse(&text);
+        if choice.is_none() {
             self.add_error(name, &unknown_value_message("{}", allowed));
         }
-        word
+        choice
     }
 
     /// Reads a coin.
@@ -346,11 +346,11 @@ impl<'a> Fields<'a> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
         let text = self.text(name, TEXT_MAX)?;
-        let word = parse(&text);
-        if word.is_none() {
+        let value = parse(&text);
+        if value.is_none() {
             self.add_error(name, &format!("The {{}} field must be of the form {example}."));
         }
-        word
+        value
     }
 
     /// Reads a decimal verbatim, written as a string or a number.
@@ -358,7 +358,7 @@ impl<'a> Fields<'a> {
         let value = self.get(name)?;
         match json_kind(value) {
             JsonKind::Number => Some(Cow::Borrowed(value.get())),
-            JsonKind::Text => self.text_of(name, value, TEXT_MAX),
+            JsonKind::String => self.parse_string(name, value, TEXT_MAX),
             _ => {
                 self.add_error(name, "The {} field must be a decimal number such as 49.90.");
                 None
@@ -384,11 +384,11 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads a list of fiat amounts.
-    pub(crate) fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
-        self.list(name, most, |fields, item, value| {
+    pub(crate) fn fiats(&mut self, name: &str, items_max: usize) -> Vec<Fiat> {
+        self.list(name, items_max, |fields, item, value| {
             let text = match json_kind(value) {
                 JsonKind::Number => Some(Cow::Borrowed(value.get())),
-                JsonKind::Text => fields.text_of(item, value, TEXT_MAX),
+                JsonKind::String => fields.parse_string(item, value, TEXT_MAX),
                 _ => None,
             };
             match text.as_deref().map(Fiat::parse) {
@@ -408,7 +408,7 @@ impl<'a> Fields<'a> {
 
     /// Returns `true` if the field is a list.
     pub fn is_list(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| json_kind(value) == JsonKind::List)
+        self.get(name).is_some_and(|value| json_kind(value) == JsonKind::Array)
     }
 
     /// Reads the answers to a payment link's questions.
@@ -420,27 +420,27 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Reads a list of texts.
-    pub fn texts(&mut self, name: &str, most: usize) -> Vec<String> {
-        self.list(name, most, |fields, item, value| {
-            fields.text_of(item, value, PROSE_MAX).map(Cow::into_owned)
+    /// Reads a list of strings.
+    pub fn texts(&mut self, name: &str, items_max: usize) -> Vec<String> {
+        self.list(name, items_max, |fields, item, value| {
+            fields.parse_string(item, value, PROSE_MAX).map(Cow::into_owned)
         })
     }
 
-    /// Reads a list of enum values; an error lists the allowed ones.
+    /// Reads a list of enum values; the error lists `allowed`.
     pub fn choices<T>(
         &mut self,
         name: &str,
-        most: usize,
+        items_max: usize,
         allowed: &[&str],
         parse: impl Fn(&str) -> Option<T>,
     ) -> Vec<T> {
-        self.list(name, most, |fields, item, value| {
-            let word = fields.text_of(item, value, TEXT_MAX).and_then(|text| parse(&text));
-            if word.is_none() {
+        self.list(name, items_max, |fields, item, value| {
+            let choice = fields.parse_string(item, value, TEXT_MAX).and_then(|text| parse(&text));
+            if choice.is_none() {
                 fields.add_error(item, &unknown_value_message("{}", allowed));
             }
-            word
+            choice
         })
     }
 
@@ -448,10 +448,10 @@ impl<'a> Fields<'a> {
     pub fn objects<T>(
         &mut self,
         name: &str,
-        most: usize,
+        items_max: usize,
         read: impl Fn(&mut Fields<'a>) -> Option<T>,
     ) -> Vec<T> {
-        self.list(name, most, |fields, item, value| fields.read_nested(item, value, &read))
+        self.list(name, items_max, |fields, item, value| fields.read_nested(item, value, &read))
     }
 
     /// Reads an object with `read`.
@@ -485,7 +485,7 @@ impl<'a> Fields<'a> {
                 None
             }
             JsonKind::Number => Some(Scalar::Number(value.get().to_owned())),
-            JsonKind::Text => self.text_of(name, value, chars_max).map(Cow::into_owned).map(Scalar::Text),
+            JsonKind::String => self.parse_string(name, value, chars_max).map(|s| Scalar::Text(s.into())),
             _ => {
                 self.add_error(name, "The {} field must be a string, a number, a boolean or null.");
                 None
@@ -508,28 +508,28 @@ impl<'a> Fields<'a> {
             }
         };
         let prefix = [&self.prefix, name, "."].concat();
-        let mut inner = Fields { prefix, entries, errors: std::mem::take(&mut self.errors) };
-        let result = read(&mut inner);
-        self.errors = inner.errors;
+        let mut nested = Fields { prefix, entries, errors: std::mem::take(&mut self.errors) };
+        let result = read(&mut nested);
+        self.errors = nested.errors;
         result
     }
 
     fn list<T>(
         &mut self,
         name: &str,
-        most: usize,
+        items_max: usize,
         mut read: impl FnMut(&mut Fields<'a>, &str, &'a RawValue) -> Option<T>,
     ) -> Vec<T> {
         let Some(value) = self.get(name) else { return Vec::new() };
         let items: Vec<&'a RawValue> = match json_kind(value) {
-            JsonKind::List => serde_json::from_str(value.get()).unwrap_or_default(),
+            JsonKind::Array => serde_json::from_str(value.get()).unwrap_or_default(),
             _ => {
                 self.add_error(name, "The {} field must be a list.");
                 return Vec::new();
             }
         };
-        if items.len() > most {
-            self.add_error(name, &format!("The {{}} field must not have more than {most} items."));
+        if items.len() > items_max {
+            self.add_error(name, &format!("The {{}} field must not have more than {items_max} items."));
             return Vec::new();
         }
         let mut read_items = Vec::new();
@@ -555,8 +555,8 @@ pub enum Scalar {
 
 /// Parses a whole number. `5.0` counts as `5`, because some JSON writers have floating-point numbers only.
 fn parse_whole(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    if part.bytes().all(|b| b == b'0') { whole } else { text }.parse().ok()
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if fraction.bytes().all(|b| b == b'0') { whole } else { text }.parse().ok()
 }
 
 #[cfg(test)]
@@ -564,7 +564,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_the_same_with_and_without_escapes() {
+    fn escapes_do_not_change_a_string() {
         for (body, text) in [
             (r#"{"t":"plain"}"#, Some("plain")),
             (r#"{"t":"pl\u0061in"}"#, Some("plain")),
@@ -574,14 +574,14 @@ mod tests {
             (r#"{"t":""}"#, None),
             (r#"{"t":7}"#, None),
         ] {
-            let mut fields = Fields::read(body.as_bytes()).expect("an object");
+            let mut fields = Fields::read(body.as_bytes()).expect("the body is an object");
             assert_eq!(fields.text("t", 5).as_deref(), text, "{body}");
         }
     }
 
     #[test]
     fn a_whole_number_may_be_written_as_a_fraction() {
-        let count = |body: &str| Fields::read(body.as_bytes()).expect("an object").count("n");
+        let count = |body: &str| Fields::read(body.as_bytes()).expect("the body is an object").count("n");
         for (body, n) in [
             (r#"{"n":5}"#, Some(5)),
             (r#"{"n":5.0}"#, Some(5)),

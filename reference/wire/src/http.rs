@@ -43,8 +43,8 @@ impl<'a> Request<'a> {
 
     /// Creates a request with a JSON body.
     pub const fn json(base: &'a str, method: &'a str, path: &'a str, body: &'a str) -> Request<'a> {
-        let plain = Request::new(base, method, path);
-        Request { content_type: Some(b"application/json"), body: body.as_bytes(), ..plain }
+        let without_body = Request::new(base, method, path);
+        Request { content_type: Some(b"application/json"), body: body.as_bytes(), ..without_body }
     }
 }
 
@@ -55,7 +55,7 @@ pub struct Response {
     pub status: u16,
     /// Header names in lower case, and their values.
     pub headers: Vec<(&'static str, String)>,
-    /// The body, JSON unless the headers say otherwise.
+    /// The body, JSON unless a `content-type` header names another type.
     pub body: Bytes,
 }
 
@@ -66,7 +66,7 @@ const IDEMPOTENCY_KEY_MAX: usize = 255;
 const NO_RATE_RETRY_SECS: u32 = 60;
 
 impl Response {
-    /// Returns the response to a refused call.
+    /// Returns the response to a call that failed with this error.
     pub fn refusal(error: &ApiError) -> Response {
         let mut headers = Vec::new();
         match error {
@@ -82,6 +82,7 @@ impl Response {
     }
 }
 
+/// Adds the headers with the remaining quota to a response.
 pub(crate) fn with_quota(mut response: Response, quota: Option<Quota>) -> Response {
     response.headers.extend(quota_headers(quota));
     response
@@ -104,7 +105,7 @@ pub fn bearer(authorization: Option<&[u8]>) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
-/// Checks the size and the content type of a body, if there is one.
+/// Checks the size of a body, and its content type unless it is empty.
 pub(crate) fn must_be_json(request: &Request<'_>) -> Result<(), ApiError> {
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
@@ -118,8 +119,9 @@ pub(crate) fn must_be_json(request: &Request<'_>) -> Result<(), ApiError> {
 /// Returns `true` for `application/json` or another JSON type, with any parameters.
 fn is_json(content_type: Option<&[u8]>) -> bool {
     let Some(Ok(text)) = content_type.map(std::str::from_utf8) else { return false };
-    let essence = text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let media_type = text.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    media_type == "application/json"
+        || (media_type.starts_with("application/") && media_type.ends_with("+json"))
 }
 
 /// Returns the key of the idempotency cache: method, path and `Idempotency-Key`. The cache belongs to one book.

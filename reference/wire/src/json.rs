@@ -1,4 +1,4 @@
-//! Responses as JSON: envelopes, lists, errors.
+//! Bodies of responses: single objects, pages of lists, the account, errors.
 
 use bytes::Bytes;
 use serde::{Serialize, ser::SerializeMap};
@@ -23,14 +23,14 @@ use reference_core::{
 };
 
 /// The initial capacity for an object, larger than most objects.
-const OBJECT_ROOM: usize = 1_400;
+const OBJECT_CAPACITY: usize = 1_400;
 /// The initial capacity for links and meta of a page.
-const LINKS_ROOM: usize = 1_024;
-/// The size in bytes above which a page gets a capacity of [`OWN_ROOM`].
-const LARGE_PAGE: usize = 1 << 20;
-/// A capacity that the allocator maps separately and returns to the system when it is freed. Only the written part uses
-/// memory.
-const OWN_ROOM: usize = 33 << 20;
+const LINKS_CAPACITY: usize = 1_024;
+/// The size in bytes above which a page gets a capacity of [`MAPPED_CAPACITY`].
+const LARGE_PAGE_BYTES: usize = 1 << 20;
+/// A capacity so large that the allocator maps it separately and returns it to the system when it is freed. Only the
+/// written part uses memory.
+const MAPPED_CAPACITY: usize = 33 << 20;
 
 /// The context of a response.
 pub(crate) struct ResponseContext<'a> {
@@ -46,48 +46,48 @@ pub(crate) struct ResponseContext<'a> {
 /// Returns the body of a successful response.
 pub(crate) fn answer(
     response_context: &ResponseContext<'_>,
-    answer: &Answer,
+    result: &Answer,
     json_cache: &mut JsonCache,
 ) -> Bytes {
     let book = response_context.account.book(response_context.mode);
     let (public_url, now, heights) =
         (response_context.public_url, response_context.now, Some(response_context.heights));
     let context = ObjectContext { book, public_url, presentation: Presentation::Api, now, heights };
-    match answer {
+    match result {
         Answer::Account => {
             let body = json_cache.account(response_context.account.version(response_context.mode), || {
                 account(response_context, book)
             });
-            debug_assert_eq!(body, account(response_context, book), "{VERSIONED}");
+            debug_assert_eq!(body, account(response_context, book), "{VERSION_INVARIANT}");
             body
         }
-        Answer::Charge(no) => charge(context, no.0, json_cache).answer(),
-        Answer::Link(no) => json(&One { data: &LinkView::new(context, *no) }).into(),
-        Answer::Invoice(no) => invoice(context, no.0, json_cache).answer(),
-        Answer::Event(no) => event(context, no.0, json_cache).answer(),
+        Answer::Charge(no) => charge(context, no.0, json_cache).response(),
+        Answer::Link(no) => json(&SingleObject { data: &LinkView::new(context, *no) }).into(),
+        Answer::Invoice(no) => invoice(context, no.0, json_cache).response(),
+        Answer::Event(no) => event(context, no.0, json_cache).response(),
         Answer::Page { list, page, anchor } => {
-            let end = PageEnd {
+            let footer = PageFooter {
                 base: response_context.base,
                 list,
                 page,
                 anchor: anchor.as_deref().unwrap_or_default(),
             };
-            let room = |cache: &ObjectCache| page.members.iter().map(|&no| cache.room(no)).sum();
+            let size = |cache: &ObjectCache| page.members.iter().map(|&no| cache.room(no)).sum();
             match list {
                 List::Charges { .. } => {
-                    let room = room(&json_cache.charges);
-                    write_page(&end, room, |no, body| charge(context, no, json_cache).add(body))
+                    let size = size(&json_cache.charges);
+                    write_page(&footer, size, |no, body| charge(context, no, json_cache).add(body))
                 }
                 List::Invoices { .. } => {
-                    let room = room(&json_cache.invoices);
-                    write_page(&end, room, |no, body| invoice(context, no, json_cache).add(body))
+                    let size = size(&json_cache.invoices);
+                    write_page(&footer, size, |no, body| invoice(context, no, json_cache).add(body))
                 }
-                List::Links => write_page(&end, page.members.len() * OBJECT_ROOM, |no, body| {
+                List::Links => write_page(&footer, page.members.len() * OBJECT_CAPACITY, |no, body| {
                     write(body, &LinkView::new(context, LinkNo(no)));
                 }),
                 List::Events { .. } => {
-                    let room = room(&json_cache.events);
-                    write_page(&end, room, |no, body| event(context, no, json_cache).add(body))
+                    let size = size(&json_cache.events);
+                    write_page(&footer, size, |no, body| event(context, no, json_cache).add(body))
                 }
             }
         }
@@ -95,7 +95,7 @@ pub(crate) fn answer(
 }
 
 #[derive(Serialize)]
-struct One<'a, T> {
+struct SingleObject<'a, T> {
     data: &'a T,
 }
 
@@ -108,11 +108,11 @@ struct CachedView<'k, F> {
 }
 
 impl<T: Serialize, F: Fn() -> T> CachedView<'_, F> {
-    /// Returns the response with this object alone.
-    fn answer(self) -> Bytes {
-        let answer = self.cache.answer(self.no, self.version, |body| write(body, &(self.view)()));
-        debug_assert_eq!(answer, json(&One { data: &(self.view)() }), "{VERSIONED}");
-        answer
+    /// Returns the body of the response with this object alone.
+    fn response(self) -> Bytes {
+        let response = self.cache.answer(self.no, self.version, |body| write(body, &(self.view)()));
+        debug_assert_eq!(response, json(&SingleObject { data: &(self.view)() }), "{VERSION_INVARIANT}");
+        response
     }
 
     /// Appends the object to a page.
@@ -122,7 +122,7 @@ impl<T: Serialize, F: Fn() -> T> CachedView<'_, F> {
         // Formatted only if they differ, because this runs for every record of every page.
         debug_assert!(
             body[start..] == json(&(self.view)()),
-            "{VERSIONED}: {} / {}",
+            "{VERSION_INVARIANT}: {} / {}",
             body[start..].escape_ascii(),
             json(&(self.view)()).escape_ascii()
         );
@@ -141,7 +141,7 @@ fn cached_view<'k, F>(
     CachedView { cache, no, version: context.book.version(subject, context.now, heights), view }
 }
 
-const VERSIONED: &str = "every change of an object's JSON changes its version";
+const VERSION_INVARIANT: &str = "every change of an object's JSON changes its version";
 
 fn charge<'a, 'k>(
     context: ObjectContext<'a>,
@@ -174,27 +174,31 @@ fn event<'a, 'k>(
     cached_view(context, &mut json_cache.events, no, event.subject, move || EventView::new(context, event))
 }
 
-/// Writes a page record by record, without a second copy. `room`: the size of all records.
-fn write_page(end: &PageEnd<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
-    let room = if room > LARGE_PAGE { room.max(OWN_ROOM) } else { room };
-    let mut body = Vec::with_capacity(room + LINKS_ROOM);
-    put(&mut body, "{\"data\":[");
-    for (index, &member) in end.page.members.iter().enumerate() {
+/// Writes a page record by record, without a second copy. `size`: the estimated bytes of all records.
+fn write_page(
+    footer: &PageFooter<'_>,
+    size: usize,
+    mut write_record: impl FnMut(u32, &mut Vec<u8>),
+) -> Bytes {
+    let capacity = if size > LARGE_PAGE_BYTES { size.max(MAPPED_CAPACITY) } else { size };
+    let mut body = Vec::with_capacity(capacity + LINKS_CAPACITY);
+    push_str(&mut body, "{\"data\":[");
+    for (index, &member) in footer.page.members.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        record(member, &mut body);
+        write_record(member, &mut body);
     }
-    end.write(&mut body);
+    footer.write(&mut body);
     body.into()
 }
 
-fn put(body: &mut Vec<u8>, text: &str) {
+fn push_str(body: &mut Vec<u8>, text: &str) {
     body.extend_from_slice(text.as_bytes());
 }
 
-/// The end of a page, after its records.
-struct PageEnd<'a> {
+/// The part of a page after its records: links and meta.
+struct PageFooter<'a> {
     /// The address that the client called.
     base: &'a str,
     list: &'a List,
@@ -203,67 +207,68 @@ struct PageEnd<'a> {
     anchor: &'a str,
 }
 
-impl PageEnd<'_> {
+impl PageFooter<'_> {
     /// Closes the records and appends links and meta. The URL is written once and copied, because the links differ in the
     /// page number only.
     fn write(&self, body: &mut Vec<u8>) {
         let page = self.page;
         let (name, filters) = self.path_and_filters();
-        put(body, "],\"links\":{\"first\":");
+        push_str(body, "],\"links\":{\"first\":");
         let start = body.len();
         // Only the base may contain a character that JSON escapes.
         write(body, &self.base);
         body.pop();
-        put(body, "/v1/");
-        put(body, name);
+        push_str(body, "/v1/");
+        push_str(body, name);
         let path = start..body.len();
-        let mut mark = "?";
+        let mut separator = "?";
         let per_page = page.per_page.to_string();
         for (name, value) in filters.into_iter().chain([("per_page", Some(&*per_page)), ("page", Some(""))]) {
             let Some(value) = value else { continue };
-            put(body, mark);
-            put(body, name);
+            push_str(body, separator);
+            push_str(body, name);
             body.push(b'=');
-            form_urlencoded::byte_serialize(value.as_bytes()).for_each(|part| put(body, part));
-            mark = "&";
+            form_urlencoded::byte_serialize(value.as_bytes()).for_each(|part| push_str(body, part));
+            separator = "&";
         }
         let url = start..body.len();
         self.end_link(body, 1);
-        for (name, n) in
+        for (name, number) in
             [(",\"last\":", Some(page.last)), (",\"prev\":", page.prev()), (",\"next\":", page.next())]
         {
-            put(body, name);
-            match n {
-                Some(n) => {
+            push_str(body, name);
+            match number {
+                Some(number) => {
                     body.extend_from_within(url.clone());
-                    self.end_link(body, n);
+                    self.end_link(body, number);
                 }
-                None => put(body, "null"),
+                None => push_str(body, "null"),
             }
         }
-        put(body, "},\"meta\":{\"current_page\":");
+        push_str(body, "},\"meta\":{\"current_page\":");
         write(body, &page.current);
-        put(body, ",\"from\":");
+        push_str(body, ",\"from\":");
         write(body, &page.from());
-        put(body, ",\"last_page\":");
+        push_str(body, ",\"last_page\":");
         write(body, &page.last);
-        put(body, ",\"path\":");
+        push_str(body, ",\"path\":");
         body.extend_from_within(path);
-        put(body, "\",\"per_page\":");
-        put(body, &per_page);
-        put(body, ",\"to\":");
+        push_str(body, "\",\"per_page\":");
+        push_str(body, &per_page);
+        push_str(body, ",\"to\":");
         write(body, &page.to());
-        put(body, ",\"total\":");
+        push_str(body, ",\"total\":");
         write(body, &page.total);
-        put(body, "}}");
+        push_str(body, "}}");
     }
 
-    fn end_link(&self, body: &mut Vec<u8>, n: u64) {
-        write(body, &n);
+    /// Appends page number and anchor to a link, and its closing quote.
+    fn end_link(&self, body: &mut Vec<u8>, page_number: u64) {
+        write(body, &page_number);
         if !self.anchor.is_empty() {
             // Public ids need no encoding.
-            put(body, "&anchor=");
-            put(body, self.anchor);
+            push_str(body, "&anchor=");
+            push_str(body, self.anchor);
         }
         body.push(b'"');
     }
@@ -291,6 +296,7 @@ impl PageEnd<'_> {
     }
 }
 
+/// Fills the rest of the three filters of [`PageFooter::path_and_filters`].
 const NO_FILTER: (&str, Option<&str>) = ("", None);
 
 #[derive(Serialize)]
@@ -373,7 +379,7 @@ struct AccountMeta {
 }
 
 #[derive(Serialize)]
-struct AccountAnswer<'a> {
+struct AccountResponse<'a> {
     data: AccountView<'a>,
     meta: AccountMeta,
 }
@@ -381,7 +387,7 @@ struct AccountAnswer<'a> {
 fn account(response_context: &ResponseContext<'_>, book: &Book) -> Vec<u8> {
     let account = response_context.account;
     let settings = &account.settings;
-    json(&AccountAnswer {
+    json(&AccountResponse {
         data: AccountView {
             id: &account.id,
             object: "account",
@@ -436,12 +442,12 @@ pub(crate) fn error(error: &ApiError) -> Vec<u8> {
 
 /// Serializes a value.
 pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
-    let mut body = Vec::with_capacity(OBJECT_ROOM);
+    let mut body = Vec::with_capacity(OBJECT_CAPACITY);
     write(&mut body, value);
     body
 }
 
-/// Adds a view to a body.
+/// Appends the JSON of a view to a body.
 pub(crate) fn write(body: &mut Vec<u8>, view: &impl Serialize) {
     serde_json::to_writer(body, view).expect("a view has text keys, and writing to memory does not fail");
 }

@@ -1,17 +1,17 @@
 //! [`JsonCache`]: the serialized objects of a book, so that a page is built by copying and a single object is not copied.
 //!
-//! A charge and an invoice have a version that changes with their JSON; an event contains its charge or invoice as it is
-//! now. A cached text is valid as long as the version is the same. Bounded: each object has one slot, which it shares
-//! with others.
+//! The version of a charge or an invoice changes whenever its JSON changes. An event contains its charge or invoice in
+//! the current state, so it has that object's version. Cached JSON is valid while the version is the same. The cache is
+//! bounded: each object has one slot, shared with other objects.
 
 use bytes::Bytes;
 
-/// The number of slots of each kind. An object has about one KiB, so a book caches at most 8 MiB of each kind.
+/// The number of slots for each kind of object. An object has about one KiB, so a book caches at most 8 MiB of a kind.
 const SLOTS: usize = 8_192;
 /// The estimated size of an object whose size is unknown.
-const GUESS: usize = 1_200;
-/// The bytes before and after an object in its own response.
-const AROUND: (&[u8], &[u8]) = (b"{\"data\":", b"}");
+const SIZE_ESTIMATE: usize = 1_200;
+/// The bytes before and after an object in a response with this object alone.
+const ENVELOPE: (&[u8], &[u8]) = (b"{\"data\":", b"}");
 
 /// The serialized objects of one book.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(crate) struct JsonCache {
     pub(crate) charges: ObjectCache,
     pub(crate) invoices: ObjectCache,
     pub(crate) events: ObjectCache,
-    /// The response about the account, with its version.
+    /// The version of the account, and the body of the response about it.
     account: Option<(u64, Bytes)>,
 }
 
@@ -35,27 +35,27 @@ pub(crate) struct ObjectCache {
 struct CachedObject {
     no: u32,
     version: u64,
-    /// The response with this object alone.
-    answer: Bytes,
+    /// The body of the response with this object alone.
+    response: Bytes,
 }
 
 impl CachedObject {
     fn object(&self) -> &[u8] {
-        &self.answer[AROUND.0.len()..self.answer.len() - AROUND.1.len()]
+        &self.response[ENVELOPE.0.len()..self.response.len() - ENVELOPE.1.len()]
     }
 }
 
 impl JsonCache {
     /// Creates a cache that stores nothing.
     pub(crate) fn disabled() -> JsonCache {
-        let nothing = || ObjectCache { disabled: true, ..ObjectCache::default() };
-        JsonCache { charges: nothing(), invoices: nothing(), events: nothing(), account: None }
+        let disabled = || ObjectCache { disabled: true, ..ObjectCache::default() };
+        JsonCache { charges: disabled(), invoices: disabled(), events: disabled(), account: None }
     }
 
     /// Returns the response about the account, written by `write` unless this version is cached.
     pub(crate) fn account(&mut self, version: u64, write: impl FnOnce() -> Vec<u8>) -> Bytes {
         match &self.account {
-            Some((known, answer)) if *known == version => answer.clone(),
+            Some((cached_version, response)) if *cached_version == version => response.clone(),
             _ => self.account.insert((version, write().into())).1.clone(),
         }
     }
@@ -66,7 +66,7 @@ impl ObjectCache {
     pub(crate) fn room(&self, no: u32) -> usize {
         match self.slots.get(slot_index(no)) {
             Some(Some(cached)) => cached.object().len() + 1,
-            _ => GUESS,
+            _ => SIZE_ESTIMATE,
         }
     }
 
@@ -88,11 +88,11 @@ impl ObjectCache {
     /// Returns the response with one object, written by `write` unless this version is cached.
     pub(crate) fn answer(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
         if self.disabled {
-            let mut answer = Vec::with_capacity(GUESS);
-            write_envelope(&mut answer, write);
-            answer.into()
+            let mut response = Vec::with_capacity(SIZE_ESTIMATE);
+            write_envelope(&mut response, write);
+            response.into()
         } else {
-            self.cached_object(no, version, write).answer.clone()
+            self.cached_object(no, version, write).response.clone()
         }
     }
 
@@ -107,16 +107,17 @@ impl ObjectCache {
         if slot.as_mut().filter(is_valid).is_none() {
             self.buffer.clear();
             write_envelope(&mut self.buffer, write);
-            *slot = Some(CachedObject { no, version, answer: Bytes::copy_from_slice(&self.buffer) });
+            *slot = Some(CachedObject { no, version, response: Bytes::copy_from_slice(&self.buffer) });
         }
         slot.as_ref().expect("the object was written above or is cached")
     }
 }
 
-fn write_envelope(answer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    answer.extend_from_slice(AROUND.0);
-    write(answer);
-    answer.extend_from_slice(AROUND.1);
+/// Appends the body of a response with one object, which `write` appends.
+fn write_envelope(response: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    response.extend_from_slice(ENVELOPE.0);
+    write(response);
+    response.extend_from_slice(ENVELOPE.1);
 }
 
 const fn slot_index(no: u32) -> usize {
@@ -127,15 +128,16 @@ const fn slot_index(no: u32) -> usize {
 mod tests {
     use super::*;
 
+    /// Reads an object whose current JSON is `current` and checks that the cache returns `expected`.
     #[track_caller]
-    fn check(cache: &mut ObjectCache, no: u32, version: u64, writes: &str, expected: &str) {
-        let write = |body: &mut Vec<u8>| body.extend_from_slice(writes.as_bytes());
+    fn check(cache: &mut ObjectCache, no: u32, version: u64, current: &str, expected: &str) {
+        let write = |body: &mut Vec<u8>| body.extend_from_slice(current.as_bytes());
         let mut body = b"[".to_vec();
         cache.add(&mut body, no, version, write);
         assert_eq!(String::from_utf8(body).unwrap(), format!("[{expected}"));
         assert_eq!(cache.answer(no, version, write), format!("{{\"data\":{expected}}}"));
         let mut disabled = JsonCache::disabled().charges;
-        assert_eq!(disabled.answer(no, version, write), format!("{{\"data\":{writes}}}"));
+        assert_eq!(disabled.answer(no, version, write), format!("{{\"data\":{current}}}"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The API of the payment service as bytes: routes, request bodies, JSON, idempotency, the bodies of deliveries.
+//! The HTTP API of the payment service: routes, request bodies, JSON, idempotency, and the bodies of deliveries.
 //!
 //! [`Api`] wraps the state machine of [`reference_core`]. It opens no socket and reads no clock: a host passes a [`Request`]
 //! and gets a [`Response`].
@@ -15,8 +15,8 @@
 //!     wallet_cache: None,
 //!     key_tag: String::new(),
 //! });
-//! let plain = Request::new("http://127.0.0.1:8080", "GET", "/v1/account");
-//! let request = Request { authorization: Some(b"Bearer svc_live_unknown"), ..plain };
+//! let without_key = Request::new("http://127.0.0.1:8080", "GET", "/v1/account");
+//! let request = Request { authorization: Some(b"Bearer svc_live_unknown"), ..without_key };
 //! let response = api.respond(Timestamp(0), &request);
 //! assert_eq!(response.status, 401);
 //! ```

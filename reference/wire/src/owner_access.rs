@@ -1,4 +1,4 @@
-//! Reads and writes of the dashboard in the form of the API, without a key.
+//! Reads and writes of the dashboard in the format of the API, without a key.
 
 use bytes::Bytes;
 
@@ -37,7 +37,7 @@ pub fn read_call(
     Ok((route.call(query, body)?, status))
 }
 
-/// Returns the body of the response that a key of the book would get.
+/// Returns the body of the response to a successful call, as a key of the book would get it.
 ///
 /// `base`: the start of the links in lists.
 pub fn write_answer(
@@ -45,23 +45,23 @@ pub fn write_answer(
     now: Timestamp,
     (account, mode): (AccountNo, Mode),
     base: &str,
-    answer: &Answer,
+    result: &Answer,
 ) -> Bytes {
     let public_url = &service.config().public_url;
     let (account, heights) = (service.account(account), service.heights());
     let response_context = json::ResponseContext { account, mode, public_url, base, now, heights };
-    // Rare, so the cache is not worth its memory.
-    json::answer(&response_context, answer, &mut JsonCache::disabled())
+    // Such calls are rare, so a cache is not worth its memory.
+    json::answer(&response_context, result, &mut JsonCache::disabled())
 }
 
-/// Returns the body that a key of this book would get for `GET {path}?{query}`. Needs no key and counts against no limit.
+/// Returns the body that a key of this book would get for `GET {path}?{query}`. It does not count against a rate limit.
 /// Later pages are stable only with an explicit anchor, because none is remembered.
 ///
 /// `base`: the start of the links in lists.
 ///
 /// # Errors
 ///
-/// Those of the API, and [`ApiError::WrongMethod`] for a path that only writes.
+/// Those of the API, and [`ApiError::WrongMethod`] for a path without `GET`.
 pub fn owner_read(
     service: &Service,
     now: Timestamp,
@@ -70,6 +70,6 @@ pub fn owner_read(
     base: &str,
 ) -> Result<Bytes, ApiError> {
     let call = Route::find("GET", path)?.route?.call(query, &[])?;
-    let answer = service.owner_read((account, mode), call)?;
-    Ok(write_answer(service, now, (account, mode), base, &answer))
+    let result = service.owner_read((account, mode), call)?;
+    Ok(write_answer(service, now, (account, mode), base, &result))
 }

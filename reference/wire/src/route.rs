@@ -1,11 +1,11 @@
-//! Routing: from method and path to a route.
+//! Routing: [`Route`], the operation of a method and a path, and the call that it makes of query and body.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
-use crate::read::{self, Kind};
+use crate::read::{self, Kind, ListQuery};
 use reference_core::{
     book::Book,
     call::Call,
@@ -34,7 +34,7 @@ pub(crate) enum Route {
     Event(Uuid),
 }
 
-/// An object that a path names.
+/// The id of the object that a path names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Object {
     Charge(Code),
@@ -76,9 +76,9 @@ impl Route {
     /// [`ApiError::NotFound`] for an unknown path.
     pub(crate) fn find(method: &str, path: &str) -> Result<RouteMatch, ApiError> {
         let mut segments = [""; SEGMENTS_MAX];
-        let Some(count) = split(path, &mut segments) else { return Err(ApiError::NotFound) };
+        let Some(count) = split_path(path, &mut segments) else { return Err(ApiError::NotFound) };
         let segments = &segments[..count];
-        // Few paths need decoding, and counting bytes is vectorised.
+        // Few paths need decoding, and the count is vectorised.
         if path.bytes().filter(|b| *b == b'%').count() == 0 {
             return Route::find_segments(method, segments);
         }
@@ -91,9 +91,9 @@ impl Route {
     fn find_segments(method: &str, segments: &[&str]) -> Result<RouteMatch, ApiError> {
         let method = if method == "HEAD" { "GET" } else { method };
         let object = match segments {
-            ["v1", "charges", id, ..] => Some(Object::Charge(code(id)?)),
-            ["v1", "payment-links", id, ..] => Some(Object::Link(code(id)?)),
-            ["v1", "invoices", id, ..] => Some(Object::Invoice(code(id)?)),
+            ["v1", "charges", id, ..] => Some(Object::Charge(parse_code(id)?)),
+            ["v1", "payment-links", id, ..] => Some(Object::Link(parse_code(id)?)),
+            ["v1", "invoices", id, ..] => Some(Object::Invoice(parse_code(id)?)),
             ["v1", "events", id] => Some(Object::Event(parse_uuid(id).ok_or(ApiError::NotFound)?)),
             _ => None,
         };
@@ -110,20 +110,20 @@ impl Route {
             (["v1", "account"], "GET") => Route::Account,
             (["v1", "charges"], "GET") => Route::List(Kind::Charges),
             (["v1", "charges"], "POST") => Route::CreateCharge,
-            (["v1", "charges", id], "GET") => Route::Charge(code(id)?),
-            (["v1", "charges", id, "cancel"], "POST") => Route::CancelCharge(code(id)?),
-            (["v1", "charges", id, "refunds"], "POST") => Route::RefundCharge(code(id)?),
+            (["v1", "charges", id], "GET") => Route::Charge(parse_code(id)?),
+            (["v1", "charges", id, "cancel"], "POST") => Route::CancelCharge(parse_code(id)?),
+            (["v1", "charges", id, "refunds"], "POST") => Route::RefundCharge(parse_code(id)?),
             (["v1", "payment-links"], "GET") => Route::List(Kind::Links),
             (["v1", "payment-links"], "POST") => Route::CreateLink,
-            (["v1", "payment-links", id], "GET") => Route::Link(code(id)?),
-            (["v1", "payment-links", id], "PATCH") => Route::ChangeLink(code(id)?),
-            (["v1", "payment-links", id, "archive"], "POST") => Route::ArchiveLink(code(id)?),
-            (["v1", "payment-links", id, "archive"], "DELETE") => Route::RestoreLink(code(id)?),
+            (["v1", "payment-links", id], "GET") => Route::Link(parse_code(id)?),
+            (["v1", "payment-links", id], "PATCH") => Route::ChangeLink(parse_code(id)?),
+            (["v1", "payment-links", id, "archive"], "POST") => Route::ArchiveLink(parse_code(id)?),
+            (["v1", "payment-links", id, "archive"], "DELETE") => Route::RestoreLink(parse_code(id)?),
             (["v1", "invoices"], "GET") => Route::List(Kind::Invoices),
             (["v1", "invoices"], "POST") => Route::CreateInvoice,
-            (["v1", "invoices", id], "GET") => Route::Invoice(code(id)?),
-            (["v1", "invoices", id, "send"], "POST") => Route::SendInvoice(code(id)?),
-            (["v1", "invoices", id, "void"], "POST") => Route::VoidInvoice(code(id)?),
+            (["v1", "invoices", id], "GET") => Route::Invoice(parse_code(id)?),
+            (["v1", "invoices", id, "send"], "POST") => Route::SendInvoice(parse_code(id)?),
+            (["v1", "invoices", id, "void"], "POST") => Route::VoidInvoice(parse_code(id)?),
             (["v1", "events"], "GET") => Route::List(Kind::Events),
             (["v1", "events", id], "GET") => Route::Event(parse_uuid(id).ok_or(ApiError::NotFound)?),
             _ => return Ok(None),
@@ -143,7 +143,7 @@ impl Route {
         Ok(match self {
             Route::Account => Call::Account,
             Route::List(kind) => {
-                let (list, page, anchor) = read::list(kind, query)?;
+                let ListQuery { list, page, anchor } = read::list(kind, query)?;
                 Call::List { list, page, anchor }
             }
             Route::CreateCharge => Call::CreateCharge(Box::new(read::charge(body)?)),
@@ -164,21 +164,21 @@ impl Route {
     }
 }
 
-fn code(text: &str) -> Result<Code, ApiError> {
+fn parse_code(text: &str) -> Result<Code, ApiError> {
     Code::parse(text).ok_or(ApiError::NotFound)
 }
 
 /// Returns the methods that a path allows, for the `Allow` header.
 fn allowed_methods(segments: &[&str]) -> Result<String, ApiError> {
-    let takes = |method: &str| matches!(Route::from_segments(method, segments), Ok(Some(_)));
+    let is_allowed = |method: &str| matches!(Route::from_segments(method, segments), Ok(Some(_)));
     let all = [("GET", "GET, HEAD"), ("POST", "POST"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];
-    let taken: Vec<&str> =
-        all.into_iter().filter(|(method, _)| takes(method)).map(|(_, named)| named).collect();
-    if taken.is_empty() { Err(ApiError::NotFound) } else { Ok(taken.join(", ")) }
+    let allowed: Vec<&str> =
+        all.into_iter().filter(|(method, _)| is_allowed(method)).map(|(_, names)| names).collect();
+    if allowed.is_empty() { Err(ApiError::NotFound) } else { Ok(allowed.join(", ")) }
 }
 
 /// Splits a path into segments and returns their number; `None` if it has no leading slash or too many segments.
-fn split<'a>(path: &'a str, segments: &mut [&'a str; SEGMENTS_MAX]) -> Option<usize> {
+fn split_path<'a>(path: &'a str, segments: &mut [&'a str; SEGMENTS_MAX]) -> Option<usize> {
     let mut rest = path.strip_prefix('/')?;
     for (index, segment) in segments.iter_mut().enumerate() {
         match rest.bytes().position(|b| b == b'/') {

@@ -1,37 +1,38 @@
-//! The check for duplicate keys in a JSON text, in any object of it.
+//! The check for duplicate keys in any object of a JSON text.
 //!
-//! Parsers differ in which of the two values they take. The check reads the text once, at any depth.
+//! Parsers differ in which of the two values they keep. The check reads the text once, at any depth.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 /// Returns the first duplicate key of any object in a JSON text. The result for invalid JSON is unspecified.
 pub(crate) fn duplicate_key(json: &str) -> Option<Cow<'_, str>> {
-    // The open objects with their keys so far, and the open lists.
-    let mut open: Vec<Option<BTreeSet<Cow<'_, str>>>> = Vec::new();
+    // The unclosed objects with their keys so far, and `None` for each unclosed list.
+    let mut unclosed: Vec<Option<BTreeSet<Cow<'_, str>>>> = Vec::new();
     let mut rest = json;
     while let Some(index) = rest.find(['"', '{', '}', '[', ']']) {
-        let (sign, behind) = (rest.as_bytes()[index], &rest[index + 1..]);
-        rest = behind;
-        match sign {
-            b'{' => open.push(Some(BTreeSet::new())),
-            b'[' => open.push(None),
+        let (character, after) = (rest.as_bytes()[index], &rest[index + 1..]);
+        rest = after;
+        match character {
+            b'{' => unclosed.push(Some(BTreeSet::new())),
+            b'[' => unclosed.push(None),
             b'"' => {
-                let end = end_of_text(behind);
-                rest = behind.get(end + 1..).unwrap_or_default();
-                if let (Some(Some(keys)), true) = (open.last_mut(), rest.trim_ascii_start().starts_with(':'))
-                    && let Some(twin) = keys.replace(unescape(&behind[..end]))
+                let end = string_end(after);
+                rest = after.get(end + 1..).unwrap_or_default();
+                if let (Some(Some(keys)), true) =
+                    (unclosed.last_mut(), rest.trim_ascii_start().starts_with(':'))
+                    && let Some(duplicate) = keys.replace(unescape(&after[..end]))
                 {
-                    return Some(twin);
+                    return Some(duplicate);
                 }
             }
-            _ => drop(open.pop()),
+            _ => drop(unclosed.pop()),
         }
     }
     None
 }
 
 /// Returns the position of the quote that ends a string.
-fn end_of_text(text: &str) -> usize {
+fn string_end(text: &str) -> usize {
     let mut escaped = false;
     let end = text.bytes().position(|byte| {
         let ends = byte == b'"' && !escaped;
@@ -54,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_given_twice_is_found_at_every_depth() {
-        for (json, twin) in [
+    fn a_duplicate_key_is_found_at_every_depth() {
+        for (json, duplicate) in [
             (r#"{}"#, None),
             (r#"{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}"#, None),
             (r#"{"a":"a","b":"a"}"#, None),
@@ -70,7 +71,7 @@ mod tests {
             (r#"{"a":{"x":1},"b":1,"a":{}}"#, Some("a")),
             (r#"{"\ud800":1,"\ud800":2}"#, Some("\\ud800")),
         ] {
-            assert_eq!(duplicate_key(json).as_deref(), twin, "{json}");
+            assert_eq!(duplicate_key(json).as_deref(), duplicate, "{json}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The JSON of objects: views that borrow the fields of an object for serialization.
 //!
-//! The order of fields is the order in the structs. The JSON of an object differs in three places: in a response, in an
-//! event, and in a webhook.
+//! The order of fields is the order in the structs. The fields of an object depend on its [`Presentation`]: in a
+//! response, in an event, or in a webhook.
 
 use std::fmt::Display;
 
@@ -60,11 +60,11 @@ impl<'a> ObjectContext<'a> {
     }
 
     /// Returns the URL of a hosted page; `path` begins and ends with a slash.
-    fn page(&self, path: &str, code: &Code, rest: &str) -> String {
-        [self.public_url, path, code.as_str(), rest].concat()
+    fn page_url(&self, path: &str, code: &Code, suffix: &str) -> String {
+        [self.public_url, path, code.as_str(), suffix].concat()
     }
 
-    fn explorer(&self, asset: Asset, txid: &str) -> String {
+    fn explorer_url(&self, asset: Asset, txid: &str) -> String {
         let path = match self.book.mode() {
             Mode::Live => "/tx/",
             Mode::Test => "/testnet/tx/",
@@ -77,7 +77,7 @@ impl<'a> ObjectContext<'a> {
     }
 }
 
-/// A value as JSON text, without a copy of it on the way.
+/// A value serialized as a string by its `Display`, without an intermediate copy.
 pub(crate) struct Text<T>(pub(crate) T);
 
 impl<T: Display> Serialize for Text<T> {
@@ -122,21 +122,21 @@ impl Serialize for Timeline<'_> {
     }
 }
 
-/// Key/value pairs as an object: `{}` when there are none.
-struct Pairs<'a>(&'a Metadata);
+/// Metadata as an object, in the order of its keys in the request.
+struct MetadataView<'a>(&'a Metadata);
 
-impl Serialize for Pairs<'_> {
+impl Serialize for MetadataView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, value) in self.0 {
             match value {
                 MetaValue::Text(text) => map.serialize_entry(key, text)?,
-                MetaValue::Truth(truth) => map.serialize_entry(key, truth)?,
+                MetaValue::Truth(value) => map.serialize_entry(key, value)?,
                 MetaValue::Null => map.serialize_entry(key, &())?,
                 MetaValue::Number(text) => {
-                    let as_written: &RawValue =
+                    let number: &RawValue =
                         serde_json::from_str(text).expect("the request contained it as a number");
-                    map.serialize_entry(key, as_written)?;
+                    map.serialize_entry(key, number)?;
                 }
             }
         }
@@ -153,7 +153,7 @@ struct CustomerView<'a> {
     reference: Option<&'a str>,
     phone: Option<&'a str>,
     country: Option<&'a str>,
-    metadata: Pairs<'a>,
+    metadata: MetadataView<'a>,
 }
 
 #[derive(Serialize)]
@@ -194,7 +194,7 @@ impl<'a> TransactionView<'a> {
             required_confirmations: required,
             status: transfer.status(required),
             credited: transfer.credited,
-            explorer_url: context.explorer(asset, &transfer.txid),
+            explorer_url: context.explorer_url(asset, &transfer.txid),
             seen_at: Text(transfer.seen_at),
         }
     }
@@ -248,7 +248,7 @@ pub(crate) struct ChargeView<'a> {
     customer_name: Option<&'a str>,
     customer: CustomerView<'a>,
     custom_fields: Vec<CustomFieldView<'a>>,
-    metadata: Pairs<'a>,
+    metadata: MetadataView<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     checkout_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,6 +259,7 @@ pub(crate) struct ChargeView<'a> {
 }
 
 impl<'a> ChargeView<'a> {
+    /// Returns the view of a charge of the book, with its timeline in a response.
     pub(crate) fn with_timeline(context: ObjectContext<'a>, no: ChargeNo) -> ChargeView<'a> {
         let mut view = ChargeView::without_timeline(context, context.book.charge(no));
         view.timeline = context.timeline(Subject::Charge(no));
@@ -298,7 +299,7 @@ impl<'a> ChargeView<'a> {
                             .txid
                             .as_deref()
                             .filter(|txid| terms.asset.facts().form.is_txid(txid))
-                            .map(|txid| context.explorer(terms.asset, txid)),
+                            .map(|txid| context.explorer_url(terms.asset, txid)),
                         created_at: Text(refund.created_at),
                     })
                     .collect()
@@ -317,17 +318,18 @@ impl<'a> ChargeView<'a> {
                 reference: customer.reference.as_deref(),
                 phone: customer.phone.as_deref(),
                 country: customer.country.as_deref(),
-                metadata: Pairs(&customer.metadata),
+                metadata: MetadataView(&customer.metadata),
             },
             custom_fields: terms
                 .custom_fields
                 .iter()
                 .map(|CustomField { label, value }| CustomFieldView { label, value })
                 .collect(),
-            metadata: Pairs(&terms.metadata),
-            checkout_url: (!is_webhook).then(|| context.page("/c/", &charge.code, "")),
+            metadata: MetadataView(&terms.metadata),
+            checkout_url: (!is_webhook).then(|| context.page_url("/c/", &charge.code, "")),
             receipt_url: (!is_webhook).then(|| {
-                (charge.status() == ChargeStatus::Paid).then(|| context.page("/c/", &charge.code, "/receipt"))
+                (charge.status() == ChargeStatus::Paid)
+                    .then(|| context.page_url("/c/", &charge.code, "/receipt"))
             }),
             expires_at: Text(charge.expires_at),
             paid_at: charge.paid_at().map(Text),
@@ -389,6 +391,7 @@ pub(crate) struct InvoiceView<'a> {
 }
 
 impl<'a> InvoiceView<'a> {
+    /// Returns the view of an invoice of the book, with its timeline in a response.
     pub(crate) fn with_timeline(context: ObjectContext<'a>, no: InvoiceNo) -> InvoiceView<'a> {
         let invoice = context.book.invoice(no);
         let charges = invoice.charges.iter().map(|&no| {
@@ -401,7 +404,7 @@ impl<'a> InvoiceView<'a> {
         }
     }
 
-    /// Returns the view of a snapshot of an invoice, with code, status and coin of its charges and without a timeline.
+    /// Returns the view of a snapshot of an invoice, without a timeline. `charges`: code, status and coin of its charges.
     pub(crate) fn without_timeline(
         context: ObjectContext<'a>,
         invoice: &'a Invoice,
@@ -436,8 +439,8 @@ impl<'a> InvoiceView<'a> {
                 })
                 .collect(),
             due_at: terms.due_at.map(Text),
-            hosted_url: context.page("/i/", &invoice.code, ""),
-            document_url: context.page("/i/", &invoice.code, "/document"),
+            hosted_url: context.page_url("/i/", &invoice.code, ""),
+            document_url: context.page_url("/i/", &invoice.code, "/document"),
             charges: charges
                 .map(|(code, status, asset)| InvoiceChargeView {
                     id: has_id.then(|| code.as_str()),
@@ -531,14 +534,14 @@ impl<'a> LinkView<'a> {
             max_payments: terms.max_payments,
             accepting_payments: link.accepts_payments(context.now),
             views_count: link.views,
-            checkout_url: context.page("/pay/", &link.code, ""),
+            checkout_url: context.page_url("/pay/", &link.code, ""),
             created_at: Text(link.created_at),
             updated_at: Text(link.updated_at),
         }
     }
 }
 
-/// `details`: an object, empty for types without details.
+/// The `details` of an event: an object, empty for event types without details.
 pub struct DetailsView<'a>(pub &'a Details);
 
 impl Serialize for DetailsView<'_> {

@@ -1,7 +1,8 @@
 //! Page addresses that merchants provide and responses return verbatim.
 
-/// Returns `true` if a string is a URL for every parser. A successful parse is not enough: the rules of browsers repair
-/// what others refuse (spaces, letters beyond ASCII, `https:shop`), and the text is returned verbatim.
+/// Returns `true` if a string is a URL for every parser. A successful parse is not enough: the parser follows the rules
+/// of browsers, which repair URLs that other parsers refuse (spaces, non-ASCII letters, `https:shop`), and the string is
+/// returned verbatim.
 pub(crate) fn is_web_address(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let schemes = ["http", "https"];
@@ -9,16 +10,16 @@ pub(crate) fn is_web_address(text: &str) -> bool {
         return false;
     }
     let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&b);
-    let percents = rest.match_indices('%').all(|(at, _)| {
-        let digits = rest.as_bytes().get(at + 1..at + 3);
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&b);
+    let escapes_are_valid = rest.match_indices('%').all(|(index, _)| {
+        let digits = rest.as_bytes().get(index + 1..index + 3);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     });
-    let in_path = |b: u8| plain(b) || b"/?#".contains(&b);
+    let is_path_byte = |b: u8| is_plain(b) || b"/?#".contains(&b);
     !host.is_empty()
-        && percents
-        && host.bytes().all(|b| plain(b) || b"[]".contains(&b))
-        && path.bytes().all(in_path)
+        && escapes_are_valid
+        && host.bytes().all(|b| is_plain(b) || b"[]".contains(&b))
+        && path.bytes().all(is_path_byte)
         && path.matches('#').count() <= 1
 }
 

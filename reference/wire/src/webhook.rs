@@ -1,4 +1,4 @@
-//! The requests of webhook deliveries.
+//! [`AttemptRequest`]: the request of a webhook delivery attempt, and its body.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
     view::{ChargeView, InvoiceView, ObjectContext, Presentation, Text, TransactionView},
 };
 
-/// An attempt to deliver a webhook, to be posted now. Unsigned: the host signs each attempt with its own time.
+/// An attempt of a delivery, to be sent now. The host signs it with the time of the attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRequest {
     /// The number of the delivery, for the report of the result.
@@ -71,14 +71,14 @@ struct InvoiceData<'a> {
 }
 
 impl<'a> ChargeData<'a> {
-    /// Returns `data` of a charge's event or of a test.
+    /// Returns `data` of an event of a charge, or of a test delivery (`event` is `None`).
     fn new(context: ObjectContext<'a>, charge: &'a Charge, event: Option<&Event>) -> ChargeData<'a> {
         let transaction = event.and_then(|event| {
-            let announces =
+            let reports_transfer =
                 matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
             match &event.details {
                 // One transaction may pay the address twice: the amount distinguishes its outputs.
-                Details::Transfer { txid, amount } if announces => charge
+                Details::Transfer { txid, amount } if reports_transfer => charge
                     .transfers()
                     .iter()
                     .rfind(|transfer| transfer.txid == *txid && transfer.amount == *amount)
@@ -102,7 +102,7 @@ struct Envelope<'a> {
 }
 
 /// The initial capacity of a body, more than most need. A body is freed after the attempt.
-const BODY_ROOM: usize = 1_800;
+const BODY_CAPACITY: usize = 1_800;
 
 /// Returns the body of a delivery, byte for byte the same for every attempt.
 ///
@@ -117,9 +117,9 @@ pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Byte
         created_at: Text(payload.created_at),
         test: payload.event.is_none().then_some(true),
     };
-    let mut body = Vec::with_capacity(BODY_ROOM);
+    let mut body = Vec::with_capacity(BODY_CAPACITY);
     write(&mut body, &envelope);
-    // `data` is the last entry of the same object.
+    // The object is closed after its last entry, `data`.
     body.pop();
     body.extend_from_slice(b",\"data\":");
     let context = ObjectContext {

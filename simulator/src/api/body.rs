@@ -1,4 +1,5 @@
-//! The bodies of requests: one definition is the type that a caller writes, the list of its fields, and their reader.
+//! The macro `request_bodies!`: one definition generates the type that a caller serializes, the list of its fields, and
+//! the reader that validates them.
 
 use std::ops::Deref;
 
@@ -24,18 +25,18 @@ use crate::{
 /// The maximum length of a list of strings.
 const LIST_MAX: usize = 10_000;
 
-/// An object of these fields and no others.
+/// A request body: a JSON object with these fields and no others.
 pub(crate) trait RequestBody: Sized {
     /// The names of the fields.
     const FIELDS: &'static [&'static str];
     /// The names of the required fields; `None` for each optional field.
     const REQUIRED: &'static [Option<&'static str>];
 
-    /// Reads every field. Records missing and invalid values as errors, and replaces them with stand-ins.
+    /// Reads every field. Records missing and invalid values as errors, and replaces them with placeholders.
     fn read(fields: &mut Fields<'_>) -> Self;
 }
 
-/// A type of fields.
+/// A type of fields of request bodies.
 pub(crate) trait FieldValue: Sized {
     /// The error of a missing field; `None` if the field is optional.
     const REQUIRED: Option<&'static str> = Some("The {} field is required.");
@@ -43,19 +44,19 @@ pub(crate) trait FieldValue: Sized {
     /// Returns the value; `None` if it is missing or invalid. Records an error if it is invalid.
     fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<Self>;
 
-    /// Returns the stand-in for a missing or invalid value. After an error nothing is done with it, but the checks
-    /// across fields still run, so that all errors of a request are reported together.
-    fn stand_in() -> Self;
+    /// Returns the placeholder for a missing or invalid value. After an error it is never applied, but it allows the checks
+    /// across fields to run, so that all errors of a request are reported together.
+    fn placeholder() -> Self;
 
     /// Reads the value. Records an error if a required value is missing.
     fn read(fields: &mut Fields<'_>, name: &str) -> Self {
         let value = Self::read_given(fields, name);
-        if let (None, Some(sentence)) = (&value, Self::REQUIRED)
+        if let (None, Some(message)) = (&value, Self::REQUIRED)
             && !fields.has_error(name)
         {
-            fields.add_error(name, sentence);
+            fields.add_error(name, message);
         }
-        value.unwrap_or_else(Self::stand_in)
+        value.unwrap_or_else(Self::placeholder)
     }
 
     /// Returns `true` if a body is written without the field.
@@ -74,7 +75,7 @@ impl<T: FieldValue> FieldValue for Option<T> {
         T::read_given(fields, name).map(Some)
     }
 
-    fn stand_in() -> Option<T> {
+    fn placeholder() -> Option<T> {
         None
     }
 
@@ -90,21 +91,22 @@ impl<T: FieldValue> FieldValue for Option<T> {
     }
 }
 
-/// Types of fields: how each is read, and what stands in for it. `text` types are written as strings of the API,
-/// `list` types as lists of such strings, `inner` types as the value inside. `default` types may be omitted; `optional`
-/// types are also omitted when they have their default.
+/// Implements [`FieldValue`] for types, given for each its reader and its placeholder. The first word determines how a
+/// value is written: `text` as its [`ApiText`], `list` as a list of such strings, `inner` as its inner value, and `plain`
+/// by serde. A `default` type is not required. An `optional` type is not required, and not written if it equals the
+/// placeholder.
 macro_rules! field_values {
-    ($($kind:ident $type:ty $(, required $sentence:literal)?: $read:expr, $stand_in:expr;)*) => {$(
+    ($($kind:ident $type:ty $(, required $message:literal)?: $read:expr, $placeholder:expr;)*) => {$(
         impl $crate::api::FieldValue for $type {
-            $(const REQUIRED: Option<&'static str> = Some($sentence);)?
+            $(const REQUIRED: Option<&'static str> = Some($message);)?
 
             fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<$type> {
                 let read: fn(&mut Fields<'_>, &str) -> Option<$type> = $read;
                 read(fields, name)
             }
 
-            fn stand_in() -> $type {
-                $stand_in
+            fn placeholder() -> $type {
+                $placeholder
             }
 
             field_values!(@$kind);
@@ -139,7 +141,7 @@ macro_rules! field_values {
         const REQUIRED: Option<&'static str> = None;
 
         fn is_omitted(&self) -> bool {
-            *self == Self::stand_in()
+            *self == Self::placeholder()
         }
 
         field_values!(@plain);
@@ -185,17 +187,17 @@ field_values! {
     }, KeepRequest::None;
 }
 
-/// Defines request bodies. A field's name in Rust is its name in JSON. An expression after `=>` reads a field that needs
-/// its own rule.
+/// Defines request bodies. A field has the same name in Rust and in JSON. An expression after `=>` reads the field instead
+/// of [`FieldValue::read`].
 macro_rules! request_bodies {
     ($($(#[$meta:meta])* pub struct $name:ident {
-        $($(#[$of_field:meta])* pub $field:ident: $type:ty $(=> $read:expr)?,)*
+        $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(=> $read:expr)?,)*
     })*) => {$(
         $(#[$meta])*
         #[derive(Clone, Debug, Serialize)]
         pub struct $name {
             $(
-                $(#[$of_field])*
+                $(#[$field_meta])*
                 #[serde(
                     serialize_with = "crate::api::FieldValue::write",
                     skip_serializing_if = "crate::api::FieldValue::is_omitted"
@@ -229,7 +231,7 @@ macro_rules! request_bodies {
 }
 pub(crate) use request_bodies;
 
-/// Returns the name of a field: `for` of `r#for`.
+/// Returns the JSON name of a field: `for` for `r#for`.
 pub(crate) const fn field_name(identifier: &'static str) -> &'static str {
     match identifier.as_bytes() {
         [b'r', b'#', ..] => identifier.split_at(2).1,
@@ -237,26 +239,26 @@ pub(crate) const fn field_name(identifier: &'static str) -> &'static str {
     }
 }
 
-/// A body that was read. Its fields are there for checks across them.
+/// A body that was read, together with its raw fields, which record errors.
 pub(crate) struct Body<'f, T> {
     value: T,
     pub(crate) fields: Fields<'f>,
 }
 
 impl<'f, T: RequestBody> Body<'f, T> {
-    /// Reads every field. Missing and invalid ones are reported by [`Body::finish`].
+    /// Reads every field. [`Body::finish`] reports missing and invalid ones.
     pub(crate) fn read(mut fields: Fields<'f>) -> Body<'f, T> {
         Body { value: T::read(&mut fields), fields }
     }
 
-    /// Records the error that a number is too large.
+    /// Records an error if a number exceeds `max`.
     pub(crate) fn at_most(&mut self, name: &str, number: Option<u32>, max: u32) {
         if number.is_some_and(|number| number > max) {
             self.fields.add_error(name, &format!("The {{}} field must be at most {max}."));
         }
     }
 
-    /// Returns the value if nothing is wrong with it.
+    /// Returns the value if no error was recorded.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The requests of a book's owner: creating objects, and searching. The objects themselves are those of the API.
+//! The requests of an account owner under `/sandbox/books/{account}/{mode}`: creating objects, and searching. The created
+//! objects are those of the API.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +86,7 @@ pub struct NewLink {
     /// The title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// A longer description.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `fixed` or `open`.
@@ -106,7 +107,7 @@ pub struct NewLink {
     /// The accepted coins; all of the account if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted_assets: Vec<String>,
-    /// Asks the customer for a name.
+    /// Requests a name from the customer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub collect_name: bool,
     /// Requires an e-mail address from the customer.
@@ -131,7 +132,7 @@ pub struct NewRefund {
 /// `GET /sandbox/books/{account}/{mode}/search?q=`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchAnswer {
-    /// The matching objects, newest first by kind, a bounded number of them.
+    /// The first matching objects, by kind and newest first.
     pub found: Vec<SearchHit>,
 }
 

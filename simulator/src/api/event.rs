@@ -15,14 +15,14 @@ use uuid::Uuid;
 
 use super::{Word, text};
 
-/// An event that an observer outside of the world could notice.
+/// An event in a world that an outside observer could notice: in the service, on a chain or at a merchant.
 ///
 /// ```
 /// use simulator::api::{WorldEvent, WorldEventKind};
 ///
 /// let line = r#"{"n":7,"at":"2026-01-05T09:00:00.000000Z","what":"reorg","mode":"live","asset":"BTC","depth":2}"#;
 /// let event: WorldEvent = serde_json::from_str(line).unwrap();
-/// assert!(matches!(event.what, WorldEventKind::Reorg { depth: 2, .. }));
+/// assert!(matches!(event.kind, WorldEventKind::Reorg { depth: 2, .. }));
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldEvent {
@@ -41,7 +41,7 @@ pub struct WorldEvent {
 #[serde(tag = "what", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are named for what they hold")]
 pub enum WorldEventKind {
-    /// An event was recorded.
+    /// The service recorded an event of a charge or an invoice.
     Event {
         #[serde(with = "text")]
         mode: Mode,
@@ -55,7 +55,8 @@ pub enum WorldEventKind {
         subject: Code,
         details: EventDetails,
     },
-    /// An attempt to post a delivery ended.
+    /// An attempt of a delivery ended.
+    #[serde(rename = "post")]
     Post {
         #[serde(with = "text")]
         mode: Mode,
@@ -118,6 +119,7 @@ pub enum WorldEventKind {
         invoice: Code,
     },
     /// An endpoint was disabled after too many failed deliveries.
+    #[serde(rename = "endpoint_off")]
     EndpointOff {
         #[serde(with = "text")]
         mode: Mode,
@@ -190,9 +192,9 @@ impl fmt::Display for WorldEventKind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Map<String, Value>")]
 pub enum EventDetails {
-    /// The details of the service.
+    /// The details as the service stores them.
     Known(Details),
-    /// The details in a response.
+    /// The details parsed from a response.
     Fields(Map<String, Value>),
 }
 
@@ -203,7 +205,7 @@ impl EventDetails {
             EventDetails::Fields(fields) => fields.clone(),
             EventDetails::Known(_) => match serde_json::to_value(self) {
                 Ok(Value::Object(fields)) => fields,
-                _ => unreachable!("details are written as an object"),
+                _ => unreachable!("details are serialized as an object"),
             },
         }
     }
@@ -228,7 +230,8 @@ impl Serialize for EventDetails {
 mod tests {
     use super::*;
 
-    /// Checks whether an event concerns an account in a mode, another account, and the same account in the other mode.
+    /// Checks whether an event concerns an account in its mode, another account in this mode, and the account in the other
+    /// mode.
     #[track_caller]
     fn check(event: &str, expected: [bool; 3]) {
         let event: WorldEventKind =
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_concerns_the_accounts_that_could_notice_it() {
+    fn an_event_concerns_the_accounts_that_can_observe_it() {
         let mail = r#"{"what":"mail","mode":"live","account":"acme","to":"a@b.example","kind":"paid","invoice":"0123456789ab"}"#;
         check(mail, [true, false, false]);
         check(r#"{"what":"reorg","mode":"live","asset":"BTC","depth":1}"#, [true, true, false]);

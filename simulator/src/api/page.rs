@@ -9,7 +9,7 @@ use super::{TransferRecord, Word, text};
 /// `GET /sandbox/pages/c/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChargePage<C> {
-    /// The account of the page.
+    /// The merchant's account.
     pub account: PageAccount,
     /// The mode of the object.
     #[serde(with = "text")]
@@ -22,14 +22,14 @@ pub struct ChargePage<C> {
 /// `GET /sandbox/pages/i/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InvoicePage<I, C> {
-    /// The account of the page.
+    /// The merchant's account.
     pub account: PageAccount,
     /// The mode of the object.
     #[serde(with = "text")]
     pub mode: Mode,
     /// The invoice, as in the response of `/v1/invoices/{id}`.
     pub invoice: I,
-    /// The charge to show: the paid one, or else the newest.
+    /// The charge that the page shows: the paid one, or else the newest.
     pub payment: Option<PaymentPart<C>>,
     /// `true` if the customer may choose a coin, or change it.
     pub may_choose: bool,
@@ -40,7 +40,7 @@ pub struct InvoicePage<I, C> {
 /// `GET /sandbox/pages/pay/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LinkPage<L> {
-    /// The account of the page.
+    /// The merchant's account.
     pub account: PageAccount,
     /// The mode of the object.
     #[serde(with = "text")]
@@ -77,7 +77,7 @@ pub struct PaymentPart<C> {
     pub stage: PaymentStage,
     /// `true` if the charge is paid, but a reorganisation removed a transfer that paid it.
     pub reorganised: bool,
-    /// `true` if the arrived and pending transfers together are sufficient.
+    /// `true` if the received and pending transfers together are sufficient.
     pub covered: bool,
     /// The amount that is neither received nor pending.
     pub missing: String,
@@ -105,7 +105,7 @@ pub enum PaymentStage {
     Paid,
     /// A payment arrived late, and the owner has not accepted it yet.
     Late,
-    /// A late payment was accepted, but the total is insufficient.
+    /// A late payment was accepted, but the received amount is insufficient.
     Short,
     /// The charge expired.
     Expired,
@@ -157,7 +157,7 @@ pub struct CoinRecord {
     pub required_confirmations: u32,
 }
 
-/// An available coin.
+/// A coin that the customer can choose, and its price.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CoinOffer {
     /// The coin.

@@ -1,5 +1,5 @@
-//! The request bodies under `/sandbox`: a JSON object of these fields; unknown fields are refused. `None` fields are
-//! omitted. Amounts are strings, because the number of allowed decimals depends on the coin.
+//! The request bodies under `/sandbox`: each is a JSON object of these fields; unknown fields are refused. `None` fields
+//! are omitted. Amounts are strings, because the number of allowed decimal places depends on the coin.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -22,8 +22,8 @@ use crate::{
     value::{Amount, AssetCode, Duration, FiatRate, InMode, Share},
 };
 
-/// The most answers of a merchant that are given in advance.
-const ANSWERS_MAX: usize = 1_000;
+/// The maximum number of planned responses of a merchant.
+const PLANNED_RESPONSES_MAX: usize = 1_000;
 
 /// Returns a request as JSON.
 ///
@@ -34,7 +34,7 @@ const ANSWERS_MAX: usize = 1_000;
 /// assert_eq!(json(&request).to_string(), r#"{"by":"30s"}"#);
 /// ```
 pub fn json(request: &impl Serialize) -> Value {
-    serde_json::to_value(request).expect("a request is JSON")
+    serde_json::to_value(request).expect("the keys of a request are strings")
 }
 
 /// `POST /sandbox/world`: replaces the world with a new one.
@@ -67,22 +67,22 @@ pub struct AccountRequest {
     pub settings: Settings,
 }
 
-/// Returns the words that `parse` knows.
-fn text_if_valid<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&str) -> Option<String> {
-    move |text| parse(text).map(|_| text.to_owned())
+/// Returns a function that returns its argument if `parse` accepts it.
+fn keyword_if_valid<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&str) -> Option<String> {
+    move |keyword| parse(keyword).map(|_| keyword.to_owned())
 }
 
 request_bodies! {
-    /// `POST /sandbox/advance`: advances the clock `by` a time, or `to` a time; exactly one is required.
+    /// `POST /sandbox/advance`: advances the clock. Exactly one of `by` and `to` is required.
     #[derive(Copy, Default)]
     pub struct AdvanceRequest {
-        /// The time to advance by.
+        /// The length of time to advance by.
         pub by: Option<Span>,
         /// The time to advance to.
         pub to: Option<Timestamp>,
-        /// Stops at the first event.
+        /// Stops at the first world event.
         pub stop_early: bool,
-        /// The number of the world event after which the response starts.
+        /// The response lists the world events after the one with this number.
         pub after: Option<u64>,
     }
 
@@ -116,7 +116,7 @@ request_bodies! {
         /// An extended public key.
         pub key: Option<String> => |f| f.text("key", PROSE_MAX),
         /// The address type of the key, if its prefix does not determine it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
-        pub script: Option<String> => |f| f.choice("script", &Script::ALL.map(Script::as_str), text_if_valid(Script::parse)),
+        pub script: Option<String> => |f| f.choice("script", &Script::ALL.map(Script::as_str), keyword_if_valid(Script::parse)),
         /// The addresses, for coins without extended keys.
         pub addresses: Option<Vec<String>>,
     }
@@ -160,10 +160,10 @@ request_bodies! {
         /// The host without `.sim`.
         pub name: String,
         /// The behaviour: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
-        pub state: Option<String> => |f| f.choice("state", &ReceiverBehavior::WORDS, text_if_valid(ReceiverBehavior::parse)),
-        /// The responses to the next posts, one each, before the behaviour applies.
+        pub state: Option<String> => |f| f.choice("state", &ReceiverBehavior::WORDS, keyword_if_valid(ReceiverBehavior::parse)),
+        /// The behaviours for the next attempts, one each, before `state` applies.
         pub answers: Vec<String> =>
-            |f| f.choices("answers", ANSWERS_MAX, &ReceiverBehavior::WORDS, text_if_valid(ReceiverBehavior::parse)),
+            |f| f.choices("answers", PLANNED_RESPONSES_MAX, &ReceiverBehavior::WORDS, keyword_if_valid(ReceiverBehavior::parse)),
     }
 
     /// `POST /sandbox/charges/{id}/accept`
@@ -189,7 +189,7 @@ request_bodies! {
         pub customer_email: Option<String> => |f| f.email("customer_email"),
         /// The customer's name.
         pub customer_name: Option<String>,
-        /// The answers to the link's custom fields.
+        /// The values of the link's custom fields.
         pub custom_fields: Vec<LinkAnswer>,
     }
 
@@ -204,19 +204,19 @@ request_bodies! {
         pub asset: Option<Asset>,
         /// The amount; the remaining amount if `None`.
         pub amount: Option<Amount>,
-        /// The share of the remaining amount, up to 1000.
+        /// The factor of the remaining amount, up to 1000: `0.5` pays half of it.
         pub share: Option<Share>,
         /// The mode of the address; test if `None`.
         pub mode: Option<Mode>,
         /// The fee level; normal if `None`.
         pub fee: Option<FeeLevel>,
-        /// Splits the amount over this number of outputs of one transaction.
+        /// Splits the amount into this number of outputs of one transaction.
         pub outputs: Option<u32>,
         /// Skips the mempool: the transaction is first seen in a block.
         pub unseen: bool,
     }
 
-    /// Blocks to come: `POST /sandbox/mine`, and the step `mine`.
+    /// Mines blocks: `POST /sandbox/mine`, and the step `mine`.
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     pub struct Mine {
@@ -224,7 +224,7 @@ request_bodies! {
         pub asset: AssetCode,
         /// The mode; by default test, in a scenario the scenario's.
         pub mode: Option<InMode>,
-        /// The number of blocks; one if not given.
+        /// The number of blocks; one by default.
         pub blocks: Option<u32>,
         /// Mines the blocks now, without advancing the clock.
         #[serde(default)]
@@ -237,7 +237,7 @@ request_bodies! {
         pub asset: Asset,
         /// The mode of the chain; test if `None`.
         pub mode: Option<Mode>,
-        /// The account whose transfers lose their block; all if `None`.
+        /// The account whose transfers are affected; all if `None`.
         pub account: Option<String>,
         /// The number of replaced blocks.
         pub depth: u32,
@@ -257,13 +257,13 @@ request_bodies! {
         pub txid: String,
         /// The new amount, to the same address.
         pub amount: Option<Amount>,
-        /// Pays to another address, not to the charge.
+        /// Pays to an address outside of the world, not to the charge.
         pub elsewhere: bool,
         /// The fee level; normal if `None`.
         pub fee: Option<FeeLevel>,
     }
 
-    /// A chain without blocks for a while: `POST /sandbox/stall`, and the step `stall`.
+    /// Stops the blocks of a chain for some time: `POST /sandbox/stall`, and the step `stall`.
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     pub struct Stall {
@@ -271,7 +271,7 @@ request_bodies! {
         pub asset: AssetCode,
         /// The mode; by default test, in a scenario the scenario's.
         pub mode: Option<InMode>,
-        /// For how long.
+        /// The time without blocks.
         pub r#for: Duration,
     }
 
@@ -287,7 +287,7 @@ request_bodies! {
         pub full: Option<u32>,
     }
 
-    /// The treatment of a chain's notices to the service: `POST /sandbox/watchers`, and the step `watcher`.
+    /// Sets how a watcher's notices about a chain reach the service: `POST /sandbox/watchers`, and the step `watcher`.
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     pub struct Watcher {
@@ -295,7 +295,7 @@ request_bodies! {
         pub asset: AssetCode,
         /// The mode; by default test, in a scenario the scenario's.
         pub mode: Option<InMode>,
-        /// The treatment of its notices from now on.
+        /// The delivery of its notices from now on.
         pub notices: Notices,
     }
 }

@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use super::{Word, WorldEvent, text};
 
-/// The events that a call caused, and the time after it. Every success has these fields besides its own.
+/// The events that a call caused, and the time after it. Every success has `now`; that of a call that changes something
+/// also has `happened`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CausedEvents {
-    /// The events, oldest first, a bounded number of them; empty for calls that only read.
+    /// The first of the events, oldest first; empty for calls that only read.
     #[serde(default)]
     pub happened: Vec<WorldEvent>,
     /// The `after` for `GET /sandbox/happenings` if there are more events; otherwise `None`.
@@ -30,7 +31,7 @@ pub struct CausedEvents {
 /// `GET /sandbox/happenings`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldEvents {
-    /// The events, oldest first, a bounded number of them.
+    /// The first of the events, oldest first.
     pub happened: Vec<WorldEvent>,
     /// The number of the last event: the `after` of the next request.
     pub next: u64,
@@ -41,7 +42,7 @@ pub struct WorldEvents {
 pub struct Overview {
     /// The seed of every random draw of the world.
     pub seed: u64,
-    /// All accounts, in order of opening.
+    /// All accounts, in order of creation.
     pub accounts: Vec<AccountRecord>,
     /// All chains, by mode and coin.
     pub chains: Vec<ChainRecord>,
@@ -197,7 +198,7 @@ pub struct WalletRecord {
 /// `GET /sandbox/endpoints`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndpointList {
-    /// The endpoints of all books within reach, in order of creation.
+    /// The endpoints of all books that the caller may access, in order of creation.
     pub endpoints: Vec<EndpointRecord>,
 }
 
@@ -226,7 +227,7 @@ pub struct EndpointRecord {
     pub events: Vec<EventType>,
     /// `enabled`, `disabled` or `removed`.
     pub status: Word,
-    /// The number of deliveries since the last success that failed in all attempts.
+    /// The number of deliveries that failed in all attempts since the last success.
     pub failed_in_a_row: u32,
     /// The time of registration.
     #[serde(with = "text")]
@@ -247,7 +248,7 @@ pub struct TestAnswer {
 /// `GET /sandbox/deliveries`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeliveryList {
-    /// The deliveries, newest first, a bounded number of them.
+    /// The newest deliveries, newest first.
     pub deliveries: Vec<DeliveryRecord>,
 }
 
@@ -292,12 +293,12 @@ pub struct DeliveryRecord {
     /// The time of creation.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// The posted body; only in the response for a single delivery.
+    /// The body of all attempts; only in the response for a single delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_body: Option<String>,
 }
 
-/// One attempt to post a delivery.
+/// One attempt of a delivery: an HTTP `POST`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRecord {
     /// The number of the attempt, from 1 on.
@@ -353,7 +354,7 @@ pub struct MerchantAnswer {
 /// `GET /sandbox/mails`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MailList {
-    /// The e-mails of all books within reach, newest first.
+    /// The e-mails of all books that the caller may access, newest first.
     pub mails: Vec<MailRecord>,
 }
 
@@ -403,7 +404,7 @@ pub struct BookCounts {
 
 /// The number of charges by status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields are the statuses")]
+#[allow(missing_docs, reason = "the fields are named for the statuses")]
 pub struct ChargeCounts {
     /// The total.
     pub all: u64,
@@ -416,7 +417,7 @@ pub struct ChargeCounts {
 
 /// The number of invoices by status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields are the statuses")]
+#[allow(missing_docs, reason = "the fields are named for the statuses")]
 pub struct InvoiceCounts {
     /// The total.
     pub all: u64,
@@ -427,7 +428,7 @@ pub struct InvoiceCounts {
 
 /// The number of endpoints by status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields are the statuses")]
+#[allow(missing_docs, reason = "the fields are named for the statuses")]
 pub struct EndpointCounts {
     pub enabled: u64,
     pub disabled: u64,
@@ -469,7 +470,7 @@ pub struct TransferList {
     pub reorganised: bool,
 }
 
-/// A transfer to a charge: pending, confirmed or gone. Amounts are decimals of whole coins.
+/// A transfer to a charge. Amounts are decimals of whole coins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransferRecord {
     /// The id of the transaction.
@@ -478,7 +479,7 @@ pub struct TransferRecord {
     pub output: u32,
     /// The amount.
     pub amount: String,
-    /// The number of blocks from its own to the newest; 0 in the mempool.
+    /// The number of blocks from that of the transfer to the newest, both included; 0 in the mempool.
     pub confirmations: u32,
     /// The confirmations after which the transfer counts.
     pub required_confirmations: u32,
@@ -486,7 +487,7 @@ pub struct TransferRecord {
     pub confirmed: bool,
     /// `true` if it is part of the charge's received amount.
     pub credited: bool,
-    /// The standing of the transfer.
+    /// The role of the transfer for the charge.
     pub standing: TransferStanding,
     /// The reason why it disappeared; `None` if it exists.
     pub gone: Option<TransferGone>,
@@ -496,21 +497,21 @@ pub struct TransferRecord {
     /// The time of confirmation; `None` if it is unconfirmed.
     #[serde(with = "text::option")]
     pub confirmed_at: Option<Timestamp>,
-    /// `true` if it was late and was refunded in full, so it cannot be accepted.
+    /// `true` if it was late and was refunded in full; it cannot be accepted then.
     pub sent_back: bool,
 }
 
-/// The standing of a transfer.
+/// The role of a transfer for its charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStanding {
-    /// It arrived before the rate lock expired.
+    /// It was seen before the rate lock expired.
     OnTime,
-    /// It arrived later, and the owner has not accepted it.
+    /// It was seen later, and the owner has not accepted it.
     Late,
-    /// It arrived later, and the owner accepted it.
+    /// It was seen later, and the owner accepted it.
     Accepted,
-    /// It arrived after the charge was paid.
+    /// It was seen after the charge was paid.
     Extra,
 }
 
@@ -549,7 +550,7 @@ pub struct ReorgAnswer {
     pub orphaned: Vec<String>,
 }
 
-/// `POST` under `/sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`
+/// `POST /sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChargeAnswer {
     /// The new charge.

@@ -1,5 +1,4 @@
-//! Conversion between values of the service and strings of the API. The service's own types contain no JSON, so it is
-//! defined here.
+//! Conversion between the service's types, which know no JSON, and strings of the API.
 
 use std::borrow::Cow;
 
@@ -19,7 +18,7 @@ pub trait ApiText: Sized {
     /// The type's name in error messages.
     const NAME: &'static str;
 
-    /// Returns the text.
+    /// Returns the string.
     fn to_text(&self) -> Cow<'_, str>;
 
     /// Parses a string; `None` if it is invalid.
@@ -27,12 +26,12 @@ pub trait ApiText: Sized {
 }
 
 macro_rules! api_text {
-    ($($type:ty, $name:literal, $written:expr, $parse:expr;)*) => {$(
+    ($($type:ty, $name:literal, $to_text:expr, $parse:expr;)*) => {$(
         impl ApiText for $type {
             const NAME: &'static str = $name;
 
             fn to_text(&self) -> Cow<'_, str> {
-                let write: fn(&Self) -> Cow<'_, str> = $written;
+                let write: fn(&Self) -> Cow<'_, str> = $to_text;
                 write(self)
             }
 
@@ -55,17 +54,17 @@ api_text! {
     Span, "length of time", |span| span.to_string().into(), Span::parse;
 }
 
-/// Parses the status that an owner gives an endpoint.
+/// Parses a status that an owner may give an endpoint: `enabled` or `disabled`.
 fn parse_status(text: &str) -> Option<EndpointStatus> {
     [EndpointStatus::Enabled, EndpointStatus::Disabled].into_iter().find(|status| status.as_str() == text)
 }
 
-/// Serializes a value as its text; for `#[serde(with = "text")]`.
+/// Serializes a value as a string; for `#[serde(with = "text")]`.
 pub(super) fn serialize<T: ApiText, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&value.to_text())
 }
 
-/// Deserializes a value from its text.
+/// Deserializes a value from a string.
 pub(super) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     read(&Cow::<str>::deserialize(deserializer)?)
 }
@@ -74,7 +73,7 @@ fn read<T: ApiText, E: Error>(text: &str) -> Result<T, E> {
     T::parse(text).ok_or_else(|| E::custom(format!("`{text}` is not a valid {}", T::NAME)))
 }
 
-/// The same for optional values, which may be null.
+/// Serializes optional values, which may be null; for `#[serde(with = "text::option")]`.
 pub(super) mod option {
     use super::{ApiText, Cow, Deserialize, Deserializer, Serialize, Serializer, read};
 
@@ -92,7 +91,7 @@ pub(super) mod option {
     }
 }
 
-/// The same for lists.
+/// Serializes lists of values; for `#[serde(with = "text::list")]`.
 pub(super) mod list {
     use super::{ApiText, Cow, Deserialize, Deserializer, Serializer, read};
 

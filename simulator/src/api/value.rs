@@ -1,4 +1,4 @@
-//! The values of requests that are more than one word, or a word of a closed list.
+//! Values in requests: account settings, values of custom fields, and the keywords of reorganisations and watchers.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -10,17 +10,17 @@ use serde::{
 
 use crate::value::CurrencyCode;
 
-/// Settings of the account, as the step `account` and `PATCH /sandbox/accounts/{id}` take them.
+/// The settings of an account in the step `account` and in `PATCH /sandbox/accounts/{id}`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Percent below the amount due that still counts as paid.
+    /// The percentage below the amount due that still counts as paid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub underpayment_tolerance: Option<String>,
-    /// Percent above the amount due from which a charge is overpaid.
+    /// The percentage above the amount due beyond which a charge is overpaid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overpayment_threshold: Option<String>,
-    /// The currency where none is given.
+    /// The currency of prices without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_currency: Option<CurrencyCode>,
     /// The account's name.
@@ -34,17 +34,18 @@ pub struct Settings {
     pub members: Option<Vec<String>>,
 }
 
-/// The answer to a question of a payment link.
+/// The customer's value of a custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LinkAnswer")]
 pub struct LinkAnswer {
-    /// The question.
+    /// The label of the custom field.
     pub label: String,
-    /// The customer's answer.
+    /// The value.
     pub value: String,
 }
 
-/// The transactions of the replaced blocks that the new ones hold.
+/// The transactions of the replaced blocks that the new blocks contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeepRequest<T> {
@@ -59,12 +60,14 @@ pub enum KeepRequest<T> {
 }
 
 impl<T> KeepRequest<T> {
+    /// Returns `true` if no transaction is kept.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self, KeepRequest::None)
     }
 
-    pub(super) fn parse(word: &str) -> Option<KeepRequest<T>> {
-        match word {
+    /// Parses `all` or `none`.
+    pub(super) fn parse(keyword: &str) -> Option<KeepRequest<T>> {
+        match keyword {
             "all" => Some(KeepRequest::All),
             "none" => Some(KeepRequest::None),
             _ => None,
@@ -74,18 +77,18 @@ impl<T> KeepRequest<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for KeepRequest<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeepRequest<T>, D::Error> {
-        struct KeepForms<T>(PhantomData<T>);
+        struct KeepVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for KeepForms<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for KeepVisitor<T> {
             type Value = KeepRequest<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("`all`, `none` or a list of transactions")
             }
 
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<KeepRequest<T>, E> {
-                KeepRequest::parse(word).ok_or_else(|| {
-                    E::custom(format!("`{word}` is neither `all`, `none` nor a list of transactions"))
+            fn visit_str<E: de::Error>(self, keyword: &str) -> Result<KeepRequest<T>, E> {
+                KeepRequest::parse(keyword).ok_or_else(|| {
+                    E::custom(format!("`{keyword}` is neither `all`, `none` nor a list of transactions"))
                 })
             }
 
@@ -94,7 +97,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for KeepRequest<T> {
             }
         }
 
-        deserializer.deserialize_any(KeepForms(PhantomData))
+        deserializer.deserialize_any(KeepVisitor(PhantomData))
     }
 }
 
@@ -109,19 +112,20 @@ impl<T: JsonSchema> JsonSchema for KeepRequest<T> {
     }
 }
 
-/// The treatment of a watcher's notices.
+/// The delivery of a watcher's notices to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Notices")]
 pub enum Notices {
-    /// They come at once.
+    /// Immediately.
     Up,
-    /// They wait until the state changes.
+    /// Only after the next change of this setting.
     Late,
-    /// They wait, and then come last first.
+    /// Only after the next change of this setting, and in reverse order.
     Reversed,
-    /// They are lost; when the state changes, the watcher reads every transaction again.
+    /// Not at all; after the next change of this setting, the watcher reports every transaction again.
     Lost,
-    /// Each comes twice.
+    /// Each twice.
     Twice,
 }
 
@@ -140,7 +144,8 @@ impl Notices {
         }
     }
 
-    pub(super) fn parse(word: &str) -> Option<Notices> {
-        Notices::ALL.into_iter().find(|notices| notices.as_str() == word)
+    /// Parses the name in the API.
+    pub(super) fn parse(name: &str) -> Option<Notices> {
+        Notices::ALL.into_iter().find(|notices| notices.as_str() == name)
     }
 }

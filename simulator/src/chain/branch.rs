@@ -1,4 +1,5 @@
-//! The growth of the active branch, and the sightings that it causes.
+//! The growth of the active branch, and the watcher's sightings that it causes. A *rival* of a transaction spends the same
+//! money.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use reference_core::{
 use super::{Chain, FeeLevel, Output, Transaction, TransactionState, TxId, mempool::BlockCapacity};
 
 impl Chain {
-    /// Performs everything due up to `now`. Skips blocks without effect.
+    /// Creates the blocks that are due up to `now`. Skips blocks without effect.
     pub(super) fn catch_up(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         while let Some(height) = self.next_busy_height() {
@@ -24,8 +25,8 @@ impl Chain {
         self.tip = self.schedule.height(self.now);
     }
 
-    /// Returns the next natural block that takes a transaction or adds a confirmation that is counted; `None` if there
-    /// is none.
+    /// Returns the height of the next natural block with an effect: it takes a transaction, or adds a confirmation that is
+    /// reported. `None` if there is none.
     pub(super) fn next_busy_height(&self) -> Option<u64> {
         if self.followed.is_empty() {
             self.mempool.next_height(self.tip, |height| self.capacity(height))
@@ -34,41 +35,42 @@ impl Chain {
         }
     }
 
+    /// Returns the capacity of the natural block with this height.
     fn capacity(&self, height: u64) -> BlockCapacity {
-        self.congestion.capacity(&self.capacities, self.schedule.natural_ordinal(height))
+        self.congestion.capacity(&self.capacity_rng, self.schedule.natural_ordinal(height))
     }
 
     /// Adds the block of this height. Blocks between it and the tip, if any, are empty.
     pub(super) fn add_block(&mut self, height: u64, at: Timestamp, capacity: BlockCapacity) {
         self.tip = height;
-        let mut lost = BTreeSet::new();
+        let mut displaced = BTreeSet::new();
         // Of two conflicting transactions the later one is mined: it was created to displace the other.
         for number in self.mempool.block_candidates(height, capacity).into_iter().rev() {
-            if lost.contains(&number) {
+            if displaced.contains(&number) {
                 continue;
             }
-            lost.extend(
+            displaced.extend(
                 self.rivals(number)
                     .filter(|&rival| self.transactions[rival].state == TransactionState::Mempool),
             );
             self.leave_mempool(number);
             self.transactions[number].state = TransactionState::Block(height);
             self.blocks.entry(height).or_default().insert(number);
-            // A conflict pays no watched address, so its confirmations are not counted.
+            // A double spend has no outputs to watched addresses, so its confirmations are not reported.
             if !self.transactions[number].outputs.is_empty() {
                 self.followed.insert(number);
             }
         }
-        for number in lost {
+        for number in displaced {
             self.remove_transaction(number, at, Disappearance::DoubleSpent);
         }
         self.report_followed(at);
     }
 
-    /// Creates a transaction, outside of the mempool.
+    /// Creates a transaction that is not in the mempool yet. `rival` is a transaction that spends the same money, if any.
     pub(super) fn create(&mut self, outputs: Vec<Output>, fee: FeeLevel, rival: Option<usize>) -> usize {
         let number = self.transactions.len();
-        let txid = TxId::draw(self.asset, self.txids.stream(number as u64));
+        let txid = TxId::draw(self.asset, self.txid_rng.stream(number as u64));
         for output in &outputs {
             let unit = Coin::unit(self.asset).atto();
             assert_eq!(output.amount.atto() % unit, 0, "a transfer is a whole number of the coin's units");
@@ -110,17 +112,19 @@ impl Chain {
         std::iter::once(first).chain(later).filter(move |&rival| rival != number)
     }
 
-    /// Puts a transaction into the mempool, for as many blocks as its fee determines.
+    /// Puts a transaction into the mempool. Its fee determines the number of blocks until it can be mined.
     pub(super) fn wait(&mut self, number: usize) {
         let blocks = match self.transactions[number].fee {
-            FeeLevel::Low => {
-                self.waits.stream(number as u64).between(FeeLevel::LOW_BLOCKS_MIN, FeeLevel::LOW_BLOCKS_MAX)
-            }
+            FeeLevel::Low => self
+                .low_fee_rng
+                .stream(number as u64)
+                .between(FeeLevel::LOW_BLOCKS_MIN, FeeLevel::LOW_BLOCKS_MAX),
             FeeLevel::Normal | FeeLevel::High | FeeLevel::Stuck => 1,
         };
         self.enter_mempool(number, self.tip + blocks);
     }
 
+    /// Puts a transaction into the mempool; it can be mined from the height `ready` on.
     pub(super) fn enter_mempool(&mut self, number: usize, ready: u64) {
         let transaction = &mut self.transactions[number];
         transaction.state = TransactionState::Mempool;
@@ -142,7 +146,7 @@ impl Chain {
         }
     }
 
-    /// Reports every transfer whose confirmations are counted; stops following it at the required number.
+    /// Reports every followed transaction, and stops following those with the required confirmations.
     pub(super) fn report_followed(&mut self, at: Timestamp) {
         let required = u64::from(self.asset.required_confirmations(self.mode));
         let followed: Vec<usize> = self.followed.iter().copied().collect();

@@ -6,8 +6,8 @@ use reference_core::{asset::Asset, mode::Mode, sighting::Disappearance};
 
 use super::TxId;
 
-/// The reason why a chain refuses an operation, which then changes nothing. Displays the value, the allowed ones and
-/// the remedy.
+/// The reason why a chain refuses an operation, which then changes nothing. Displays the wrong value, the allowed values
+/// and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainError {
     /// The transaction was never broadcast on this chain.
@@ -71,7 +71,7 @@ impl fmt::Display for ChainError {
         match self {
             ChainError::Unknown { txid, mode, asset } => write!(
                 f,
-                "`{txid}` is no transaction of the {mode} {asset} chain; use one that was broadcast there; \
+                "`{txid}` is not a transaction of the {mode} {asset} chain; use one that was broadcast there; \
                  pay first"
             ),
             ChainError::InBlock { txid, confirmations } => write!(

@@ -37,12 +37,12 @@ impl Chain {
         self.reorganise_where(now, depth, keep, |_, _| true)
     }
 
-    /// Works like [`Chain::reorganise`], but the new branch also contains every transaction that pays none of these
-    /// addresses.
+    /// Works like [`Chain::reorganise`], but the new branch also contains every transaction that pays no address for which
+    /// `is_own` holds.
     ///
     /// # Errors
     ///
-    /// As for [`Chain::reorganise`]; a transaction to keep that pays none of the addresses is unknown.
+    /// As for [`Chain::reorganise`]; a transaction to keep that pays none of these addresses is unknown.
     pub(crate) fn reorganise_among(
         &mut self,
         now: Timestamp,
@@ -53,12 +53,14 @@ impl Chain {
         self.reorganise_where(now, depth, keep, |chain, number| chain.pays_any(number, &is_own))
     }
 
+    /// Works like [`Chain::reorganise`] for the transactions for which `is_affected` holds; the new branch contains all
+    /// others.
     fn reorganise_where(
         &mut self,
         now: Timestamp,
         depth: u32,
         keep: &KeptTransactions,
-        is_reached: impl Fn(&Chain, usize) -> bool,
+        is_affected: impl Fn(&Chain, usize) -> bool,
     ) -> Result<Vec<TxId>, ChainError> {
         self.catch_up(now);
         let deepest = self.tip - self.schedule.first();
@@ -67,7 +69,7 @@ impl Chain {
         }
         let fork = self.tip - u64::from(depth);
         let replaced = self.blocks.range(fork + 1..).flat_map(|(_, numbers)| numbers).copied();
-        let replaced = replaced.filter(|&number| is_reached(self, number));
+        let replaced = replaced.filter(|&number| is_affected(self, number));
         let orphans: BTreeSet<usize> = match keep {
             KeptTransactions::All => BTreeSet::new(),
             KeptTransactions::None => replaced.collect(),
@@ -75,7 +77,7 @@ impl Chain {
                 let mut orphans: BTreeSet<usize> = replaced.collect();
                 for txid in kept {
                     let number = self.number(txid)?;
-                    if !is_reached(self, number) {
+                    if !is_affected(self, number) {
                         return Err(self.unknown_error(txid));
                     }
                     if !orphans.remove(&number) {
@@ -171,7 +173,7 @@ impl Chain {
         self.schedule.stall(self.now, span);
     }
 
-    /// Reports every transaction again that the watcher knew or that is in a block.
+    /// Reports every transaction again that the watcher has seen or that is in a block.
     pub(crate) fn rescan(&mut self, now: Timestamp) {
         self.catch_up(now);
         for number in 0..self.transactions.len() {
@@ -193,15 +195,14 @@ impl Chain {
         }
     }
 
-    /// Returns `true` if a known transaction pays one of these addresses, or would if no other transaction had spent
-    /// the money.
+    /// Returns `true` if a known transaction, or one that spends the same money, pays an address for which `is_own` holds.
     pub(crate) fn pays(&self, txid: &TxId, is_own: impl Fn(&str) -> bool) -> bool {
         self.numbers.get(txid).is_some_and(|&number| self.pays_any(number, &is_own))
     }
 
     fn pays_any(&self, number: usize, is_own: &impl Fn(&str) -> bool) -> bool {
-        let mut same_money = self.rivals(number).chain([number]);
-        same_money
+        let mut transactions = self.rivals(number).chain([number]);
+        transactions
             .any(|number| self.transactions[number].outputs.iter().any(|output| is_own(&output.address)))
     }
 
@@ -213,6 +214,7 @@ impl Chain {
         ChainError::Unknown { txid: txid.clone(), mode: self.mode, asset: self.asset }
     }
 
+    /// Returns the number of a transaction in the mempool.
     fn find_in_mempool(&self, txid: &TxId) -> Result<usize, ChainError> {
         let number = self.number(txid)?;
         let transaction = &self.transactions[number];
@@ -226,8 +228,8 @@ impl Chain {
         }
     }
 
-    /// At most two transactions that spend the same money are in the mempool: one, and the conflict that will displace
-    /// it.
+    /// Returns an error if another transaction that spends the same money is in the mempool or a block. So at most two of
+    /// them are ever in the mempool: one, and the conflict that will displace it.
     fn check_uncontested(&self, number: usize) -> Result<(), ChainError> {
         let rival = self.rivals(number).find(|&rival| match self.transactions[rival].state {
             TransactionState::Mempool | TransactionState::Block(_) => true,

@@ -21,6 +21,7 @@ impl Congestion {
     /// The maximum of empty and full blocks together: beyond it, waiting times become very long.
     pub(crate) const PERCENT_MAX: u32 = 90;
 
+    /// Returns the congestion unless its sum exceeds [`Congestion::PERCENT_MAX`].
     pub(super) fn check(self) -> Result<Congestion, ChainError> {
         let percent = self.empty_percent.saturating_add(self.full_percent);
         if percent > Congestion::PERCENT_MAX {
@@ -29,12 +30,12 @@ impl Congestion {
         Ok(self)
     }
 
-    /// Returns the room in natural block number `ordinal`.
-    pub(super) fn capacity(self, lot: &RngKey, ordinal: u64) -> BlockCapacity {
+    /// Returns the capacity of natural block number `ordinal`.
+    pub(super) fn capacity(self, rng_key: &RngKey, ordinal: u64) -> BlockCapacity {
         if self == Congestion::default() {
             return BlockCapacity::Everything;
         }
-        let drawn = lot.stream(ordinal).below(100);
+        let drawn = rng_key.stream(ordinal).below(100);
         if drawn < u64::from(self.empty_percent) {
             BlockCapacity::Nothing
         } else if drawn < u64::from(self.empty_percent + self.full_percent) {
@@ -63,6 +64,7 @@ impl BlockCapacity {
     }
 }
 
+/// The transactions of some fee levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Queue {
     HighFees,
@@ -82,9 +84,10 @@ impl Queue {
     }
 }
 
-/// The transactions that will be mined: queue, first possible height, number.
+/// The transactions that wait to be mined.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Mempool {
+    /// Each with its queue, the first height at which it can be mined, and its number.
     waiting: BTreeSet<(Queue, u64, usize)>,
 }
 
@@ -129,10 +132,10 @@ mod tests {
 
     #[track_caller]
     fn check(empty_percent: u32, full_percent: u32) {
-        let lot = Seed(7).rng_key("live", "BTC", "room");
+        let rng_key = Seed(7).rng_key("live", "BTC", "room");
         let congestion = Congestion { empty_percent, full_percent };
         let percent = |wanted| {
-            let capacities = (1..=10_000).map(|ordinal| congestion.capacity(&lot, ordinal));
+            let capacities = (1..=10_000).map(|ordinal| congestion.capacity(&rng_key, ordinal));
             (capacities.filter(|&capacity| capacity == wanted).count() as u32 + 50) / 100
         };
         for (capacity, expected) in

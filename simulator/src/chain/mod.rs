@@ -5,18 +5,18 @@
 //! output is a list of [`Sighting`]s with their times, which is what a chain watcher in front of the service would
 //! report.
 //!
-//! There is no loop that ticks. The times of blocks are a formula of the seed (`schedule`): the time of block *n* and
-//! the number of blocks at a time each take one draw, so a jump over ten idle years costs as much as one over a block.
+//! The chain does not tick. The times of blocks are a formula of the seed (`schedule`): the time of block *n* and the
+//! number of blocks at a time each take one draw, so a jump over ten idle years costs as much as one over a block.
 //! Every method takes `now` and first calls `catch_up`, which creates the blocks that were due until then. Only blocks
 //! with an effect are created: those that take a waiting transaction, and those that add a confirmation to a
-//! transaction which the watcher still counts. One long jump therefore has the same result as many short ones. A `now`
-//! before the latest one counts as the latest.
+//! transaction whose confirmations the watcher still reports. One long jump therefore has the same result as many short
+//! ones. If `now` is before that of an earlier call, the earlier one is used.
 //!
 //! A transaction waits in the mempool from `broadcast` on. Its fee determines the first block that takes it: the next
 //! one for normal and high fees, a few blocks later for a low fee, none for a stuck one. [`Congestion`] makes some
 //! blocks empty and others full, so that only high fees get in. The watcher reports a transfer when it is broadcast
 //! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires; then
-//! the chain stops following it. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
+//! it is no longer *followed*. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
 //! Transactions that the new branch does not contain return to the mempool, are reported with 0 confirmations and are
 //! followed again. A double spend and a replacement remove a waiting transaction for good, and it is reported as
 //! [`Disappearance`](reference_core::sighting::Disappearance).
@@ -31,8 +31,8 @@
 //! 10:31  block 812,007      2 deep        sighting: 2 confirmations, no longer followed
 //! ```
 //!
-//! All draws are keyed by mode, coin and purpose, so using one chain changes no other. Must not contain: a clock, a
-//! stream of random numbers that two purposes share, charges, accounts, or a rule about what a payment is worth.
+//! All random draws are keyed by mode, coin and purpose, so using one chain changes no other. Must not contain: a clock,
+//! a stream of random numbers that two purposes share, charges, accounts, or a rule about whether a charge is paid.
 
 mod branch;
 mod error;
@@ -74,34 +74,37 @@ use self::{
 pub struct Chain {
     mode: Mode,
     asset: Asset,
-    txids: RngKey,
-    waits: RngKey,
-    capacities: RngKey,
+    /// The draws of transaction ids, of the blocks that a low fee waits, and of block capacities.
+    txid_rng: RngKey,
+    low_fee_rng: RngKey,
+    capacity_rng: RngKey,
     schedule: Schedule,
     congestion: Congestion,
-    /// The time up to which everything due was done.
+    /// The time up to which all due blocks were created.
     now: Timestamp,
     /// The height at `now`.
     tip: u64,
     /// All transactions, in order of creation. None is ever removed, because a reorganisation may reach them all.
     transactions: Vec<Transaction>,
+    /// The transactions by id. Transactions are identified by their index in `transactions` everywhere below.
     #[serde(skip)]
     numbers: HashMap<TxId, usize>,
     /// The transactions with an output to each address.
     #[serde(skip)]
     payees: HashMap<String, BTreeSet<usize>>,
-    /// Later transactions that spend the same money, by the first one that did.
+    /// For each transaction whose inputs were spent again: the later transactions that spend them.
     rivals: BTreeMap<usize, Vec<usize>>,
     mempool: Mempool,
     /// The transactions of each non-empty block of the active branch.
     blocks: BTreeMap<u64, BTreeSet<usize>>,
-    /// The mined transactions whose confirmations the watcher still counts. New blocks take time only for these.
+    /// The mined transactions that do not have the required confirmations yet: each new block is reported for them.
     followed: BTreeSet<usize>,
+    /// The watcher's reports that were not fetched yet, with their times.
     notices: Vec<(Timestamp, Sighting)>,
 }
 
 impl Chain {
-    /// Returns everything in which two chains of one seed may differ at one moment.
+    /// Returns everything in which two chains of one seed may differ at the same time.
     pub(crate) fn state(&self) -> impl fmt::Debug + '_ {
         (
             (&self.congestion, self.tip, &self.transactions, &self.rivals, &self.mempool),
@@ -111,18 +114,18 @@ impl Chain {
 
     /// Creates a chain with some blocks at `start`, and no transactions.
     pub fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp) -> Chain {
-        let lot = |purpose| seed.rng_key(mode.as_str(), asset.code(), purpose);
-        let first = lot("first height").stream(0).between(500_000, 999_999);
+        let rng_key = |purpose| seed.rng_key(mode.as_str(), asset.code(), purpose);
+        let start_height = rng_key("first height").stream(0).between(500_000, 999_999);
         Chain {
             mode,
             asset,
-            txids: lot("txid"),
-            waits: lot("low fee"),
-            capacities: lot("room"),
-            schedule: Schedule::new(seed, mode, asset, start, first),
+            txid_rng: rng_key("txid"),
+            low_fee_rng: rng_key("low fee"),
+            capacity_rng: rng_key("room"),
+            schedule: Schedule::new(seed, mode, asset, start, start_height),
             congestion: Congestion::default(),
             now: start,
-            tip: first,
+            tip: start_height,
             transactions: Vec::new(),
             numbers: HashMap::new(),
             payees: HashMap::new(),
@@ -149,12 +152,13 @@ impl Chain {
         !self.transactions.is_empty()
     }
 
-    /// Returns the number of blocks at `now`.
+    /// Returns the height of the chain at `now`.
     pub fn height(&self, now: Timestamp) -> u64 {
         self.schedule.height(now.max(self.now))
     }
 
-    /// Returns the time at which `blocks` more natural blocks exist; [`Timestamp::LAST`] if it is beyond that.
+    /// Returns the time at which `blocks` more natural blocks exist, at most [`Timestamp::LAST`]. Natural blocks are those
+    /// of the schedule, as opposed to those of [`Chain::mine_at_once`].
     pub fn block_after(&self, now: Timestamp, blocks: u32) -> Timestamp {
         if blocks == 0 {
             return now;
@@ -174,8 +178,8 @@ impl Chain {
         self.transactions[number].txid.clone()
     }
 
-    /// Returns the time of the watcher's next notice or of the next block that takes a waiting transaction. It is in
-    /// the past if a notice has not been fetched; `None` if there is neither.
+    /// Returns the time of the watcher's next notice, or of the next block with an effect; `None` if there is neither. It is
+    /// in the past if a notice has not been fetched.
     pub fn next_due(&self) -> Option<Timestamp> {
         // Fast path: most chains of a world are never used, and all are queried often.
         if !self.is_used() {
@@ -194,7 +198,7 @@ impl Chain {
         std::mem::take(&mut self.notices)
     }
 
-    /// Mines this number of blocks now, each with room for all transactions. The natural blocks keep their times.
+    /// Mines this number of blocks now, each with room for all waiting transactions. The natural blocks keep their times.
     pub fn mine_at_once(&mut self, now: Timestamp, blocks: u32) {
         self.catch_up(now);
         let last = self.tip + u64::from(blocks);
@@ -217,7 +221,7 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// Shares that leave too few blocks with room.
+    /// [`ChainError::Congestion`] if the two shares exceed 90 percent together.
     pub fn congest(&mut self, now: Timestamp, congestion: Congestion) -> Result<(), ChainError> {
         let congestion = congestion.check()?;
         self.catch_up(now);
@@ -225,7 +229,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Returns the confirmed balance of an address on the active branch; as of the latest call.
+    /// Returns the confirmed balance of an address on the active branch, as of the latest `now`.
     pub fn balance(&self, address: &str) -> Coin {
         self.transactions_to(address)
             .filter(|transaction| matches!(transaction.state, TransactionState::Block(_)))
@@ -235,23 +239,23 @@ impl Chain {
             .sum()
     }
 
-    /// Returns all transactions that were ever broadcast, oldest first; as of the latest call.
+    /// Returns all transactions that were ever broadcast, oldest first, as of the latest `now`.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         self.transactions.iter()
     }
 
-    /// Returns all transactions with an output to an address, oldest first; as of the latest call.
+    /// Returns all transactions with an output to an address, oldest first, as of the latest `now`.
     pub fn transactions_to(&self, address: &str) -> impl Iterator<Item = &Transaction> {
         self.payees.get(address).into_iter().flatten().map(|&number| &self.transactions[number])
     }
 
-    /// Returns a transaction, if it was ever broadcast; as of the latest call.
+    /// Returns a transaction, if it was ever broadcast, as of the latest `now`.
     pub fn transaction(&self, txid: &TxId) -> Option<&Transaction> {
         self.numbers.get(txid).map(|&number| &self.transactions[number])
     }
 
-    /// Returns the confirmations of a transaction on the active branch: 1 at the tip, 0 outside; as of the latest
-    /// call.
+    /// Returns the confirmations of a transaction on the active branch: 1 at the tip, 0 outside of the branch; as
+    /// of the latest `now`.
     pub fn confirmations(&self, transaction: &Transaction) -> u64 {
         transaction.depth_at(self.tip)
     }

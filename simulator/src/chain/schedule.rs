@@ -1,8 +1,8 @@
 //! The times of blocks, by a formula: a jump over ten idle years costs as much as one over a block.
 //!
-//! Natural blocks are numbered from 1. Eight of them share a window of eight block times; their positions in it are
-//! drawn by the window's number. So the time of a block and the count of blocks at a time each take one draw, and the
-//! average never drifts. Operations on the chain change the formula without new draws: blocks mined at once shift the
+//! Natural blocks, as opposed to those that a caller mines at once, are numbered from 1. Eight of them share a window of
+//! eight block times; the number of the window is the key of the draw of their offsets in it. So the time of a block and
+//! the number of blocks at a time each take one draw, and the average never drifts. Operations on the chain change the formula without new draws: blocks mined at once shift the
 //! heights, a stall shifts the times.
 
 use std::cell::Cell;
@@ -20,72 +20,73 @@ const WINDOW: u64 = 8;
 
 /// The distribution of a network's blocks over time.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-enum Rhythm {
+enum BlockDistribution {
     /// Proof of work: random times, so gaps between blocks vary widely.
-    Lottery,
+    Random,
     /// Proof of stake: one block per slot, at most a tenth of the slot early.
-    Slots,
+    Slotted,
 }
 
 /// The natural blocks of one chain, and the changes to their times and heights.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Schedule {
-    lot: RngKey,
-    rhythm: Rhythm,
+    rng_key: RngKey,
+    distribution: BlockDistribution,
     block_time: u64,
     start: Timestamp,
     /// The height at the start.
-    first: u64,
+    start_height: u64,
     /// The number of blocks mined at once.
     at_once: u64,
-    /// The total length of all stalls.
+    /// The total length of all stalls, in microseconds.
     delay: u64,
-    /// The number of natural blocks at the start of the last stall. They stay, although the formula is delayed.
-    came: u64,
-    /// The most recently used window, cached.
+    /// The number of natural blocks at the start of the last stall. The stall delays the formula, but not these blocks.
+    blocks_before_stall: u64,
+    /// The most recently used window and its offsets.
     #[serde(skip)]
-    last: Cell<Option<(u64, Offsets)>>,
+    cached_window: Cell<Option<(u64, Offsets)>>,
 }
 
-/// The positions of the blocks in one window.
+/// The offsets of the blocks from the start of their window, in microseconds.
 type Offsets = [u64; WINDOW as usize];
 
 impl Schedule {
-    /// Returns the changes to the natural blocks.
+    /// Returns the changes to the natural blocks so far.
     pub(super) fn state(&self) -> [u64; 3] {
-        [self.at_once, self.delay, self.came]
+        [self.at_once, self.delay, self.blocks_before_stall]
     }
 
-    pub(super) fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp, first: u64) -> Schedule {
-        let rhythm = match asset.facts().form {
+    /// Creates the schedule of a chain that has the height `start_height` at `start`.
+    pub(super) fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp, start_height: u64) -> Schedule {
+        let distribution = match asset.facts().form {
             AddressForm::Bitcoin
             | AddressForm::Litecoin
             | AddressForm::Dogecoin
             | AddressForm::BitcoinCash
-            | AddressForm::Monero => Rhythm::Lottery,
-            AddressForm::Evm | AddressForm::Tron | AddressForm::Solana => Rhythm::Slots,
+            | AddressForm::Monero => BlockDistribution::Random,
+            AddressForm::Evm | AddressForm::Tron | AddressForm::Solana => BlockDistribution::Slotted,
         };
         Schedule {
-            lot: seed.rng_key(mode.as_str(), asset.code(), "block times"),
-            rhythm,
+            rng_key: seed.rng_key(mode.as_str(), asset.code(), "block times"),
+            distribution,
             block_time: asset.facts().block_time.0,
             start,
-            first,
+            start_height,
             at_once: 0,
             delay: 0,
-            came: 0,
-            last: Cell::new(None),
+            blocks_before_stall: 0,
+            cached_window: Cell::new(None),
         }
     }
 
     /// Returns the height at the start: blocks up to it cannot be replaced.
     pub(super) fn first(&self) -> u64 {
-        self.first
+        self.start_height
     }
 
     /// Returns the height of the chain at `now`.
     pub(super) fn height(&self, now: Timestamp) -> u64 {
-        self.first + self.at_once + self.natural_blocks(now)
+        self.start_height + self.at_once + self.natural_blocks(now)
     }
 
     /// Returns the time of the future block with this height. It may be past [`Timestamp::LAST`], so it is only for
@@ -101,7 +102,7 @@ impl Schedule {
     /// Returns the ordinal, from 1, of the natural block with this height.
     pub(super) fn natural_ordinal(&self, height: u64) -> u64 {
         height
-            .checked_sub(self.first + self.at_once)
+            .checked_sub(self.start_height + self.at_once)
             .filter(|&ordinal| ordinal > 0)
             .expect("only future blocks have a natural ordinal")
     }
@@ -113,51 +114,52 @@ impl Schedule {
 
     /// Delays every natural block after `now` by `span`.
     pub(super) fn stall(&mut self, now: Timestamp, span: Span) {
-        self.came = self.natural_blocks(now);
+        self.blocks_before_stall = self.natural_blocks(now);
         self.delay = self.delay.saturating_add(span.0);
     }
 
+    /// Returns the number of natural blocks until `now`.
     fn natural_blocks(&self, now: Timestamp) -> u64 {
         let elapsed = now.since(self.start).0.saturating_sub(self.delay);
         let window = elapsed / self.window_length();
         let rest = elapsed % self.window_length();
         let offsets = self.offsets(window);
-        let of_window = offsets.iter().take_while(|&&offset| offset <= rest).count() as u64;
-        self.came.max(window * WINDOW + of_window)
+        let in_window = offsets.iter().take_while(|&&offset| offset <= rest).count() as u64;
+        self.blocks_before_stall.max(window * WINDOW + in_window)
     }
 
     fn window_length(&self) -> u64 {
         WINDOW * self.block_time
     }
 
-    /// Returns the positions of the blocks in a window: increasing, greater than 0, at most its length.
+    /// Returns the offsets of the blocks in a window: increasing, greater than 0, at most its length.
     fn offsets(&self, window: u64) -> Offsets {
-        match self.last.get() {
+        match self.cached_window.get() {
             Some((known, offsets)) if known == window => offsets,
             _ => {
                 let offsets = self.draw_offsets(window);
-                self.last.set(Some((window, offsets)));
+                self.cached_window.set(Some((window, offsets)));
                 offsets
             }
         }
     }
 
     fn draw_offsets(&self, window: u64) -> Offsets {
-        let mut draw = self.lot.stream(window);
+        let mut rng = self.rng_key.stream(window);
         let mut offsets = [0; WINDOW as usize];
-        match self.rhythm {
-            Rhythm::Lottery => {
+        match self.distribution {
+            BlockDistribution::Random => {
                 // Drawn from a range that is shorter by the number of blocks, sorted, and then moved apart by one
-                // each: uniform, and never two at the same position.
-                offsets.fill_with(|| draw.below(self.window_length() - WINDOW + 1));
+                // each: uniform, and never two at the same time.
+                offsets.fill_with(|| rng.below(self.window_length() - WINDOW + 1));
                 offsets.sort_unstable();
                 for (gap, offset) in (1..).zip(&mut offsets) {
                     *offset += gap;
                 }
             }
-            Rhythm::Slots => {
+            BlockDistribution::Slotted => {
                 for (slot, offset) in (1..).zip(&mut offsets) {
-                    *offset = slot * self.block_time - draw.below(self.block_time / 10);
+                    *offset = slot * self.block_time - rng.below(self.block_time / 10);
                 }
             }
         }
@@ -184,7 +186,7 @@ mod tests {
         let tip = schedule.height(now);
         for height in tip + 1..=tip + blocks {
             let at = schedule.time(height);
-            assert!(at > earlier, "block {height} comes at {at}, not after {earlier}");
+            assert!(at > earlier, "block {height} is at {at}, not after {earlier}");
             assert_eq!(schedule.height(at), height, "at {at}");
             assert_eq!(schedule.height(at.minus(Span(1))), height - 1, "just before {at}");
             earlier = at;
@@ -241,11 +243,11 @@ mod tests {
         fn heights_and_times_stay_inverse_after_any_change(
             seed: u64,
             n in 0..Asset::ALL.len(),
-            bends in prop::collection::vec((0_u64..200_000_000_000, 0_u64..4, 0_u64..50_000_000_000), 0..8),
+            changes in prop::collection::vec((0_u64..200_000_000_000, 0_u64..4, 0_u64..50_000_000_000), 0..8),
         ) {
             let mut schedule = schedule(seed, Asset::ALL[n]);
             let mut now = START;
-            for (pause, blocks, stall) in bends {
+            for (pause, blocks, stall) in changes {
                 now = now.plus(Span(pause));
                 let tip = schedule.height(now);
                 schedule.add_at_once(blocks);

@@ -51,7 +51,7 @@ impl FeeLevel {
     /// All levels, from low to stuck.
     pub const ALL: [FeeLevel; 4] = [FeeLevel::Low, FeeLevel::Normal, FeeLevel::High, FeeLevel::Stuck];
 
-    /// Returns the word in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             FeeLevel::Low => "low",
@@ -61,9 +61,9 @@ impl FeeLevel {
         }
     }
 
-    /// Parses the word of a level; `None` if it is unknown.
-    pub fn parse(word: &str) -> Option<FeeLevel> {
-        FeeLevel::ALL.into_iter().find(|level| level.as_str() == word)
+    /// Parses the name of a level; `None` if it is unknown.
+    pub fn parse(name: &str) -> Option<FeeLevel> {
+        FeeLevel::ALL.into_iter().find(|level| level.as_str() == name)
     }
 
     /// The earliest block for a low fee, counted from now.
@@ -83,21 +83,21 @@ impl TxId {
     }
 
     /// Draws an id: 64 hexadecimal digits, with `0x` on Ethereum-like networks; on Solana a signature in base58.
-    pub(super) fn draw(asset: Asset, mut draw: RngStream) -> TxId {
+    pub(super) fn draw(asset: Asset, mut rng: RngStream) -> TxId {
         TxId(match asset.facts().form {
             AddressForm::Bitcoin
             | AddressForm::Litecoin
             | AddressForm::Dogecoin
             | AddressForm::BitcoinCash
             | AddressForm::Monero
-            | AddressForm::Tron => hex::encode(draw.bytes::<32>()),
-            AddressForm::Evm => format!("0x{}", hex::encode(draw.bytes::<32>())),
-            AddressForm::Solana => bs58::encode(draw.bytes::<64>()).into_string(),
+            | AddressForm::Tron => hex::encode(rng.bytes::<32>()),
+            AddressForm::Evm => format!("0x{}", hex::encode(rng.bytes::<32>())),
+            AddressForm::Solana => bs58::encode(rng.bytes::<64>()).into_string(),
         })
     }
 }
 
-/// Converts any string; the chain decides whether such a transaction exists.
+/// Accepts any string; a chain may have no transaction with this id.
 impl From<&str> for TxId {
     fn from(text: &str) -> TxId {
         TxId(text.to_owned())
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_txid_has_the_form_of_its_network() {
+    fn a_txid_has_the_format_of_its_network() {
         let digits = "b7c7aafd5aae628fb9c946a039dacde21f8000b64afe8fa4b7aaf059f613289d";
         for asset in [Asset::Btc, Asset::Ltc, Asset::Doge, Asset::Bch, Asset::Xmr, Asset::UsdtTron] {
             check(asset, digits);

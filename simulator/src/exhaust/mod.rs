@@ -1,12 +1,16 @@
 //! Exhaustive search of small worlds: every sequence of inputs from a small alphabet, up to a length, with all
 //! invariants checked after each.
 //!
-//! Sequences are tried by length, so the first violation found is a shortest one. States are deduplicated. The key of
-//! a state consists of everything around the service (chains, watchers, network, the current time), all events that
-//! follow without further input, and the final content of the API. Differences that affect none of these for four days
-//! are ignored.
+//! An [`Exploration`] tries the sequences by length, so the first violation found is a shortest one. Sequences that reach
+//! a known state are not extended. Two states are equal if everything around the service (chains, watchers, network, the
+//! current time), all events that follow without further input, and the final content of the API are equal. Differences
+//! that affect none of these for four days are ignored.
 //!
-//! Must not contain threads: a host takes the sequences of a length, runs them in any order, and returns the results.
+//! Example: in the scope `charge`, the inputs are `pay half`, `a block`, `cancel` and others, and one sequence is
+//! `pay half, a block, refund`.
+//!
+//! Must not contain threads: the caller runs the sequences of [`Exploration::next_paths`] in any order with
+//! [`Exploration::run`], and passes the results to [`Exploration::record_results`].
 
 mod scope;
 
@@ -24,11 +28,11 @@ use crate::{
 /// The maximum number of states.
 const STATES_MAX: usize = 2_000_000;
 
-/// A sequence of inputs, as indexes into the alphabet.
+/// A sequence of inputs, as indexes into [`Scope::inputs`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(Vec<u8>);
 
-/// The fingerprint of a state.
+/// The hash of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State([u8; 16]);
 
@@ -57,7 +61,7 @@ pub struct Exploration {
 /// The extent of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// The number of tried sequences.
+    /// The number of sequences tried.
     pub sequences: u64,
     /// The number of different states.
     pub states: u64,
@@ -76,8 +80,9 @@ impl Exploration {
     ///
     /// If a step of the scope is invalid. The scopes are constants, and a test parses them all.
     pub fn new(scope: &'static Scope) -> Exploration {
-        let read =
-            |text| read_steps(text).unwrap_or_else(|why| panic!("scope `{}`: {why}: {text}", scope.name));
+        let read = |steps| {
+            read_steps(steps).unwrap_or_else(|error| panic!("scope `{}`: {error}: {steps}", scope.name))
+        };
         Exploration {
             scope,
             setup: read(scope.setup),
@@ -93,29 +98,31 @@ impl Exploration {
         self.scope
     }
 
-    /// Returns every sequence of the next length that extends a new state, or none at the end. The first is empty.
+    /// Returns the sequences of the next length: those of the last length that reached new states, each extended by every
+    /// input. The first call returns the empty sequence; an empty list ends the search.
     pub fn next_paths(&mut self) -> Vec<Path> {
         if self.extent.sequences == 0 {
             return vec![Path::default()];
         }
         let frontier = std::mem::take(&mut self.frontier);
-        let letters = 0..u8::try_from(self.inputs.len()).expect("an alphabet has at most 255 inputs");
-        let longer = |path: &Path, letter| Path(path.0.iter().copied().chain([letter]).collect());
-        let all = frontier.iter().flat_map(|path| letters.clone().map(move |letter| longer(path, letter)));
-        let paths: Vec<Path> = all.filter(|path| self.is_sound(path)).collect();
+        let inputs = 0..u8::try_from(self.inputs.len()).expect("a scope has at most 255 inputs");
+        let extended = |path: &Path, input| Path(path.0.iter().copied().chain([input]).collect());
+        let all = frontier.iter().flat_map(|path| inputs.clone().map(move |input| extended(path, input)));
+        let paths: Vec<Path> = all.filter(|path| self.has_valid_names(path)).collect();
         self.extent.is_exhausted = paths.is_empty();
         paths
     }
 
-    /// Returns `true` if every name that a sequence needs is given before it is used, and none is given twice.
-    fn is_sound(&self, path: &Path) -> bool {
+    /// Returns `true` if a sequence defines every name before it uses it, and none twice.
+    fn has_valid_names(&self, path: &Path) -> bool {
         let steps = self.steps(path);
         let count = steps.len();
         without_unknown_names(steps).len() == count
     }
 
+    /// Returns the steps of the setup and of a sequence.
     fn steps(&self, path: &Path) -> Vec<At<Step>> {
-        let inputs = path.0.iter().flat_map(|letter| &self.inputs[usize::from(*letter)]);
+        let inputs = path.0.iter().flat_map(|input| &self.inputs[usize::from(*input)]);
         self.setup.iter().chain(inputs).cloned().collect()
     }
 
@@ -127,9 +134,8 @@ impl Exploration {
 
     /// Returns the names of the inputs of a sequence.
     pub fn input_names(&self, path: &Path) -> String {
-        let words: Vec<&str> =
-            path.0.iter().map(|letter| self.scope.inputs[usize::from(*letter)].0).collect();
-        if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+        let names: Vec<&str> = path.0.iter().map(|input| self.scope.inputs[usize::from(*input)].0).collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
     }
 
     /// Plays a sequence and checks the invariants.
@@ -160,21 +166,21 @@ impl Exploration {
         }
     }
 
-    /// Records the results of the sequences of one length, in the order in which they were handed out. Returns the
-    /// first violation, which ends the search.
+    /// Records the results of the sequences of one length, in the order of [`Exploration::next_paths`]. Returns the first
+    /// violation, which ends the search.
     pub fn record_results(&mut self, tried: Vec<(Path, PathResult)>) -> Option<(Path, Violation)> {
-        let mut broken = None;
+        let mut first = None;
         for (path, PathResult { state, violation, checks }) in tried {
             self.extent.sequences += 1;
             self.extent.checks += checks;
             self.extent.depth = path.0.len();
             if let Some(violation) = violation {
-                broken.get_or_insert((path, violation));
+                first.get_or_insert((path, violation));
             } else if self.seen.len() < STATES_MAX && self.seen.insert(state) {
                 self.frontier.push(path);
             }
         }
         self.extent.states = self.seen.len() as u64;
-        broken
+        first
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::invariant::Depth;
 
-/// A small world and an alphabet of inputs, as steps of scenarios.
+/// A small world and its possible inputs, as steps of scenarios.
 #[derive(Debug)]
 pub struct Scope {
     /// The name for users.
@@ -15,16 +15,18 @@ pub struct Scope {
     pub setup: &'static str,
     /// The inputs: name and steps of each.
     pub inputs: &'static [(&'static str, &'static str)],
-    /// The state to read after each sequence: with or without events and filters.
+    /// The objects to read through the API after each sequence.
     pub reading: Depth,
     /// `true` if the rate limit is part of the state: the requests of the last minute distinguish states.
     pub is_limited: bool,
-    /// `true` if no object shows the state that the scope is about, such as anchors of lists and stored responses: then
-    /// every sequence counts as a separate state.
+    /// `true` if the scope tests state that no object shows, such as anchors of lists and stored responses: then every
+    /// sequence counts as a separate state.
     pub is_hidden: bool,
 }
 
+/// The setup of an endpoint with the merchant `shop`.
 const SHOP: &str = "- endpoint: shop";
+/// The creation of a charge with the `Idempotency-Key` `k`.
 const KEYED_OPEN: &str = "- request: { method: POST, path: /v1/charges, headers: { Idempotency-Key: k }, \
                           body: { asset: BTC, amount: '5.00' } }";
 
@@ -38,7 +40,7 @@ impl Scope {
             setup: "- open: { charge: c1, asset: BTC, amount: 49.90 EUR }",
             inputs: &[
                 ("pay half", "- pay: { charge: c1, tx: first, share: 0.5 }"),
-                ("pay the rest slowly", "- pay: { charge: c1, tx: second, fee: low }"),
+                ("pay the rest with a low fee", "- pay: { charge: c1, tx: second, fee: low }"),
                 ("a block", "- mine: { asset: BTC, blocks: 1 }"),
                 ("10 minutes", "- wait: 10m"),
                 ("the lock ends", "- until: { expiry: c1 }"),
@@ -46,7 +48,7 @@ impl Scope {
                 ("reorganise", "- reorg: { asset: BTC, depth: 1 }"),
                 ("bump the first", "- replace: { tx: first, as: bumped, fee: high }"),
                 (
-                    "the second goes elsewhere",
+                    "redirect the second to another address",
                     "- replace: { tx: second, as: gone, fee: high, elsewhere: true }",
                 ),
                 ("cancel", "- cancel: c1"),
@@ -72,7 +74,7 @@ impl Scope {
                 ("reorganise BTC", "- reorg: { asset: BTC, depth: 2 }"),
                 ("half an hour", "- wait: 30m"),
                 ("cancel BTC", "- cancel: c1"),
-                ("withdraw", "- void: i1"),
+                ("void the invoice", "- void: i1"),
             ],
             reading: Depth::Objects,
             is_limited: false,
@@ -88,13 +90,13 @@ impl Scope {
                 ("cancel it", "- cancel: c1"),
                 ("down", "- merchant: { shop: down }"),
                 ("up", "- merchant: { shop: up }"),
-                ("answers go missing", "- merchant: { shop: [500, lost] }"),
+                ("fail with 500, then lose a response", "- merchant: { shop: [500, lost] }"),
                 ("a second", "- wait: 1s"),
                 ("a minute", "- wait: 1m"),
                 ("an hour", "- wait: 1h"),
                 ("rotate", "- rotate: shop"),
-                ("switch off", "- disable: shop"),
-                ("switch on", "- enable: shop"),
+                ("disable", "- disable: shop"),
+                ("enable", "- enable: shop"),
                 ("restart", "- restart"),
             ],
             reading: Depth::Objects,
@@ -109,7 +111,7 @@ impl Scope {
             inputs: &[
                 ("50 requests", "- request: { path: /v1/account, key: live, times: 50 }"),
                 ("one request", "- request: { path: /v1/account, key: live }"),
-                ("70 of another key", "- request: { path: /v1/charges, key: k1, times: 70 }"),
+                ("70 requests of another key", "- request: { path: /v1/charges, key: k1, times: 70 }"),
                 ("20 seconds", "- wait: 20s"),
                 ("40 seconds less a microsecond", "- wait: 39s999999us"),
                 ("a microsecond", "- wait: 1us"),
@@ -150,7 +152,7 @@ impl Scope {
                      body: { title: Tea, amount: '5.00', accepted_assets: [BTC, LTC] } }",
                 ),
                 (
-                    "open with the list turned around",
+                    "open with the list reversed",
                     "- request: { method: POST, path: /v1/payment-links, headers: { Idempotency-Key: k }, \
                      body: { title: Tea, amount: '5.00', accepted_assets: [LTC, BTC] } }",
                 ),
@@ -199,16 +201,28 @@ impl Scope {
             setup: "- key: reader\n- link: { link: l1, amount: 20.00 EUR }\n- open: { charge: c1, asset: BTC, link: l1 }\n\
                     - open: { charge: c2, asset: BTC, link: l1 }\n- open: { charge: c3, asset: BTC, amount: 30.00 EUR }",
             inputs: &[
-                ("page 1 of one", "- request: { path: '/v1/charges?per_page=1', key: reader }"),
-                ("page 2 of one", "- request: { path: '/v1/charges?per_page=1&page=2', key: reader }"),
-                ("page 1 of two", "- request: { path: '/v1/charges?per_page=2', key: reader }"),
-                ("page 2 of two", "- request: { path: '/v1/charges?per_page=2&page=2', key: reader }"),
+                ("page 1, one record per page", "- request: { path: '/v1/charges?per_page=1', key: reader }"),
                 (
-                    "pending ones of the link",
+                    "page 2, one record per page",
+                    "- request: { path: '/v1/charges?per_page=1&page=2', key: reader }",
+                ),
+                (
+                    "page 1, two records per page",
+                    "- request: { path: '/v1/charges?per_page=2', key: reader }",
+                ),
+                (
+                    "page 2, two records per page",
+                    "- request: { path: '/v1/charges?per_page=2&page=2', key: reader }",
+                ),
+                (
+                    "pending charges of the link",
                     "- request: { path: '/v1/charges?payment_link=${l1}&status=pending&per_page=1', key: reader }",
                 ),
-                ("by another's anchor", "- request: { path: '/v1/invoices?anchor=${c1}', key: reader }"),
-                ("one more by the link", "- open: { charge: c4, asset: BTC, link: l1 }"),
+                (
+                    "invoices with a charge as anchor",
+                    "- request: { path: '/v1/invoices?anchor=${c1}', key: reader }",
+                ),
+                ("open another by the link", "- open: { charge: c4, asset: BTC, link: l1 }"),
                 ("cancel the first", "- cancel: c1"),
                 ("9 minutes", "- wait: 9m"),
                 ("a minute", "- wait: 1m"),
@@ -229,7 +243,7 @@ impl Scope {
                     "- wallet: { asset: SOL, addresses: [ABCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUV, BCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVW] }",
                 ),
                 (
-                    "turn them around",
+                    "reverse them",
                     "- wallet: { asset: SOL, addresses: [BCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVW, ABCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUV] }",
                 ),
                 (
@@ -262,7 +276,7 @@ impl Scope {
                     expires_at: '2026-01-05T10:00:00Z' } }",
             inputs: &[
                 (
-                    "open at the least",
+                    "open at the minimum",
                     "- request: { method: POST, path: /v1/charges, save: { c1: /data/id }, body: { asset: BTC, amount: '5.00', \
                      payment_link: '${l1}', customer_email: a@b.example, custom_fields: [{ label: Size, value: M }] } }",
                 ),
@@ -273,23 +287,23 @@ impl Scope {
                 ),
                 ("pay", "- pay: c1\n- mine: { asset: BTC, blocks: 2 }"),
                 (
-                    "take any number",
+                    "allow any number of payments",
                     "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { max_payments: null } }",
                 ),
                 (
-                    "never end",
+                    "remove the expiry",
                     "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { expires_at: null } }",
                 ),
                 (
-                    "take all coins",
+                    "accept all coins",
                     "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { accepted_assets: null, title: Tea } }",
                 ),
                 (
-                    "ask nothing",
+                    "remove the required fields",
                     "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { custom_fields: [], require_email: false } }",
                 ),
                 (
-                    "a price",
+                    "set a fixed price",
                     "- request: { method: PATCH, path: '/v1/payment-links/${l1}', body: { pricing_type: fixed, amount: '9.01' } }",
                 ),
                 ("archive", "- request: { method: POST, path: '/v1/payment-links/${l1}/archive' }"),
@@ -308,14 +322,14 @@ impl Scope {
             setup: "- endpoint: shop\n- link: { link: l1, amount: 20.00 EUR, max_payments: 1 }",
             inputs: &[
                 ("open by the link", "- open: { charge: c1, asset: BTC, link: l1 }"),
-                ("another by the link", "- open: { charge: c2, asset: BTC, link: l1 }"),
+                ("open another by the link", "- open: { charge: c2, asset: BTC, link: l1 }"),
                 ("pay", "- pay: c1"),
                 ("blocks", "- mine: { asset: BTC, blocks: 2 }"),
                 (
                     "an invoice",
                     "- invoice: { invoice: i1, amount: 9.00 EUR, customer_email: a@b.example, send: true }",
                 ),
-                ("withdraw it", "- void: i1"),
+                ("void it", "- void: i1"),
                 ("open under a key", KEYED_OPEN),
                 ("down", "- merchant: { shop: down }"),
                 ("a minute", "- wait: 1m"),

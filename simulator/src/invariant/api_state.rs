@@ -1,4 +1,4 @@
-//! The state of a world as the API shows it, read page by page like a client.
+//! The state of a world as the API shows it: all objects of all books, read page by page like a client.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ pub trait Reader {
 
 /// The objects of one account in one mode as the API shows them, newest first.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the names are those of the API")]
 pub struct BookApiState {
     pub charges: Vec<WithText<ChargeView>>,
     pub invoices: Vec<WithText<InvoiceView>>,
     pub links: Vec<WithText<LinkView>>,
     /// The events; empty unless they were read.
     pub events: Vec<WithText<EventView>>,
-    /// The depth of the reading.
+    /// The kinds of objects that were read.
     pub depth: Depth,
 }
 
@@ -37,11 +37,12 @@ pub struct BookApiState {
 pub struct ApiState {
     /// The books, by account and mode.
     pub books: BTreeMap<BookId, BookApiState>,
+    /// The positions of the charges in their books, by code.
     charge_index: BTreeMap<String, (BookId, usize)>,
 }
 
 impl ApiState {
-    /// Returns a charge by its code, and its book.
+    /// Returns the charge with this code, and its book.
     pub fn charge(&self, code: &str) -> Option<(BookId, &ChargeView)> {
         let (id, index) = self.charge_index.get(code)?;
         Some((*id, &self.books[id].charges[*index]))
@@ -60,13 +61,13 @@ struct ListLinks {
     next: Option<String>,
 }
 
-/// The depth of a reading.
+/// The kinds of objects to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     #[default]
     /// Charges, invoices and payment links.
     Objects,
-    /// Events too, each with its complete object.
+    /// Charges, invoices, payment links, and events with their complete objects.
     Events,
 }
 
@@ -74,28 +75,29 @@ pub enum Depth {
 ///
 /// # Errors
 ///
-/// The page that could not be read.
+/// A message that names the page that could not be read.
 pub fn read_api_state(
     reader: &mut impl Reader,
     books: impl IntoIterator<Item = BookId>,
     depth: Depth,
 ) -> Result<ApiState, String> {
-    let mut shown = ApiState::default();
+    let mut api_state = ApiState::default();
     for id in books {
         let charges: Vec<WithText<ChargeView>> = read_all(reader, id, List::Charges)?;
         for (index, charge) in charges.iter().enumerate() {
-            shown.charge_index.insert(charge.code.clone(), (id, index));
+            api_state.charge_index.insert(charge.code.clone(), (id, index));
         }
         let events = match depth {
             Depth::Objects => Vec::new(),
             Depth::Events => read_all(reader, id, List::Events)?,
         };
         let (invoices, links) = (read_all(reader, id, List::Invoices)?, read_all(reader, id, List::Links)?);
-        shown.books.insert(id, BookApiState { charges, invoices, links, events, depth });
+        api_state.books.insert(id, BookApiState { charges, invoices, links, events, depth });
     }
-    Ok(shown)
+    Ok(api_state)
 }
 
+/// Reads every record of a list without filters.
 fn read_all<T: for<'de> Deserialize<'de>>(
     reader: &mut impl Reader,
     book: BookId,
@@ -116,18 +118,18 @@ pub(super) fn read_list<T: for<'de> Deserialize<'de>>(
         let Some(target) = next.take() else { return Ok(records) };
         let (status, body) = reader.get(book, &target);
         if status != 200 {
-            return Err(format!("GET {target} answered {status}"));
+            return Err(format!("GET {target} responded with {status}"));
         }
         let page: PageOfList<T> =
             serde_json::from_slice(&body).map_err(|error| format!("GET {target} cannot be read: {error}"))?;
         records.extend(page.data);
         next = page.links.next.as_deref().map(|link| path_and_query(link).to_owned());
     }
-    Err(format!("GET {target} does not end"))
+    Err(format!("GET {target} has more than {PAGES_MAX} pages"))
 }
 
 /// Returns the path and query of an absolute link.
 pub fn path_and_query(link: &str) -> &str {
-    let host = link.find("://").map_or(0, |at| at + 3);
-    link[host..].find('/').map_or("/", |at| &link[host + at..])
+    let host = link.find("://").map_or(0, |scheme_end| scheme_end + 3);
+    link[host..].find('/').map_or("/", |path| &link[host + path..])
 }

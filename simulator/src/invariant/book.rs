@@ -14,18 +14,19 @@ use crate::{
     sandbox::Sandbox,
 };
 
-/// Checks everything shown of charges, invoices, payment links and events: invariants 1 to 9, 11 and 17. `before`: the
-/// heights of the chains when reading began.
+/// Checks all charges, invoices, payment links and events that the API shows: invariants 1 to 9, 11 and 17.
+/// `heights_before` are the heights of the chains when reading began.
 pub fn judge_books(
     replay: &ModelReplay<'_>,
-    shown: &ApiState,
+    api_state: &ApiState,
     sandbox: &Sandbox,
-    before: &BTreeMap<(Mode, Asset), u64>,
+    heights_before: &BTreeMap<(Mode, Asset), u64>,
 ) -> Findings {
     let mut findings = Findings::default();
-    for (id, book) in &shown.books {
-        let of_book = replay.model.book(*id);
-        let heights = |asset| before[&(id.1, asset)]..=sandbox.chain(id.1, asset).height(sandbox.now());
+    for (id, book) in &api_state.books {
+        let model_book = replay.model.book(*id);
+        let heights =
+            |asset| heights_before[&(id.1, asset)]..=sandbox.chain(id.1, asset).height(sandbox.now());
         let blocks = |asset| {
             let heights = heights(asset);
             heights.end() - heights.start()
@@ -36,29 +37,29 @@ pub fn judge_books(
             public_url: replay.public_url,
             base: replay.public_url,
         };
-        compare_book(&mut findings, (of_book, &replay.ids[id]), book, reading);
-        for seen in &book.charges {
-            judge_path(&mut findings, seen);
-            let known = replay.ids[id].charges.iter().position(|code| *code == seen.code);
-            if let Some(no) = known {
-                let charge = &of_book.charges[no];
-                judge_rest(&mut findings, seen);
-                let chain = (sandbox.chain(id.1, charge.terms.asset), heights(charge.terms.asset));
-                judge_ledger(&mut findings, chain, seen);
+        compare_book(&mut findings, (model_book, &replay.ids[id]), book, reading);
+        for charge in &book.charges {
+            check_transitions(&mut findings, charge);
+            let known = replay.ids[id].charges.iter().position(|code| *code == charge.code);
+            if let Some(number) = known {
+                let asset = model_book.charges[number].terms.asset;
+                check_closed(&mut findings, charge);
+                let chain = (sandbox.chain(id.1, asset), heights(asset));
+                check_transfers(&mut findings, chain, charge);
             }
         }
-        book.invoices.iter().for_each(|seen| judge_invoice(&mut findings, seen));
+        book.invoices.iter().for_each(|invoice| check_invoice(&mut findings, invoice));
     }
-    judge_addresses(&mut findings, shown);
+    judge_addresses(&mut findings, api_state);
     findings
 }
 
-/// Checks that a timeline follows allowed transitions, in order, with each unique event once.
-fn judge_path(findings: &mut Findings, seen: &ChargeView) {
+/// Checks that a timeline has only allowed transitions, in order of time, and leads to the status of the charge.
+fn check_transitions(findings: &mut Findings, charge: &ChargeView) {
     let mut status = None;
     let mut wrong = None;
-    for line in &seen.timeline {
-        let next = match (status, line.event.as_str()) {
+    for entry in &charge.timeline {
+        let next = match (status, entry.event.as_str()) {
             (None, "charge.created") => Some("pending"),
             (Some("pending" | "underpaid"), "charge.payment_detected") => status,
             (Some("pending" | "underpaid"), "charge.underpaid") => Some("underpaid"),
@@ -72,60 +73,66 @@ fn judge_path(findings: &mut Findings, seen: &ChargeView) {
             _ => None,
         };
         if next.is_none() {
-            wrong = Some((status.unwrap_or("nothing"), line.event.clone()));
+            wrong = Some((status.unwrap_or("none"), entry.event.clone()));
             break;
         }
         status = next;
     }
     findings.check(Invariant::Edges, None, || {
-        wrong.map(|(from, event)| (format!("{event} from {from}"), seen.code.clone()))
+        wrong.map(|(from, event)| (format!("{event} after the status {from}"), charge.code.clone()))
     });
     findings.check(Invariant::Edges, None, || {
-        (status.is_some_and(|status| status != seen.status)).then(|| {
-            let derived = status.unwrap_or("nothing");
-            (format!("events lead to {derived}, the status is {}", seen.status), seen.code.clone())
+        (status.is_some_and(|status| status != charge.status)).then(|| {
+            let derived = status.unwrap_or("none");
+            (format!("events lead to {derived}, the status is {}", charge.status), charge.code.clone())
         })
     });
     findings.check(Invariant::Edges, None, || {
-        ((seen.status == "paid") != seen.paid_at.is_some())
-            .then(|| ("paid_at is not set exactly when it is paid".to_owned(), seen.code.clone()))
+        ((charge.status == "paid") != charge.paid_at.is_some()).then(|| {
+            ("paid_at is set although the charge is not paid, or the reverse".to_owned(), charge.code.clone())
+        })
     });
-    let times: Vec<&str> = seen.timeline.iter().map(|line| line.time.as_str()).collect();
+    let times: Vec<&str> = charge.timeline.iter().map(|entry| entry.time.as_str()).collect();
     findings.check(Invariant::Order, None, || {
-        (!times.is_sorted()).then(|| ("times of a timeline fall".to_owned(), seen.code.clone()))
+        (!times.is_sorted()).then(|| ("the times of a timeline decrease".to_owned(), charge.code.clone()))
     });
-    let paid = seen.timeline.iter().filter(|line| line.event == "charge.paid").count();
+    let paid = charge.timeline.iter().filter(|entry| entry.event == "charge.paid").count();
     findings.check(Invariant::Once, None, || {
-        (paid > 1 || (paid == 1) != (seen.status == "paid")).then(|| {
-            (format!("{paid} times charge.paid for a charge that is {}", seen.status), seen.code.clone())
+        (paid > 1 || (paid == 1) != (charge.status == "paid")).then(|| {
+            (format!("{paid} charge.paid events for a charge that is {}", charge.status), charge.code.clone())
         })
     });
 }
 
-/// Checks that no charge is open at the end: a hold lasts at most a day.
-fn judge_rest(findings: &mut Findings, seen: &ChargeView) {
+/// Checks that a charge is not open at the end: transfers hold it open after its rate lock for at most a day.
+fn check_closed(findings: &mut Findings, charge: &ChargeView) {
     findings.check(Invariant::Liveness, None, || {
-        matches!(seen.status.as_str(), "pending" | "underpaid")
-            .then(|| (format!("a charge is still {} at the end", seen.status), seen.code.clone()))
+        matches!(charge.status.as_str(), "pending" | "underpaid")
+            .then(|| (format!("a charge is still {} at the end", charge.status), charge.code.clone()))
     });
 }
 
-/// Checks that a charge shows exactly the transfers that the chain has at its address.
-fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusive<u64>), seen: &ChargeView) {
+/// Checks that a charge shows exactly the transfers that the chain has at its address. `heights` is the range of heights
+/// of the chain while the charge was read.
+fn check_transfers(
+    findings: &mut Findings,
+    (chain, heights): (&Chain, RangeInclusive<u64>),
+    charge: &ChargeView,
+) {
     let asset = chain.asset();
     let decimals = asset.facts().decimals;
     let units = |text: &str| money::parse_units(text, decimals).unwrap_or(u128::MAX / 4);
-    let on_chain = chain.balance(&seen.deposit_address).atto() / money::atto_per_unit(asset);
-    let credited_transfers = seen.transactions.iter().filter(|transfer| transfer.credited);
+    let on_chain = chain.balance(&charge.deposit_address).atto() / money::atto_per_unit(asset);
+    let credited_transfers = charge.transactions.iter().filter(|transfer| transfer.credited);
     let credited: u128 = credited_transfers.map(|transfer| units(&transfer.amount)).sum();
     // Credited and confirmed, waiting, and reversed amounts together are the balance on the chain.
-    let reversed: u128 = seen
+    let reversed: u128 = charge
         .transactions
         .iter()
         .filter(|transfer| transfer.credited && transfer.confirmations == 0)
         .map(|transfer| units(&transfer.amount))
         .sum();
-    let waiting: u128 = seen
+    let waiting: u128 = charge
         .transactions
         .iter()
         .filter(|transfer| !transfer.credited && transfer.confirmations > 0)
@@ -136,7 +143,7 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
         (on_chain + reversed != credited + waiting).then(|| {
             let details = format!(
                 "{}: on chain {}, credited {}, waiting {}, reversed {}",
-                seen.code,
+                charge.code,
                 coin(on_chain),
                 coin(credited),
                 coin(waiting),
@@ -146,28 +153,28 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
         })
     });
     findings.check(Invariant::Conservation, None, || {
-        (coin(credited) != seen.received_amount).then(|| {
-            ("received_amount is not the sum of the credited transfers".to_owned(), seen.code.clone())
+        (coin(credited) != charge.received_amount).then(|| {
+            ("received_amount is not the sum of the credited transfers".to_owned(), charge.code.clone())
         })
     });
     findings.check(Invariant::PaidMoney, None, || {
         (reversed > 0)
-            .then(|| ("a transfer that is not on the chain is counted".to_owned(), seen.code.clone()))
+            .then(|| ("a transfer that is not on the chain is counted".to_owned(), charge.code.clone()))
     });
     findings.check(Invariant::Confirmations, None, || {
         let mut known = BTreeSet::new();
-        let twice = seen.transactions.iter().find(|transfer| {
+        let duplicate = charge.transactions.iter().find(|transfer| {
             let outputs = chain.transaction(&transfer.txid.as_str().into()).map_or(0, |tx| {
-                tx.outputs.iter().filter(|output| output.address == seen.deposit_address).count()
+                tx.outputs.iter().filter(|output| output.address == charge.deposit_address).count()
             });
             outputs <= 1 && !known.insert(&transfer.txid)
         });
-        twice.map(|transfer| {
-            ("a transaction counts twice".to_owned(), format!("{} {}", seen.code, transfer.txid))
+        duplicate.map(|transfer| {
+            ("a charge shows a transfer twice".to_owned(), format!("{} {}", charge.code, transfer.txid))
         })
     });
     findings.check(Invariant::Confirmations, None, || {
-        let wrong = seen.transactions.iter().find(|transfer| {
+        let wrong = charge.transactions.iter().find(|transfer| {
             let depth = |height| {
                 let transaction = chain.transaction(&transfer.txid.as_str().into());
                 transaction.map_or(0, |transaction| transaction.depth_at(height))
@@ -175,32 +182,32 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
             !(depth(*heights.start())..=depth(*heights.end())).contains(&transfer.confirmations)
         });
         wrong.map(|transfer| {
-            let details = format!("{} {} shows {}", seen.code, transfer.txid, transfer.confirmations);
+            let details = format!("{} {} shows {}", charge.code, transfer.txid, transfer.confirmations);
             ("confirmations are not those of the active branch".to_owned(), details)
         })
     });
 }
 
-/// Checks that an invoice settles once, and that a closed one has no waiting charge.
-fn judge_invoice(findings: &mut Findings, seen: &InvoiceView) {
-    let code = &seen.code;
-    let settled = seen.timeline.iter().filter(|entry| entry.event == "invoice.paid").count();
+/// Checks that an invoice is paid at most once, and that a closed one has no pending charge.
+fn check_invoice(findings: &mut Findings, invoice: &InvoiceView) {
+    let code = &invoice.code;
+    let settled = invoice.timeline.iter().filter(|entry| entry.event == "invoice.paid").count();
     findings.check(Invariant::Once, None, || {
-        (settled > 1 || (settled == 1) != (seen.status == "paid")).then(|| {
-            (format!("{settled} times invoice.paid for an invoice that is {}", seen.status), code.clone())
+        (settled > 1 || (settled == 1) != (invoice.status == "paid")).then(|| {
+            (format!("{settled} invoice.paid events for an invoice that is {}", invoice.status), code.clone())
         })
     });
     findings.check(Invariant::Once, None, || {
-        let waits = seen.charges.iter().any(|charge| charge.status == "pending");
-        (seen.status != "open" && waits)
-            .then(|| (format!("an invoice that is {} has a pending charge", seen.status), code.clone()))
+        let has_pending = invoice.charges.iter().any(|charge| charge.status == "pending");
+        (invoice.status != "open" && has_pending)
+            .then(|| (format!("an invoice that is {} has a pending charge", invoice.status), code.clone()))
     });
 }
 
 /// Checks that no two charges of any mode share an address.
-pub fn judge_addresses(findings: &mut Findings, shown: &ApiState) {
+pub fn judge_addresses(findings: &mut Findings, api_state: &ApiState) {
     let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
-    for charge in shown.books.values().flat_map(|book| &book.charges) {
+    for charge in api_state.books.values().flat_map(|book| &book.charges) {
         let before = owners.insert(&charge.deposit_address, &charge.code);
         findings.check(Invariant::Conservation, None, || {
             before.map(|other| {

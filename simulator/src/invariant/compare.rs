@@ -19,14 +19,15 @@ pub struct BookReading<'a> {
     pub blocks: &'a dyn Fn(Asset) -> u64,
     /// The base URL of the hosted pages.
     pub public_url: &'a str,
-    /// The base URL of the reader's requests.
+    /// The base URL of the reader's requests, which the links of its pages have.
     pub base: &'a str,
 }
 
-/// The kind of a charge in reports.
+/// The kind of object that charges have in reports.
 const CHARGE: &str = "a charge";
 
-/// Compares a JSON string with the expected one; adds a finding for each field that differs.
+/// Compares a JSON document with the expected one; reports each field that differs. `kind` and `about` name the object:
+/// `an invoice` and its code.
 pub(super) fn compare_json(
     findings: &mut Findings,
     (kind, about): (&str, &str),
@@ -42,7 +43,7 @@ pub(super) fn compare_json(
     report(findings, (kind, about), at, &found, None);
 }
 
-/// Reports differences, each with the invariant of its field unless all violate the same one.
+/// Reports differences as violations of `invariant`; if it is `None`, each as a violation of the invariant of its field.
 pub(super) fn report(
     findings: &mut Findings,
     (kind, about): (&str, &str),
@@ -61,146 +62,150 @@ pub(super) fn report(
     }
 }
 
-/// Checks everything shown of a book. Events are checked if they were read.
+/// Compares everything that the API shows of a book with the model. Events are compared if they were read.
 pub fn compare_book(
     findings: &mut Findings,
     (book, ids): (&Book, &Ids),
-    shown: &BookApiState,
+    api_book: &BookApiState,
     reading: BookReading<'_>,
 ) {
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now };
-    let charges = check_list(findings, "charge", &ids.charges, &shown.charges, |charge| &charge.code);
-    for (no, seen) in charges {
-        let before = findings.violations.len();
-        compare_timeline(findings, (book, Subject::Charge(no)), &seen.code, &seen.timeline);
-        let expected = book.charge_json(context, no, Presentation::Api);
-        let blocks = (reading.blocks)(book.charges[no].terms.asset);
-        // Differences in a timeline were reported event by event.
-        let expected =
-            if findings.violations.len() > before { with_timeline(&expected, seen) } else { expected };
-        compare_json(findings, (CHARGE, &seen.code), None, (&expected, seen.json.get()), blocks);
+    let charges = check_list(findings, "charge", &ids.charges, &api_book.charges, |charge| &charge.code);
+    for (number, charge) in charges {
+        let is_same =
+            compare_timeline(findings, (book, Subject::Charge(number)), &charge.code, &charge.timeline);
+        let expected = book.charge_json(context, number, Presentation::Api);
+        let blocks = (reading.blocks)(book.charges[number].terms.asset);
+        // Differences in a timeline are reported event by event.
+        let expected = if is_same { expected } else { with_timeline(&expected, charge) };
+        compare_json(findings, (CHARGE, &charge.code), None, (&expected, charge.json.get()), blocks);
     }
-    let invoices = check_list(findings, "invoice", &ids.invoices, &shown.invoices, |invoice| &invoice.code);
-    for (no, seen) in invoices {
-        let before = findings.violations.len();
-        compare_timeline(findings, (book, Subject::Invoice(no)), &seen.code, &seen.timeline);
-        let expected = book.invoice_json(context, no, Presentation::Api);
-        let expected =
-            if findings.violations.len() > before { with_timeline(&expected, seen) } else { expected };
-        compare_json(findings, ("an invoice", &seen.code), None, (&expected, seen.json.get()), 0);
+    let invoices =
+        check_list(findings, "invoice", &ids.invoices, &api_book.invoices, |invoice| &invoice.code);
+    for (number, invoice) in invoices {
+        let is_same =
+            compare_timeline(findings, (book, Subject::Invoice(number)), &invoice.code, &invoice.timeline);
+        let expected = book.invoice_json(context, number, Presentation::Api);
+        let expected = if is_same { expected } else { with_timeline(&expected, invoice) };
+        compare_json(findings, ("an invoice", &invoice.code), None, (&expected, invoice.json.get()), 0);
     }
-    let links = check_list(findings, "payment link", &ids.links, &shown.links, |link| &link.code);
-    for (no, seen) in links {
-        let expected = book.link_json(context, no);
-        compare_json(findings, ("a payment link", &seen.code), None, (&expected, seen.json.get()), 0);
+    let links = check_list(findings, "payment link", &ids.links, &api_book.links, |link| &link.code);
+    for (number, link) in links {
+        let expected = book.link_json(context, number);
+        compare_json(findings, ("a payment link", &link.code), None, (&expected, link.json.get()), 0);
     }
-    if shown.depth == Depth::Events {
-        compare_events(findings, book, context, &shown.events, reading);
+    if api_book.depth == Depth::Events {
+        compare_events(findings, book, context, &api_book.events, reading);
     }
 }
 
-/// Returns the expected object with the shown timeline.
-fn with_timeline<T>(expected: &str, seen: &WithText<T>) -> String {
+/// Returns the expected object with the timeline of the actual one.
+fn with_timeline<T>(expected: &str, actual: &WithText<T>) -> String {
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     let mut expected = read(expected);
-    expected["timeline"] = read(seen.json.get())["timeline"].take();
+    expected["timeline"] = read(actual.json.get())["timeline"].take();
     expected.to_string()
 }
 
-/// Checks that a list has exactly the expected objects, newest first. Returns their numbers and values.
+/// Checks that a list has exactly the objects with these codes, newest first. Returns the known ones with their numbers.
 fn check_list<'s, T>(
     findings: &mut Findings,
     kind: &str,
     codes: &[String],
-    shown: &'s [T],
+    listed: &'s [T],
     code: impl Fn(&T) -> &String,
 ) -> Vec<(usize, &'s T)> {
-    let same = codes.len() == shown.len() && codes.iter().rev().eq(shown.iter().map(&code));
+    let is_same = codes.len() == listed.len() && codes.iter().rev().eq(listed.iter().map(&code));
     let numbers: BTreeMap<&String, usize> = codes.iter().zip(0..).collect();
     findings.check(Invariant::Once, None, || {
-        (!same).then(|| {
-            let unknown = shown.iter().map(&code).find(|code| !numbers.contains_key(code));
-            let missing = codes.iter().find(|made| !shown.iter().any(|object| code(object) == *made));
+        (!is_same).then(|| {
+            let unknown = listed.iter().map(&code).find(|code| !numbers.contains_key(code));
+            let missing =
+                codes.iter().find(|expected| !listed.iter().any(|object| code(object) == *expected));
             match (unknown, missing) {
                 (Some(code), _) => (format!("an unknown {kind} is listed"), code.clone()),
-                (None, Some(code)) => (format!("a {kind} is missing in the list"), code.clone()),
+                (None, Some(code)) => (format!("a {kind} is missing from the list"), code.clone()),
                 (None, None) => (format!("a list of {kind}s is in the wrong order"), String::new()),
             }
         })
     });
-    shown.iter().filter_map(|object| Some((*numbers.get(code(object))?, object))).collect()
+    listed.iter().filter_map(|object| Some((*numbers.get(code(object))?, object))).collect()
 }
 
-/// Returns the invariant that a missing, extra or different event violates.
-fn invariant_of(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> Invariant {
-    let about = |kind: &str| expected == Some(kind) || actual == Some(kind);
+/// Returns the invariant that a missing, extra or different event violates, given the expected and the actual type.
+fn invariant_of_event(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> Invariant {
+    let involves = |kind: &str| expected == Some(kind) || actual == Some(kind);
     if at_lock_end
-        && (about("charge.expired") || about("charge.late_payment") || about("charge.payment_detected"))
+        && (involves("charge.expired")
+            || involves("charge.late_payment")
+            || involves("charge.payment_detected"))
     {
         return Invariant::LockEnd;
     }
-    if about("charge.paid") && about("charge.underpaid") {
+    if involves("charge.paid") && involves("charge.underpaid") {
         return Invariant::Tolerance;
     }
     if expected == actual {
         return Invariant::Confirmations;
     }
-    if about("charge.late_payment") {
+    if involves("charge.late_payment") {
         return Invariant::LateMoney;
     }
-    if about("charge.paid") || about("charge.underpaid") || about("charge.payment_detected") {
+    if involves("charge.paid") || involves("charge.underpaid") || involves("charge.payment_detected") {
         return Invariant::Confirmations;
     }
-    if about("charge.refunded") {
+    if involves("charge.refunded") {
         return Invariant::Conservation;
     }
-    if about("charge.expired") {
+    if involves("charge.expired") {
         return Invariant::LockEnd;
     }
-    if about("invoice.paid") || about("invoice.sent") || about("invoice.viewed") {
+    if involves("invoice.paid") || involves("invoice.sent") || involves("invoice.viewed") {
         Invariant::Once
     } else {
         Invariant::Edges
     }
 }
 
-/// Compares the events of one object, in order, with their times.
+/// Compares the events of one object, in order, with their times. Returns `true` if they are equal.
 fn compare_timeline(
     findings: &mut Findings,
     (book, subject): (&Book, Subject),
     code: &str,
-    seen: &[TimelineEntry],
-) {
-    let story = book.event_numbers(subject);
-    for index in 0..seen.len().max(story.len()) {
-        let (expected, actual) = (story.get(index).map(|no| &book.events[*no]), seen.get(index));
+    timeline: &[TimelineEntry],
+) -> bool {
+    let events = book.event_numbers(subject);
+    for index in 0..timeline.len().max(events.len()) {
+        let expected = events.get(index).map(|number| &book.events[*number]);
+        let actual = timeline.get(index);
         let kinds = (expected.map(|event| event.kind), actual.map(|entry| entry.event.as_str()));
         let time = expected.map(|event| event.at.to_string());
         if kinds.0 == kinds.1 && time.as_deref() == actual.map(|entry| entry.time.as_str()) {
-            findings.checks[invariant_of(kinds.0, kinds.1, false) as usize] += 1;
+            findings.checks[invariant_of_event(kinds.0, kinds.1, false) as usize] += 1;
             continue;
         }
-        let shown = actual.and_then(|entry| Timestamp::parse(&entry.time));
-        let at = expected.map(|event| event.at).into_iter().chain(shown).min();
-        let end = match subject {
-            Subject::Charge(no) => Some(book.charges[no].end.0),
+        let actual_at = actual.and_then(|entry| Timestamp::parse(&entry.time));
+        let at = expected.map(|event| event.at).into_iter().chain(actual_at).min();
+        let lock_end = match subject {
+            Subject::Charge(number) => Some(book.charges[number].end.0),
             Subject::Invoice(_) => None,
         };
-        let is_close = |at: Timestamp| end.is_some_and(|end| at.0.abs_diff(end) <= 1);
-        let at_lock_end = at.is_some_and(is_close) || shown.is_some_and(is_close);
-        findings.check(invariant_of(kinds.0, kinds.1, at_lock_end), at, || {
-            let word = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
+        let is_close = |at: Timestamp| lock_end.is_some_and(|end| at.0.abs_diff(end) <= 1);
+        let at_lock_end = at.is_some_and(is_close) || actual_at.is_some_and(is_close);
+        findings.check(invariant_of_event(kinds.0, kinds.1, at_lock_end), at, || {
+            let name = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
             let shape = match kinds.0 == kinds.1 {
-                true => format!("{} has the wrong time", word(kinds.0)),
-                false => format!("{} instead of {}", word(kinds.1), word(kinds.0)),
+                true => format!("{} has the wrong time", name(kinds.0)),
+                false => format!("{} instead of {}", name(kinds.1), name(kinds.0)),
             };
-            let when = |time: Option<&str>| time.unwrap_or("-").to_owned();
+            let or_dash = |time: Option<&str>| time.unwrap_or("-").to_owned();
             let actual = actual.map(|entry| entry.time.as_str());
-            Some((shape, format!("{code}: expected {}, got {}", when(time.as_deref()), when(actual))))
+            Some((shape, format!("{code}: expected {}, got {}", or_dash(time.as_deref()), or_dash(actual))))
         });
         // Later differences are consequences of the first.
-        return;
+        return false;
     }
+    true
 }
 
 /// Compares the events read through the API, newest first, with the expected ones.
@@ -208,23 +213,23 @@ fn compare_events(
     findings: &mut Findings,
     book: &Book,
     context: ObjectContext<'_>,
-    shown: &[WithText<EventView>],
+    listed: &[WithText<EventView>],
     reading: BookReading<'_>,
 ) {
-    let oldest_first: Vec<&WithText<EventView>> = shown.iter().rev().collect();
+    let oldest_first: Vec<&WithText<EventView>> = listed.iter().rev().collect();
     findings.check(Invariant::Order, None, || {
-        let rises = oldest_first.is_sorted_by(|one, two| one.id < two.id);
-        (!rises).then(|| ("ids of events do not rise".to_owned(), book.mode.to_string()))
+        let is_increasing = oldest_first.is_sorted_by(|one, two| one.id < two.id);
+        (!is_increasing).then(|| ("the ids of events do not increase".to_owned(), book.mode.to_string()))
     });
     let mut objects: BTreeMap<Subject, String> = BTreeMap::new();
-    for index in 0..book.events.len().max(shown.len()) {
+    for index in 0..book.events.len().max(listed.len()) {
         let (expected, actual) = (book.events.get(index), oldest_first.get(index).copied());
         let kinds = (expected.map(|event| event.kind), actual.map(|event| event.kind.as_str()));
-        let is_it = expected.zip(actual).is_some_and(|(expected, actual)| {
+        let is_same_event = expected.zip(actual).is_some_and(|(expected, actual)| {
             expected.kind == actual.kind && context.ids.code(expected.subject) == actual.subject()
         });
         let invariant = match kinds.0.or(kinds.1) {
-            _ if book.events.len() != shown.len() => Invariant::Once,
+            _ if book.events.len() != listed.len() => Invariant::Once,
             Some("charge.late_payment") => Invariant::LateMoney,
             Some("charge.paid") => Invariant::PaidMoney,
             _ => Invariant::SameObject,
@@ -233,9 +238,9 @@ fn compare_events(
         let shown_at = actual.and_then(|event| Timestamp::parse(&event.created_at));
         let at = expected.map(|event| event.at).or(shown_at).filter(|_| invariant != Invariant::Once);
         findings.check(invariant, at, || {
-            let word = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
-            (!is_it).then(|| {
-                let shape = format!("{} is listed instead of {}", word(kinds.1), word(kinds.0));
+            let name = |kind: Option<&str>| kind.unwrap_or("nothing").to_owned();
+            (!is_same_event).then(|| {
+                let shape = format!("{} is listed instead of {}", name(kinds.1), name(kinds.0));
                 let subjects = (
                     expected.map_or("-", |event| context.ids.code(event.subject)),
                     actual.map_or("-", |event| event.subject()),
@@ -244,21 +249,23 @@ fn compare_events(
                 (shape, details)
             })
         });
-        let Some((event, actual)) = expected.zip(actual).filter(|_| is_it) else { return };
+        let Some((event, actual)) = expected.zip(actual).filter(|_| is_same_event) else { return };
         let object =
             objects.entry(event.subject).or_insert_with(|| book.event_object_json(context, event.subject));
         let id = context.ids.events.get(index).unwrap_or(&actual.id);
         let expected = book.event_json(id, index, object);
         let blocks = match event.subject {
-            Subject::Charge(no) => (reading.blocks)(book.charges[no].terms.asset),
+            Subject::Charge(number) => (reading.blocks)(book.charges[number].terms.asset),
             Subject::Invoice(_) => 0,
         };
-        let about = (format!("{} {}", event.kind, actual.subject()), (expected.as_str(), actual.json.get()));
-        compare_json(findings, ("an event", &about.0), Some(event.at), about.1, blocks);
+        let about = format!("{} {}", event.kind, actual.subject());
+        let documents = (expected.as_str(), actual.json.get());
+        compare_json(findings, ("an event", &about), Some(event.at), documents, blocks);
     }
 }
 
-/// Checks the body of a delivery: the object at the time of the event, or the sample of a test.
+/// Compares the body of a delivery with the expected one: it contains the object at the time of the event, or the sample
+/// of a test.
 pub fn compare_delivery(
     findings: &mut Findings,
     at: Timestamp,

@@ -15,8 +15,8 @@ pub(super) struct Difference {
     pub(super) expected: Option<Value>,
     /// The actual value; `None` if the field is absent.
     pub(super) actual: Option<Value>,
-    /// `true` for the count of a confirmed transfer, which continues to grow.
-    is_counting: bool,
+    /// `true` for the `confirmations` of a confirmed transfer, which continue to grow.
+    is_growing: bool,
 }
 
 /// An allowed difference, with its reason.
@@ -33,25 +33,26 @@ struct Exception {
 const EXCEPTIONS: [Exception; 6] = [
     Exception {
         field: "confirmations",
-        reason: "The count of a confirmed transfer grows with each block, unrecorded, from the last sighting on.",
+        reason: "The confirmations of a confirmed transfer grow with each block; sightings do not report them any more.",
         allows: |expected, actual, blocks| {
             let (expected, actual) = (expected.as_u64(), actual.as_u64());
             expected.zip(actual).is_some_and(|(least, n)| (least..=least + blocks).contains(&n))
         },
     },
-    Exception { field: "first", reason: PARAMETERS, allows: is_same_address },
-    Exception { field: "last", reason: PARAMETERS, allows: is_same_address },
-    Exception { field: "prev", reason: PARAMETERS, allows: is_same_address },
-    Exception { field: "next", reason: PARAMETERS, allows: is_same_address },
+    Exception { field: "first", reason: PARAMETER_ORDER, allows: is_same_link },
+    Exception { field: "last", reason: PARAMETER_ORDER, allows: is_same_link },
+    Exception { field: "prev", reason: PARAMETER_ORDER, allows: is_same_link },
+    Exception { field: "next", reason: PARAMETER_ORDER, allows: is_same_link },
     Exception {
         field: "event_id",
-        reason: "Ids are random: an event's is known once it was listed or delivered. It may not change from then on.",
+        reason: "Ids of events are random: an id is known once it was listed or delivered, and must not change from then on.",
         allows: |expected, _, _| expected == "",
     },
 ];
-const PARAMETERS: &str = "The contract does not fix the order of the parameters of a link.";
+const PARAMETER_ORDER: &str = "The contract does not fix the order of the parameters of a link.";
 
-fn is_same_address(expected: &Value, actual: &Value, _: u64) -> bool {
+/// Returns `true` if two links differ at most in the order of their parameters.
+fn is_same_link(expected: &Value, actual: &Value, _: u64) -> bool {
     fn parts(link: &Value) -> Option<(&str, BTreeSet<&str>)> {
         let (path, query) = link.as_str()?.split_once('?')?;
         Some((path, query.split('&').collect()))
@@ -71,38 +72,40 @@ impl Difference {
         field + rest
     }
 
+    /// Returns `true` if an exception allows the difference. `blocks`: the growth of the chain while the text was read.
     fn is_allowed(&self, blocks: u64) -> bool {
         let name = self.path.rsplit(['.', ']']).next().unwrap_or_default();
         let both = self.expected.as_ref().zip(self.actual.as_ref());
         let exception = EXCEPTIONS.iter().find(|exception| exception.field == name);
         let allows = |((expected, actual), exception): ((&Value, &Value), &Exception)| {
-            (self.is_counting || exception.field != "confirmations")
+            (self.is_growing || exception.field != "confirmations")
                 && (exception.allows)(expected, actual, blocks)
         };
         both.zip(exception).is_some_and(allows)
     }
 
-    /// Returns the expected and the actual value as one string.
+    /// Returns the path, the expected and the actual value as a sentence.
     pub(super) fn in_words(&self) -> String {
-        let word = |value: &Option<Value>| match value {
+        let text = |value: &Option<Value>| match value {
             None => "no such field".to_owned(),
-            Some(Value::String(text)) => text.clone(),
+            Some(Value::String(string)) => string.clone(),
             Some(value) => value.to_string(),
         };
-        let (expected, actual) = (word(&self.expected), word(&self.actual));
+        let (expected, actual) = (text(&self.expected), text(&self.actual));
         format!("{}: expected {}, got {}", self.path, truncate(&expected), truncate(&actual))
     }
 
-    /// Returns the invariant of the field.
+    /// Returns the invariant that a wrong value of the field violates.
     pub(super) fn invariant(&self) -> Invariant {
         let field = self.field();
         let field = field.strip_prefix("data.").unwrap_or(&field);
-        let field = ["charge.", "invoice."].iter().find_map(|of| field.strip_prefix(of)).unwrap_or(field);
+        let field =
+            ["charge.", "invoice."].iter().find_map(|prefix| field.strip_prefix(prefix)).unwrap_or(field);
         invariant_of_field(field.split('.').next().unwrap_or_default())
     }
 }
 
-/// The invariants of the fields of a charge.
+/// The invariants that a comparison of a charge checks.
 pub(super) const CHARGE_INVARIANTS: [Invariant; 8] = [
     Invariant::Edges,
     Invariant::PaidMoney,
@@ -131,14 +134,15 @@ fn invariant_of_field(name: &str) -> Invariant {
     }
 }
 
-/// Returns the invariant of a page with unexpected rows or another total; `None` if only fields differ.
+/// Returns the invariant that a page violates if its rows or its total differ; `None` if only fields of its rows differ.
 pub(super) fn invariant_of_page(found: &[Difference], is_filtered: bool) -> Option<Invariant> {
-    let is_other_row = |path: &str| match path.strip_prefix("data[").and_then(|rest| rest.split_once(']')) {
+    let is_row_or_total = |path: &str| match path.strip_prefix("data[").and_then(|rest| rest.split_once(']'))
+    {
         Some((_, rest)) => ["", ".id"].contains(&rest),
         None => path == "meta.total",
     };
     let invariant = if is_filtered { Invariant::Filters } else { Invariant::Paging };
-    found.iter().any(|difference| is_other_row(&difference.path)).then_some(invariant)
+    found.iter().any(|difference| is_row_or_total(&difference.path)).then_some(invariant)
 }
 
 /// Truncates a value for a report.
@@ -150,8 +154,8 @@ fn truncate(text: &str) -> String {
     }
 }
 
-/// Returns the differences between two JSON documents, without the allowed ones. `blocks`: the growth of the chain
-/// meanwhile.
+/// Returns the differences between two JSON documents, without the allowed ones. `blocks`: the growth of the chain while
+/// the actual one was read.
 pub(super) fn differences(expected: &str, actual: &str, blocks: u64) -> Vec<Difference> {
     if expected == actual || is_same_text(expected, actual, blocks) {
         return Vec::new();
@@ -168,13 +172,13 @@ pub(super) fn differences(expected: &str, actual: &str, blocks: u64) -> Vec<Diff
 fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
     let (mut expected, mut actual) = (expected.as_bytes(), actual.as_bytes());
     while expected != actual {
-        let same = common_prefix(expected, actual);
+        let same = common_prefix_length(expected, actual);
         let Some(colon) = expected[..same].iter().rposition(|byte| *byte == b':') else { return false };
         let (name, rest, other) = (&expected[..=colon], &expected[colon + 1..], &actual[colon + 1..]);
         let ends = if name.ends_with(b"\"confirmations\":") {
             consecutive_counts(rest, other, blocks)
         } else if name.ends_with(b"\"event_id\":") && rest.starts_with(b"\"\"") {
-            closing_quote(other).map(|end| (2, end))
+            quoted_length(other).map(|end| (2, end))
         } else {
             None
         };
@@ -185,7 +189,7 @@ fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
 }
 
 /// Returns the length of the common prefix of two byte strings.
-fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+fn common_prefix_length(one: &[u8], other: &[u8]) -> usize {
     let (mut same, mut end) = (0, one.len().min(other.len()));
     while same < end {
         let middle = same + (end - same).div_ceil(2);
@@ -198,7 +202,8 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     same
 }
 
-/// Returns the lengths of two counts of a confirmed transfer, if the second is a possible successor of the first.
+/// Parses the confirmations of a confirmed transfer at the start of both texts. Returns the lengths of the two numbers if
+/// the actual one is at most `blocks` larger than the expected one.
 fn consecutive_counts(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(usize, usize)> {
     let read = |text: &[u8]| {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -210,24 +215,25 @@ fn consecutive_counts(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(us
     (least >= required && (least..=least.saturating_add(blocks)).contains(&n)).then_some((end, other_end))
 }
 
-/// Returns the length of a quoted text without escapes, including the quotes; `None` if it has escapes.
-fn closing_quote(text: &[u8]) -> Option<usize> {
-    let inner = text.strip_prefix(b"\"")?;
-    let end = inner.iter().position(|byte| [b'"', b'\\'].contains(byte))?;
-    (inner[end] == b'"').then_some(end + 2)
+/// Returns the length of the quoted string at the start of a text, including the quotes; `None` if it has escapes.
+fn quoted_length(text: &[u8]) -> Option<usize> {
+    let content = text.strip_prefix(b"\"")?;
+    let end = content.iter().position(|byte| [b'"', b'\\'].contains(byte))?;
+    (content[end] == b'"').then_some(end + 2)
 }
 
+/// Adds the differences between two values at a path.
 fn compare(found: &mut Vec<Difference>, path: String, expected: Option<Value>, actual: Option<Value>) {
     match (expected, actual) {
         (Some(Value::Object(expected)), Some(Value::Object(mut actual))) => {
             let child = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
             let count = |name: &str| expected.get(name).and_then(Value::as_u64);
-            let is_deep = count("confirmations") >= count("required_confirmations");
+            let is_confirmed = count("confirmations") >= count("required_confirmations");
             for (name, value) in expected {
                 let (other, before) = (actual.remove(&name), found.len());
                 compare(found, child(&name), Some(value), other);
                 if name == "confirmations" {
-                    found[before..].iter_mut().for_each(|difference| difference.is_counting = is_deep);
+                    found[before..].iter_mut().for_each(|difference| difference.is_growing = is_confirmed);
                 }
             }
             for (name, value) in actual {
@@ -241,7 +247,7 @@ fn compare(found: &mut Vec<Difference>, path: String, expected: Option<Value>, a
             }
         }
         (expected, actual) if expected != actual => {
-            found.push(Difference { path, expected, actual, is_counting: false });
+            found.push(Difference { path, expected, actual, is_growing: false });
         }
         _ => {}
     }

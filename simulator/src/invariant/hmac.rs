@@ -2,9 +2,10 @@
 
 use sha2::{Digest as _, Sha256};
 
+/// The block size of SHA-256, in bytes.
 const BLOCK: usize = 64;
 
-/// A prepared key: the states of the inner and outer hash after the padded key.
+/// A key, with the states of the inner and the outer hash after the padded key.
 #[derive(Clone)]
 pub(super) struct HmacKey {
     inner: Sha256,
@@ -19,8 +20,8 @@ impl HmacKey {
         } else {
             block[..key.len()].copy_from_slice(key);
         }
-        let start = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
-        HmacKey { inner: start(0x36), outer: start(0x5c) }
+        let state_after = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
+        HmacKey { inner: state_after(0x36), outer: state_after(0x5c) }
     }
 
     /// Returns the lower-case hexadecimal HMAC-SHA256 of the concatenated parts.

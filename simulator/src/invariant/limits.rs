@@ -1,4 +1,4 @@
-//! The check of the rate limit, from all recorded requests.
+//! The rate limit of each API key, checked on all recorded requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -48,8 +48,8 @@ impl LimitWindows {
 pub fn judge_limits(record: &Record) -> Findings {
     let mut findings = Findings::default();
     let mut windows = LimitWindows::default();
-    for Entry { at, observation: what } in &record.seen {
-        let call = match what {
+    for Entry { at, observation } in &record.seen {
+        let call = match observation {
             Observation::Restart => {
                 windows.restart();
                 continue;
@@ -62,23 +62,24 @@ pub fn judge_limits(record: &Record) -> Findings {
         }
         let about = format!("{} {} at {at}", call.method, call.path);
         match windows.admit(*at, call) {
-            Some(free) => {
+            Some(retry_after) => {
                 findings.check(Invariant::Limit, Some(*at), || {
                     let shape = "a request beyond the limit is accepted";
                     (call.status != 429).then(|| (shape.to_owned(), about.clone()))
                 });
                 findings.check(Invariant::Limit, Some(*at), || {
-                    (call.status == 429 && call.retry_after() != Some(free)).then(|| {
-                        let details = format!("{about}: expected {free}, got {:?}", call.retry_after());
+                    (call.status == 429 && call.retry_after() != Some(retry_after)).then(|| {
+                        let details =
+                            format!("{about}: expected {retry_after}, got {:?}", call.retry_after());
                         ("Retry-After is not the time until a request is accepted".to_owned(), details)
                     })
                 });
             }
             // E-mails have a separate limit.
             None => findings.check(Invariant::Limit, Some(*at), || {
-                let by_mail = call.path.ends_with("/send") || call.path == "/v1/invoices";
+                let sends_mail = call.path.ends_with("/send") || call.path == "/v1/invoices";
                 let shape = "a request within the limit is refused";
-                (call.status == 429 && !by_mail).then(|| (shape.to_owned(), about))
+                (call.status == 429 && !sends_mail).then(|| (shape.to_owned(), about))
             }),
         }
     }

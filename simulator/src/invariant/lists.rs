@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// The number of objects of each kind that are also read individually.
-const SINGLES: usize = 2;
-/// The maximum length of lists that are read with one record per page, because that is expensive.
-const SINGLE_RECORDS_MAX: usize = 60;
+const SINGLE_READS: usize = 2;
+/// The number of pages from which on a list is not read in a page size, because that is expensive.
+const PAGES_MAX: usize = 60;
 
-/// The tolerance for block counts: a chain may have grown by any number.
+/// The tolerance for `confirmations`: a chain may have grown by any number of blocks.
 const ANY_BLOCKS: u64 = u32::MAX as u64;
 
 /// A book of the model, and the circumstances in which its lists are read.
@@ -32,7 +32,7 @@ pub struct ModelBook<'a> {
     pub book: &'a Book,
     /// The public ids of its objects.
     pub ids: &'a Ids,
-    /// The time and the context of the reading.
+    /// The circumstances of the reading.
     pub reading: BookReading<'a>,
 }
 
@@ -41,9 +41,9 @@ pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<
     let mut findings = Findings::default();
     for (id, book) in books {
         let rows = List::ALL.map(|list| vec![OnceCell::new(); book.book.length(list)]);
-        let mut judge = Judge { findings: &mut findings, reader, id: *id, book, rows };
-        judge.filters();
-        judge.pages();
+        let mut judge = ListJudge { findings: &mut findings, reader, id: *id, book, rows };
+        judge.check_filters();
+        judge.check_pages();
         judge.check_single_reads();
         for (_, other) in books.iter().filter(|(other, _)| *other != id) {
             judge.check_isolation(other.ids);
@@ -53,7 +53,7 @@ pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<
 }
 
 /// The checks with the key of one book.
-struct Judge<'a, R> {
+struct ListJudge<'a, R> {
     findings: &'a mut Findings,
     reader: &'a mut R,
     id: BookId,
@@ -62,42 +62,43 @@ struct Judge<'a, R> {
     rows: [Vec<OnceCell<String>>; List::ALL.len()],
 }
 
-/// Returns the expected record of a list.
-fn row(of: &ModelBook<'_>, list: List, no: usize) -> String {
-    let ModelBook { book, ids, reading } = of;
+/// Returns the expected record with this number, as the list shows it.
+fn row(book: &ModelBook<'_>, list: List, number: usize) -> String {
+    let ModelBook { book, ids, reading } = book;
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now };
     match list {
-        List::Charges => book.charge_json(context, no, Presentation::Api),
-        List::Invoices => book.invoice_json(context, no, Presentation::Api),
-        List::Links => book.link_json(context, no),
+        List::Charges => book.charge_json(context, number, Presentation::Api),
+        List::Invoices => book.invoice_json(context, number, Presentation::Api),
+        List::Links => book.link_json(context, number),
         List::Events => {
-            let object = book.event_object_json(context, book.events[no].subject);
-            book.event_json(ids.events.get(no).map_or("", String::as_str), no, &object)
+            let object = book.event_object_json(context, book.events[number].subject);
+            book.event_json(ids.events.get(number).map_or("", String::as_str), number, &object)
         }
     }
 }
 
-impl<R: Reader> Judge<'_, R> {
+impl<R: Reader> ListJudge<'_, R> {
     /// Reads a list page by page, following its links, and compares each page completely.
-    fn list(&mut self, invariant: Invariant, shape: &str, target: &str) {
+    fn check_list(&mut self, invariant: Invariant, shape: &str, target: &str) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut next = ListRequest::parse(path, Some(query)).and_then(Result::ok);
         let mut target = target.to_owned();
         while let Some(request) = next.take() {
-            let expected = self.page(&request);
+            let expected = self.expected_page(&request);
             let (status, body) = self.reader.get(self.id, &target);
-            let same = self.compare(invariant, (shape, &target), (&expected, status, &body));
-            next = ListRequest::next(&expected).filter(|_| same);
+            let is_same = self.compare(invariant, (shape, &target), (&expected, status, &body));
+            next = ListRequest::next(&expected).filter(|_| is_same);
             if let Some(request) = &next {
                 target = request.target();
             }
         }
     }
 
-    fn page(&self, request: &ListRequest) -> String {
+    /// Returns the expected body of a page.
+    fn expected_page(&self, request: &ListRequest) -> String {
         let ModelBook { book, ids, reading } = self.book;
         let rows = &self.rows[request.list as usize];
-        let row = |no: usize| rows[no].get_or_init(|| row(self.book, request.list, no)).clone();
+        let row = |number: usize| rows[number].get_or_init(|| row(self.book, request.list, number)).clone();
         let members = request.members(book, ids);
         request.body(reading.base, ids, (&members, members.last().copied()), row)
     }
@@ -112,7 +113,7 @@ impl<R: Reader> Judge<'_, R> {
         let mut found = Vec::new();
         if status == 200 {
             let body = String::from_utf8_lossy(body);
-            // The reader stays within the rate limit, so blocks are added meanwhile.
+            // The reader waits for the rate limit, so blocks are mined while it reads.
             found = differences(expected, &body, ANY_BLOCKS);
         }
         let first = found.first();
@@ -133,32 +134,34 @@ impl<R: Reader> Judge<'_, R> {
     }
 
     /// Reads each list with several page sizes, by page numbers, and beyond its end.
-    fn pages(&mut self) {
+    fn check_pages(&mut self) {
         const SHAPE: &str = "a page of a list";
         for list in List::ALL {
             let (length, path) = (self.book.book.length(list), list.path());
-            self.list(Invariant::Paging, SHAPE, path);
-            for per_page in [1, 7].into_iter().filter(|size| length / size < SINGLE_RECORDS_MAX) {
-                self.list(Invariant::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
+            self.check_list(Invariant::Paging, SHAPE, path);
+            for per_page in [1, 7].into_iter().filter(|size| length / size < PAGES_MAX) {
+                self.check_list(Invariant::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
             }
             let size = (length / 3).clamp(1, 9);
             let last = length.div_ceil(size);
             for page in [2, last, last + 1, last + 7] {
-                self.one_page(&format!("{path}?per_page={size}&page={page}"));
+                self.check_page_number(&format!("{path}?per_page={size}&page={page}"));
             }
         }
     }
 
-    fn one_page(&mut self, target: &str) {
+    /// Reads one page by its number.
+    fn check_page_number(&mut self, target: &str) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         if let Some(Ok(request)) = ListRequest::parse(path, Some(query)) {
-            let expected = self.page(&request);
+            let expected = self.expected_page(&request);
             let (status, body) = self.reader.get(self.id, target);
             self.compare(Invariant::Paging, ("a page by its number", target), (&expected, status, &body));
         }
     }
 
-    fn filters(&mut self) {
+    /// Reads lists with each filter, and with combinations of filters.
+    fn check_filters(&mut self) {
         const SHAPE: &str = "a filtered list";
         let ModelBook { book, ids, .. } = self.book;
         let mut targets: Vec<String> = Vec::new();
@@ -171,10 +174,10 @@ impl<R: Reader> Judge<'_, R> {
         }
         let types = EventType::ALL.map(EventType::as_str);
         targets.extend(types.map(|kind| format!("/v1/events?type={kind}&per_page=100")));
-        // Only some objects, and a type for each: reading all combinations would take too long.
+        // Only some objects, and a few types for each: reading all combinations would take too long.
         let charges = (0..book.charges.len()).rev().step_by(book.charges.len() / 6 + 1);
-        let some = charges.map(Subject::Charge);
-        for subject in some.chain((0..book.invoices.len()).rev().take(3).map(Subject::Invoice)) {
+        let charges = charges.map(Subject::Charge);
+        for subject in charges.chain((0..book.invoices.len()).rev().take(3).map(Subject::Invoice)) {
             let filter = if matches!(subject, Subject::Charge(_)) { "charge" } else { "invoice" };
             for kind in ["", "&type=charge.paid", "&type=charge.created", "&type=invoice.created"] {
                 targets.push(format!("/v1/events?{filter}={}{kind}&per_page=100", ids.code(subject)));
@@ -182,7 +185,7 @@ impl<R: Reader> Judge<'_, R> {
             targets.push(format!("/v1/events?{filter}={}&per_page=1", ids.code(subject)));
         }
         for target in targets {
-            self.list(Invariant::Filters, SHAPE, &target);
+            self.check_list(Invariant::Filters, SHAPE, &target);
         }
     }
 
@@ -190,14 +193,14 @@ impl<R: Reader> Judge<'_, R> {
     fn check_single_reads(&mut self) {
         for list in List::ALL {
             let ids = public_ids(self.book.ids, list);
-            let newest = (0..self.book.book.length(list)).rev().take(SINGLES);
-            for (no, id) in newest.filter_map(|no| Some((no, ids.get(no)?))) {
-                let expected = format!("{{\"data\":{}}}", row(self.book, list, no));
+            let newest = (0..self.book.book.length(list)).rev().take(SINGLE_READS);
+            for (number, id) in newest.filter_map(|number| Some((number, ids.get(number)?))) {
+                let expected = format!("{{\"data\":{}}}", row(self.book, list, number));
                 let target = format!("{}/{id}", list.path());
                 let (status, body) = self.reader.get(self.id, &target);
                 self.compare(
                     Invariant::SameObject,
-                    ("an object of its own", &target),
+                    ("an object read individually", &target),
                     (&expected, status, &body),
                 );
             }
@@ -212,22 +215,23 @@ impl<R: Reader> Judge<'_, R> {
         let invoices = other.invoices.iter().rev().take(2).map(|code| ("invoices", "invoice", code));
         for (list, filter, code) in charges.chain(invoices) {
             self.check_absent(&format!("/v1/{list}/{code}"), &absent);
-            self.list(Invariant::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"));
+            self.check_list(Invariant::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"));
         }
         if let Some(link) = other.links.last() {
             self.check_absent(&format!("/v1/payment-links/{link}"), &absent);
-            self.list(Invariant::ModesApart, SHAPE, &format!("/v1/charges?payment_link={link}"));
+            self.check_list(Invariant::ModesApart, SHAPE, &format!("/v1/charges?payment_link={link}"));
         }
         for event in other.events.iter().rev().take(2) {
             self.check_absent(&format!("/v1/events/{event}"), &absent);
         }
     }
 
+    /// Checks that the response to `target` is 404 and equal to `absent`, the response for an object that never existed.
     fn check_absent(&mut self, target: &str, absent: &(u16, Bytes)) {
-        let answer = self.reader.get(self.id, target);
+        let response = self.reader.get(self.id, target);
         self.findings.check(Invariant::ModesApart, None, || {
-            (answer.0 != 404 || answer != *absent).then(|| {
-                let shape = "an object of another book is not answered like an unknown one";
+            (response.0 != 404 || response != *absent).then(|| {
+                let shape = "the response for an object of another book is not that for an unknown one";
                 (shape.to_owned(), target.to_owned())
             })
         });

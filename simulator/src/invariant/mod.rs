@@ -1,7 +1,10 @@
 //! The invariants, checked on the observable behaviour of a world and never on the service's internals.
 //!
-//! Every invariant names the requirements that it is based on. A violation has a shape: the same text for the same
-//! kind of fault, without names and amounts, so that many failures are grouped into few.
+//! Every invariant names the requirements that it is based on. A violation has a shape: a text without names and
+//! amounts that is the same for the same kind of fault, so that reports can group violations.
+//!
+//! [`ModelReplay`] compares a recorded world with the model; [`judge_books`], [`judge_lists`] and [`judge_limits`] check
+//! the rest. All of them return [`Findings`].
 
 mod api_state;
 mod book;
@@ -27,11 +30,10 @@ pub use self::{
 };
 
 macro_rules! invariants {
-    ($($variant:ident $number:literal $word:literal $rests_on:literal;)*) => {
+    ($($(#[$meta:meta])* $variant:ident $number:literal $name:literal $rests_on:literal;)*) => {
         /// An invariant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs, reason = "the words say it")]
-        pub enum Invariant { $($variant),* }
+        pub enum Invariant { $($(#[$meta])* $variant),* }
 
         impl Invariant {
             /// All invariants.
@@ -44,7 +46,7 @@ macro_rules! invariants {
 
             /// Returns its name in reports.
             pub const fn as_str(self) -> &'static str {
-                match self { $(Invariant::$variant => $word),* }
+                match self { $(Invariant::$variant => $name),* }
             }
 
             /// Returns the statements that it is based on, separated by `, `: of the catalogue (`events.id`), or of the
@@ -57,23 +59,42 @@ macro_rules! invariants {
 }
 
 invariants! {
+    /// A status changes only by the allowed transitions, and a request gets the status that the object's
+    /// state determines.
     Edges         1  "edges"         "open.charge.status, open.invoice.status, charges.paid_at";
+    /// An event, a delivery, a settlement or an idempotent request happens exactly once.
     Once          2  "once"          "events.id, events.recorded, webhooks.delivery_id, invoices.settled, open.idempotency";
+    /// Events and timelines are in the order of their times.
     Order         3  "order"         "events.timeline, events.created_at";
+    /// A transfer counts when it has the required confirmations, and shows those of the active branch.
     Confirmations 4  "confirmations" "types.charge_paid, open.charge.confirmations";
+    /// `received_amount` and `paid_at` agree with the credited transfers.
     PaidMoney     5  "paid_money"    "charges.received_amount, charges.paid_at";
+    /// A charge expires when its rate lock ends, unless sufficient transfers hold it open.
     LockEnd       6  "lock_end"      "types.charge_expired, open.charge.lock";
+    /// The amount due, underpayments and overpayments are computed exactly.
     Tolerance     7  "tolerance"     "types.charge_underpaid, open.charge.tolerance, open.charge.overpaid";
+    /// A late transfer is reported, and counts only if the owner accepts it.
     LateMoney     8  "late_money"    "types.charge_late_payment";
+    /// No money appears or disappears: balances, refunds and deposit addresses add up.
     Conservation  9  "conservation"  "charges.received_amount, isolation.deposit_addresses, types.charge_refunded";
+    /// Each endpoint gets signed deliveries of its event types, at the scheduled times.
     Deliveries    10 "deliveries"    "webhooks.pushed, webhooks.signed, webhooks.subscribed, open.delivery.retry";
+    /// An object is the same in all responses, events and deliveries.
     SameObject    11 "same_object"   "events.id, webhooks.event_id, webhooks.data";
+    /// A key reaches only the objects of its own account and mode.
     ModesApart    12 "modes_apart"   "isolation.not_found, isolation.lists";
+    /// Pages are stable and newest first, and contain each record once.
     Paging        13 "paging"        "paging.stable, paging.newest_first";
+    /// A filtered list contains exactly the matching records.
     Filters       14 "filters"       "filters.combined, filters.total";
+    /// The rate limits refuse exactly the requests beyond them, with an exact `Retry-After`.
     Limit         15 "limit"         "limits.served, limits.refused, limits.retry_after";
+    /// A restart of the service loses nothing and repeats nothing.
     Restart       16 "restart"       "events.id, webhooks.delivery_id";
+    /// No charge stays open and no delivery stays waiting forever.
     Liveness      17 "liveness"      "open.delivery.retry, open.charge.lock";
+    /// Related worlds have related results.
     Metamorphic   18 "metamorphic"   "charges.status, charges.received_amount";
 }
 
@@ -86,7 +107,7 @@ pub struct Violation {
     pub shape: String,
     /// The details in this world: object, time, expected and actual value.
     pub details: String,
-    /// The time, if it has one.
+    /// The time of the violation; `None` if it was found in the state at the end.
     pub at: Option<Timestamp>,
 }
 
@@ -100,7 +121,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The length of the shortest code or id.
+/// The minimum length of a code or id.
 const CODE_MIN: usize = 12;
 
 /// The violations found, and the number of checks of each invariant.
@@ -110,7 +131,7 @@ pub struct Findings {
     pub violations: Vec<Violation>,
     /// The number of checks of each invariant, in order.
     pub checks: [u64; Invariant::ALL.len()],
-    /// The number of responses that no rule covers, by method, path and status.
+    /// The number of responses that no check covers, by method, path and status.
     pub unjudged: BTreeMap<String, u64>,
 }
 
@@ -123,8 +144,8 @@ impl Findings {
         violation: impl FnOnce() -> Option<(String, String)>,
     ) {
         self.checks[invariant as usize] += 1;
-        if let Some((shape, what)) = violation() {
-            self.violations.push(Violation { invariant, shape, details: what, at });
+        if let Some((shape, details)) = violation() {
+            self.violations.push(Violation { invariant, shape, details, at });
         }
     }
 
@@ -134,8 +155,8 @@ impl Findings {
         for (own, other) in self.checks.iter_mut().zip(other.checks) {
             *own += other;
         }
-        for (answer, n) in other.unjudged {
-            *self.unjudged.entry(answer).or_default() += n;
+        for (call, count) in other.unjudged {
+            *self.unjudged.entry(call).or_default() += count;
         }
     }
 
@@ -144,7 +165,7 @@ impl Findings {
         if self.violations.is_empty() {
             return;
         }
-        // A saved value can be any text, so short ones stay.
+        // A name can stand for any saved value; a short one could be part of another word.
         for (name, code) in names.filter(|(_, code)| code.len() >= CODE_MIN) {
             for violation in self.violations.iter_mut().filter(|violation| violation.details.contains(&code))
             {
@@ -153,7 +174,7 @@ impl Findings {
         }
     }
 
-    /// Returns the number of checks.
+    /// Returns the number of checks of all invariants.
     pub fn total(&self) -> u64 {
         self.checks.iter().sum()
     }

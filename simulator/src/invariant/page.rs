@@ -9,19 +9,19 @@ use crate::model::{Book, Ids, List, Subject};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListRequest {
     pub(super) list: List,
-    /// The filters, in the order of the specification.
+    /// The filters with their values, in the order of the specification.
     pub(super) filters: Vec<(&'static str, String)>,
     pub(super) page: usize,
     pub(super) per_page: usize,
     pub(super) anchor: Option<String>,
 }
 
-const DEFAULT_SIZE: usize = 25;
-const SIZE_MAX: usize = 100;
+const PER_PAGE_DEFAULT: usize = 25;
+const PER_PAGE_MAX: usize = 100;
 pub(super) const CHARGE_STATUSES: [&str; 5] = ["pending", "underpaid", "paid", "expired", "canceled"];
 pub(super) const INVOICE_STATUSES: [&str; 3] = ["open", "paid", "void"];
 
-/// Returns the filters of a list, with the allowed words of those that are enums.
+/// Returns the filters of a list, with the allowed values of those that are enums.
 fn filters_of(list: List) -> Vec<(&'static str, Vec<&'static str>)> {
     let types = || reference_core::event::EventType::ALL.map(|kind| kind.as_str()).to_vec();
     match list {
@@ -32,15 +32,16 @@ fn filters_of(list: List) -> Vec<(&'static str, Vec<&'static str>)> {
     }
 }
 
-/// Parses a number in a query; `None` if it is not between 1 and `most`.
-fn number(text: &str, most: usize) -> Option<usize> {
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let n = digits.then(|| text.parse().unwrap_or(usize::MAX))?;
-    (1..=most).contains(&n).then_some(n)
+/// Parses a number in a query; `None` if it is not between 1 and `max`.
+fn number(text: &str, max: usize) -> Option<usize> {
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let n = is_number.then(|| text.parse().unwrap_or(usize::MAX))?;
+    (1..=max).contains(&n).then_some(n)
 }
 
 impl ListRequest {
-    /// Parses a target such as `/v1/charges?status=paid`. `None` if it is not a list; 422 for an invalid parameter.
+    /// Parses a path and a query such as `/v1/charges` and `status=paid`. Returns `None` if the path is not that of a list,
+    /// and 422 for an invalid parameter.
     pub(super) fn parse(path: &str, query: Option<&str>) -> Option<Result<ListRequest, u16>> {
         let list = List::ALL.into_iter().find(|list| list.path() == path)?;
         Some(ListRequest::parse_query(list, query.unwrap_or_default()).ok_or(422))
@@ -49,7 +50,7 @@ impl ListRequest {
     fn parse_query(list: List, query: &str) -> Option<ListRequest> {
         let known = filters_of(list);
         let mut request =
-            ListRequest { list, filters: Vec::new(), page: 1, per_page: DEFAULT_SIZE, anchor: None };
+            ListRequest { list, filters: Vec::new(), page: 1, per_page: PER_PAGE_DEFAULT, anchor: None };
         let mut given: Vec<(&str, Cow<'_, str>)> = Vec::new();
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -66,14 +67,14 @@ impl ListRequest {
         for (name, value) in &given {
             match *name {
                 "page" => request.page = number(value, usize::MAX)?,
-                "per_page" => request.per_page = number(value, SIZE_MAX)?,
+                "per_page" => request.per_page = number(value, PER_PAGE_MAX)?,
                 "anchor" => request.anchor = Some(value.to_string()),
                 _ => {}
             }
         }
-        for (filter, words) in known {
+        for (filter, allowed) in known {
             if let Some((_, value)) = given.iter().find(|(name, _)| *name == filter) {
-                if !words.is_empty() && !words.contains(&value.as_ref()) {
+                if !allowed.is_empty() && !allowed.contains(&value.as_ref()) {
                     return None;
                 }
                 request.filters.push((filter, value.to_string()));
@@ -82,33 +83,34 @@ impl ListRequest {
         Some(request)
     }
 
-    /// Returns the list and its filters, under which a key's anchor is stored.
+    /// Returns the text under which the service stores a key's anchor: the list, the filters and the page size.
     pub(super) fn anchor_key(&self) -> String {
         format!("{} {:?} {}", self.list.path(), self.filters, self.per_page)
     }
 
-    /// Returns the numbers of the members of the list, in increasing order.
+    /// Returns the numbers of the records that match the filters, in increasing order.
     pub(super) fn members(&self, book: &Book, ids: &Ids) -> Vec<usize> {
-        let fits = |no: usize| {
+        let matches_filters = |number: usize| {
             self.filters.iter().all(|(filter, wanted)| match (self.list, *filter) {
-                (List::Charges, "status") => book.charges[no].status.as_str() == wanted,
+                (List::Charges, "status") => book.charges[number].status.as_str() == wanted,
                 (List::Charges, _) => {
-                    book.charges[no].terms.link.is_some_and(|link| ids.links[link] == *wanted)
+                    book.charges[number].terms.link.is_some_and(|link| ids.links[link] == *wanted)
                 }
-                (List::Invoices, _) => book.invoices[no].status.as_str() == wanted,
-                (List::Events, "type") => book.events[no].kind == wanted,
+                (List::Invoices, _) => book.invoices[number].status.as_str() == wanted,
+                (List::Events, "type") => book.events[number].kind == wanted,
                 (List::Events, filter) => {
-                    let subject = book.events[no].subject;
+                    let subject = book.events[number].subject;
                     matches!(subject, Subject::Charge(_)) == (filter == "charge")
                         && ids.code(subject) == wanted
                 }
                 (List::Links, _) => true,
             })
         };
-        (0..book.length(self.list)).filter(|no| fits(*no)).collect()
+        (0..book.length(self.list)).filter(|number| matches_filters(*number)).collect()
     }
 
-    /// Returns the body of the page. `members` end at the anchor, which need not be one of them; `row` writes a member.
+    /// Returns the body of the page. `members` are the matching records up to the anchor; `newest` is the anchor, which need
+    /// not match; `row` returns a record as JSON.
     pub(super) fn body(
         &self,
         base: &str,
@@ -184,16 +186,17 @@ pub(super) fn public_ids(ids: &Ids, list: List) -> &[String] {
 
 /// Percent-encodes a filter value.
 fn percent_encode(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._*".contains(&b);
+    let is_unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._*".contains(&b);
     text.bytes()
         .map(|b| match b {
             b' ' => "+".to_owned(),
-            b if plain(b) => char::from(b).to_string(),
+            b if is_unreserved(b) => char::from(b).to_string(),
             b => format!("%{b:02X}"),
         })
         .collect()
 }
 
+/// Decodes a query value; `+` is a space. Invalid escapes stay as they are.
 fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);

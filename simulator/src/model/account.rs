@@ -12,7 +12,7 @@ use super::text;
 
 /// The settings of an account.
 #[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct Account {
     pub id: String,
     object: &'static str,
@@ -41,6 +41,7 @@ pub struct Account {
     pub members: Vec<String>,
 }
 
+/// Writes a currency as its code.
 fn code<S: serde::Serializer>(currency: &Currency, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(currency.code())
 }
@@ -77,7 +78,7 @@ const BUSINESS: [&str; 9] = [
 ];
 const ADDRESS: [&str; 6] = ["line1", "line2", "city", "state", "postal_code", "country"];
 
-/// Returns the strings of these fields; `None` if the object has none of them.
+/// Returns the strings of these fields, null if missing; `None` if the object has none of them.
 fn texts(body: &Value, names: &[&str]) -> Option<Map<String, Value>> {
     let value = |name: &&str| match *name {
         "address" => texts(&body["address"], &ADDRESS).map_or(Value::Null, Value::Object),
@@ -112,10 +113,10 @@ impl Account {
 
     /// Applies the settings in a request.
     pub fn change(&mut self, body: &Value) {
-        let names = |name: &str| body.get(name).is_some();
-        let percent = |name: &str, before| {
+        let is_present = |name: &str| body.get(name).is_some();
+        let percent = |name: &str, current| {
             let hundredths = super::operation::units(&body[name], 2);
-            hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(before)
+            hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(current)
         };
         self.tolerance = percent("underpayment_tolerance", self.tolerance);
         self.threshold = percent("overpayment_threshold", self.threshold);
@@ -135,11 +136,11 @@ impl Account {
             ("support_email", &mut self.support_email),
             ("support_phone", &mut self.support_phone),
         ] {
-            if names(name) {
+            if is_present(name) {
                 *field = text(body, name);
             }
         }
-        if names("business") {
+        if is_present("business") {
             self.business = texts(&body["business"], &BUSINESS);
         }
         if let Some(members) = body["members"].as_array() {
@@ -147,6 +148,7 @@ impl Account {
         }
     }
 
+    /// Returns the underpayment tolerance and the overpayment threshold.
     pub(super) fn bounds(&self) -> (u32, u32) {
         (self.tolerance, self.threshold)
     }

@@ -1,4 +1,5 @@
-//! Lists read page by page: the content of a page depends on the length of the list when page 1 was read.
+//! The lists of the API, and the pages that a client gets: the content of a page depends on the length of the list when
+//! the client read page 1.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +8,12 @@ use reference_core::time::{Span, Timestamp};
 use super::Book;
 use crate::record::BookId;
 
-/// The time for which the service remembers the anchor of a key in a list.
-const PLACE_KEPT: Span = Span::mins(10);
+/// The time for which the service stores the anchor of a key in a list.
+const ANCHOR_TTL: Span = Span::mins(10);
 
 /// A list of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the names are those of the API")]
 pub enum List {
     Charges,
     Invoices,
@@ -50,10 +51,10 @@ impl Book {
 /// A key that reads a list with a page size.
 pub type PageReader = (BookId, List, usize);
 
-/// A page of a list, with the length of the list when page 1 was read.
+/// A page of a list, and the length of the list when page 1 was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The number of records in the list.
+    /// The length of the list when page 1 was read.
     pub total: usize,
     /// The number of the page, from 1.
     pub page: usize,
@@ -62,9 +63,10 @@ pub struct Reading {
 /// The progress of each reader.
 #[derive(Clone, Debug, Default)]
 pub struct PageReads {
-    /// The progress of readers that follow links.
+    /// The last page of each reader that follows links.
     pub followed: BTreeMap<PageReader, Reading>,
-    /// The time of a key's last read of a list with more than one page, and the length of the list at its page 1.
+    /// For each reader of a list with more than one page: the time of its last read, and the length of the list when it
+    /// read page 1.
     pub remembered: BTreeMap<PageReader, (Timestamp, usize)>,
 }
 
@@ -82,14 +84,14 @@ impl PageReads {
         Reading { total: length, page: 1 }
     }
 
-    /// Returns a page by its number. Page 1 starts a new reading; later pages belong to the key's last page 1, unless
-    /// it is too old.
+    /// Returns the page with a number. Page 1 stores the current length of the list; later pages use the stored length,
+    /// unless it is too old.
     pub fn number(&mut self, now: Timestamp, reader: PageReader, page: usize, length: usize) -> Reading {
         if page == 1 {
             self.read_first(now, reader, length);
             return Reading { total: length, page };
         }
-        let known = self.remembered.get_mut(&reader).filter(|(at, _)| now.since(*at) < PLACE_KEPT);
+        let known = self.remembered.get_mut(&reader).filter(|(at, _)| now.since(*at) < ANCHOR_TTL);
         let total = known.map_or(length, |(at, total)| {
             *at = now;
             *total
@@ -97,7 +99,7 @@ impl PageReads {
         Reading { total, page }
     }
 
-    /// Records a read of page 1, unless the list fits on it.
+    /// Stores the length of the list at a read of page 1, unless the list has only one page.
     fn read_first(&mut self, now: Timestamp, reader: PageReader, length: usize) {
         if length > reader.2 {
             self.remembered.insert(reader, (now, length));
@@ -106,7 +108,7 @@ impl PageReads {
         }
     }
 
-    /// Forgets the anchors of keys, as a restart does.
+    /// Removes the stored lengths, as a restart of the service does.
     pub fn restart(&mut self) {
         self.remembered.clear();
     }

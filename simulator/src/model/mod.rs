@@ -1,9 +1,11 @@
 //! An executable model of the specification and its contract, implemented independently of the service.
 //!
-//! It uses plain values and exact sums: accounts and their books, whose objects are numbered in order of creation. Its
-//! inputs are commands, sightings, results of deliveries and time; its outputs are answers, events and deliveries. It
-//! shares only the table of coins and the names of modes, coins and currencies with the service. Sweeps compare the
-//! model with recorded worlds.
+//! A [`Model`] consists of accounts and their books, whose objects are numbered in order of creation. Amounts are exact
+//! integers. Its inputs are commands, sightings, results of attempts and time; its outputs are the expected responses,
+//! events and deliveries. It shares only the table of coins and the names of modes, coins and currencies with the
+//! service. Sweeps compare the model with recorded worlds.
+//!
+//! In this module, *the contract* is the specification together with the choices that the reference server documents.
 
 mod account;
 mod book;
@@ -53,15 +55,15 @@ pub struct Model {
 impl Model {
     /// Opens an account with an empty book in each mode. Returns its number.
     pub fn open_account(&mut self, account: Account) -> usize {
-        let no = self.accounts.len();
+        let number = self.accounts.len();
         self.accounts.push(account);
         for mode in Mode::ALL {
-            self.books.insert((no, mode), Book::new(mode));
+            self.books.insert((number, mode), Book::new(mode));
         }
-        no
+        number
     }
 
-    /// Returns all books, in order of accounts and modes.
+    /// Returns all books, by account and mode.
     pub fn books(&self) -> impl Iterator<Item = (BookId, &Book)> {
         self.books.iter().map(|(id, book)| (*id, book))
     }
@@ -75,7 +77,7 @@ impl Model {
         &self.books[&id]
     }
 
-    /// Returns a book for changes, and its account.
+    /// Returns a book for changes, together with its account.
     ///
     /// # Panics
     ///
@@ -89,22 +91,22 @@ impl Model {
         self.books.values().filter_map(Book::next_lock).min()
     }
 
-    /// Expires the locks that end by `now`.
+    /// Expires the rate locks that end by `now`.
     pub fn wake(&mut self, now: Timestamp) {
         self.books.values_mut().for_each(|book| book.wake(now));
     }
 
-    /// Sets the heights of chains. They never fall.
+    /// Applies the watchers' reports of chain heights. A height never decreases.
     pub fn on_heights(&mut self, heights: &[((Mode, Asset), u64)]) {
         for ((mode, asset), height) in heights {
             for book in self.books.values_mut().filter(|book| book.mode == *mode) {
-                let known = book.heights.entry(*asset).or_default();
-                *known = (*known).max(*height);
+                let known_height = book.heights.entry(*asset).or_default();
+                *known_height = (*known_height).max(*height);
             }
         }
     }
 
-    /// Restarts the service.
+    /// Applies a restart of the service.
     pub fn restart(&mut self, now: Timestamp) {
         self.books.values_mut().for_each(|book| book.restart(now));
     }

@@ -13,7 +13,7 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     is_day.then(|| years.sum::<u64>() + lengths[..months].iter().sum::<u64>() + day - 1)
 }
 
-/// Returns the number of these digits; `None` for any other text.
+/// Parses a number of decimal digits; `None` for any other text.
 fn number(digits: Option<&str>) -> Option<u64> {
     let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     digits.parse().ok()
@@ -22,8 +22,8 @@ fn number(digits: Option<&str>) -> Option<u64> {
 /// Parses a time by RFC 3339, with any offset and 0 to 9 decimals, of which the first 6 count.
 pub(super) fn read(text: &str) -> Option<Timestamp> {
     let field = |from: usize| number(text.get(from..from + 2));
-    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
-    if !marks.iter().all(|(index, mark)| text.get(*index..index + 1) == Some(mark)) {
+    let separators = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
+    if !separators.iter().all(|(index, separator)| text.get(*index..index + 1) == Some(separator)) {
         return None;
     }
     let days = days_since_1970(number(text.get(..4))?, field(5)?, field(8)?)?;
@@ -48,8 +48,8 @@ pub(super) fn read(text: &str) -> Option<Timestamp> {
     let local = i64::try_from(days * 86_400 + hour * 3_600 + minute * 60 + second).ok()?;
     let seconds = u64::try_from(local - offset).ok()?;
     let is_time = hour < 24 && minute < 60 && second < 60;
-    let at = Timestamp(seconds * 1_000_000 + micros);
-    (is_time && at <= Timestamp::LAST).then_some(at)
+    let time = Timestamp(seconds * 1_000_000 + micros);
+    (is_time && time <= Timestamp::LAST).then_some(time)
 }
 
 /// Returns `true` for a day, as `2026-10-15`.
@@ -62,15 +62,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_every_form_are_read_and_others_are_not() {
-        let at = |text| read(text).map(|at| at.to_string());
+    fn times_of_every_format_are_parsed_and_others_are_not() {
+        let parsed = |text| read(text).map(|time| time.to_string());
         for (text, expected) in [
             ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
             ("2028-02-29T23:59:59.9Z", "2028-02-29T23:59:59.900000Z"),
             ("2026-01-05T09:00:00.123456789+05:30", "2026-01-05T03:30:00.123456Z"),
             ("2026-12-31T20:00:00-08:00", "2027-01-01T04:00:00.000000Z"),
         ] {
-            assert_eq!(at(text).as_deref(), Some(expected));
+            assert_eq!(parsed(text).as_deref(), Some(expected));
         }
         for text in [
             "2026-02-29T00:00:00Z",
@@ -83,7 +83,7 @@ mod tests {
             "2026-01-05T09:00:00+0100",
             "é026-01-05T09:00:00Z",
         ] {
-            assert_eq!(at(text), None, "{text}");
+            assert_eq!(parsed(text), None, "{text}");
         }
         assert!(is_day("2026-10-15") && !is_day("2026-1-15") && !is_day("2026-13-01"));
     }

@@ -1,10 +1,10 @@
-//! Sums of money, computed from the specification in whole units, without code of the service.
+//! Amounts of money, computed in integers as the specification demands, without code of the service.
 
 use reference_core::asset::Asset;
 
-/// One, in hundredths of a percent.
-const WHOLE: u128 = 10_000;
-/// One, in units of a rate, which have eight decimals.
+/// 100 percent, in hundredths of a percent.
+const HUNDRED_PERCENT: u128 = 10_000;
+/// A rate of 1, in units of 10⁻⁸.
 const RATE_ONE: u128 = 100_000_000;
 
 /// Returns the number of smallest units in one coin.
@@ -12,41 +12,41 @@ pub(crate) fn units_per_coin(asset: Asset) -> u128 {
     10_u128.pow(asset.facts().decimals)
 }
 
-/// Returns the number of 10⁻¹⁸ of a coin in one of its smallest units. Sightings are in 10⁻¹⁸.
+/// Returns one smallest unit of a coin in 10⁻¹⁸ of the coin, which is the unit of sightings.
 pub fn atto_per_unit(asset: Asset) -> u128 {
     10_u128.pow(18) / units_per_coin(asset)
 }
 
-/// Returns the amount due in the smallest units of a coin: price by rate, rounded up.
+/// Returns the amount due in the smallest units of a coin: the price divided by the rate, rounded up.
 pub fn amount_due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
     // cents / 100 / (rate_units / 10^8) · 10^decimals
     (u128::from(cents) * RATE_ONE * units_per_coin(asset)).div_ceil(100 * u128::from(rate_units))
 }
 
-/// Returns `true` if more than 10¹² coins are due, which is refused.
+/// Returns `true` if more than 10¹² coins are due; such a charge is refused.
 pub(crate) fn exceeds_maximum(cents: u64, rate_units: u64, asset: Asset) -> bool {
     amount_due(cents, rate_units, asset) > 10_u128.pow(12) * units_per_coin(asset)
 }
 
-/// Returns `true` if at least the amount due less the tolerance was received. The tolerance is in hundredths of a
+/// Returns `true` if at least the amount due minus the tolerance was received. The tolerance is in hundredths of a
 /// percent.
 pub(crate) fn is_enough(received: u128, due: u128, tolerance: u32) -> bool {
-    received * WHOLE >= due * (WHOLE - u128::from(tolerance).min(WHOLE))
+    received * HUNDRED_PERCENT >= due * (HUNDRED_PERCENT - u128::from(tolerance).min(HUNDRED_PERCENT))
 }
 
 /// Returns `true` if the received amount exceeds the amount due plus the threshold.
 pub fn is_overpaid(received: u128, due: u128, threshold: u32) -> bool {
-    received * WHOLE > due * (WHOLE + u128::from(threshold))
+    received * HUNDRED_PERCENT > due * (HUNDRED_PERCENT + u128::from(threshold))
 }
 
-/// Returns the smallest sufficient amount.
+/// Returns the smallest amount that is sufficient.
 pub fn least_enough(due: u128, tolerance: u32) -> u128 {
-    (due * (WHOLE - u128::from(tolerance).min(WHOLE))).div_ceil(WHOLE)
+    (due * (HUNDRED_PERCENT - u128::from(tolerance).min(HUNDRED_PERCENT))).div_ceil(HUNDRED_PERCENT)
 }
 
-/// Returns the largest amount that is not overpaid.
+/// Returns the largest amount that is not [overpaid](is_overpaid).
 pub fn most_not_overpaid(due: u128, threshold: u32) -> u128 {
-    due * (WHOLE + u128::from(threshold)) / WHOLE
+    due * (HUNDRED_PERCENT + u128::from(threshold)) / HUNDRED_PERCENT
 }
 
 /// Formats smallest units as a decimal such as `0.00083167`.
@@ -60,8 +60,8 @@ pub fn format_units(units: u128, asset: Asset) -> String {
 
 /// Formats smallest units as a decimal such as `0.000831670000000000`, with 18 decimals as in webhooks.
 pub(crate) fn format_units_padded(units: u128, asset: Asset) -> String {
-    let (atto, one) = (units * atto_per_unit(asset), 10_u128.pow(18));
-    format!("{}.{:018}", atto / one, atto % one)
+    let (atto, coin) = (units * atto_per_unit(asset), 10_u128.pow(18));
+    format!("{}.{:018}", atto / coin, atto % coin)
 }
 
 /// Formats cents as `12.30`.
@@ -84,12 +84,12 @@ pub(crate) fn rate_padded(units: u64) -> String {
 pub fn parse_units(text: &str, decimals: u32) -> Option<u128> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let part = part.trim_end_matches('0');
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > decimals as usize {
+    let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !is_digits(whole) || !is_digits(part) || part.len() > decimals as usize {
         return None;
     }
-    let digit = |sum: u128, b: u8| sum.checked_mul(10)?.checked_add(u128::from(b - b'0'));
-    let units = whole.bytes().chain(part.bytes()).try_fold(0, digit)?;
+    let append_digit = |sum: u128, b: u8| sum.checked_mul(10)?.checked_add(u128::from(b - b'0'));
+    let units = whole.bytes().chain(part.bytes()).try_fold(0, append_digit)?;
     units.checked_mul(10_u128.checked_pow(decimals - part.len() as u32)?)
 }
 

@@ -1,31 +1,31 @@
-//! The operations under `/v1` by the contract: their fields, and the valid values of each field.
+//! The operations under `/v1`: their paths, parameters and body fields, and the valid values of each field.
 //!
-//! Random worlds draw from this table, the invariants judge refusals by it, and tests compare it with the API description
-//! and with the drawn requests.
+//! Random worlds draw requests from this table, the invariants derive expected refusals from it, and tests compare it with
+//! the API description and with the drawn requests.
 
 use reference_core::asset::{Asset, Currency};
 use serde_json::Value;
 
 use crate::model::{moment, money};
 
-/// The longest short text, in characters.
+/// The maximum length of a short text, in characters.
 pub const TEXT_MAX: usize = 255;
-/// The longest prose, in characters.
+/// The maximum length of prose, in characters.
 pub const PROSE_MAX: usize = 2_000;
-/// The longest `Idempotency-Key`, in characters.
+/// The maximum length of an `Idempotency-Key`, in characters.
 pub const IDEMPOTENCY_KEY_MAX: usize = 255;
-/// The most entries of metadata.
+/// The maximum number of entries of metadata.
 pub const METADATA_KEYS_MAX: usize = 20;
-/// The longest key of metadata, in characters.
+/// The maximum length of a key of metadata, in characters.
 pub const METADATA_KEY_MAX: usize = 40;
-/// The longest value of metadata, in characters.
+/// The maximum length of a value of metadata, in characters.
 pub const METADATA_VALUE_MAX: usize = 500;
-/// The largest body, in bytes.
+/// The maximum size of a body, in bytes.
 pub const BODY_MAX: usize = 256 * 1024;
-/// The highest price, in cents.
+/// The maximum price, in cents.
 pub const CENTS_MAX: u128 = 99_999_999_999_999;
 
-/// The highest quantity, in thousandths.
+/// The maximum quantity, in thousandths.
 const QUANTITY_MAX: u128 = 999_999_999_000;
 
 /// The kind of a field's value.
@@ -39,13 +39,13 @@ pub enum FieldKind {
     WebAddress,
     /// An IP address.
     IpAddress,
-    /// The code of a country: two capitals.
+    /// The code of a country: two capital letters.
     Country,
-    /// Fiat money: text or a number with at most two decimals.
+    /// Fiat money: a string or a number with at most two decimal places.
     Fiat,
-    /// An amount of a coin: text or a number.
+    /// An amount of a coin: a string or a number.
     CoinAmount,
-    /// A number with at most three decimals.
+    /// A number with at most three decimal places.
     Quantity,
     /// A currency.
     Currency,
@@ -53,13 +53,13 @@ pub enum FieldKind {
     Asset,
     /// A boolean.
     Bool,
-    /// A whole number from 1 up.
+    /// An integer from 1 up.
     Count,
     /// A time.
     Time,
-    /// A day.
+    /// A day, as `2026-10-15`.
     Day,
-    /// One of a few words.
+    /// One of these keywords.
     Word(&'static [&'static str]),
     /// Metadata: scalar values by key.
     Metadata,
@@ -115,9 +115,9 @@ const CUSTOMER: &[BodyField] = &[
     field("country", FieldKind::Country),
     field("metadata", FieldKind::Metadata),
 ];
-const ANSWER: &[BodyField] =
+const CUSTOM_FIELD: &[BodyField] =
     &[required_field("label", FieldKind::Text(TEXT_MAX)), field("value", FieldKind::Text(PROSE_MAX))];
-const QUESTION: &[BodyField] =
+const CUSTOM_FIELD_DEFINITION: &[BodyField] =
     &[required_field("label", FieldKind::Text(TEXT_MAX)), field("required", FieldKind::Bool)];
 const ITEM: &[BodyField] = &[
     required_field("description", FieldKind::Text(PROSE_MAX)),
@@ -134,14 +134,14 @@ const CHARGE: &[BodyField] = &[
     field("customer_email", FieldKind::Email),
     field("description", FieldKind::Text(PROSE_MAX)),
     field("metadata", FieldKind::Metadata),
-    field("custom_fields", FieldKind::Objects(ANSWER, 20, None)),
+    field("custom_fields", FieldKind::Objects(CUSTOM_FIELD, 20, None)),
 ];
 const REFUND: &[BodyField] = &[
     required_field("amount", FieldKind::CoinAmount),
     field("txid", FieldKind::Text(TEXT_MAX)),
     field("reason", FieldKind::Text(PROSE_MAX)),
 ];
-/// The fields of a payment link. None is required, because a change has only the changed ones.
+/// The fields of a payment link. None is required, because a `PATCH` has only the changed ones.
 const LINK: &[BodyField] = &[
     field("title", FieldKind::Text(TEXT_MAX)),
     field("description", FieldKind::Text(PROSE_MAX)),
@@ -156,7 +156,7 @@ const LINK: &[BodyField] = &[
     field("cancel_url", FieldKind::WebAddress),
     field("collect_name", FieldKind::Bool),
     field("require_email", FieldKind::Bool),
-    field("custom_fields", FieldKind::Objects(QUESTION, 20, Some("label"))),
+    field("custom_fields", FieldKind::Objects(CUSTOM_FIELD_DEFINITION, 20, Some("label"))),
     field("success_message", FieldKind::Text(PROSE_MAX)),
     field("expires_at", FieldKind::Time),
     field("max_payments", FieldKind::Count),
@@ -176,7 +176,7 @@ const fn get(path: &'static str, parameters: &'static [&'static str]) -> Operati
     Operation { method: "GET", path, fields: &[], parameters }
 }
 
-const fn writes(method: &'static str, path: &'static str, fields: &'static [BodyField]) -> Operation {
+const fn write(method: &'static str, path: &'static str, fields: &'static [BodyField]) -> Operation {
     Operation { method, path, fields, parameters: &[] }
 }
 
@@ -192,28 +192,28 @@ impl Operation {
         get("/v1/payment-links/{id}", &[]),
         get("/v1/events", &["type", "charge", "invoice", "page", "per_page", "anchor"]),
         get("/v1/events/{id}", &[]),
-        writes("POST", "/v1/charges", CHARGE),
-        writes("POST", "/v1/charges/{id}/cancel", &[]),
-        writes("POST", "/v1/charges/{id}/refunds", REFUND),
-        writes("POST", "/v1/invoices", INVOICE),
-        writes("POST", "/v1/invoices/{id}/send", &[]),
-        writes("POST", "/v1/invoices/{id}/void", &[]),
-        writes("POST", "/v1/payment-links", LINK),
-        writes("PATCH", "/v1/payment-links/{id}", LINK),
-        writes("POST", "/v1/payment-links/{id}/archive", &[]),
-        writes("DELETE", "/v1/payment-links/{id}/archive", &[]),
+        write("POST", "/v1/charges", CHARGE),
+        write("POST", "/v1/charges/{id}/cancel", &[]),
+        write("POST", "/v1/charges/{id}/refunds", REFUND),
+        write("POST", "/v1/invoices", INVOICE),
+        write("POST", "/v1/invoices/{id}/send", &[]),
+        write("POST", "/v1/invoices/{id}/void", &[]),
+        write("POST", "/v1/payment-links", LINK),
+        write("PATCH", "/v1/payment-links/{id}", LINK),
+        write("POST", "/v1/payment-links/{id}/archive", &[]),
+        write("DELETE", "/v1/payment-links/{id}/archive", &[]),
     ];
 
     /// Returns the operation of a request, and the code in its path.
     pub fn find<'p>(method: &str, path: &'p str) -> Option<(Operation, Option<&'p str>)> {
         let parts: Vec<&str> = path.split('/').collect();
         Operation::ALL.into_iter().filter(|operation| operation.method == method).find_map(|operation| {
-            let own: Vec<&str> = operation.path.split('/').collect();
-            let fits = own.len() == parts.len()
-                && own.iter().zip(&parts).all(|(own, part)| own == part || *own == "{id}");
-            let id =
-                own.iter().position(|part| *part == "{id}").and_then(|position| parts.get(position).copied());
-            fits.then_some((operation, id))
+            let pattern: Vec<&str> = operation.path.split('/').collect();
+            let is_match = pattern.len() == parts.len()
+                && pattern.iter().zip(&parts).all(|(expected, part)| expected == part || *expected == "{id}");
+            let position = pattern.iter().position(|part| *part == "{id}");
+            let id = position.and_then(|position| parts.get(position).copied());
+            is_match.then_some((operation, id))
         })
     }
 
@@ -236,17 +236,17 @@ impl BodyField {
     }
 }
 
-/// Adds the paths of the invalid fields of an object: the innermost ones.
+/// Adds the paths of the invalid fields of an object: of those within each other, only the innermost.
 fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body: &Value) {
     for field in fields.iter().filter(|field| !field.accepts(body)) {
         let (path, before) = (format!("{prefix}{}", field.name), paths.len());
         match (field.kind, &body[field.name]) {
-            (FieldKind::Object(inner), value @ Value::Object(_)) => {
-                add_invalid(paths, &format!("{path}."), inner, value);
+            (FieldKind::Object(nested), value @ Value::Object(_)) => {
+                add_invalid(paths, &format!("{path}."), nested, value);
             }
-            (FieldKind::Objects(inner, ..), Value::Array(list)) => {
+            (FieldKind::Objects(nested, ..), Value::Array(list)) => {
                 for (index, value) in list.iter().enumerate().filter(|(_, value)| value.is_object()) {
-                    add_invalid(paths, &format!("{path}.{index}."), inner, value);
+                    add_invalid(paths, &format!("{path}.{index}."), nested, value);
                 }
             }
             _ => {}
@@ -257,11 +257,12 @@ fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body
     }
 }
 
+/// Returns `true` if all fields of an object are valid.
 fn all_accept(fields: &[BodyField], body: &Value) -> bool {
     fields.iter().all(|field| field.accepts(body))
 }
 
-/// Returns `true` for the media type of JSON, with any parameters.
+/// Returns `true` for a media type of JSON (`application/json`, `application/…+json`), with any parameters.
 pub fn is_json(content_type: Option<&str>) -> bool {
     let essence = content_type.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
     let essence = essence.to_ascii_lowercase();
@@ -277,9 +278,9 @@ pub fn units(value: &Value, decimals: u32) -> Option<u128> {
         _ => return None,
     };
     let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
-    let is_plain =
+    let is_canonical =
         (whole == "0" || !whole.starts_with('0')) && (1..=decimals.max(1)).contains(&(part.len() as u32));
-    money::parse_units(&text, decimals).filter(|_| is_plain)
+    money::parse_units(&text, decimals).filter(|_| is_canonical)
 }
 
 fn is_text(value: &Value, chars_max: usize) -> bool {
@@ -290,39 +291,41 @@ fn is_email(text: &str) -> bool {
     let parts: Vec<&str> = text.split('@').collect();
     let [local, domain] = parts[..] else { return false };
     let labels: Vec<&str> = domain.split('.').collect();
-    let is_named =
+    let is_domain =
         labels.len() > 1 && !labels[0].is_empty() && labels.last().is_some_and(|label| !label.is_empty());
-    !local.is_empty() && is_named && !text.chars().any(|c| c.is_whitespace() || c.is_control())
+    !local.is_empty() && is_domain && !text.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
 fn is_metadata(value: &Value) -> bool {
-    let is_good = |(key, value): (&String, &Value)| {
-        let fits = match value {
+    let is_valid_entry = |(key, value): (&String, &Value)| {
+        let is_valid_value = match value {
             Value::String(text) => text.chars().count() <= METADATA_VALUE_MAX,
             Value::Array(_) | Value::Object(_) => false,
             _ => true,
         };
-        fits && key.chars().count() <= METADATA_KEY_MAX
+        is_valid_value && key.chars().count() <= METADATA_KEY_MAX
     };
     match value {
-        Value::Object(map) => map.len() <= METADATA_KEYS_MAX && map.iter().all(is_good),
+        Value::Object(map) => map.len() <= METADATA_KEYS_MAX && map.iter().all(is_valid_entry),
         // PHP clients write an empty map as an empty list.
         Value::Array(list) => list.is_empty(),
         _ => false,
     }
 }
 
-fn differ<'v>(values: impl Iterator<Item = Option<&'v str>>) -> bool {
-    let mut seen = std::collections::BTreeSet::new();
-    values.flatten().all(|value| seen.insert(value))
+/// Returns `true` if no string occurs twice.
+fn are_distinct<'v>(values: impl Iterator<Item = Option<&'v str>>) -> bool {
+    let mut known = std::collections::BTreeSet::new();
+    values.flatten().all(|value| known.insert(value))
 }
 
 impl FieldKind {
-    /// Returns `true` for numbers. An empty text is an invalid number, but a missing value of other kinds.
+    /// Returns `true` for numbers. For them an empty string is invalid; for other kinds it is a missing value.
     fn is_number(self) -> bool {
         matches!(self, FieldKind::Fiat | FieldKind::CoinAmount | FieldKind::Quantity)
     }
 
+    /// Returns `true` if a value is valid.
     fn accepts(self, value: &Value) -> bool {
         let text = value.as_str();
         match self {
@@ -340,7 +343,7 @@ impl FieldKind {
                 text.is_some_and(|text| text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase()))
             }
             FieldKind::Fiat => units(value, 2).is_some_and(|cents| cents <= CENTS_MAX),
-            // The decimals depend on the coin of the charge.
+            // The allowed decimal places depend on the coin of the charge.
             FieldKind::CoinAmount => value.is_number() || is_text(value, TEXT_MAX),
             FieldKind::Quantity => units(value, 3).is_some_and(|n| (1..=QUANTITY_MAX).contains(&n)),
             FieldKind::Currency => text.and_then(Currency::parse).is_some(),
@@ -349,14 +352,14 @@ impl FieldKind {
             FieldKind::Count => value.as_u64().is_some_and(|n| n >= 1 && u32::try_from(n).is_ok()),
             FieldKind::Time => text.and_then(moment::read).is_some(),
             FieldKind::Day => text.is_some_and(moment::is_day),
-            FieldKind::Word(words) => text.is_some_and(|text| words.contains(&text)),
+            FieldKind::Word(keywords) => text.is_some_and(|text| keywords.contains(&text)),
             FieldKind::Metadata => is_metadata(value),
             FieldKind::Assets => value.as_array().is_some_and(|list| {
                 list.iter().all(|item| FieldKind::Asset.accepts(item))
-                    && differ(list.iter().map(Value::as_str))
+                    && are_distinct(list.iter().map(Value::as_str))
             }),
-            FieldKind::Fiats(most) => value.as_array().is_some_and(|list| {
-                list.len() <= most && list.iter().all(|item| FieldKind::Fiat.accepts(item))
+            FieldKind::Fiats(max) => value.as_array().is_some_and(|list| {
+                list.len() <= max && list.iter().all(|item| FieldKind::Fiat.accepts(item))
             }),
             FieldKind::Object(fields) => match value {
                 Value::Object(map) => {
@@ -366,10 +369,11 @@ impl FieldKind {
                 Value::Array(list) => list.is_empty(),
                 _ => false,
             },
-            FieldKind::Objects(fields, most, distinct) => value.as_array().is_some_and(|list| {
-                list.len() <= most
+            FieldKind::Objects(fields, max, distinct) => value.as_array().is_some_and(|list| {
+                list.len() <= max
                     && list.iter().all(|item| item.is_object() && all_accept(fields, item))
-                    && distinct.is_none_or(|name| differ(list.iter().map(|list| list[name].as_str())))
+                    && distinct
+                        .is_none_or(|name| are_distinct(list.iter().map(|object| object[name].as_str())))
             }),
         }
     }

@@ -1,6 +1,6 @@
-//! The descriptive fields of objects, which the service stores and returns but which affect no rule.
+//! The descriptive fields of objects, which the service stores and returns, but which affect no other field.
 //!
-//! They are read from request bodies by the contract: an empty string counts as none, and `[]` is an empty map.
+//! They are read from request bodies as the contract demands: an empty string counts as missing, and `[]` as an empty map.
 
 use reference_core::time::Timestamp;
 use serde::Serialize;
@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::{money, operation::units};
 
-/// The answer to a custom field of a payment link.
+/// The customer's value of a custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct AnswerText {
     pub label: String,
     pub value: String,
@@ -18,7 +18,7 @@ pub struct AnswerText {
 
 /// The customer of a charge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct CustomerTexts {
     pub email: Option<String>,
     pub name: Option<String>,
@@ -30,9 +30,9 @@ pub struct CustomerTexts {
     pub metadata: Map<String, Value>,
 }
 
-/// The texts of a charge.
+/// The descriptive fields of a charge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct ChargeTexts {
     pub description: Option<String>,
     pub customer: CustomerTexts,
@@ -42,7 +42,7 @@ pub struct ChargeTexts {
 
 /// An item of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct ItemText {
     pub description: String,
     pub quantity: String,
@@ -50,9 +50,9 @@ pub struct ItemText {
     pub total: String,
 }
 
-/// The texts of an invoice.
+/// The descriptive fields of an invoice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct InvoiceTexts {
     pub customer_name: Option<String>,
     pub memo: Option<String>,
@@ -61,9 +61,9 @@ pub struct InvoiceTexts {
     pub due_at: Option<String>,
 }
 
-/// The texts of a payment link.
+/// The descriptive fields of a payment link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct LinkTexts {
     pub title: String,
     pub description: Option<String>,
@@ -75,11 +75,12 @@ pub struct LinkTexts {
     pub success_message: Option<String>,
 }
 
-/// Returns a string of a request; `None` if it is empty.
+/// Returns the string in a field of a request; `None` if it is missing or empty.
 pub fn text(body: &Value, name: &str) -> Option<String> {
     body[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
+/// Returns the map in a field of a request; empty if it is missing.
 fn map(body: &Value, name: &str) -> Map<String, Value> {
     body[name].as_object().cloned().unwrap_or_default()
 }
@@ -89,15 +90,16 @@ pub fn cents(value: &Value) -> Option<u64> {
     units(value, 2).and_then(|cents| u64::try_from(cents).ok())
 }
 
+/// Returns the elements of the list in a field of a request.
 fn list(body: &Value, name: &str) -> impl Iterator<Item = Value> {
     body[name].as_array().cloned().unwrap_or_default().into_iter()
 }
 
 impl ChargeTexts {
-    /// Reads the body of a request that opened a charge, through the API or on the page of a payment link.
+    /// Reads the body of a request that opens a charge, through the API or on the page of a payment link.
     pub fn read(body: &Value) -> ChargeTexts {
         let customer = &body["customer"];
-        let answer = |field: Value| {
+        let custom_field = |field: Value| {
             Some(AnswerText { label: text(&field, "label")?, value: field["value"].as_str()?.to_owned() })
         };
         ChargeTexts {
@@ -112,7 +114,7 @@ impl ChargeTexts {
                 country: text(customer, "country"),
                 metadata: map(customer, "metadata"),
             },
-            custom_fields: list(body, "custom_fields").filter_map(answer).collect(),
+            custom_fields: list(body, "custom_fields").filter_map(custom_field).collect(),
             metadata: map(body, "metadata"),
         }
     }
@@ -122,17 +124,17 @@ impl ItemText {
     /// Reads an item and its total in cents, rounded half up.
     fn read(item: &Value) -> Option<(ItemText, u64)> {
         let quantity = match &item["quantity"] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
+            Value::String(string) => string.clone(),
+            number => number.to_string(),
         };
         let thousandths = money::parse_units(&quantity, 3)?;
-        let unit = cents(&item["unit_amount"])?;
-        let total = u64::try_from((thousandths * u128::from(unit) + 500) / 1_000).ok()?;
-        let written = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+        let unit_cents = cents(&item["unit_amount"])?;
+        let total = u64::try_from((thousandths * u128::from(unit_cents) + 500) / 1_000).ok()?;
+        let decimal = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
         let item = ItemText {
             description: text(item, "description")?,
-            quantity: written.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            unit_amount: money::fiat(unit),
+            quantity: decimal.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            unit_amount: money::fiat(unit_cents),
             total: money::fiat(total),
         };
         Some((item, total))
@@ -140,7 +142,7 @@ impl ItemText {
 }
 
 impl InvoiceTexts {
-    /// Reads the body of a request that issued an invoice. Also returns the sum of its items.
+    /// Reads the body of a request that creates an invoice. Also returns the sum of its items, in cents.
     pub fn read(body: &Value) -> (InvoiceTexts, u64) {
         let items: Vec<(ItemText, u64)> =
             list(body, "items").filter_map(|item| ItemText::read(&item)).collect();
@@ -162,23 +164,23 @@ impl InvoiceTexts {
 }
 
 impl LinkTexts {
-    /// Applies the texts that a request contains; `null` removes one.
+    /// Applies the fields that a request contains; `null` removes a value.
     pub fn change(&mut self, body: &Value) {
-        let names = |name: &str| body.get(name).is_some();
+        let is_present = |name: &str| body.get(name).is_some();
         for (name, field) in [
             ("description", &mut self.description),
             ("success_url", &mut self.success_url),
             ("cancel_url", &mut self.cancel_url),
             ("success_message", &mut self.success_message),
         ] {
-            if names(name) {
+            if is_present(name) {
                 *field = text(body, name);
             }
         }
         if let Some(title) = text(body, "title") {
             self.title = title;
         }
-        if names("suggested_amounts") {
+        if is_present("suggested_amounts") {
             self.suggested_amounts = list(body, "suggested_amounts")
                 .filter_map(|amount| cents(&amount))
                 .map(money::fiat)

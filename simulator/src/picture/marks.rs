@@ -1,4 +1,4 @@
-//! The marks of a record, in lanes: one mark for each request, transfer, event and delivery attempt.
+//! The marks of a record: buttons in the lanes of the page, one for each request, transfer, event and delivery attempt.
 
 use std::collections::BTreeMap;
 
@@ -19,46 +19,49 @@ use crate::{
 
 /// The lanes of every world; one lane per merchant follows.
 const LANES: [&str; 3] = ["requests", "chains", "events"];
-/// The maximum number of shown bytes of a body.
+/// The maximum number of shown characters of a body.
 const BODY_MAX: usize = 1_500;
 
-/// A mark.
+/// A button of the page: one request, transfer, event or attempt.
 pub(super) struct Mark {
     pub(super) at: Timestamp,
     pub(super) lane: usize,
+    /// The CSS class.
     pub(super) class: &'static str,
     pub(super) label: String,
-    /// The outcome.
+    /// The outcome, such as a status code; empty if there is none.
     pub(super) outcome: String,
     /// The names of its objects.
     pub(super) objects: Vec<String>,
-    /// The ids of the delivery, event or transaction, as a violation may name them.
+    /// The ids of the mark's own delivery, event or transaction, as a violation may name them.
     pub(super) ids: Vec<String>,
     /// The codes and ids of its objects.
-    pub(super) about: Vec<String>,
+    pub(super) object_ids: Vec<String>,
     /// `true` if a violation names it.
-    pub(super) is_named: bool,
-    /// The number of its step, from 1; one more than the number of steps if it is after the last.
+    pub(super) is_in_violation: bool,
+    /// The number of its step, from 1; the number of steps plus 1 if it is after the last step.
     pub(super) step: usize,
     pub(super) details: Vec<(&'static str, String)>,
 }
 
-/// The names of codes, ids and addresses.
+/// The names under which the page shows objects.
 #[derive(Default)]
 pub(super) struct ObjectNames {
+    /// The name of each code or id.
     names: BTreeMap<String, String>,
+    /// The kind of each named object.
     kinds: BTreeMap<String, &'static str>,
-    /// The code of a charge by its address.
+    /// The code of each charge, by its deposit address.
     charges: BTreeMap<String, String>,
-    /// The parent of each charge: its link or invoice.
+    /// The parent (payment link or invoice) of each charge, by its code.
     parents: BTreeMap<String, String>,
 }
 
 impl ObjectNames {
-    pub(super) fn new(given: &BTreeMap<String, String>, shown: &ApiState) -> ObjectNames {
+    pub(super) fn new(script_names: &BTreeMap<String, String>, state: &ApiState) -> ObjectNames {
         let mut names = ObjectNames::default();
-        names.names.extend(given.iter().map(|(name, id)| (id.clone(), name.clone())));
-        for book in shown.books.values() {
+        names.names.extend(script_names.iter().map(|(name, id)| (id.clone(), name.clone())));
+        for book in state.books.values() {
             for charge in &book.charges {
                 names.add(&charge.code, "charges");
                 names.charges.insert(charge.deposit_address.clone(), charge.code.clone());
@@ -84,11 +87,12 @@ impl ObjectNames {
         self.names.get(id).map(String::as_str)
     }
 
+    /// Returns the name of an id; the first 12 characters of the id if it has none.
     fn name(&self, id: &str) -> String {
         self.get(id).map_or_else(|| id.chars().take(12).collect(), str::to_owned)
     }
 
-    /// Returns the names of objects, and of their parents.
+    /// Returns the names of objects and of their parents, each once.
     fn objects(&self, ids: &[String]) -> Vec<String> {
         let mut objects: Vec<String> = Vec::new();
         for id in ids.iter().flat_map(|id| [Some(id), self.parents.get(id)]).flatten() {
@@ -111,7 +115,7 @@ impl ObjectNames {
     }
 }
 
-/// Returns the lanes of a played world, and the marks in order.
+/// Returns the lanes of a played world, and the marks in order of time.
 pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) -> (Vec<String>, Vec<Mark>) {
     let mut hosts: Vec<&str> = Vec::new();
     for entry in &run.record.seen {
@@ -122,59 +126,69 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
         }
     }
     hosts.sort_unstable();
-    let mut drawing = Drawing {
+    let mut builder = MarkBuilder {
         names,
         hosts: &hosts,
         step_starts: &run.dry_run.step_starts,
         entry_index: 0,
         marks: Vec::new(),
         transfers: BTreeMap::new(),
-        posts: BTreeMap::new(),
+        attempts: BTreeMap::new(),
     };
-    let mut coming = expected.iter().peekable();
+    let mut events = expected.iter().peekable();
     for (index, entry) in run.record.seen.iter().enumerate() {
-        while let Some(event) = coming.next_if(|event| event.position <= 2 * index) {
-            drawing.event(event);
+        while let Some(event) = events.next_if(|event| event.position <= 2 * index) {
+            builder.add_event(event);
         }
-        drawing.entry_index = index;
-        drawing.entry(entry);
+        builder.entry_index = index;
+        builder.add_entry(entry);
     }
-    coming.for_each(|event| drawing.event(event));
-    let mut marks = drawing.marks;
-    // A transfer or attempt has one mark for all its changes, at the time of its start.
+    events.for_each(|event| builder.add_event(event));
+    let mut marks = builder.marks;
+    // All changes of a transfer or attempt are in one mark, at the time of its start.
     marks.sort_by_key(|mark| mark.at);
     let lanes = LANES.into_iter().chain(hosts.iter().copied()).map(str::to_owned).collect();
     (lanes, marks)
 }
 
-/// Returns the answers that a merchant gives before those of its state, such as `500 500, then`.
-fn first_answers(request: &Value) -> Option<String> {
-    let answers = request["answers"].as_array().filter(|answers| !answers.is_empty())?;
-    let answers: Vec<&str> = answers.iter().filter_map(Value::as_str).collect();
-    Some(format!("{}, then", answers.join(" ")))
+/// Returns the scripted responses of a merchant, which precede those of its state, such as `500 500, then`.
+fn scripted_responses(request: &Value) -> Option<String> {
+    let responses = request["answers"].as_array().filter(|responses| !responses.is_empty())?;
+    let responses: Vec<&str> = responses.iter().filter_map(Value::as_str).collect();
+    Some(format!("{}, then", responses.join(" ")))
 }
 
-struct Drawing<'a> {
+/// Builds the marks while it reads the record.
+struct MarkBuilder<'a> {
     names: &'a ObjectNames,
     hosts: &'a [&'a str],
-    /// The length of the record when each step began.
+    /// The length of the record at the start of each step.
     step_starts: &'a [usize],
     /// The index of the current entry.
     entry_index: usize,
     marks: Vec<Mark>,
-    /// By transaction, address and output: the mark, and the first and last number of confirmations.
-    transfers: BTreeMap<(String, String, u32), (usize, u32, u32)>,
-    /// By delivery: the mark of the attempt in flight, and the number of attempts.
-    posts: BTreeMap<Uuid, (usize, u32)>,
+    /// By transaction, address and output.
+    transfers: BTreeMap<(String, String, u32), TransferMark>,
+    /// By delivery: the index of the latest attempt's mark, and the number of attempts.
+    attempts: BTreeMap<Uuid, (usize, u32)>,
 }
 
-impl Drawing<'_> {
-    fn mark(
+/// The current mark of a transfer.
+#[derive(Clone, Copy)]
+struct TransferMark {
+    /// The index of the mark.
+    index: usize,
+    first_confirmations: u32,
+    last_confirmations: u32,
+}
+
+impl MarkBuilder<'_> {
+    fn add_mark(
         &mut self,
         (at, lane): (Timestamp, usize),
         class: &'static str,
         label: String,
-        about: Vec<String>,
+        object_ids: Vec<String>,
     ) {
         self.marks.push(Mark {
             at,
@@ -182,11 +196,11 @@ impl Drawing<'_> {
             class,
             label,
             outcome: String::new(),
-            objects: self.names.objects(&about),
+            objects: self.names.objects(&object_ids),
             ids: Vec::new(),
-            about,
-            is_named: false,
-            step: self.step_starts.partition_point(|began| *began <= self.entry_index),
+            object_ids,
+            is_in_violation: false,
+            step: self.step_starts.partition_point(|start| *start <= self.entry_index),
             details: Vec::new(),
         });
     }
@@ -195,9 +209,9 @@ impl Drawing<'_> {
         self.marks.last_mut().expect("a mark was added")
     }
 
-    fn event(&mut self, event: &ExpectedEvent) {
+    fn add_event(&mut self, event: &ExpectedEvent) {
         let label = format!("{} {}", event.kind, self.names.name(&event.subject));
-        self.mark((event.at, 2), "event", label, vec![event.subject.clone()]);
+        self.add_mark((event.at, 2), "event", label, vec![event.subject.clone()]);
         self.last_mark().details = vec![
             ("status", event.status.to_owned()),
             ("transfers", event.situation.as_str().to_owned()),
@@ -205,147 +219,155 @@ impl Drawing<'_> {
         ];
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn add_entry(&mut self, entry: &Entry) {
         let at = entry.at;
         match &entry.observation {
             Observation::Heights(_) => {}
             Observation::Call(call) if call.method == "GET" => {}
-            Observation::Call(call) => self.call(at, call),
-            Observation::Sightings(notices) => notices.iter().for_each(|notice| self.notice(at, notice)),
-            Observation::Post(post) => self.post(at, post),
+            Observation::Call(call) => self.add_call(at, call),
+            Observation::Sightings(sightings) => {
+                sightings.iter().for_each(|sighting| self.add_sighting(at, sighting));
+            }
+            Observation::Post(attempt) => self.add_attempt(at, attempt),
             Observation::PostResult { delivery, outcome } => self.end_attempt(at, *delivery, outcome),
             Observation::Restart => {
-                self.mark((at, 2), "restart", "the service restarts".to_owned(), Vec::new())
+                self.add_mark((at, 2), "restart", "the service restarts".to_owned(), Vec::new())
             }
         }
     }
 
-    fn call(&mut self, at: Timestamp, call: &RecordedCall) {
+    fn add_call(&mut self, at: Timestamp, call: &RecordedCall) {
         let request: Value = serde_json::from_slice(&call.body).unwrap_or_default();
-        let answered: Value = serde_json::from_slice(&call.answer).unwrap_or_default();
-        let made = std::iter::once(&answered).chain(answered.as_object().into_iter().flat_map(Map::values));
+        let response: Value = serde_json::from_slice(&call.answer).unwrap_or_default();
+        let objects =
+            std::iter::once(&response).chain(response.as_object().into_iter().flat_map(Map::values));
         let path: Vec<&str> = call.path.split('/').skip(2).filter(|part| !part.is_empty()).collect();
         let names = self.names;
-        let named = path.iter().filter(|part| names.get(part).is_some()).map(|part| (*part).to_owned());
-        let mut ids: Vec<String> = named.chain(names.ids_in(&request)).collect();
-        const SAID: [&str; 4] = ["code", "id", "charge", "txid"];
-        ids.extend(made.flat_map(|object| SAID.iter().flat_map(|key| names.ids_in(&object[*key]))));
-        let mut words: Vec<String> =
+        let ids_in_path = path.iter().filter(|part| names.get(part).is_some()).map(|part| (*part).to_owned());
+        let mut ids: Vec<String> = ids_in_path.chain(names.ids_in(&request)).collect();
+        const ID_FIELDS: [&str; 4] = ["code", "id", "charge", "txid"];
+        ids.extend(objects.flat_map(|object| ID_FIELDS.iter().flat_map(|key| names.ids_in(&object[*key]))));
+        let mut parts: Vec<String> =
             path.iter().map(|part| names.get(part).unwrap_or(part).to_owned()).collect();
-        words.extend(request["name"].as_str().map(str::to_owned));
-        words.extend(first_answers(&request));
-        let stated = ["state", "asset", "status"].iter().filter_map(|key| request[*key].as_str());
-        words.extend(stated.map(str::to_owned));
-        words.extend(ids.iter().map(|id| self.names.name(id)));
+        parts.extend(request["name"].as_str().map(str::to_owned));
+        parts.extend(scripted_responses(&request));
+        let values = ["state", "asset", "status"].iter().filter_map(|key| request[*key].as_str());
+        parts.extend(values.map(str::to_owned));
+        parts.extend(ids.iter().map(|id| self.names.name(id)));
         let mut label: Vec<String> = Vec::new();
-        for word in words.into_iter().filter(|word| !word.is_empty()) {
-            if !label.contains(&word) {
-                label.push(word);
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            if !label.contains(&part) {
+                label.push(part);
             }
         }
         let class = if (200..300).contains(&call.status) { "call" } else { "refused" };
-        self.mark((at, 0), class, label.join(" "), ids);
+        self.add_mark((at, 0), class, label.join(" "), ids);
         let mark = self.last_mark();
         mark.outcome = format!("{}{}", call.status, if call.is_replayed() { " replayed" } else { "" });
         mark.details = vec![
             ("request", format!("{} {}", call.method, call.path)),
             ("idempotency key", call.idempotency_key.clone().unwrap_or_default()),
-            ("body", body(&call.body)),
+            ("body", format_body(&call.body)),
             ("status", mark.outcome.clone()),
-            ("answer", body(&call.answer)),
+            ("response", format_body(&call.answer)),
         ];
         mark.details.retain(|(_, text)| !text.is_empty());
     }
 
     /// Adds growing confirmations to one mark; a transfer that is reversed gets a separate one.
-    fn notice(&mut self, at: Timestamp, notice: &Sighting) {
-        let key = (notice.txid.clone(), notice.address.clone(), notice.output);
+    fn add_sighting(&mut self, at: Timestamp, sighting: &Sighting) {
+        let key = (sighting.txid.clone(), sighting.address.clone(), sighting.output);
         let known = self.transfers.get(&key).copied();
-        let name = self.names.name(&notice.txid);
-        let (class, label) = match (notice.depth, known) {
-            (Depth::Confirmations(n), Some((index, first, last))) if n >= last => {
-                let mark = &mut self.marks[index];
-                mark.outcome = confirmations(first, n);
+        let name = self.names.name(&sighting.txid);
+        let (class, label) = match (sighting.depth, known) {
+            (Depth::Confirmations(n), Some(known)) if n >= known.last_confirmations => {
+                let mark = &mut self.marks[known.index];
+                mark.outcome = format_confirmations(known.first_confirmations, n);
                 let after = format_elapsed(at.since(mark.at));
                 mark.details.push(("confirmations", format!("{n} after {}", after.trim_start_matches('+'))));
-                self.transfers.insert(key, (index, first, n));
+                self.transfers.insert(key, TransferMark { last_confirmations: n, ..known });
                 return;
             }
             (Depth::Confirmations(_), None) => ("chain", name),
             (Depth::Confirmations(_), Some(_)) => ("gone", format!("{name} reorganized")),
-            (Depth::Gone(why), _) => ("gone", format!("{name} {}", why.as_str().replace('_', " "))),
+            (Depth::Gone(reason), _) => ("gone", format!("{name} {}", reason.as_str().replace('_', " "))),
         };
-        let charge = self.names.charges.get(&notice.address).cloned();
-        self.mark((at, 1), class, label, [notice.txid.clone()].into_iter().chain(charge).collect());
+        let charge = self.names.charges.get(&sighting.address).cloned();
+        self.add_mark((at, 1), class, label, [sighting.txid.clone()].into_iter().chain(charge).collect());
         let mark = self.last_mark();
-        mark.ids = vec![notice.txid.clone()];
+        mark.ids = vec![sighting.txid.clone()];
         mark.details = vec![
-            ("amount", format!("{} {}, {}", notice.amount, notice.asset, notice.mode)),
-            ("transaction", notice.txid.clone()),
-            ("address", notice.address.clone()),
+            ("amount", format!("{} {}, {}", sighting.amount, sighting.asset, sighting.mode)),
+            ("transaction", sighting.txid.clone()),
+            ("address", sighting.address.clone()),
         ];
-        match notice.depth {
+        match sighting.depth {
             Depth::Gone(_) => {
                 self.transfers.remove(&key);
             }
             Depth::Confirmations(n) => {
-                mark.outcome = confirmations(n, n);
+                mark.outcome = format_confirmations(n, n);
                 mark.details.push(("confirmations", format!("{n} at first")));
-                self.transfers.insert(key, (self.marks.len() - 1, n, n));
+                let index = self.marks.len() - 1;
+                let known = TransferMark { index, first_confirmations: n, last_confirmations: n };
+                self.transfers.insert(key, known);
             }
         }
     }
 
-    fn post(&mut self, at: Timestamp, post: &RecordedPost) {
-        let host = self.hosts.iter().position(|host| *host == post.host).unwrap_or(0);
-        let attempt = self.posts.get(&post.delivery).map_or(1, |(_, attempts)| attempts + 1);
-        let sent: Value = serde_json::from_slice(&post.body).unwrap_or_default();
-        let object = sent["data"].as_object().and_then(|data| data.values().next());
+    fn add_attempt(&mut self, at: Timestamp, attempt: &RecordedPost) {
+        let host = self.hosts.iter().position(|host| *host == attempt.host).unwrap_or(0);
+        let number = self.attempts.get(&attempt.delivery).map_or(1, |(_, attempts)| attempts + 1);
+        let body: Value = serde_json::from_slice(&attempt.body).unwrap_or_default();
+        let object = body["data"].as_object().and_then(|data| data.values().next());
         let subject = object.and_then(|object| object["code"].as_str()).map(str::to_owned);
-        let event = sent["id"].as_str().map(str::to_owned);
-        let about = subject.as_deref().map(|code| self.names.name(code)).unwrap_or_default();
-        let objects = [post.endpoint.to_string()].into_iter().chain(subject).collect();
-        let again = if attempt > 1 { format!(" try {attempt}") } else { String::new() };
-        self.mark((at, LANES.len() + host), "post", format!("{} {about}{again}", post.kind), objects);
+        let event_id = body["id"].as_str().map(str::to_owned);
+        let name = subject.as_deref().map(|code| self.names.name(code)).unwrap_or_default();
+        let object_ids = [attempt.endpoint.to_string()].into_iter().chain(subject).collect();
+        let suffix = if number > 1 { format!(" try {number}") } else { String::new() };
+        let label = format!("{} {name}{suffix}", attempt.kind);
+        self.add_mark((at, LANES.len() + host), "post", label, object_ids);
         let index = self.marks.len() - 1;
         let mark = self.last_mark();
-        mark.ids = [post.delivery.to_string()].into_iter().chain(event).collect();
-        mark.outcome = "under way".to_owned();
+        mark.ids = [attempt.delivery.to_string()].into_iter().chain(event_id).collect();
+        mark.outcome = "in flight".to_owned();
         mark.details = vec![
-            ("delivery", format!("{}, attempt {attempt}", post.delivery)),
+            ("delivery", format!("{}, attempt {number}", attempt.delivery)),
             (
                 "arrived",
-                match post.arrived {
+                match attempt.arrived {
                     None => "never".to_owned(),
-                    Some(then) if post.copies == 1 => format_elapsed(then.since(at)),
-                    Some(then) => format!("{}, {} copies", format_elapsed(then.since(at)), post.copies),
+                    Some(arrived_at) if attempt.copies == 1 => format_elapsed(arrived_at.since(at)),
+                    Some(arrived_at) => {
+                        format!("{}, {} copies", format_elapsed(arrived_at.since(at)), attempt.copies)
+                    }
                 },
             ),
-            ("body", body(&post.body)),
+            ("body", format_body(&attempt.body)),
         ];
-        self.posts.insert(post.delivery, (index, attempt));
+        self.attempts.insert(attempt.delivery, (index, number));
     }
 
     fn end_attempt(&mut self, at: Timestamp, delivery: Uuid, outcome: &AttemptResult) {
-        let Some((index, _)) = self.posts.get(&delivery) else { return };
+        let Some((index, _)) = self.attempts.get(&delivery) else { return };
         let mark = &mut self.marks[*index];
-        let (word, more) = match outcome {
+        let (short, detail) = match outcome {
             AttemptResult::Answered(status) => (status.to_string(), ""),
-            AttemptResult::Unreachable(why) => ("unreachable".to_owned(), why.as_str()),
+            AttemptResult::Unreachable(reason) => ("unreachable".to_owned(), reason.as_str()),
             AttemptResult::TimedOut => ("timeout".to_owned(), ""),
-            AttemptResult::Refused(why) => ("refused".to_owned(), why.as_str()),
+            AttemptResult::Refused(reason) => ("refused".to_owned(), reason.as_str()),
         };
         if !outcome.is_success() {
             mark.class = "failed";
         }
         let after = format_elapsed(at.since(mark.at));
-        let result = format!("{word} after {} {more}", after.trim_start_matches('+'));
+        let result = format!("{short} after {} {detail}", after.trim_start_matches('+'));
         mark.details.insert(1, ("result", result.trim_end().to_owned()));
-        mark.outcome = word;
+        mark.outcome = short;
     }
 }
 
-fn confirmations(first: u32, last: u32) -> String {
+fn format_confirmations(first: u32, last: u32) -> String {
     match (first, last) {
         (0, 0) => "unconfirmed".to_owned(),
         (0, last) => format!("{last} conf."),
@@ -354,12 +376,12 @@ fn confirmations(first: u32, last: u32) -> String {
     }
 }
 
-/// Returns JSON with line breaks; other strings unchanged.
-fn body(bytes: &[u8]) -> String {
-    let read = serde_json::from_slice::<Value>(bytes).and_then(|json| serde_json::to_string_pretty(&json));
-    let text = read.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned());
+/// Returns a body for display, up to [`BODY_MAX`] characters: JSON with line breaks, anything else unchanged.
+fn format_body(bytes: &[u8]) -> String {
+    let pretty = serde_json::from_slice::<Value>(bytes).and_then(|json| serde_json::to_string_pretty(&json));
+    let text = pretty.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned());
     match text.char_indices().nth(BODY_MAX) {
         None => text,
-        Some((at, _)) => format!("{}…", &text[..at]),
+        Some((end, _)) => format!("{}…", &text[..end]),
     }
 }

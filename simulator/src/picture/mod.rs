@@ -1,6 +1,6 @@
-//! One world on one page: requests, chains, events and network in adjacent lanes, with the verdict at the top and the
-//! scenario to download. Opens no file: the page is returned as a string, and the same world gives the same page. The
-//! page loads no resource, and runs only its own script.
+//! An HTML page that shows one world: requests, chains, events and the network in adjacent lanes, with the verdict at
+//! the top and the scenario to download. [`page`] returns it as a string; the same world gives the same page. The page
+//! loads no resource and runs only its own script.
 
 mod formatting;
 mod marks;
@@ -27,10 +27,10 @@ use crate::{
 
 const STYLE: &str = include_str!("../../templates/world.css");
 const SCRIPT: &str = include_str!("../../templates/world.js");
-/// The maximum number of shown kinds of failures.
-const KINDS_MAX: usize = 20;
+/// The maximum number of shown violation groups.
+const GROUPS_MAX: usize = 20;
 
-/// The input of a page.
+/// The world to show, and what is known about its failure.
 #[derive(Clone, Copy)]
 pub struct Picture<'a> {
     /// The world.
@@ -53,7 +53,7 @@ struct PicturePage<'a> {
     result: &'static str,
     fault: Option<&'static DemoFault>,
     failure: Option<String>,
-    broken: &'a [ViolationGroup],
+    violations: &'a [ViolationGroup],
     summary: String,
     lanes: &'a [String],
     groups: Vec<(&'static str, Vec<&'a str>)>,
@@ -68,53 +68,60 @@ struct PicturePage<'a> {
 struct ViolationGroup {
     invariant: String,
     shape: String,
-    what: String,
+    details: String,
     rests_on: &'static str,
-    times: usize,
+    /// The number of violations.
+    count: usize,
     at: Option<Timestamp>,
 }
 
 impl ViolationGroup {
-    /// Returns `true` if the violation names the object of a mark at its time.
+    /// Returns `true` if the violation names the mark's own id, or one of its objects at the time of the mark.
     fn names(&self, mark: &Mark) -> bool {
-        let names = |ids: &[String]| ids.iter().any(|id| self.what.contains(id.as_str()));
-        let mut words = self.what.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
-        let mut is_about =
-            || names(&mark.about) || words.any(|word| mark.objects.iter().any(|name| name == word));
-        names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && is_about()
+        let names = |ids: &[String]| ids.iter().any(|id| self.details.contains(id.as_str()));
+        let mut words = self.details.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
+        let mut names_object =
+            || names(&mark.object_ids) || words.any(|word| mark.objects.iter().any(|name| name == word));
+        names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && names_object()
     }
 }
 
+/// A row of the table.
 enum Row<'a> {
+    /// The heading of a date.
     Day(String),
     TimeRow(TimeRow<'a>),
     /// The index and violation at this position.
-    Here(usize, &'a ViolationGroup),
+    Violation(usize, &'a ViolationGroup),
 }
 
+/// The marks at one time.
 struct TimeRow<'a> {
     at: Timestamp,
-    since: String,
-    clock: String,
+    /// The formatted time since the start of the world.
+    since_start: String,
+    /// The formatted time of day.
+    time_of_day: String,
     /// `true` if the time is that of the row above.
-    is_same: bool,
+    is_same_time: bool,
+    /// For each lane: the marks and their indexes.
     lanes: Vec<Vec<(usize, &'a Mark)>>,
 }
 
-/// Plays a world and renders its page.
+/// Plays a world and returns its page.
 pub fn page(picture: &Picture<'_>) -> String {
     let runner = Runner::with_fault(picture.fault);
-    // A random world is shown as the file that the page offers.
-    let drawn = picture.script.source.is_empty().then(|| as_played(&runner, picture.script));
-    let script = drawn.as_ref().unwrap_or(picture.script);
+    // A random world has no file yet; the page shows the scenario that it offers for download.
+    let offered = picture.script.source.is_empty().then(|| as_played(&runner, picture.script));
+    let script = offered.as_ref().unwrap_or(picture.script);
     let mut run = runner.play(script);
-    let (expected, shown) = runner.expected_events(script, &mut run);
+    let (expected, state) = runner.expected_events(script, &mut run);
     let verdict = runner.judge(script, &mut run, Depth::Objects);
-    let broken = group_violations(picture.violation.into_iter().chain(&verdict.findings.violations));
-    let names = ObjectNames::new(&run.dry_run.names, &shown);
+    let violations = group_violations(picture.violation.into_iter().chain(&verdict.findings.violations));
+    let names = ObjectNames::new(&run.dry_run.names, &state);
     let (lanes, mut marks) = marks(&run, &expected, &names);
     for mark in &mut marks {
-        mark.is_named = broken.iter().any(|violation| violation.names(mark));
+        mark.is_in_violation = violations.iter().any(|violation| violation.names(mark));
     }
     let (file, commands) = commands(picture, script);
     let page = PicturePage {
@@ -122,20 +129,20 @@ pub fn page(picture: &Picture<'_>) -> String {
         style: STYLE,
         behavior: SCRIPT,
         title: escape_invisible(&script.title),
-        result: if broken.is_empty() && picture.failure.is_none() { "pass" } else { "fail" },
+        result: if violations.is_empty() && picture.failure.is_none() { "pass" } else { "fail" },
         fault: picture.fault,
         failure: picture.failure.map(escape_invisible),
-        broken: &broken,
+        violations: &violations,
         summary: format!(
-            "steps: {}, events: {}, posts: {}; begins {} UTC",
+            "steps: {}, events: {}, attempts: {}; begins {} UTC",
             script.steps.len(),
             verdict.events,
             verdict.posts,
             formatting::date(script.start),
         ),
         lanes: &lanes,
-        groups: groups(&marks, &names),
-        rows: rows(script.start, &marks, &broken, lanes.len()),
+        groups: object_groups(&marks, &names),
+        rows: rows(script.start, &marks, &violations, lanes.len()),
         details: details(script.start, script.steps.len(), &marks),
         scenario: if script.source.is_empty() { script.to_yaml() } else { script.source.clone() },
         file,
@@ -144,7 +151,7 @@ pub fn page(picture: &Picture<'_>) -> String {
     page.render().expect("the page template has no fallible filters")
 }
 
-/// Returns a policy that loads nothing and allows only the style and script of this page.
+/// Returns a content security policy that loads nothing and allows only the style and script of this page.
 fn policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -160,43 +167,44 @@ fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
         "" => format!("seed-{}.yaml", script.seed),
         path => path.to_owned(),
     };
-    let word = shell_word(&path);
-    let switch = picture.fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
-    let own = Script::parse("", &script.source).map_or(script.seed, |written| written.seed);
-    let (verb, seed) = match script.seed {
-        seed if seed == own => ("sweep", String::new()),
+    let quoted_path = shell_word(&path);
+    let fault_option = picture.fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
+    let seed_in_file = Script::parse("", &script.source).map_or(script.seed, |file| file.seed);
+    let (command, seed_option) = match script.seed {
+        seed if seed == seed_in_file => ("sweep", String::new()),
         other => ("play", format!(" --seed {other}")),
     };
     let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let serve = format!("chargeproof serve --scenario {word}{seed}");
-    (escape_invisible(file), [serve, format!("chargeproof {verb} {word}{seed}{switch}")])
+    let serve = format!("chargeproof serve --scenario {quoted_path}{seed_option}");
+    let check = format!("chargeproof {command} {quoted_path}{seed_option}{fault_option}");
+    (escape_invisible(file), [serve, check])
 }
 
-/// Returns one entry for each kind of failure, at its first occurrence.
+/// Groups violations of the same invariant and shape; each group is at its first occurrence.
 fn group_violations<'a>(violations: impl Iterator<Item = &'a Violation>) -> Vec<ViolationGroup> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
-    let mut kinds: Vec<ViolationGroup> = Vec::new();
+    let mut groups: Vec<ViolationGroup> = Vec::new();
     for violation in violations.filter(|violation| seen.insert(violation.to_string())) {
         let invariant =
             format!("invariant {} ({})", violation.invariant.number(), violation.invariant.as_str());
-        match kinds.iter().position(|known| known.invariant == invariant && known.shape == violation.shape) {
-            Some(known) => kinds[known].times += 1,
-            None if kinds.len() < KINDS_MAX => kinds.push(ViolationGroup {
+        match groups.iter().position(|known| known.invariant == invariant && known.shape == violation.shape) {
+            Some(index) => groups[index].count += 1,
+            None if groups.len() < GROUPS_MAX => groups.push(ViolationGroup {
                 invariant,
                 shape: violation.shape.clone(),
-                what: escape_invisible(&violation.details),
+                details: escape_invisible(&violation.details),
                 rests_on: violation.invariant.rests_on(),
-                times: 1,
+                count: 1,
                 at: violation.at,
             }),
             None => {}
         }
     }
-    kinds
+    groups
 }
 
-/// Returns the objects that can be selected, by kind.
-fn groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<&'a str>)> {
+/// Returns the names of the objects that can be selected, by kind.
+fn object_groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<&'a str>)> {
     let mut groups: BTreeMap<&'static str, BTreeSet<(usize, &str)>> = BTreeMap::new();
     for object in marks.iter().flat_map(|mark| &mark.objects) {
         // Orders `c2` before `c10`.
@@ -207,40 +215,45 @@ fn groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<
 
 /// Arranges marks in rows. Marks at the same time share a row as long as their lanes increase; a violation has a
 /// separate row.
-fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [ViolationGroup], lanes: usize) -> Vec<Row<'a>> {
-    let mut here: Vec<(Timestamp, usize)> =
-        broken.iter().enumerate().filter_map(|(n, violation)| Some((violation.at?, n))).collect();
-    here.sort_unstable();
-    let mut here = here.into_iter().peekable();
+fn rows<'a>(
+    start: Timestamp,
+    marks: &'a [Mark],
+    violations: &'a [ViolationGroup],
+    lanes: usize,
+) -> Vec<Row<'a>> {
+    let mut by_time: Vec<(Timestamp, usize)> =
+        violations.iter().enumerate().filter_map(|(n, violation)| Some((violation.at?, n))).collect();
+    by_time.sort_unstable();
+    let mut by_time = by_time.into_iter().peekable();
     let mut rows = Vec::new();
-    let (mut day, mut last) = (String::new(), None);
-    for (number, mark) in marks.iter().enumerate() {
-        while let Some((_, n)) = here.next_if(|(at, _)| *at < mark.at) {
-            rows.push(Row::Here(n, &broken[n]));
-            last = None;
+    let (mut day, mut last_mark) = (String::new(), None);
+    for (index, mark) in marks.iter().enumerate() {
+        while let Some((_, n)) = by_time.next_if(|(at, _)| *at < mark.at) {
+            rows.push(Row::Violation(n, &violations[n]));
+            last_mark = None;
         }
-        let clock = formatting::date(mark.at);
-        if day != clock[..10] {
-            day = clock[..10].to_owned();
+        let date_and_time = formatting::date(mark.at);
+        if day != date_and_time[..10] {
+            day = date_and_time[..10].to_owned();
             rows.push(Row::Day(day.clone()));
-            last = None;
+            last_mark = None;
         }
-        let fits = last.is_some_and(|(at, lane)| at == mark.at && mark.lane >= lane);
-        if !fits {
+        let fits_in_row = last_mark.is_some_and(|(at, lane)| at == mark.at && mark.lane >= lane);
+        if !fits_in_row {
             rows.push(Row::TimeRow(TimeRow {
                 at: mark.at,
-                since: format_elapsed(mark.at.since(start)),
-                clock: clock[11..19].to_owned(),
-                is_same: last.is_some_and(|(at, _)| at == mark.at),
+                since_start: format_elapsed(mark.at.since(start)),
+                time_of_day: date_and_time[11..19].to_owned(),
+                is_same_time: last_mark.is_some_and(|(at, _)| at == mark.at),
                 lanes: vec![Vec::new(); lanes],
             }));
         }
-        if let Some(Row::TimeRow(moment)) = rows.last_mut() {
-            moment.lanes[mark.lane].push((number, mark));
+        if let Some(Row::TimeRow(row)) = rows.last_mut() {
+            row.lanes[mark.lane].push((index, mark));
         }
-        last = Some((mark.at, mark.lane));
+        last_mark = Some((mark.at, mark.lane));
     }
-    rows.extend(here.map(|(_, n)| Row::Here(n, &broken[n])));
+    rows.extend(by_time.map(|(_, n)| Row::Violation(n, &violations[n])));
     rows
 }
 
@@ -249,10 +262,10 @@ fn details(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
     let marks: Vec<_> = marks
         .iter()
         .map(|mark| {
-            let when = format!("{} UTC", formatting::date(mark.at));
-            let mut details = vec![("since start", format!("{}", mark.at.since(start))), ("at", when)];
+            let time = format!("{} UTC", formatting::date(mark.at));
+            let mut details = vec![("since start", format!("{}", mark.at.since(start))), ("at", time)];
             details.extend(mark.details.iter().map(|(name, text)| (*name, escape_invisible(text))));
-            // Events after the last step need further calls to advance the clock.
+            // A mark after the last step has no step: the world must advance beyond the scenario to show it.
             json!({ "objects": mark.objects, "step": (mark.step <= steps).then_some(mark.step), "details": details })
         })
         .collect();

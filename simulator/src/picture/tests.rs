@@ -3,7 +3,7 @@ use reference_core::time::Span;
 use super::*;
 
 #[test]
-fn times_are_short_and_exact_to_the_millisecond() {
+fn elapsed_time_is_formatted_to_the_millisecond() {
     for (micros, expected) in [
         (0, "+0s"),
         (40_000, "+0.04s"),
@@ -16,7 +16,7 @@ fn times_are_short_and_exact_to_the_millisecond() {
 }
 
 #[test]
-fn direction_marks_are_escaped() {
+fn invisible_characters_are_escaped_except_line_breaks() {
     for (text, expected) in [
         ("Zażółć\n二", "Zażółć\n二"),
         ("a\u{202e}b\u{2066}", r"a\u{202e}b\u{2066}"),
@@ -28,7 +28,7 @@ fn direction_marks_are_escaped() {
 }
 
 #[test]
-fn a_path_is_one_word_of_a_shell() {
+fn a_path_is_quoted_as_one_shell_argument() {
     for (path, expected) in [
         ("scenarios/paid.yaml", "scenarios/paid.yaml"),
         ("two words.yaml", "'two words.yaml'"),
@@ -39,6 +39,7 @@ fn a_path_is_one_word_of_a_shell() {
     }
 }
 
+/// A scenario whose texts contain markup and a direction mark.
 const HOSTILE: &str = r#"title: "<img src=x onerror=alert(1)> \u202egnp"
 steps:
   - endpoint: shop
@@ -47,8 +48,8 @@ steps:
   - mine: { asset: BTC, blocks: 4 }
 "#;
 
-/// Returns the page, and the details of its marks.
-fn draw_page(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
+/// Returns the page of a scenario, and the details of its marks.
+fn page_of(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
     let script = Script::parse("a b.yaml", source).unwrap();
     let page = page(&Picture { script: &script, fault, violation: None, failure: None });
     let (_, marks) = page.split_once(r#"id="details">"#).unwrap();
@@ -58,7 +59,7 @@ fn draw_page(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<se
 
 #[test]
 fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
-    let (page, marks) = draw_page(HOSTILE, None);
+    let (page, marks) = page_of(HOSTILE, None);
     let transfers: Vec<_> = marks.iter().filter(|mark| mark.to_string().contains("at first")).collect();
     assert_eq!(transfers.len(), 1, "{marks:#?}");
     let (details, step) = (transfers[0]["details"].to_string(), &transfers[0]["step"]);
@@ -69,11 +70,11 @@ fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
 }
 
 #[test]
-fn foreign_text_is_never_markup() {
-    let (page, marks) = draw_page(HOSTILE, None);
+fn text_of_the_scenario_is_escaped_in_html() {
+    let (page, marks) = page_of(HOSTILE, None);
     assert!(marks.iter().any(|mark| mark.to_string().contains("</script><b>")), "{marks:#?}");
-    for it in ["<img", "</script><b>"] {
-        assert!(!page.contains(it), "the page has {it}");
+    for markup in ["<img", "</script><b>"] {
+        assert!(!page.contains(markup), "the page has {markup}");
     }
     // The scenario is offered unchanged; elsewhere invisible characters are escaped.
     let (head, _) = page.split_once("<textarea").unwrap();
@@ -83,7 +84,7 @@ fn foreign_text_is_never_markup() {
 #[test]
 fn a_violation_is_named_at_the_top_and_marked_in_place() {
     let fault = DemoFault::ALL.iter().find(|fault| fault.name == "one-confirmation-more");
-    let (page, _) = draw_page(HOSTILE, fault);
+    let (page, _) = page_of(HOSTILE, fault);
     assert!(page.contains("<b>fail</b>") && page.contains("id=\"here-0\""), "{page}");
     assert!(page.contains("--demo-fault one-confirmation-more"), "{page}");
 }
@@ -92,13 +93,13 @@ fn a_violation_is_named_at_the_top_and_marked_in_place() {
 fn a_random_world_is_offered_as_a_file_with_the_same_page() {
     let script = crate::workload::draw(5).script;
     let picture = Picture { script: &script, fault: None, violation: None, failure: None };
-    let drawn = page(&picture);
-    assert_eq!(drawn, page(&picture));
-    let (_, text) = drawn.split_once("spellcheck=\"false\">\n").unwrap();
+    let first_page = page(&picture);
+    assert_eq!(first_page, page(&picture));
+    let (_, text) = first_page.split_once("spellcheck=\"false\">\n").unwrap();
     let text = text.split_once("</textarea>").unwrap().0;
     let text = text.replace("&#34;", "\"").replace("&#39;", "'").replace("&#60;", "<").replace("&#62;", ">");
-    let read = Script::parse("seed-5.yaml", &text.replace("&#38;", "&")).unwrap();
-    let again = page(&Picture { script: &read, ..picture });
+    let offered = Script::parse("seed-5.yaml", &text.replace("&#38;", "&")).unwrap();
+    let second_page = page(&Picture { script: &offered, ..picture });
     let rows = |page: &str| page.split_once("<tbody>").unwrap().1.to_owned();
-    assert_eq!(rows(&again), rows(&drawn));
+    assert_eq!(rows(&second_page), rows(&first_page));
 }

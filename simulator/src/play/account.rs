@@ -16,7 +16,7 @@ use crate::script::{
     value::Name,
 };
 
-/// The operation on an existing endpoint.
+/// An operation on an existing endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Switch {
     Enable,
@@ -30,10 +30,10 @@ impl Player<'_> {
     pub(super) fn change_account(&mut self, changed: &Settings) -> Result<(), Stop> {
         let at = self.now;
         let body = api::json(changed);
-        let about = format_settings(&body);
+        let summary = format_settings(&body);
         let path = format!("/sandbox/accounts/{}", self.accounts[0]);
         self.call_ok("PATCH", &path, Some(body))?;
-        self.write_line(at, "account", &about, None);
+        self.write_line(at, "account", &summary, None);
         Ok(())
     }
 
@@ -46,18 +46,18 @@ impl Player<'_> {
             ..Settings::default()
         };
         let body = AccountRequest { id: id.clone(), kind: None, settings };
-        let answer = self.call_ok("POST", "/sandbox/accounts", Some(api::json(&body)))?;
-        let no = self.accounts.len();
+        let response = self.call_ok("POST", "/sandbox/accounts", Some(api::json(&body)))?;
+        let account_no = self.accounts.len();
         self.accounts.push(id.clone());
         for mode in Mode::ALL {
-            let key = self.text(&answer, &format!("/keys/{mode}"))?;
-            self.own_keys.insert((no, mode), key);
+            let key = self.text(&response, &format!("/keys/{mode}"))?;
+            self.own_keys.insert((account_no, mode), key);
             let body = KeyRequest { account: Some(id.clone()), mode: Some(mode) };
-            let observer = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
-            let observer = self.text(&observer, "/key/secret")?;
-            self.observers.insert((no, mode), observer);
+            let created = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
+            let observer = self.text(&created, "/key/secret")?;
+            self.observers.insert((account_no, mode), observer);
         }
-        self.assign_name(&open.account, Kind::Account, (no, self.script.mode), id.clone());
+        self.assign_name(&open.account, Kind::Account, (account_no, self.script.mode), id.clone());
         self.write_line(at, "account", &format!("{id} opened"), None);
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Player<'_> {
     pub(super) fn set_wallet(&mut self, wallet: &Wallet) -> Result<(), Stop> {
         let mode = self.mode(wallet.mode);
         let asset = wallet.asset.0;
-        let (method, done) = if wallet.remove { ("DELETE", "removed") } else { ("PUT", "set") };
+        let (method, change) = if wallet.remove { ("DELETE", "removed") } else { ("PUT", "set") };
         let body = WalletRequest {
             account: None,
             mode: Some(mode),
@@ -80,9 +80,9 @@ impl Player<'_> {
             script: wallet.script.clone(),
             addresses: wallet.addresses.clone(),
         };
-        let about = format!("{asset} {done}{}", in_mode(mode));
-        let act = Action::post("wallet", &about, "/sandbox/wallets", api::json(&body));
-        self.plain_act(&Action { method, refused: wallet.refused, ..act })
+        let summary = format!("{asset} {change}{}", in_mode(mode));
+        let action = Action::post("wallet", &summary, "/sandbox/wallets", api::json(&body));
+        self.plain_act(&Action { method, refused: wallet.refused, ..action })
     }
 
     pub(super) fn set_rate(&mut self, rate: &Rate) -> Result<(), Stop> {
@@ -100,8 +100,8 @@ impl Player<'_> {
         let mode = self.mode(key.mode);
         let account = self.account_id(key.account.as_ref())?;
         let body = KeyRequest { account: account.as_ref().map(|(_, id)| id.clone()), mode: Some(mode) };
-        let made = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
-        let (id, secret) = (self.text(&made, "/key/id")?, self.text(&made, "/key/secret")?);
+        let created = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
+        let (id, secret) = (self.text(&created, "/key/id")?, self.text(&created, "/key/secret")?);
         self.keys.insert(key.name.value.0.clone(), secret);
         let book = (account.map_or(0, |(no, _)| no), mode);
         self.assign_name(&key.name, Kind::Key, book, id);
@@ -111,7 +111,7 @@ impl Player<'_> {
 
     pub(super) fn revoke_key(&mut self, name: &At<Name>) -> Result<(), Stop> {
         if ["live", "test"].contains(&name.value.0.as_str()) {
-            let label = "the world's own keys stay; make one with `- key: k1`";
+            let label = "a scenario can revoke only keys that it creates, with `- key: k1`";
             return Err(Stop::impossible(name.span, "this key cannot be revoked", label));
         }
         let at = self.now;
@@ -127,11 +127,11 @@ impl Player<'_> {
         let url = endpoint.url.clone().unwrap_or_else(|| format!("https://{name}.sim/webhooks"));
         let events: Option<Vec<EventType>> =
             endpoint.events.as_ref().map(|types| types.iter().map(|kind| kind.0).collect());
-        let words = |events: &Vec<EventType>| {
+        let list_types = |events: &Vec<EventType>| {
             format!(" for {}", events.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" "))
         };
-        let wanted = events.as_ref().map(words).unwrap_or_default();
-        let about = format!("{name}{wanted}{}", in_mode(mode));
+        let types = events.as_ref().map(list_types).unwrap_or_default();
+        let summary = format!("{name}{types}{}", in_mode(mode));
         let account = self.account_id(endpoint.account.as_ref())?;
         let body = EndpointRequest {
             account: account.as_ref().map(|(_, id)| id.clone()),
@@ -140,11 +140,11 @@ impl Player<'_> {
             events,
         };
         let (refused, body) = (endpoint.refused, api::json(&body));
-        let act = Action { refused, ..Action::post("endpoint", &about, "/sandbox/endpoints", body) };
-        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let id = self.text(&granted.answer, "/endpoint/id")?;
+        let action = Action { refused, ..Action::post("endpoint", &summary, "/sandbox/endpoints", body) };
+        let Some(granted) = self.try_act(&action)? else { return Ok(()) };
+        let id = self.text(&granted.response, "/endpoint/id")?;
         self.assign_name(&endpoint.name, Kind::Endpoint, (account.map_or(0, |(no, _)| no), mode), id);
-        self.write_line(granted.at, "endpoint", &about, None);
+        self.write_line(granted.at, "endpoint", &summary, None);
         Ok(())
     }
 
@@ -152,17 +152,17 @@ impl Player<'_> {
         let at = self.now;
         let endpoint = self.named_object(name)?;
         let path = format!("/sandbox/endpoints/{}", endpoint.id);
-        let status =
+        let status_change =
             |status| Some(api::json(&EndpointChange { status: Some(status), ..EndpointChange::default() }));
         let (verb, method, path, body) = match switch {
-            Switch::Enable => ("enable", "PATCH", path, status(EndpointStatus::Enabled)),
-            Switch::Disable => ("disable", "PATCH", path, status(EndpointStatus::Disabled)),
+            Switch::Enable => ("enable", "PATCH", path, status_change(EndpointStatus::Enabled)),
+            Switch::Disable => ("disable", "PATCH", path, status_change(EndpointStatus::Disabled)),
             Switch::Remove => ("remove", "DELETE", path, None),
             Switch::Rotate => ("rotate", "POST", format!("{path}/rotate"), Some(json!({}))),
             Switch::Test => ("test", "POST", format!("{path}/test"), Some(json!({}))),
         };
-        let answer = self.call_ok(method, &path, body)?;
-        let outcome = match answer.text("/delivery") {
+        let response = self.call_ok(method, &path, body)?;
+        let outcome = match response.text("/delivery") {
             Some(delivery) => Some(self.aliases.name(Kind::Delivery, endpoint.mode, &delivery)),
             None => None,
         };
@@ -171,16 +171,16 @@ impl Player<'_> {
     }
 
     pub(super) fn resend(&mut self, resend: &Resend) -> Result<(), Stop> {
-        let thing = self.named_object(&resend.delivery)?;
-        let id = match thing.kind {
-            Kind::Endpoint => self.newest_delivery(&thing, resend)?,
-            _ => thing.id,
+        let object = self.named_object(&resend.delivery)?;
+        let id = match object.kind {
+            Kind::Endpoint => self.newest_delivery(&object, resend)?,
+            _ => object.id,
         };
-        let name = self.aliases.name(Kind::Delivery, thing.mode, &id);
-        let about = format!("{name}{}", in_mode(thing.mode));
+        let name = self.aliases.name(Kind::Delivery, object.mode, &id);
+        let summary = format!("{name}{}", in_mode(object.mode));
         let path = format!("/sandbox/deliveries/{id}/resend");
-        let act = Action::post("resend", &about, &path, json!({}));
-        self.plain_act(&Action { refused: resend.refused, ..act })
+        let action = Action::post("resend", &summary, &path, json!({}));
+        self.plain_act(&Action { refused: resend.refused, ..action })
     }
 
     /// Returns the id of the newest delivery to an endpoint, with the requested status if there is one.
@@ -190,42 +190,42 @@ impl Player<'_> {
             path.push_str("&status=");
             path.push_str(status.0);
         }
-        let listed = self.call_ok("GET", &path, None)?.json();
-        let newest = listed.pointer("/deliveries/0/id").and_then(Value::as_str);
+        let list = self.call_ok("GET", &path, None)?.json();
+        let newest = list.pointer("/deliveries/0/id").and_then(Value::as_str);
         newest.map(str::to_owned).ok_or_else(|| {
-            let label = "it has no such delivery";
+            let label = "this endpoint has no such delivery";
             Stop::impossible(resend.delivery.span, "there is nothing to resend", label)
         })
     }
 
     pub(super) fn set_merchants(&mut self, merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Stop> {
         let at = self.now;
-        for (name, answers) in merchants {
+        for (name, responses) in merchants {
             let body = MerchantRequest {
                 name: name.clone(),
-                state: Some(answers.then.0.clone()),
-                answers: answers.first.clone(),
+                state: Some(responses.then.0.clone()),
+                answers: responses.first.clone(),
             };
             self.call_ok("POST", "/sandbox/merchants", Some(api::json(&body)))?;
-            let about = match answers.first.as_slice() {
-                [] => format!("{name} {}", answers.then.0),
-                first => format!("{name} {}, then {}", first.join(" "), answers.then.0),
+            let summary = match responses.first.as_slice() {
+                [] => format!("{name} {}", responses.then.0),
+                first => format!("{name} {}, then {}", first.join(" "), responses.then.0),
             };
-            self.write_line(at, "merchant", &about, None);
+            self.write_line(at, "merchant", &summary, None);
         }
         Ok(())
     }
 
-    /// Performs an action whose response has no further information.
-    pub(super) fn plain_act(&mut self, act: &Action<'_>) -> Result<(), Stop> {
-        if let Some(granted) = self.try_act(act)? {
-            self.write_line(granted.at, act.verb, act.about, None);
+    /// Performs an action and writes its line without an outcome.
+    pub(super) fn plain_act(&mut self, action: &Action<'_>) -> Result<(), Stop> {
+        if let Some(granted) = self.try_act(action)? {
+            self.write_line(granted.at, action.verb, action.about, None);
         }
         Ok(())
     }
 }
 
-/// Returns settings as a string: `underpayment_tolerance 2, name Shop`.
+/// Formats settings as `underpayment_tolerance 2, name Shop`.
 fn format_settings(settings: &Value) -> String {
     let entries = settings.as_object().into_iter().flatten();
     let entries = entries.map(|(key, value)| match value {

@@ -1,4 +1,5 @@
-//! Stable names: each code and id of a run has one, given by the script or numbered in order of appearance.
+//! Stable names of objects: each code and id in a transcript is replaced by the name from the script, or by a letter
+//! and a number in order of appearance (`c1`, `e1`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,43 +19,46 @@ pub(super) struct NamedObject {
 /// The names of one run.
 #[derive(Debug)]
 pub(super) struct Aliases {
+    /// The object of each name.
     objects: BTreeMap<String, NamedObject>,
+    /// The name of each code or id.
     names: BTreeMap<String, String>,
-    /// Names that the script gives, now or later; numbering skips them.
-    given: BTreeSet<String>,
-    counted: BTreeMap<Kind, u32>,
+    /// The names that any step of the script assigns; numbering skips them.
+    script_names: BTreeSet<String>,
+    /// The last number of each kind.
+    counts: BTreeMap<Kind, u32>,
 }
 
 impl Aliases {
-    pub(super) fn new<'a>(given: impl IntoIterator<Item = &'a str>) -> Aliases {
+    pub(super) fn new<'a>(script_names: impl IntoIterator<Item = &'a str>) -> Aliases {
         Aliases {
             objects: BTreeMap::new(),
             names: BTreeMap::new(),
-            given: given.into_iter().map(str::to_owned).collect(),
-            counted: BTreeMap::new(),
+            script_names: script_names.into_iter().map(str::to_owned).collect(),
+            counts: BTreeMap::new(),
         }
     }
 
-    /// Assigns a name that the script gives.
-    pub(super) fn assign(&mut self, name: &str, thing: NamedObject) {
-        self.names.insert(thing.id.clone(), name.to_owned());
-        self.objects.insert(name.to_owned(), thing);
+    /// Assigns a name to an object.
+    pub(super) fn assign(&mut self, name: &str, object: NamedObject) {
+        self.names.insert(object.id.clone(), name.to_owned());
+        self.objects.insert(name.to_owned(), object);
     }
 
-    /// Returns the name of an object; assigns the next number if it has none.
+    /// Returns the name of an object; assigns a numbered one if it has none. A saved value turns into this object.
     pub(super) fn name(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
         if let Some(name) = self.names.get(id) {
-            let thing = self.objects.get_mut(name).expect("every name has an object");
-            if thing.kind == Kind::Saved {
-                *thing = NamedObject { kind, mode, id: id.to_owned() };
+            let object = self.objects.get_mut(name).expect("every name has an object");
+            if object.kind == Kind::Saved {
+                *object = NamedObject { kind, mode, id: id.to_owned() };
             }
             return name.clone();
         }
-        let count = self.counted.entry(kind).or_insert(0);
+        let count = self.counts.entry(kind).or_insert(0);
         let name = loop {
             *count += 1;
             let name = format!("{}{count}", kind.letter());
-            if !self.given.contains(&name) {
+            if !self.script_names.contains(&name) {
                 break name;
             }
         };
@@ -62,7 +66,7 @@ impl Aliases {
         name
     }
 
-    /// Returns the object of a name, if it has appeared.
+    /// Returns the object of a name; `None` if the name is not assigned yet.
     pub(super) fn get(&self, name: &str) -> Option<&NamedObject> {
         self.objects.get(name)
     }
@@ -70,14 +74,14 @@ impl Aliases {
     /// Returns the name of an id or a code, if it has one. A saved value may be any string, so it names no other object.
     pub(super) fn name_of(&self, id: &str) -> Option<&str> {
         let name = self.names.get(id)?;
-        let is_saved = self.objects.get(name).is_some_and(|thing| thing.kind == Kind::Saved);
+        let is_saved = self.objects.get(name).is_some_and(|object| object.kind == Kind::Saved);
         (!is_saved).then_some(name.as_str())
     }
 
-    /// Returns the existing objects with names that the script gives.
+    /// Returns the ids of the existing objects that the script names, by name.
     pub(super) fn script_objects(&self) -> BTreeMap<String, String> {
-        let given = self.objects.iter().filter(|(name, _)| self.given.contains(*name));
-        given.map(|(name, thing)| (name.clone(), thing.id.clone())).collect()
+        let named = self.objects.iter().filter(|(name, _)| self.script_names.contains(*name));
+        named.map(|(name, object)| (name.clone(), object.id.clone())).collect()
     }
 
     /// Returns all names so far.
@@ -91,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbering_skips_the_names_that_the_script_gives() {
+    fn numbering_skips_the_names_of_the_script() {
         let mut aliases = Aliases::new(["c1", "c3"]);
         let mut name = |id| aliases.name(Kind::Charge, Mode::Live, id);
         assert_eq!([name("aaa"), name("bbb"), name("aaa")], ["c2", "c4", "c2"]);
@@ -105,7 +109,7 @@ mod tests {
         aliases.assign("mine", NamedObject { kind: Kind::Saved, mode: Mode::Live, id: "abc".to_owned() });
         assert_eq!(aliases.name(Kind::Charge, Mode::Test, "abc"), "mine");
         assert_eq!(
-            aliases.get("mine").map(|thing| (thing.kind, thing.mode)),
+            aliases.get("mine").map(|object| (object.kind, object.mode)),
             Some((Kind::Charge, Mode::Test))
         );
     }

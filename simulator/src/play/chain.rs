@@ -27,10 +27,10 @@ impl Player<'_> {
     pub(super) fn pay(&mut self, pay: &Pay) -> Result<(), Stop> {
         let name = pay.charge.as_ref().or(pay.address_of.as_ref());
         let name =
-            name.ok_or_else(|| Stop::impossible(self.step_span, "`pay` needs a recipient", "say `charge`"))?;
+            name.ok_or_else(|| Stop::impossible(self.step_span, "`pay` needs a recipient", "add `charge`"))?;
         let charge = self.named_object(name)?;
         let book = self.book_of(&charge);
-        let size = self.size(pay, book, &charge.id)?;
+        let size = self.payment_size(pay, book, &charge.id)?;
         let mut mode = charge.mode;
         let mut body = PayRequest {
             asset: pay.asset.map(|asset| asset.0),
@@ -45,32 +45,33 @@ impl Player<'_> {
             body.charge = Some(charge.id);
         } else {
             // An address has no coin or mode, so the payment states them.
-            let known = self.read_object(book, &format!("/v1/charges/{}", charge.id))?;
-            body.address = Some(self.text(&known, "/data/deposit_address")?);
+            let response = self.read_object(book, &format!("/v1/charges/{}", charge.id))?;
+            body.address = Some(self.text(&response, "/data/deposit_address")?);
             if body.asset.is_none() {
-                body.asset = Some(self.asset_of(&known)?);
+                body.asset = Some(self.asset_of(&response)?);
             }
             mode = pay.mode.map_or(mode, |mode| mode.0);
             body.mode = Some(mode);
         }
-        let about = format!("{} {}{}", name.value, details(pay, &size.summary, body.asset), in_mode(mode));
-        let act = Action::post("pay", &about, "/sandbox/pay", api::json(&body));
-        self.new_transaction(&Action { refused: pay.refused, ..act }, mode, pay.tx.as_ref())
+        let summary =
+            format!("{} {}{}", name.value, payment_details(pay, &size.summary, body.asset), in_mode(mode));
+        let action = Action::post("pay", &summary, "/sandbox/pay", api::json(&body));
+        self.create_transaction(&Action { refused: pay.refused, ..action }, mode, pay.tx.as_ref())
     }
 
     /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
     /// is played.
-    fn size(&mut self, pay: &Pay, book: BookId, code: &str) -> Result<PaymentSize, Stop> {
-        let of_amount =
+    fn payment_size(&mut self, pay: &Pay, book: BookId, code: &str) -> Result<PaymentSize, Stop> {
+        let fixed_amount =
             |amount: String, summary| PaymentSize { amount: Some(Amount(amount)), share: None, summary };
         if let Some(share) = &pay.share {
             let summary = format!("{} of the rest", share.0);
             return Ok(PaymentSize { amount: None, share: Some(share.value.clone()), summary });
         }
         if let Some(amount) = &pay.amount {
-            return Ok(of_amount(amount.0.clone(), amount.0.clone()));
+            return Ok(fixed_amount(amount.0.clone(), amount.0.clone()));
         }
-        let (by, more) = match (&pay.over, &pay.short) {
+        let (difference, is_over) = match (&pay.over, &pay.short) {
             (Some(over), _) => (over, true),
             (None, Some(short)) => (short, false),
             (None, None) => {
@@ -82,10 +83,10 @@ impl Player<'_> {
         let rest = self.text(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
             .map_err(|error| Stop::stage_failure(self.step_span, format!("`{rest}` {error}")))?;
-        let by_coin = self.coin(by, asset)?;
-        let (amount, word) =
-            if more { (rest.plus(by_coin), "over") } else { (rest.saturating_sub(by_coin), "short") };
-        Ok(of_amount(amount.to_string(), format!("the rest, {} {word}", by.0)))
+        let coins = self.parse_coin(difference, asset)?;
+        let (amount, direction) =
+            if is_over { (rest.plus(coins), "over") } else { (rest.saturating_sub(coins), "short") };
+        Ok(fixed_amount(amount.to_string(), format!("the rest, {} {direction}", difference.0)))
     }
 
     /// Returns the coin of a charge.
@@ -95,7 +96,7 @@ impl Player<'_> {
             .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{asset}` is not a known coin")))
     }
 
-    fn coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {
+    fn parse_coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {
         Coin::parse(&amount.0, asset).map_err(|error| {
             Stop::impossible(amount.span, "this amount cannot be paid", format!("`{}` {error}", amount.0))
         })
@@ -103,18 +104,18 @@ impl Player<'_> {
 
     pub(super) fn mine(&mut self, mine: &Mine) -> Result<(), Stop> {
         let blocks = mine.blocks.unwrap_or(1);
-        let (mode, chain) = self.on_chain(mine.asset, mine.mode);
-        let mut about = format!("{blocks} of {chain}");
+        let (mode, chain) = self.resolve_chain(mine.asset, mine.mode);
+        let mut summary = format!("{blocks} of {chain}");
         if mine.at_once {
-            about.push_str(" at once");
+            summary.push_str(" at once");
         }
         let body = api::json(&Mine { mode, blocks: Some(blocks), ..mine.clone() });
-        self.plain_act(&Action::post("mine", &about, "/sandbox/mine", body))
+        self.plain_act(&Action::post("mine", &summary, "/sandbox/mine", body))
     }
 
     pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), Stop> {
         let (asset, mode) = (reorg.asset.0, self.mode(reorg.mode));
-        let about = format!("{asset} {} deep{}", reorg.depth, in_mode(mode));
+        let summary = format!("{asset} {} deep{}", reorg.depth, in_mode(mode));
         let keep = match &reorg.keep {
             KeepRequest::All => KeepRequest::All,
             KeepRequest::None => KeepRequest::None,
@@ -124,60 +125,60 @@ impl Player<'_> {
             }
         };
         let body = ReorgRequest { asset, mode: Some(mode), account: None, depth: reorg.depth, keep };
-        let act = Action::post("reorg", &about, "/sandbox/reorg", api::json(&body));
-        // Its event writes the line.
-        self.try_act(&Action { refused: reorg.refused, ..act }).map(drop)
+        let action = Action::post("reorg", &summary, "/sandbox/reorg", api::json(&body));
+        // The line is written for the event that the reorganisation causes.
+        self.try_act(&Action { refused: reorg.refused, ..action }).map(drop)
     }
 
     pub(super) fn replace(&mut self, step: &Replace) -> Result<(), Stop> {
         let tx = self.named_object(&step.tx)?;
-        let mut about = step.tx.value.to_string();
+        let mut summary = step.tx.value.to_string();
         if let Some(amount) = &step.amount {
-            about.push_str(&format!(" by {}", amount.0));
+            summary.push_str(&format!(" by {}", amount.0));
         }
         if step.elsewhere {
-            about.push_str(" elsewhere");
+            summary.push_str(" elsewhere");
         }
         if let Some(fee) = step.fee {
-            about.push_str(&format!(", {} fee", fee.as_str()));
+            summary.push_str(&format!(", {} fee", fee.as_str()));
         }
-        about.push_str(in_mode(tx.mode));
+        summary.push_str(in_mode(tx.mode));
         let body = ReplaceRequest {
             txid: tx.id,
             amount: step.amount.as_ref().map(|amount| amount.value.clone()),
             elsewhere: step.elsewhere,
             fee: step.fee,
         };
-        let act = Action::post("replace", &about, "/sandbox/replace", api::json(&body));
-        self.new_transaction(&Action { refused: step.refused, ..act }, tx.mode, step.named.as_ref())
+        let action = Action::post("replace", &summary, "/sandbox/replace", api::json(&body));
+        self.create_transaction(&Action { refused: step.refused, ..action }, tx.mode, step.named.as_ref())
     }
 
     pub(super) fn stall(&mut self, stall: &Stall) -> Result<(), Stop> {
-        let (mode, chain) = self.on_chain(stall.asset, stall.mode);
-        let about = format!("{chain} for {}", stall.r#for.0);
+        let (mode, chain) = self.resolve_chain(stall.asset, stall.mode);
+        let summary = format!("{chain} for {}", stall.r#for.0);
         let body = api::json(&Stall { mode, ..stall.clone() });
-        self.plain_act(&Action::post("stall", &about, "/sandbox/stall", body))
+        self.plain_act(&Action::post("stall", &summary, "/sandbox/stall", body))
     }
 
     pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), Stop> {
-        let (mode, chain) = self.on_chain(congest.asset, congest.mode);
-        let some = |percent: u32| (percent > 0).then_some(percent);
-        let (empty, full) = (some(congest.empty), some(congest.full));
+        let (mode, chain) = self.resolve_chain(congest.asset, congest.mode);
+        let if_positive = |percent: u32| (percent > 0).then_some(percent);
+        let (empty, full) = (if_positive(congest.empty), if_positive(congest.full));
         let body = CongestRequest { asset: congest.asset.0, mode: mode.map(Into::into), empty, full };
-        let about = format!("{chain} {}% empty, {}% full", congest.empty, congest.full);
-        let act = Action::post("congest", &about, "/sandbox/congest", api::json(&body));
-        self.plain_act(&Action { refused: congest.refused, ..act })
+        let summary = format!("{chain} {}% empty, {}% full", congest.empty, congest.full);
+        let action = Action::post("congest", &summary, "/sandbox/congest", api::json(&body));
+        self.plain_act(&Action { refused: congest.refused, ..action })
     }
 
     pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), Stop> {
-        let (mode, chain) = self.on_chain(watcher.asset, watcher.mode);
-        let about = format!("{chain} {}", watcher.notices.as_str());
+        let (mode, chain) = self.resolve_chain(watcher.asset, watcher.mode);
+        let summary = format!("{chain} {}", watcher.notices.as_str());
         let body = api::json(&Watcher { mode, ..watcher.clone() });
-        self.plain_act(&Action::post("watcher", &about, "/sandbox/watchers", body))
+        self.plain_act(&Action::post("watcher", &summary, "/sandbox/watchers", body))
     }
 
-    /// Returns the mode of a chain and its name in transcript lines.
-    fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Option<InMode>, String) {
+    /// Returns the mode of a chain (the script's, unless the step has one), and the chain's name in transcript lines.
+    fn resolve_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Option<InMode>, String) {
         let mode = self.mode(mode);
         (Some(InMode(mode)), format!("{}{}", asset.0, in_mode(mode)))
     }
@@ -190,25 +191,31 @@ impl Player<'_> {
         step: &AtTransaction,
     ) -> Result<(), Stop> {
         let tx = self.named_object(&step.tx)?;
-        let about = format!("{}{}", step.tx.value, in_mode(tx.mode));
+        let summary = format!("{}{}", step.tx.value, in_mode(tx.mode));
         let body = api::json(&TransactionRequest { txid: tx.id });
-        self.plain_act(&Action { refused: step.refused, ..Action::post(verb, &about, path, body) })
+        self.plain_act(&Action { refused: step.refused, ..Action::post(verb, &summary, path, body) })
     }
 
-    fn new_transaction(&mut self, act: &Action<'_>, mode: Mode, name: Option<&At<Name>>) -> Result<(), Stop> {
-        let Some(granted) = self.try_act(act)? else { return Ok(()) };
-        let txid = self.text(&granted.answer, "/txid")?;
+    /// Performs an action that creates a transaction, and names it.
+    fn create_transaction(
+        &mut self,
+        action: &Action<'_>,
+        mode: Mode,
+        name: Option<&At<Name>>,
+    ) -> Result<(), Stop> {
+        let Some(granted) = self.try_act(action)? else { return Ok(()) };
+        let txid = self.text(&granted.response, "/txid")?;
         if let Some(name) = name {
             self.assign_name(name, Kind::Transaction, (0, mode), txid.clone());
         }
         let tx = self.aliases.name(Kind::Transaction, mode, &txid);
-        self.write_line(granted.at, act.verb, act.about, Some(&tx));
+        self.write_line(granted.at, action.verb, action.about, Some(&tx));
         Ok(())
     }
 }
 
 /// Returns the description of a payment: `0.5 of the rest in LTC, low fee, 2 outputs, unseen`.
-fn details(pay: &Pay, size: &str, asset: Option<Asset>) -> String {
+fn payment_details(pay: &Pay, size: &str, asset: Option<Asset>) -> String {
     let mut details = size.to_owned();
     if let Some(asset) = asset {
         details.push_str(&format!(" in {asset}"));

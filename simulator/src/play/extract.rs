@@ -1,5 +1,5 @@
-//! Reads one text out of a JSON document by its pointer, without parsing the rest: responses are long, and the player
-//! needs an id.
+//! Reads one string of a JSON document by its pointer. The rest is not parsed into values, because responses are long
+//! and the player often needs only an id.
 
 use std::fmt;
 
@@ -47,15 +47,15 @@ mod tests {
     use super::extract_str;
 
     #[test]
-    fn extraction_equals_a_full_parse() {
+    fn extract_str_returns_the_same_as_a_full_parse() {
         let json =
             r#"{"id":"a","n":[{"id":"b"},-1,2.5],"data":{"id":"c\"\u00e9","at":null,"deep":{"x":true}}}"#;
-        let whole: serde_json::Value = serde_json::from_str(json).unwrap();
+        let parsed: serde_json::Value = serde_json::from_str(json).unwrap();
         let pointers = ["/id", "/data/id", "/data", "/data/at", "/data/deep/x", "/n/id", "/none", "/id/more"];
         for pointer in pointers {
-            let expected = whole.pointer(pointer).and_then(serde_json::Value::as_str);
+            let expected = parsed.pointer(pointer).and_then(serde_json::Value::as_str);
             assert_eq!(extract_str(json.as_bytes(), pointer).as_deref(), expected, "{pointer}");
         }
-        assert_eq!(extract_str(b"no JSON", "/id"), None);
+        assert_eq!(extract_str(b"not JSON", "/id"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The error of a run: the line of the scenario, the expected and the actual result.
+//! The error of a run: the line of the scenario, the expected and the actual result. The main type is [`PlayError`].
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use annotate_snippets::Renderer;
 use super::stage::StageError;
 use crate::script::{Diagnostic, Script, SourceSpan, show};
 
-/// The cause of a stopped run.
+/// The cause of an error that stops a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The world does not meet an expectation of the scenario.
     UnmetExpectation,
-    /// The scenario asks for something impossible in this world.
+    /// The scenario requires something impossible in this world, such as an unknown object.
     Impossible,
-    /// The world could not be reached, or its response is invalid.
+    /// A request to the world failed: no response, or an unexpected one.
     StageFailure,
 }
 
@@ -69,11 +69,12 @@ impl fmt::Display for PlayError {
 
 impl std::error::Error for PlayError {}
 
-/// The error of a run, before the script is available to show the line.
+/// The error of a step, without the script that is needed to show its line.
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     pub(super) cause: Cause,
     diagnostic: Diagnostic,
+    /// The expected and the actual value.
     difference: Option<(String, String)>,
 }
 

@@ -7,10 +7,10 @@ use similar::{ChangeTag, TextDiff};
 /// The number of context lines around a difference.
 const CONTEXT: usize = 3;
 
-/// The sign of a line in a diff: added, removed or the same.
+/// The kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// A heading with the line numbers: `@@ -3,7 +3,8 @@`.
+    /// The heading of a hunk, with the line numbers: `@@ -3,7 +3,8 @@`.
     Hunk,
     /// A line of both texts.
     Same,
@@ -23,9 +23,9 @@ pub enum Sign {
 /// A line of a diff, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
-    /// The sign.
+    /// The texts that contain the line.
     pub sign: Sign,
-    /// The text of the line.
+    /// The line.
     pub text: String,
 }
 
@@ -39,13 +39,13 @@ pub struct Diff {
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for DiffLine { sign, text } in &self.lines {
-            let mark = match sign {
+            let prefix = match sign {
                 Sign::Hunk => "",
                 Sign::Same => " ",
                 Sign::Gone => "-",
                 Sign::New => "+",
             };
-            writeln!(f, "{mark}{text}")?;
+            writeln!(f, "{prefix}{text}")?;
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_texts_give_no_diff() {
+    fn equal_texts_have_no_diff() {
         assert_eq!(compare("a\nb\n", "a\nb\n"), None);
         assert_eq!(compare("a\r\nb\r\n", "a\nb\n"), None);
     }

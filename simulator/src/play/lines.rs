@@ -19,7 +19,7 @@ pub(super) struct LineText {
     pub(super) outcome: Option<String>,
 }
 
-/// Returns the mark of test mode; live mode has none.
+/// Returns the suffix that marks test mode; empty for live mode.
 pub(super) fn in_mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Live => "",
@@ -32,21 +32,21 @@ fn kind_of(event_type: EventType) -> Kind {
     if event_type.as_str().starts_with("invoice.") { Kind::Invoice } else { Kind::Charge }
 }
 
-/// Returns the line of a world event. New objects get their names here.
+/// Returns the line of a world event. Assigns names to new objects.
 pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     let plain_line = |verb: &str, body: String| LineText { verb: verb.to_owned(), body, outcome: None };
     match event {
         WorldEventKind::Event { mode, event, kind, subject, details, .. } => {
             let event = aliases.name(Kind::Event, *mode, &event.to_string());
             let subject = aliases.name(kind_of(*kind), *mode, subject.as_str());
-            let details = self::details(&details.fields(), aliases);
+            let details = format_details(&details.fields(), aliases);
             plain_line("event", format!("{event} {} {subject}{details}{}", kind.as_str(), in_mode(*mode)))
         }
         WorldEventKind::Post { mode, endpoint, delivery, event, kind, subject, attempt, answer, .. } => {
             let mode = *mode;
             let endpoint = aliases.name(Kind::Endpoint, mode, endpoint.as_str());
             let delivery = aliases.name(Kind::Delivery, mode, &delivery.to_string());
-            let about = match (event, subject) {
+            let contents = match (event, subject) {
                 (Some(event), Some(subject)) => {
                     let event = aliases.name(Kind::Event, mode, &event.to_string());
                     let subject = aliases.name(kind_of(*kind), mode, subject.as_str());
@@ -56,7 +56,7 @@ pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
             };
             LineText {
                 verb: format!("POST {endpoint}"),
-                body: format!("{about:<36}  try {attempt}"),
+                body: format!("{contents:<36}  try {attempt}"),
                 outcome: Some(format!("{answer}{}", in_mode(mode))),
             }
         }
@@ -74,17 +74,20 @@ pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
         } => {
             let tx = aliases.name(Kind::Transaction, *mode, txid);
             let output = if *output == 0 { String::new() } else { format!(":{output}") };
-            let to = match charge {
+            let recipient = match charge {
                 Some(code) => aliases.name(Kind::Charge, *mode, code.as_str()),
                 None => "nobody here".to_owned(),
             };
             let amount = trim_trailing_zeros(amount);
-            let counted = match &**state {
+            let progress = match &**state {
                 "seen" | "confirmed" | "unconfirmed" => format!(", {confirmations} of {required}"),
                 _ => String::new(),
             };
             let (state, mode) = (state.replace('_', " "), in_mode(*mode));
-            plain_line("transfer", format!("{tx}{output} {amount} {asset} to {to}: {state}{counted}{mode}"))
+            plain_line(
+                "transfer",
+                format!("{tx}{output} {amount} {asset} to {recipient}: {state}{progress}{mode}"),
+            )
         }
         WorldEventKind::Reorg { mode, asset, depth } => {
             plain_line("reorg", format!("{asset} {depth} deep{}", in_mode(*mode)))
@@ -101,13 +104,13 @@ pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     }
 }
 
-/// Returns details as a string: `, amount 0.0008, txid t1`, amounts without trailing zeros, ids by name.
-fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
+/// Formats details as `, amount 0.0008, txid t1`: amounts without trailing zeros, ids replaced by names.
+fn format_details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     let mut text = String::new();
     for (key, value) in details {
         let value = match value {
-            Value::String(word) => {
-                aliases.name_of(word).map_or_else(|| trim_trailing_zeros(word), str::to_owned)
+            Value::String(value) => {
+                aliases.name_of(value).map_or_else(|| trim_trailing_zeros(value), str::to_owned)
             }
             other => other.to_string(),
         };
@@ -118,14 +121,14 @@ fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
 
 /// Returns a decimal number without trailing zeros; other strings unchanged.
 pub(super) fn trim_trailing_zeros(text: &str) -> String {
-    let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    match decimal && text.contains('.') {
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    match is_decimal && text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text.to_owned(),
     }
 }
 
-/// The world events of a run, as far as expectations refer to them.
+/// The data of a run's world events that expectations refer to.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// The types of the events of a charge or an invoice, by its code, oldest first.
@@ -140,11 +143,12 @@ pub(super) struct Tally {
     pub(super) transfers: BTreeMap<String, Word>,
     /// The number of events.
     pub(super) event_count: u64,
-    /// The number of posts.
+    /// The number of ended attempts.
     pub(super) post_count: u64,
 }
 
 impl Tally {
+    /// Adds an event.
     pub(super) fn count_event(&mut self, event: &WorldEventKind) {
         match event {
             WorldEventKind::Event { kind, subject, .. } => {

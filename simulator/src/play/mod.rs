@@ -27,8 +27,8 @@
 //!             3.000s  transfer   t1 0.0004 BTC to c1: seen, 0 of 2
 //! ```
 //!
-//! The result is [`PlaySummary`] or a [`PlayError`], whose [`Cause`] separates three cases: the world differs from an
-//! expectation, the script asks for something impossible, and a request to the world failed. [`dry_run()`] is for
+//! The result is a [`PlaySummary`] or a [`PlayError`], whose [`Cause`] is one of three: the world differs from an
+//! expectation, the script requires something impossible, or a request to the world failed. [`dry_run()`] is for
 //! random worlds: it plays without a transcript, records refused steps instead of stopping, and returns the world for
 //! the invariants to check.
 //!
@@ -92,9 +92,9 @@ pub struct PlaySummary {
     pub steps: usize,
     /// The number of recorded events.
     pub events: u64,
-    /// The number of answered webhook posts.
+    /// The number of ended webhook attempts.
     pub posts: u64,
-    /// The time that passed on the clock.
+    /// The time that passed on the clock of the world.
     pub duration: Span,
 }
 
@@ -102,12 +102,12 @@ pub struct PlaySummary {
 ///
 /// # Errors
 ///
-/// The first step that did not go as the script says, asks for something impossible, or got no answer from the stage:
-/// [`PlayError::cause`] is the reason.
+/// The first step whose expectation is not met, that is impossible, or whose request to the stage failed:
+/// [`PlayError::cause`] distinguishes them.
 pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result<PlaySummary, PlayError> {
     let mut player = Player::new(script, stage);
-    let run = player.create_world(seed.unwrap_or(script.seed)).and_then(|()| player.run());
-    if let Err(stop) = run {
+    let result = player.create_world(seed.unwrap_or(script.seed)).and_then(|()| player.run());
+    if let Err(stop) = result {
         return Err(PlayError::new(script, player.transcript.as_str(), stop));
     }
     let lines = player.transcript.as_str();
@@ -122,6 +122,7 @@ pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result
     })
 }
 
+/// The state of a run.
 struct Player<'a> {
     script: &'a Script,
     stage: &'a mut dyn Stage,
@@ -130,13 +131,13 @@ struct Player<'a> {
     keys: BTreeMap<String, String>,
     /// The ids of the accounts, in order of opening; the first is the world's own.
     accounts: Vec<String>,
-    /// The keys that accounts were created with.
+    /// The keys that each account started with.
     own_keys: BTreeMap<BookId, String>,
     /// Keys for reading state, so that reads do not count towards a rate limit.
     observers: BTreeMap<BookId, String>,
-    /// The account of objects that do not belong to the first one, by code or id.
+    /// The index of the account, by code or id, for objects that do not belong to the first account.
     owners: BTreeMap<String, usize>,
-    /// The repeatable requests that opened charges, by name.
+    /// The requests that opened charges and can be repeated, by the name of the charge.
     sent: BTreeMap<String, SentRequest>,
     aliases: Aliases,
     tally: Tally,
@@ -155,7 +156,7 @@ struct Player<'a> {
 
 impl<'a> Player<'a> {
     fn new(script: &'a Script, stage: &'a mut dyn Stage) -> Player<'a> {
-        let given = crate::script::defined_names(&script.steps);
+        let script_names = crate::script::defined_names(&script.steps);
         let verbs: Vec<String> = script.steps.iter().filter_map(|step| long_verb(step)).collect();
         Player {
             script,
@@ -167,7 +168,7 @@ impl<'a> Player<'a> {
             observers: BTreeMap::new(),
             owners: BTreeMap::new(),
             sent: BTreeMap::new(),
-            aliases: Aliases::new(given),
+            aliases: Aliases::new(script_names),
             tally: Tally::default(),
             last_read: 0,
             transcript: Transcript::new(script.start, verbs.iter().map(String::as_str)),
@@ -178,7 +179,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Creates the world, its keys, and two keys for the player's own reads.
+    /// Creates the world, and an observer key in each mode for the player's own reads.
     fn create_world(&mut self, seed: u64) -> Result<(), Stop> {
         let world = WorldRequest {
             seed: Some(seed),
@@ -186,50 +187,47 @@ impl<'a> Player<'a> {
             account: Some(self.script.account.clone()),
             journal: Some(true),
         };
-        let world = self.call_ok("POST", "/sandbox/world", Some(api::json(&world)))?;
-        self.accounts = vec![self.text(&world, "/account")?];
+        let response = self.call_ok("POST", "/sandbox/world", Some(api::json(&world)))?;
+        self.accounts = vec![self.text(&response, "/account")?];
         for mode in Mode::ALL {
-            let key = self.text(&world, &format!("/keys/{mode}"))?;
+            let key = self.text(&response, &format!("/keys/{mode}"))?;
             self.keys.insert(mode.to_string(), key.clone());
             self.own_keys.insert((0, mode), key);
-            let observer = self.call_ok(
-                "POST",
-                "/sandbox/keys",
-                Some(api::json(&KeyRequest { account: None, mode: Some(mode) })),
-            )?;
-            let observer = self.text(&observer, "/key/secret")?;
+            let body = KeyRequest { account: None, mode: Some(mode) };
+            let created = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
+            let observer = self.text(&created, "/key/secret")?;
             self.observers.insert((0, mode), observer);
         }
         self.catch_up()
     }
 
     fn run(&mut self) -> Result<(), Stop> {
-        // `wait` and `until` replace the pace of the act that follows them.
-        let mut paced = false;
+        // `wait` and `until` replace the pace before the next action.
+        let mut is_paced = false;
         for step in &self.script.steps {
             self.step_span = step.span;
             match &step.value {
                 Step::Expect(expect) => self.expect(expect)?,
                 Step::Wait(span) => {
                     self.advance_to(self.now.plus(span.0))?;
-                    paced = false;
+                    is_paced = false;
                 }
                 Step::Until(until) => {
                     self.wait_until(until)?;
-                    paced = false;
+                    is_paced = false;
                 }
-                act => {
-                    if paced {
+                action => {
+                    if is_paced {
                         self.advance_to(self.now.plus(self.script.pace))?;
                     }
-                    self.act(act)?;
+                    self.act(action)?;
                     self.catch_up()?;
-                    paced = true;
+                    is_paced = true;
                 }
             }
         }
-        // The events of the last action are included.
-        if paced { self.advance_to(self.now.plus(self.script.pace)) } else { Ok(()) }
+        // The pace after the last action includes its events in the transcript.
+        if is_paced { self.advance_to(self.now.plus(self.script.pace)) } else { Ok(()) }
     }
 
     fn act(&mut self, step: &Step) -> Result<(), Stop> {
@@ -269,7 +267,7 @@ impl<'a> Player<'a> {
             Step::Stall(stall) => self.stall(stall),
             Step::Congest(congest) => self.congest(congest),
             Step::Watcher(watcher) => self.watcher(watcher),
-            // Its event writes the line.
+            // The line is written for the event that the restart causes.
             Step::Restart => self.call_ok("POST", "/sandbox/restart", Some(json!({}))).map(drop),
             Step::Request(request) => self.request(request),
             Step::Walk(walk) => self.walk(walk),
@@ -277,7 +275,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Advances the clock and reads the events on the way.
+    /// Advances the clock and writes the lines of the events on the way.
     fn advance_to(&mut self, to: Timestamp) -> Result<(), Stop> {
         if let Some(sandbox) = self.stage.local_world() {
             self.now = self.now.max(to);
@@ -287,17 +285,17 @@ impl<'a> Player<'a> {
         if to <= self.now {
             return self.catch_up();
         }
-        let answer = self.advance(AdvanceRequest { to: Some(to), ..AdvanceRequest::default() })?;
+        let response = self.advance(AdvanceRequest { to: Some(to), ..AdvanceRequest::default() })?;
         self.now = to;
-        self.write_new_events(&answer)
+        self.write_new_events(&response)
     }
 
-    /// Advances the clock to the next event, or to `last`; returns the new time.
-    fn advance_to_next_event(&mut self, last: Timestamp) -> Result<Timestamp, Stop> {
-        let request = AdvanceRequest { to: Some(last), stop_early: true, ..AdvanceRequest::default() };
-        let answer = self.advance(request)?;
-        self.write_new_events(&answer)?;
-        let now = self.text(&answer, "/now")?;
+    /// Advances the clock to the next event, or to `latest`; returns the new time.
+    fn advance_to_next_event(&mut self, latest: Timestamp) -> Result<Timestamp, Stop> {
+        let request = AdvanceRequest { to: Some(latest), stop_early: true, ..AdvanceRequest::default() };
+        let response = self.advance(request)?;
+        self.write_new_events(&response)?;
+        let now = self.text(&response, "/now")?;
         self.now = Timestamp::parse(&now)
             .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{now}` is not a time")))?;
         Ok(self.now)
@@ -315,21 +313,21 @@ impl<'a> Player<'a> {
         }
         loop {
             let path = format!("/sandbox/happenings?after={}", self.last_read);
-            let answer = self.call_ok("GET", &path, None)?;
-            if self.write_some_events(&answer)? < EVENTS_MAX {
+            let response = self.call_ok("GET", &path, None)?;
+            if self.write_some_events(&response)? < EVENTS_MAX {
                 return Ok(());
             }
         }
     }
 
     /// Writes the events in a response, and reads the rest if there are more.
-    fn write_new_events(&mut self, answer: &Answer) -> Result<(), Stop> {
-        if self.write_some_events(answer)? < EVENTS_MAX { Ok(()) } else { self.catch_up() }
+    fn write_new_events(&mut self, response: &Answer) -> Result<(), Stop> {
+        if self.write_some_events(response)? < EVENTS_MAX { Ok(()) } else { self.catch_up() }
     }
 
     /// Writes the events in a response, and returns their number.
-    fn write_some_events(&mut self, answer: &Answer) -> Result<usize, Stop> {
-        let NewEvents { happened } = serde_json::from_slice(&answer.body).map_err(|error| {
+    fn write_some_events(&mut self, response: &Answer) -> Result<usize, Stop> {
+        let NewEvents { happened } = serde_json::from_slice(&response.body).map_err(|error| {
             Stop::stage_failure(self.step_span, format!("the events cannot be read: {error}"))
         })?;
         self.last_read = happened.last().map_or(self.last_read, |last| last.n);
@@ -358,87 +356,89 @@ impl<'a> Player<'a> {
         self.stage.call(call).map_err(|error| Stop::from_stage_error(self.step_span, &error))
     }
 
-    /// Sends a call that must succeed. Its response is not part of the scenario.
+    /// Sends a request that must succeed. Its response is not part of the scenario.
     fn call_ok(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Answer, Stop> {
         let call = Call { method, path, bearer: None, headers: &[], body: body.as_ref() };
-        let answer = self.call(&call)?;
-        match answer.status {
-            200..300 => Ok(answer),
+        let response = self.call(&call)?;
+        match response.status {
+            200..300 => Ok(response),
             status => Err(Stop::stage_failure(
                 self.step_span,
-                format!("{method} {path} answered {status} {}", message(&answer)),
+                format!("{method} {path} responded with {status} {}", message(&response)),
             )),
         }
     }
 
-    /// Performs an action, which must be granted, or refused as the step expects. Writes a line if it is refused.
-    fn try_act(&mut self, act: &Action<'_>) -> Result<Option<GrantedAction>, Stop> {
+    /// Performs an action, which must succeed, or be refused as the step expects. Writes the line of a refused action;
+    /// the caller writes that of a successful one.
+    fn try_act(&mut self, action: &Action<'_>) -> Result<Option<GrantedAction>, Stop> {
         let at = self.now;
-        let bearer = act.book_id.map(|book| self.own_keys[&book].clone());
-        let headers: Vec<_> = act
+        let bearer = action.book_id.map(|book| self.own_keys[&book].clone());
+        let headers: Vec<_> = action
             .idempotency_key
             .map(|key| ("idempotency-key".to_owned(), key.to_owned()))
             .into_iter()
             .collect();
         let call = Call {
-            method: act.method,
-            path: act.path,
+            method: action.method,
+            path: action.path,
             bearer: bearer.as_deref(),
             headers: &headers,
-            body: Some(&act.body),
+            body: Some(&action.body),
         };
-        let answer = self.call(&call)?;
-        let granted = (200..300).contains(&answer.status);
-        match act.refused {
-            None if granted => {
+        let response = self.call(&call)?;
+        let is_granted = (200..300).contains(&response.status);
+        match action.refused {
+            None if is_granted => {
                 // A dry run reads the time from the world itself.
                 if self.refusals.is_none()
-                    && let Some(now) = answer.text("/now").as_deref().and_then(Timestamp::parse)
+                    && let Some(now) = response.text("/now").as_deref().and_then(Timestamp::parse)
                 {
                     self.now = now;
                 }
-                Ok(Some(GrantedAction { at, answer }))
+                Ok(Some(GrantedAction { at, response }))
             }
-            Some(status) if status == answer.status => {
-                self.write_line(at, act.verb, act.about, Some(&status.to_string()));
+            Some(status) if status == response.status => {
+                self.write_line(at, action.verb, action.about, Some(&status.to_string()));
                 Ok(None)
             }
             _ if self.refusals.is_some() => {
                 // A dry run records the refusal that a scenario would have to expect.
-                if !granted && let Some(refusals) = &mut self.refusals {
-                    refusals.insert(self.step_index, answer.status);
+                if !is_granted && let Some(refusals) = &mut self.refusals {
+                    refusals.insert(self.step_index, response.status);
                 }
-                Ok(granted.then_some(GrantedAction { at, answer }))
+                Ok(is_granted.then_some(GrantedAction { at, response }))
             }
-            wanted => Err(Stop::unmet_expectation(
+            expected => Err(Stop::unmet_expectation(
                 self.step_span,
-                format!("`{}` had an unexpected result", act.verb),
-                if granted { "is granted" } else { "is refused" },
-                wanted.map_or_else(|| "granted".to_owned(), |status| format!("refused with {status}")),
-                format!("{} {}", answer.status, message(&answer)).trim_end().to_owned(),
+                format!("`{}` had an unexpected result", action.verb),
+                if is_granted { "is granted" } else { "is refused" },
+                expected.map_or_else(|| "granted".to_owned(), |status| format!("refused with {status}")),
+                format!("{} {}", response.status, message(&response)).trim_end().to_owned(),
             )),
         }
     }
 
-    /// Reads an object with an observer key; returns the response.
+    /// Reads an object with an observer key. Returns the response.
     fn read_object(&mut self, book: BookId, path: &str) -> Result<Answer, Stop> {
         let bearer = self.observers.get(&book).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
-        let answer = self.call(&call)?;
-        match answer.status {
-            200 => Ok(answer),
+        let response = self.call(&call)?;
+        match response.status {
+            200 => Ok(response),
             status => Err(Stop::stage_failure(
                 self.step_span,
-                format!("GET {path} answered {status} {}", message(&answer)),
+                format!("GET {path} responded with {status} {}", message(&response)),
             )),
         }
     }
 
-    /// Reads the JSON of an object.
+    /// Reads an object with an observer key. Returns its JSON.
     fn read_json(&mut self, book: BookId, path: &str) -> Result<Value, Stop> {
         Ok(self.read_object(book, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
+    /// Returns the mode of a step; the script's if the step has none.
     fn mode(&self, mode: Option<InMode>) -> Mode {
         mode.map_or(self.script.mode, |mode| mode.0)
     }
@@ -451,16 +451,16 @@ impl<'a> Player<'a> {
     fn find_object(&self, name: &str, span: SourceSpan) -> Result<NamedObject, Stop> {
         self.aliases.get(name).cloned().ok_or_else(|| {
             // In a dry run the hint is not shown, and names of missing objects are common.
-            let is_asked = self.refusals.is_none();
-            let near = is_asked.then(|| crate::value::did_you_mean(name, self.aliases.all_names())).flatten();
-            let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
+            let is_shown = self.refusals.is_none();
+            let hint = is_shown.then(|| crate::value::did_you_mean(name, self.aliases.all_names())).flatten();
+            let label = hint.unwrap_or_else(|| "it has not appeared in this run".to_owned());
             Stop::impossible(span, format!("no object is named `{name}` yet"), label)
         })
     }
 
     /// Returns the book of an object.
-    fn book_of(&self, thing: &NamedObject) -> BookId {
-        (self.owners.get(&thing.id).copied().unwrap_or(0), thing.mode)
+    fn book_of(&self, object: &NamedObject) -> BookId {
+        (self.owners.get(&object.id).copied().unwrap_or(0), object.mode)
     }
 
     /// Returns the index of an account; the first one if no name is given.
@@ -479,50 +479,50 @@ impl<'a> Player<'a> {
         self.aliases.assign(&name.value.0, NamedObject { kind, mode, id });
     }
 
-    /// Returns a string of a sandbox response, which must be present.
-    fn text(&self, answer: &Answer, pointer: &str) -> Result<String, Stop> {
-        answer.text(pointer).ok_or_else(|| {
+    /// Returns the string at a JSON pointer of a response, which must be present.
+    fn text(&self, response: &Answer, pointer: &str) -> Result<String, Stop> {
+        response.text(pointer).ok_or_else(|| {
             Stop::stage_failure(self.step_span, format!("the response has no string at {pointer}"))
         })
     }
 }
 
-/// The new events in a response.
+/// The field of a response that contains the new world events.
 #[derive(Default, Deserialize)]
 struct NewEvents {
     #[serde(default)]
     happened: Vec<WorldEvent>,
 }
 
-/// A request that opened a charge, with the values for its repetition.
+/// A request that opened a charge, for the step `repeat`.
 #[derive(Clone)]
 struct SentRequest {
     book_id: BookId,
-    key: String,
+    idempotency_key: String,
     body: Value,
 }
 
-/// An action before it is sent.
+/// An action of a step, as one request.
 struct Action<'a> {
     verb: &'a str,
-    /// The text of the transcript line.
+    /// The text of the transcript line after the verb.
     about: &'a str,
     method: &'a str,
     path: &'a str,
     /// The book of the key; `None` if no key is needed.
     book_id: Option<BookId>,
-    /// The `Idempotency-Key` of the request.
     idempotency_key: Option<&'a str>,
     body: Value,
+    /// The status of the expected refusal; `None` if the action must succeed.
     refused: Option<u16>,
 }
 
 impl<'a> Action<'a> {
-    /// Creates a `POST` without a key that must succeed.
-    fn post(verb: &'a str, about: &'a str, path: &'a str, body: Value) -> Action<'a> {
+    /// Creates a `POST` without an API key, which must succeed.
+    fn post(verb: &'a str, summary: &'a str, path: &'a str, body: Value) -> Action<'a> {
         Action {
             verb,
-            about,
+            about: summary,
             method: "POST",
             path,
             book_id: None,
@@ -533,15 +533,16 @@ impl<'a> Action<'a> {
     }
 }
 
-/// The response to a granted action.
+/// The response to a successful action.
 struct GrantedAction {
-    /// The time at which the call began.
+    /// The time at which the request was sent.
     at: Timestamp,
-    answer: Answer,
+    response: Answer,
 }
 
-fn message(answer: &Answer) -> String {
-    answer.text("/message").unwrap_or_default()
+/// Returns the error message of a response; empty if there is none.
+fn message(response: &Answer) -> String {
+    response.text("/message").unwrap_or_default()
 }
 
 /// Returns the verb of a step's lines if it may be wider than the usual column.
@@ -553,7 +554,7 @@ fn long_verb(step: &Step) -> Option<String> {
     }
 }
 
-/// Returns a JSON object of the entries that have a value.
+/// Returns a JSON object of those entries that have a value.
 fn present<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
     let present = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Value::Object(present.collect::<Map<_, _>>())

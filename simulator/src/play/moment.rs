@@ -1,4 +1,4 @@
-//! The step `until`: times that the scenario defines by an event.
+//! The step `until`: waits for a time, which may depend on an event, an expiry or an attempt.
 
 use reference_core::{
     event::EventType,
@@ -12,7 +12,7 @@ use crate::script::{
     value::{EventTypeName, Name, Offset},
 };
 
-/// The default time within which `until` expects an event.
+/// The time within which `until` expects an event, unless the step has `within`.
 const EVENT_WITHIN: Span = Span::hours(2);
 
 impl Player<'_> {
@@ -20,39 +20,40 @@ impl Player<'_> {
         let offset = until.offset.as_ref().map_or(Offset::After(Span(0)), |offset| offset.value);
         if let Some(event) = &until.event {
             let moment = self.wait_for_event(event, until)?;
-            return self.move_to(offset.from(moment), event.span);
+            return self.advance_to_future(offset.from(moment), event.span);
         }
         let (moment, span) = if let Some(at) = &until.at {
             (at.value.0, at.span)
         } else if let Some(name) = &until.expiry {
             let charge = self.named_object(name)?;
             let charge = self.read_object(self.book_of(&charge), &format!("/v1/charges/{}", charge.id))?;
-            (self.read_moment(&self.text(&charge, "/data/expires_at")?)?, name.span)
+            (self.parse_time(&self.text(&charge, "/data/expires_at")?)?, name.span)
         } else if let Some(name) = &until.attempt {
             (self.next_attempt(name)?, name.span)
         } else {
             return Err(Stop::impossible(self.step_span, "`until` needs a time", "add `at` or `expiry`"));
         };
-        self.move_to(offset.from(moment), span)
+        self.advance_to_future(offset.from(moment), span)
     }
 
     /// Returns the time of the next attempt of a delivery, or at an endpoint.
     fn next_attempt(&self, name: &At<Name>) -> Result<Timestamp, Stop> {
-        let thing = self.named_object(name)?;
+        let object = self.named_object(name)?;
         let mut next = None;
         for (delivery, (endpoint, at)) in &self.tally.next_at {
-            let wanted = if thing.kind == Kind::Endpoint { endpoint } else { delivery };
-            if let Some(at) = at.filter(|_| *wanted == thing.id) {
+            let id = if object.kind == Kind::Endpoint { endpoint } else { delivery };
+            if let Some(at) = at.filter(|_| *id == object.id) {
                 // Attempts that were planned before the endpoint was disabled are in the past.
                 if at >= self.now {
                     next = next.map_or(Some(at), |next: Timestamp| Some(next.min(at)));
                 }
             }
         }
-        next.ok_or_else(|| Stop::impossible(name.span, "no attempt is left", "has no next attempt"))
+        next.ok_or_else(|| Stop::impossible(name.span, "no attempt is planned", "has no next attempt"))
     }
 
-    fn move_to(&mut self, moment: Timestamp, span: SourceSpan) -> Result<(), Stop> {
+    /// Advances the clock to a time, which must not be in the past.
+    fn advance_to_future(&mut self, moment: Timestamp, span: SourceSpan) -> Result<(), Stop> {
         if moment < self.now {
             let label = format!("it was {moment}, and the clock shows {}", self.now);
             return Err(Stop::impossible(span, "this time has passed", label));
@@ -60,45 +61,45 @@ impl Player<'_> {
         self.advance_to(moment)
     }
 
-    /// Advances the clock to the first whole second after the event, so that every scenario continues at a time that
-    /// can be written.
+    /// Advances the clock to the first whole second after the event, so that the scenario continues at a round time.
+    /// Returns that time.
     fn wait_for_event(&mut self, event: &At<EventTypeName>, until: &Until) -> Result<Timestamp, Stop> {
-        let of = match &until.of {
+        let subject = match &until.of {
             Some(name) => Some(self.named_object(name)?.id),
             None => None,
         };
         let within = until.within.map_or(EVENT_WITHIN, |within| within.0);
-        let began = self.now;
-        let last = began.plus(within);
-        let before = self.count_events(of.as_deref(), event.0);
-        while self.count_events(of.as_deref(), event.0) == before {
-            if self.now >= last {
+        let start = self.now;
+        let latest = start.plus(within);
+        let before = self.count_events(subject.as_deref(), event.0);
+        while self.count_events(subject.as_deref(), event.0) == before {
+            if self.now >= latest {
                 let title = format!("no {} occurred", event.0.as_str());
-                let never = format!("none within {within}");
+                let actual = format!("none within {within}");
                 return Err(Stop::unmet_expectation(
                     event.span,
                     title,
                     "did not occur",
                     event.0.as_str().to_owned(),
-                    never,
+                    actual,
                 ));
             }
-            let happens = self.advance_to_next_event(last)?;
-            let look = began.plus(Span::secs(happens.since(began).secs_rounded_up().max(1)));
-            self.advance_to(look.min(last))?;
+            let event_at = self.advance_to_next_event(latest)?;
+            let whole_second = start.plus(Span::secs(event_at.since(start).secs_rounded_up().max(1)));
+            self.advance_to(whole_second.min(latest))?;
         }
         Ok(self.now)
     }
 
     fn count_events(&self, subject: Option<&str>, kind: EventType) -> usize {
-        let of = |types: &Vec<EventType>| types.iter().filter(|known| **known == kind).count();
+        let count = |types: &Vec<EventType>| types.iter().filter(|known| **known == kind).count();
         match subject {
-            Some(code) => self.tally.events.get(code).map_or(0, of),
-            None => self.tally.events.values().map(of).sum(),
+            Some(code) => self.tally.events.get(code).map_or(0, count),
+            None => self.tally.events.values().map(count).sum(),
         }
     }
 
-    fn read_moment(&self, text: &str) -> Result<Timestamp, Stop> {
+    fn parse_time(&self, text: &str) -> Result<Timestamp, Stop> {
         Timestamp::parse(text)
             .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{text}` is not a time")))
     }

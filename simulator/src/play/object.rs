@@ -1,4 +1,4 @@
-//! Steps on charges, payment links and invoices: API requests, dashboard operations and hosted pages.
+//! Steps on charges, payment links and invoices: API requests, dashboard operations and actions on hosted pages.
 
 use serde_json::{Value, json};
 
@@ -24,15 +24,15 @@ impl Player<'_> {
             None => None,
         };
         let asset = open.asset.0.code();
-        let mut about = format!("{} {asset}", open.charge.value);
+        let mut summary = format!("{} {asset}", open.charge.value);
         if let Some(price) = &open.amount {
-            about.push_str(&format!(" {price}"));
+            summary.push_str(&format!(" {price}"));
         }
         if let Some(link) = &open.link {
-            about.push_str(&format!(" by {}", link.value));
+            summary.push_str(&format!(" by {}", link.value));
         }
         let book = (self.account_no(open.account.as_ref())?, mode);
-        about.push_str(&self.owner_suffix(book));
+        summary.push_str(&self.owner_suffix(book));
         let metadata = open.metadata.as_ref().map(|map| json!(map));
         let body = present([
             ("asset", Some(asset.into())),
@@ -42,56 +42,62 @@ impl Player<'_> {
             ("customer_email", open.customer_email.clone().map(Value::from)),
             ("description", open.description.clone().map(Value::from)),
             ("metadata", metadata),
-            ("custom_fields", open.custom_fields.as_ref().map(|answers| json!(answers))),
+            ("custom_fields", open.custom_fields.as_ref().map(|values| json!(values))),
         ]);
-        let again = open.idempotency_key.as_deref();
-        let act = Action {
+        let idempotency_key = open.idempotency_key.as_deref();
+        let action = Action {
             book_id: Some(book),
-            idempotency_key: again,
+            idempotency_key,
             refused: open.refused,
-            ..Action::post("open", &about, "/v1/charges", body)
+            ..Action::post("open", &summary, "/v1/charges", body)
         };
-        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        if let Some(key) = again {
-            let sent = SentRequest { book_id: book, key: key.to_owned(), body: act.body };
-            self.sent.insert(open.charge.value.0.clone(), sent);
+        let Some(granted) = self.try_act(&action)? else { return Ok(()) };
+        if let Some(key) = idempotency_key {
+            let request = SentRequest { book_id: book, idempotency_key: key.to_owned(), body: action.body };
+            self.sent.insert(open.charge.value.0.clone(), request);
         }
-        let code = self.text(&granted.answer, "/data/id")?;
+        let code = self.text(&granted.response, "/data/id")?;
         self.assign_name(&open.charge, Kind::Charge, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }
-        let due = self.text(&granted.answer, "/data/asset_amount")?;
-        let status = self.text(&granted.answer, "/data/status")?;
+        let due = self.text(&granted.response, "/data/asset_amount")?;
+        let status = self.text(&granted.response, "/data/status")?;
         let outcome =
-            format!("{} {status}, due {} {asset}", granted.answer.status, trim_trailing_zeros(&due));
-        self.write_line(granted.at, "open", &about, Some(&outcome));
+            format!("{} {status}, due {} {asset}", granted.response.status, trim_trailing_zeros(&due));
+        self.write_line(granted.at, "open", &summary, Some(&outcome));
         Ok(())
     }
 
     /// Repeats the request that opened a charge.
     pub(super) fn repeat(&mut self, repeat: &Repeat) -> Result<(), Stop> {
         let name = &repeat.charge;
-        let Some(SentRequest { book_id: book, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
+        let request = self.sent.get(&name.value.0).cloned();
+        let Some(SentRequest { book_id: book, idempotency_key, mut body }) = request else {
             let label = "its step has no `idempotency_key`, or it was refused";
             return Err(Stop::impossible(name.span, format!("`{}` cannot be repeated", name.value), label));
         };
-        let mut about = name.value.to_string();
+        let mut summary = name.value.to_string();
         if let (Some(text), Value::Object(body)) = (&repeat.description, &mut body) {
             body.insert("description".to_owned(), text.clone().into());
-            about.push_str(&format!(" as {text}"));
+            summary.push_str(&format!(" as {text}"));
         }
-        about.push_str(&self.owner_suffix(book));
-        let act = Action {
+        summary.push_str(&self.owner_suffix(book));
+        let action = Action {
             book_id: Some(book),
-            idempotency_key: Some(&key),
+            idempotency_key: Some(&idempotency_key),
             refused: repeat.refused,
-            ..Action::post("repeat", &about, "/v1/charges", body)
+            ..Action::post("repeat", &summary, "/v1/charges", body)
         };
-        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let code = self.text(&granted.answer, "/data/id")?;
+        let Some(granted) = self.try_act(&action)? else { return Ok(()) };
+        let code = self.text(&granted.response, "/data/id")?;
         let charge = self.aliases.name(Kind::Charge, book.1, &code);
-        self.write_line(granted.at, "repeat", &about, Some(&format!("{} {charge}", granted.answer.status)));
+        self.write_line(
+            granted.at,
+            "repeat",
+            &summary,
+            Some(&format!("{} {charge}", granted.response.status)),
+        );
         Ok(())
     }
 
@@ -118,20 +124,20 @@ impl Player<'_> {
             ("currency", currency.map(|currency| currency.code().into())),
             ("accepted_assets", assets.map(Value::from)),
             ("max_payments", link.max_payments.map(Value::from)),
-            ("custom_fields", link.custom_fields.as_ref().map(|questions| json!(questions))),
+            ("custom_fields", link.custom_fields.as_ref().map(|fields| json!(fields))),
         ]);
-        let drawn_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
+        let shown_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
         let book = (self.account_no(link.account.as_ref())?, mode);
-        let about = format!("{} {drawn_price}{}", link.link.value, self.owner_suffix(book));
-        let granted = self.api("link", &about, "/v1/payment-links", book, body, link.refused)?;
-        self.record_created(granted, "link", &about, &link.link, Kind::Link, book)
+        let summary = format!("{} {shown_price}{}", link.link.value, self.owner_suffix(book));
+        let granted = self.post_api("link", &summary, "/v1/payment-links", book, body, link.refused)?;
+        self.record_created(granted, "link", &summary, &link.link, Kind::Link, book)
     }
 
     pub(super) fn issue(&mut self, invoice: &Invoice) -> Result<(), Stop> {
         let mode = self.mode(invoice.mode);
         let price = invoice.amount.as_ref();
         let currency = price.map(|price| price.currency).or(invoice.currency.map(|currency| currency.0));
-        let items = invoice.items.as_ref().map(|items| items.iter().map(item).collect::<Value>());
+        let items = invoice.items.as_ref().map(|items| items.iter().map(item_json).collect::<Value>());
         let body = present([
             ("customer_email", invoice.customer_email.clone().map(Value::from)),
             ("customer_name", invoice.customer_name.clone().map(Value::from)),
@@ -142,36 +148,40 @@ impl Player<'_> {
             ("due_at", invoice.due_at.clone().map(Value::from)),
             ("send_email", invoice.send.then_some(Value::Bool(true))),
         ]);
-        let mut about = invoice.invoice.value.to_string();
+        let mut summary = invoice.invoice.value.to_string();
         if let Some(price) = price {
-            about.push_str(&format!(" {price}"));
+            summary.push_str(&format!(" {price}"));
         }
         if let Some(items) = &invoice.items {
-            about.push_str(&format!(" {} {}", items.len(), if items.len() == 1 { "item" } else { "items" }));
+            summary.push_str(&format!(
+                " {} {}",
+                items.len(),
+                if items.len() == 1 { "item" } else { "items" }
+            ));
         }
         let book = (self.account_no(invoice.account.as_ref())?, mode);
-        about.push_str(&self.owner_suffix(book));
-        let granted = self.api("invoice", &about, "/v1/invoices", book, body, invoice.refused)?;
-        self.record_created(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, book)
+        summary.push_str(&self.owner_suffix(book));
+        let granted = self.post_api("invoice", &summary, "/v1/invoices", book, body, invoice.refused)?;
+        self.record_created(granted, "invoice", &summary, &invoice.invoice, Kind::Invoice, book)
     }
 
     pub(super) fn send(&mut self, send: &Send) -> Result<(), Stop> {
-        self.at_object("send", "invoices", &send.invoice, send.by, send.refused)
+        self.act_on_object("send", "invoices", &send.invoice, send.by, send.refused)
     }
 
     pub(super) fn void(&mut self, void: &Void) -> Result<(), Stop> {
-        self.at_object("void", "invoices", &void.invoice, void.by, void.refused)
+        self.act_on_object("void", "invoices", &void.invoice, void.by, void.refused)
     }
 
     pub(super) fn cancel(&mut self, cancel: &Cancel) -> Result<(), Stop> {
-        self.at_object("cancel", "charges", &cancel.charge, cancel.by, cancel.refused)
+        self.act_on_object("cancel", "charges", &cancel.charge, cancel.by, cancel.refused)
     }
 
     pub(super) fn view(&mut self, page: &At<Name>) -> Result<(), Stop> {
-        let thing = self.named_object(page)?;
-        let path = format!("/sandbox/{}/{}/view", pages(thing.kind), thing.id);
-        let about = format!("{}{}", page.value, in_mode(thing.mode));
-        self.plain_act(&Action::post("view", &about, &path, json!({})))
+        let object = self.named_object(page)?;
+        let path = format!("/sandbox/{}/{}/view", list_name(object.kind), object.id);
+        let summary = format!("{}{}", page.value, in_mode(object.mode));
+        self.plain_act(&Action::post("view", &summary, &path, json!({})))
     }
 
     pub(super) fn choose(&mut self, choose: &Choose) -> Result<(), Stop> {
@@ -179,9 +189,9 @@ impl Player<'_> {
         let page = page.ok_or_else(|| {
             Stop::impossible(self.step_span, "`choose` needs a page", "add `invoice` or `link`")
         })?;
-        let thing = self.named_object(page)?;
+        let object = self.named_object(page)?;
         let asset = choose.asset.0;
-        let about = format!("{} {asset}{}", page.value, in_mode(thing.mode));
+        let summary = format!("{} {asset}{}", page.value, in_mode(object.mode));
         let body = ChoiceRequest {
             asset,
             amount: choose.amount.as_ref().map(|amount| amount.0.clone()),
@@ -190,19 +200,19 @@ impl Player<'_> {
             custom_fields: choose.custom_fields.clone().unwrap_or_default(),
         };
         let body = api::json(&body);
-        let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);
-        let act = Action { refused: choose.refused, ..Action::post("choose", &about, &path, body) };
-        let Some(granted) = self.try_act(&act)? else { return Ok(()) };
-        let code = self.text(&granted.answer, "/charge")?;
-        let book = self.book_of(&thing);
+        let path = format!("/sandbox/{}/{}/choose", list_name(object.kind), object.id);
+        let action = Action { refused: choose.refused, ..Action::post("choose", &summary, &path, body) };
+        let Some(granted) = self.try_act(&action)? else { return Ok(()) };
+        let code = self.text(&granted.response, "/charge")?;
+        let book = self.book_of(&object);
         self.assign_name(&choose.charge, Kind::Charge, book, code);
-        self.write_line(granted.at, "choose", &about, Some(&choose.charge.value.0));
+        self.write_line(granted.at, "choose", &summary, Some(&choose.charge.value.0));
         Ok(())
     }
 
     pub(super) fn refund(&mut self, refund: &Refund) -> Result<(), Stop> {
         let charge = self.named_object(&refund.charge)?;
-        let about = format!("{} {}{}", refund.charge.value, refund.amount.0, in_mode(charge.mode));
+        let summary = format!("{} {}{}", refund.charge.value, refund.amount.0, in_mode(charge.mode));
         let body = present([
             ("amount", Some(refund.amount.0.clone().into())),
             ("reason", refund.reason.clone().map(Value::from)),
@@ -210,29 +220,29 @@ impl Player<'_> {
         ]);
         let path = format!("/v1/charges/{}/refunds", charge.id);
         if let Some(granted) =
-            self.api("refund", &about, &path, self.book_of(&charge), body, refund.refused)?
+            self.post_api("refund", &summary, &path, self.book_of(&charge), body, refund.refused)?
         {
-            self.write_line(granted.at, "refund", &about, Some(&granted.answer.status.to_string()));
+            self.write_line(granted.at, "refund", &summary, Some(&granted.response.status.to_string()));
         }
         Ok(())
     }
 
     pub(super) fn accept(&mut self, accept: &Accept) -> Result<(), Stop> {
         let charge = self.named_object(&accept.charge)?;
-        let mut about = accept.charge.value.to_string();
-        let mut tx = None;
+        let mut summary = accept.charge.value.to_string();
+        let mut txid = None;
         if let Some(name) = &accept.tx {
-            tx = Some(self.named_object(name)?.id);
-            about.push_str(&format!(" {}", name.value));
+            txid = Some(self.named_object(name)?.id);
+            summary.push_str(&format!(" {}", name.value));
         }
-        about.push_str(in_mode(charge.mode));
+        summary.push_str(in_mode(charge.mode));
         let path = format!("/sandbox/charges/{}/accept", charge.id);
-        let act = Action::post("accept", &about, &path, api::json(&AcceptRequest { txid: tx }));
-        self.plain_act(&Action { refused: accept.refused, ..act })
+        let action = Action::post("accept", &summary, &path, api::json(&AcceptRequest { txid }));
+        self.plain_act(&Action { refused: accept.refused, ..action })
     }
 
     /// Performs an action on an object, by the API or in the dashboard.
-    fn at_object(
+    fn act_on_object(
         &mut self,
         verb: &str,
         list: &str,
@@ -240,65 +250,67 @@ impl Player<'_> {
         by: By,
         refused: Option<u16>,
     ) -> Result<(), Stop> {
-        let thing = self.named_object(name)?;
-        let about = format!("{}{}", name.value, in_mode(thing.mode));
+        let object = self.named_object(name)?;
+        let summary = format!("{}{}", name.value, in_mode(object.mode));
         match by {
             By::Api => {
-                let path = format!("/v1/{list}/{}/{verb}", thing.id);
+                let path = format!("/v1/{list}/{}/{verb}", object.id);
                 if let Some(granted) =
-                    self.api(verb, &about, &path, self.book_of(&thing), json!({}), refused)?
+                    self.post_api(verb, &summary, &path, self.book_of(&object), json!({}), refused)?
                 {
-                    self.write_line(granted.at, verb, &about, Some(&granted.answer.status.to_string()));
+                    self.write_line(granted.at, verb, &summary, Some(&granted.response.status.to_string()));
                 }
                 Ok(())
             }
             By::Dashboard => {
-                let about = format!("{about} in the dashboard");
-                let path = format!("/sandbox/{list}/{}/{verb}", thing.id);
-                self.plain_act(&Action { refused, ..Action::post(verb, &about, &path, json!({})) })
+                let summary = format!("{summary} in the dashboard");
+                let path = format!("/sandbox/{list}/{}/{verb}", object.id);
+                self.plain_act(&Action { refused, ..Action::post(verb, &summary, &path, json!({})) })
             }
         }
     }
 
     /// Sends a `POST` under `/v1` with the account's own key of this mode.
-    fn api(
+    fn post_api(
         &mut self,
         verb: &str,
-        about: &str,
+        summary: &str,
         path: &str,
         book: BookId,
         body: Value,
         refused: Option<u16>,
     ) -> Result<Option<GrantedAction>, Stop> {
-        self.try_act(&Action { book_id: Some(book), refused, ..Action::post(verb, about, path, body) })
+        self.try_act(&Action { book_id: Some(book), refused, ..Action::post(verb, summary, path, body) })
     }
 
+    /// Assigns the name of a new object, and writes the line of the action that created it.
     fn record_created(
         &mut self,
         granted: Option<GrantedAction>,
         verb: &str,
-        about: &str,
+        summary: &str,
         name: &At<Name>,
         kind: Kind,
         book: BookId,
     ) -> Result<(), Stop> {
         let Some(granted) = granted else { return Ok(()) };
-        let code = self.text(&granted.answer, "/data/id")?;
+        let code = self.text(&granted.response, "/data/id")?;
         self.assign_name(name, kind, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }
-        let status = self.text(&granted.answer, "/data/status")?;
-        self.write_line(granted.at, verb, about, Some(&format!("{} {status}", granted.answer.status)));
+        let status = self.text(&granted.response, "/data/status")?;
+        self.write_line(granted.at, verb, summary, Some(&format!("{} {status}", granted.response.status)));
         Ok(())
     }
 }
 
-fn pages(kind: Kind) -> &'static str {
+/// Returns the name of the sandbox list that contains a hosted page.
+fn list_name(kind: Kind) -> &'static str {
     if kind == Kind::Link { "links" } else { "invoices" }
 }
 
-fn item(item: &Item) -> Value {
+fn item_json(item: &Item) -> Value {
     json!({
         "description": item.description,
         "quantity": item.quantity.0,

@@ -1,4 +1,4 @@
-//! The step `request`, and the substitution of names in strings.
+//! The step `request`, and the replacement of placeholders such as `${c1}` in strings.
 
 use reference_core::mode::Mode;
 use serde_json::Value;
@@ -24,16 +24,19 @@ impl Player<'_> {
         for (name, value) in &request.headers {
             headers.push((name.to_ascii_lowercase(), self.fill_placeholders(value, self.step_span)?));
         }
-        let own = headers.iter().any(|(name, _)| name == "authorization");
-        let bearer =
-            if own || path.starts_with("/sandbox") { None } else { self.bearer(request.key.as_ref())? };
+        let has_authorization = headers.iter().any(|(name, _)| name == "authorization");
+        let bearer = if has_authorization || path.starts_with("/sandbox") {
+            None
+        } else {
+            self.bearer(request.key.as_ref())?
+        };
         let times = request.times.unwrap_or(1);
-        let mut about = format!("{method} {}", request.path.value);
+        let mut summary = format!("{method} {}", request.path.value);
         if let Some(key) = &request.key {
-            about.push_str(&format!(" as {}", key.value));
+            summary.push_str(&format!(" as {}", key.value));
         }
         if times > 1 {
-            about.push_str(&format!(" {times} times"));
+            summary.push_str(&format!(" {times} times"));
         }
         let mut status = 0;
         for _ in 0..times {
@@ -44,70 +47,74 @@ impl Player<'_> {
                 headers: &headers,
                 body: body.as_ref(),
             };
-            let answer = self.call(&call)?;
-            status = answer.status;
+            let response = self.call(&call)?;
+            status = response.status;
             if let Some(refusals) = &mut self.refusals {
                 // A dry run accepts any response.
                 if (200..300).contains(&status) {
-                    self.save(request, &answer)?;
+                    self.save(request, &response)?;
                 } else {
                     refusals.insert(self.step_index, status);
                 }
                 continue;
             }
-            if let Err(stop) = self.check_response(&request.expect, &answer, &about) {
-                self.write_line(at, "request", &about, Some(&status.to_string()));
-                return Err(stop);
+            if let Err(error) = self.check_response(&request.expect, &response, &summary) {
+                self.write_line(at, "request", &summary, Some(&status.to_string()));
+                return Err(error);
             }
-            self.save(request, &answer)?;
+            self.save(request, &response)?;
         }
-        self.write_line(at, "request", &about, Some(&status.to_string()));
+        self.write_line(at, "request", &summary, Some(&status.to_string()));
         Ok(())
     }
 
-    fn check_response(&self, expect: &ExpectedResponse, answer: &Answer, about: &str) -> Result<(), Stop> {
-        let title = || format!("{about} has an unexpected response");
+    fn check_response(
+        &self,
+        expect: &ExpectedResponse,
+        response: &Answer,
+        summary: &str,
+    ) -> Result<(), Stop> {
+        let title = || format!("{summary} has an unexpected response");
+        let actual = || format!("{} {}", response.status, message(response));
         match &expect.status {
-            Some(status) if status.value != answer.status => {
-                let actual = format!("{} {}", answer.status, message(answer));
+            Some(status) if status.value != response.status => {
                 return Err(Stop::unmet_expectation(
                     status.span,
                     title(),
                     "is not the status",
                     status.value.to_string(),
-                    actual,
+                    actual(),
                 ));
             }
-            None if !(200..300).contains(&answer.status) => {
-                let actual = format!("{} {}", answer.status, message(answer));
+            None if !(200..300).contains(&response.status) => {
                 return Err(Stop::unmet_expectation(
                     self.step_span,
                     title(),
                     "is refused",
                     "any 2xx".to_owned(),
-                    actual,
+                    actual(),
                 ));
             }
             _ => {}
         }
-        let body = answer.json();
+        let body = response.json();
         for (pointer, expected) in &expect.body {
-            let wanted = self.fill_json(&expected.value)?;
+            let expected_value = self.fill_json(&expected.value)?;
             let actual = body.pointer(pointer).cloned();
-            if actual.as_ref() != Some(&wanted) {
+            if actual.as_ref() != Some(&expected_value) {
                 let actual = actual.map_or_else(|| "nothing".to_owned(), |actual| actual.to_string());
                 let label = format!("is not at {pointer}");
                 return Err(Stop::unmet_expectation(
                     expected.span,
                     title(),
                     &label,
-                    wanted.to_string(),
+                    expected_value.to_string(),
                     actual,
                 ));
             }
         }
         for (name, expected) in &expect.headers {
-            let actual = answer.header(name).unwrap_or("nothing");
+            let actual = response.header(name).unwrap_or("nothing");
             if actual != expected.value {
                 let label = format!("is not in {name}");
                 return Err(Stop::unmet_expectation(
@@ -121,12 +128,11 @@ impl Player<'_> {
         }
         for pointer in &expect.absent {
             if let Some(actual) = body.pointer(pointer) {
-                let nothing = "nothing".to_owned();
                 return Err(Stop::unmet_expectation(
                     pointer.span,
                     title(),
-                    "is there",
-                    nothing,
+                    "is present",
+                    "nothing".to_owned(),
                     actual.to_string(),
                 ));
             }
@@ -134,8 +140,9 @@ impl Player<'_> {
         Ok(())
     }
 
-    fn save(&mut self, request: &Request, answer: &Answer) -> Result<(), Stop> {
-        let body = answer.json();
+    /// Assigns the names of `save` to values of the response.
+    fn save(&mut self, request: &Request, response: &Answer) -> Result<(), Stop> {
+        let body = response.json();
         let mode = match request.key.as_ref().map(|key| key.value.0.as_str()) {
             Some("test") => Mode::Test,
             Some("live") => Mode::Live,
@@ -147,7 +154,7 @@ impl Player<'_> {
                 Some(Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
                 None => {
-                    let label = format!("the answer has nothing at {pointer}");
+                    let label = format!("the response has no value at {pointer}");
                     return Err(Stop::impossible(self.step_span, format!("`{name}` cannot be saved"), label));
                 }
             };
@@ -156,6 +163,7 @@ impl Player<'_> {
         Ok(())
     }
 
+    /// Returns the API key for a request: the named one, or by default that of the script's mode.
     pub(super) fn bearer(&self, key: Option<&At<Name>>) -> Result<Option<String>, Stop> {
         let (name, span) = match key {
             Some(key) if key.value.0 == "none" => return Ok(None),
@@ -168,12 +176,12 @@ impl Player<'_> {
         }
     }
 
-    /// Replaces `${c1}` in a string by the code of c1.
+    /// Replaces each `${name}` in a string by the code or id of the object, or by the API key of this name.
     pub(super) fn fill_placeholders(&self, text: &str, span: SourceSpan) -> Result<String, Stop> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
-            let (name, behind) = after.split_once('}').ok_or_else(|| {
+            let (name, remainder) = after.split_once('}').ok_or_else(|| {
                 Stop::impossible(span, "a name is not closed", "`${` needs a `}`, as in ${c1}")
             })?;
             filled.push_str(before);
@@ -181,7 +189,7 @@ impl Player<'_> {
                 Some(secret) => filled.push_str(secret),
                 None => filled.push_str(&self.find_object(name, span)?.id),
             }
-            rest = behind;
+            rest = remainder;
         }
         filled.push_str(rest);
         Ok(filled)
@@ -197,17 +205,16 @@ impl Player<'_> {
                 let filled = map.iter().map(|(key, value)| Ok((key.clone(), self.fill_json(value)?)));
                 Value::Object(filled.collect::<Result<_, Stop>>()?)
             }
-            plain => plain.clone(),
+            other => other.clone(),
         })
     }
 }
 
-/// Returns a link of the service without scheme and host.
-pub(super) fn path_and_query(link: &str) -> &str {
-    let Some((_, rest)) =
-        link.split_once("://").filter(|(scheme, _)| *scheme == "https" || *scheme == "http")
+/// Returns a URL without scheme and host; anything else unchanged.
+pub(super) fn path_and_query(url: &str) -> &str {
+    let Some((_, rest)) = url.split_once("://").filter(|(scheme, _)| *scheme == "https" || *scheme == "http")
     else {
-        return link;
+        return url;
     };
     rest.find('/').map_or("/", |start| &rest[start..])
 }

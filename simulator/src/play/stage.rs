@@ -1,4 +1,5 @@
-//! The stage of a scenario: the interface to a world. The player has no other access to the world.
+//! The stage of a scenario: the interface through which the player accesses a world. The main type is the trait
+//! [`Stage`].
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use crate::{
     sandbox::{Sandbox, Setup},
 };
 
-/// A request, before it becomes HTTP.
+/// A request to a stage.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// `GET`, `POST`, …
@@ -28,7 +29,7 @@ pub struct Call<'a> {
     pub body: Option<&'a Value>,
 }
 
-/// The response.
+/// The response of a stage.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status code.
@@ -45,7 +46,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Returns the text at a pointer such as `/data/id`; `None` if there is none.
+    /// Returns the string at a JSON pointer such as `/data/id`; `None` if there is none.
     pub fn text(&self, pointer: &str) -> Option<String> {
         extract_str(&self.body, pointer)
     }
@@ -56,7 +57,7 @@ impl Answer {
     }
 }
 
-/// The world could not be reached. This is not a failure of the service.
+/// The error of a world that could not be reached. This is not a failure of the service.
 #[derive(Clone, Debug)]
 pub struct StageError(pub String);
 
@@ -68,16 +69,16 @@ impl fmt::Display for StageError {
 
 impl std::error::Error for StageError {}
 
-/// A world that answers calls: in this process, or behind HTTP.
+/// A world that responds to requests: in this process, or over HTTP.
 pub trait Stage {
     /// Sends a request and waits for the response. A refusal is a response.
     ///
     /// # Errors
     ///
     /// [`StageError`] if there is no response.
-    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError>;
+    fn call(&mut self, request: &Call<'_>) -> Result<Answer, StageError>;
 
-    /// Returns the world if it is in this process and no transcript of its events is needed.
+    /// Returns the world if it is in this process and no transcript is written (in a dry run).
     fn local_world(&mut self) -> Option<&mut Sandbox> {
         None
     }
@@ -89,7 +90,7 @@ pub struct LocalStage {
     is_dry_run: bool,
 }
 
-/// In process no hosted page is opened, so any address will do.
+/// The public URL of worlds in this process. It is never requested.
 const BASE: &str = "https://pay.example";
 
 impl LocalStage {
@@ -100,7 +101,7 @@ impl LocalStage {
         LocalStage { sandbox: Sandbox::new(&setup), is_dry_run: false }
     }
 
-    /// Creates a stage with a demo fault, which stays when the world is replaced.
+    /// Creates a stage with a demo fault, which is kept when a script creates its world.
     pub fn with_fault(fault: &DemoFault) -> LocalStage {
         let mut stage = LocalStage::new();
         stage.sandbox.tamper_with((fault.make)());

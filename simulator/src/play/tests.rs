@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::script::Script;
 
-/// A stage that grants everything, records the calls, and has only scripted events.
+/// A stage with fixed responses and scripted events, which records the requests.
 struct ScriptedStage {
     now: String,
     calls: Vec<String>,
@@ -26,7 +26,7 @@ impl ScriptedStage {
         &self.happened[usize::try_from(read).expect("the number fits into usize").min(self.happened.len())..]
     }
 
-    fn answer(&mut self, call: &Call<'_>) -> (u16, Value) {
+    fn respond(&mut self, call: &Call<'_>) -> (u16, Value) {
         let charge = json!({
             "id": "abcabcabcabc", "status": "pending", "asset": "BTC", "asset_amount": "0.002",
             "remaining_amount": "0.0015", "expires_at": "2026-01-05T09:30:00.000000Z",
@@ -61,7 +61,7 @@ impl ScriptedStage {
 
 impl Stage for ScriptedStage {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
-        let (status, body) = self.answer(call);
+        let (status, body) = self.respond(call);
         if !call.path.starts_with("/sandbox/happenings") && call.path != "/sandbox/keys" {
             let at = &self.now["2026-01-05T".len()..];
             let request_body = call.body.map(Value::to_string).unwrap_or_default();
@@ -81,17 +81,17 @@ fn script(steps: &str) -> Script {
     Script::parse("scenario.yaml", &source).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the calls of the player after the world was created.
+/// Plays steps, and returns the player's requests after the one that creates the world.
 #[track_caller]
 fn calls_of(steps: &str) -> String {
-    let mut puppet = ScriptedStage::new();
-    play(&script(steps), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
-    puppet.calls[1..].join("\n")
+    let mut stage = ScriptedStage::new();
+    play(&script(steps), None, &mut stage).unwrap_or_else(|error| panic!("{error}"));
+    stage.calls[1..].join("\n")
 }
 
-/// Returns the cause and message of a failed run.
+/// Plays steps that must fail, and returns the cause and the message.
 #[track_caller]
-fn complaint(steps: &str) -> (Cause, String) {
+fn error_of(steps: &str) -> (Cause, String) {
     let error = play(&script(steps), None, &mut ScriptedStage::new()).expect_err("the run stops");
     (error.cause, error.to_string())
 }
@@ -107,7 +107,7 @@ fn the_pace_passes_between_actions_and_after_the_last() {
 }
 
 #[test]
-fn waiting_replaces_the_pace_so_a_payment_can_hit_one_microsecond() {
+fn waiting_replaces_the_pace() {
     insta::assert_snapshot!(
         calls_of(&format!("{OPEN}  - until: {{ expiry: c1, offset: -1us }}\n  - pay: c1\n  - wait: 1us")),
         @r#"
@@ -134,16 +134,16 @@ fn an_expectation_takes_no_time_and_uses_an_observer_key() {
 #[test]
 fn over_and_short_are_relative_to_the_remaining_amount() {
     let pay = |size: &str| {
-        let all = calls_of(&format!("{OPEN}  - pay: {{ charge: c1, {size}: 0.00000001 }}"));
-        all.lines().find(|line| line.contains("/sandbox/pay")).map(str::to_owned)
+        let calls = calls_of(&format!("{OPEN}  - pay: {{ charge: c1, {size}: 0.00000001 }}"));
+        calls.lines().find(|line| line.contains("/sandbox/pay")).map(str::to_owned)
     };
-    let paid = |amount: &str| {
+    let request = |amount: &str| {
         Some(format!(
             r#"09:00:01.000000Z - POST /sandbox/pay {{"amount":"{amount}","charge":"abcabcabcabc"}}"#
         ))
     };
-    assert_eq!(pay("over"), paid("0.00150001"));
-    assert_eq!(pay("short"), paid("0.00149999"));
+    assert_eq!(pay("over"), request("0.00150001"));
+    assert_eq!(pay("short"), request("0.00149999"));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn names_are_replaced_in_requests_and_links_lose_their_host() {
 
 #[test]
 fn an_unmet_expectation_shows_its_line_and_the_transcript() {
-    let (cause, text) = complaint(&format!("{OPEN}  - expect: {{ c1: paid }}"));
+    let (cause, text) = error_of(&format!("{OPEN}  - expect: {{ c1: paid }}"));
     assert_eq!(cause, Cause::UnmetExpectation);
     insta::assert_snapshot!(text, @"
     error: status of c1 is not as expected
@@ -179,7 +179,7 @@ fn an_unmet_expectation_shows_its_line_and_the_transcript() {
 
 #[test]
 fn an_unexpected_refusal_stops_the_run() {
-    let (cause, text) = complaint(&format!("{OPEN}  - cancel: c1"));
+    let (cause, text) = error_of(&format!("{OPEN}  - cancel: c1"));
     assert_eq!(cause, Cause::UnmetExpectation);
     insta::assert_snapshot!(text, @"
     error: `cancel` had an unexpected result
@@ -203,7 +203,7 @@ fn an_unexpected_refusal_stops_the_run() {
 #[test]
 fn an_unexpected_success_stops_the_run() {
     let steps = "  - open: { charge: c1, asset: BTC, amount: 49.90 EUR, refused: 503 }";
-    let (cause, text) = complaint(steps);
+    let (cause, text) = error_of(steps);
     assert_eq!(cause, Cause::UnmetExpectation);
     insta::assert_snapshot!(text, @"
     error: `open` had an unexpected result
@@ -218,8 +218,8 @@ fn an_unexpected_success_stops_the_run() {
 }
 
 #[test]
-fn a_step_in_the_past_or_without_an_object_is_an_error() {
-    let (cause, text) = complaint(&format!("{OPEN}  - wait: 1h\n  - until: {{ expiry: c1 }}"));
+fn a_time_in_the_past_or_an_unknown_name_is_an_error() {
+    let (cause, text) = error_of(&format!("{OPEN}  - wait: 1h\n  - until: {{ expiry: c1 }}"));
     assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
     error: this time has passed
@@ -230,7 +230,7 @@ fn a_step_in_the_past_or_without_an_object_is_an_error() {
     transcript until the failure:
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
-    let (cause, text) = complaint("  - resend: d1");
+    let (cause, text) = error_of("  - resend: d1");
     assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
     error: no object is named `d1` yet
@@ -242,15 +242,18 @@ fn a_step_in_the_past_or_without_an_object_is_an_error() {
     ");
 }
 
-/// Steps in a real world: an endpoint that received one delivery.
+/// Resends a delivery in a real world, in which an endpoint received one delivery, `d1`. Checks that it succeeds, or
+/// that the error contains a text.
 #[track_caller]
 fn check_resend(resend: &str, expected: Result<(), &str>) {
     let steps = format!("  - endpoint: shop\n  - test: shop\n  - wait: 1s\n  - resend: {resend}");
-    let played = play(&script(&steps), None, &mut LocalStage::new());
-    match (played, expected) {
-        (Ok(played), Ok(())) => assert!(played.transcript.contains("resend     d1"), "{}", played.transcript),
+    let result = play(&script(&steps), None, &mut LocalStage::new());
+    match (result, expected) {
+        (Ok(summary), Ok(())) => {
+            assert!(summary.transcript.contains("resend     d1"), "{}", summary.transcript)
+        }
         (Err(error), Err(text)) => assert!(error.to_string().contains(text), "{error}"),
-        (played, _) => panic!("{resend}: {played:?}"),
+        (result, _) => panic!("{resend}: {result:?}"),
     }
 }
 
@@ -264,20 +267,20 @@ fn the_newest_delivery_of_an_endpoint_is_resent() {
 }
 
 #[test]
-fn an_unreachable_world_is_not_an_unmet_expectation() {
-    let (cause, text) = complaint("  - endpoint: shop");
-    assert_eq!(cause, Cause::UnmetExpectation, "a refused endpoint is the world's word");
+fn a_failed_request_of_the_player_is_a_stage_failure() {
+    let (cause, text) = error_of("  - endpoint: shop");
+    assert_eq!(cause, Cause::UnmetExpectation, "the refusal of a step's own request is an unmet expectation");
     assert!(text.contains("404 Not found."), "{text}");
-    let (cause, text) = complaint("  - rate: { asset: BTC, currency: EUR, rate: off }");
+    let (cause, text) = error_of("  - rate: { asset: BTC, currency: EUR, rate: off }");
     assert_eq!(cause, Cause::StageFailure);
-    assert!(text.contains("POST /sandbox/rates answered 404 Not found."), "{text}");
+    assert!(text.contains("POST /sandbox/rates responded with 404 Not found."), "{text}");
 }
 
 #[test]
 fn events_become_lines_with_stable_names() {
-    let mut puppet = ScriptedStage::new();
+    let mut stage = ScriptedStage::new();
     let at = |time: &str| format!("2026-01-05T09:{time}Z");
-    puppet.happened = vec![
+    stage.happened = vec![
         json!({ "n": 1, "at": at("00:00.000000"), "what": "event", "mode": "live", "account": "acme",
             "event": "00000000-0000-7000-8000-000000000001", "type": "charge.created", "subject": "abcabcabcabc", "details": {} }),
         json!({ "n": 2, "at": at("00:00.040000"), "what": "post", "mode": "live", "account": "acme",
@@ -295,11 +298,11 @@ fn events_become_lines_with_stable_names() {
         json!({ "n": 6, "at": at("00:01.000001"), "what": "reorg", "mode": "live", "asset": "BTC", "depth": 2 }),
         json!({ "n": 7, "at": at("00:01.000001"), "what": "restart" }),
     ];
-    let played = play(&script(OPEN), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
-    let lines: Vec<&str> = played.transcript.lines().collect();
+    let summary = play(&script(OPEN), None, &mut stage).unwrap_or_else(|error| panic!("{error}"));
+    let lines: Vec<&str> = summary.transcript.lines().collect();
     let (last, lines) = lines.split_last().expect("the digest is the last line");
-    assert_eq!(*last, format!("digest {}", played.digest));
-    assert_eq!(played.digest, digest(&format!("{}\n", lines.join("\n"))));
+    assert_eq!(*last, format!("digest {}", summary.digest));
+    assert_eq!(summary.digest, digest(&format!("{}\n", lines.join("\n"))));
     insta::assert_snapshot!(lines.join("\n"), @"
          0.000s  event      e1 charge.created c2
          0.040s  POST w1    d1 e1 charge.created c2               try 1  -> unreachable
@@ -320,14 +323,14 @@ proptest! {
         length in 0_usize..6,
         patch in "[ -~]{0,2}",
     ) {
-        const WHOLE: &str = include_str!("../../../scenarios/language/every_step.yaml");
-        let from = WHOLE.floor_char_boundary(cut.index(WHOLE.len()));
-        let to = WHOLE.floor_char_boundary((from + length).min(WHOLE.len()));
-        let spoiled = format!("{}{patch}{}", &WHOLE[..from], &WHOLE[to..]);
-        if let Ok(script) = Script::parse("spoiled.yaml", &spoiled)
+        const ORIGINAL: &str = include_str!("../../../scenarios/language/every_step.yaml");
+        let from = ORIGINAL.floor_char_boundary(cut.index(ORIGINAL.len()));
+        let to = ORIGINAL.floor_char_boundary((from + length).min(ORIGINAL.len()));
+        let mutated = format!("{}{patch}{}", &ORIGINAL[..from], &ORIGINAL[to..]);
+        if let Ok(script) = Script::parse("mutated.yaml", &mutated)
             && let Err(error) = play(&script, None, &mut LocalStage::new())
         {
-            prop_assert!(error.to_string().contains("spoiled.yaml"), "{error}");
+            prop_assert!(error.to_string().contains("mutated.yaml"), "{error}");
         }
     }
 }

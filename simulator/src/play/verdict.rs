@@ -1,4 +1,4 @@
-//! The step `expect`: expectations on the present state.
+//! The step `expect`: checks the current state of objects.
 
 use reference_core::event::EventType;
 use serde_json::Value;
@@ -12,42 +12,43 @@ use crate::script::{
 
 impl Player<'_> {
     pub(super) fn expect(&mut self, expect: &Expect) -> Result<(), Stop> {
-        expect.iter().try_for_each(|(name, expected)| self.expect_one(name, expected))
+        expect.iter().try_for_each(|(name, expected)| self.check_object(name, expected))
     }
 
-    fn expect_one(&mut self, name: &str, expected: &At<Expected>) -> Result<(), Stop> {
-        let thing = self.find_object(name, expected.span)?;
-        let id = thing.id.as_str();
-        let object = match thing.kind {
-            Kind::Charge => self.read_json(self.book_of(&thing), &format!("/v1/charges/{id}"))?,
-            Kind::Invoice => self.read_json(self.book_of(&thing), &format!("/v1/invoices/{id}"))?,
-            Kind::Link => self.read_json(self.book_of(&thing), &format!("/v1/payment-links/{id}"))?,
-            Kind::Endpoint => self.find_listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
-            Kind::Delivery => self.find_listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
+    /// Checks the expectations on one object.
+    fn check_object(&mut self, name: &str, expected: &At<Expected>) -> Result<(), Stop> {
+        let named = self.find_object(name, expected.span)?;
+        let id = named.id.as_str();
+        let object = match named.kind {
+            Kind::Charge => self.read_json(self.book_of(&named), &format!("/v1/charges/{id}"))?,
+            Kind::Invoice => self.read_json(self.book_of(&named), &format!("/v1/invoices/{id}"))?,
+            Kind::Link => self.read_json(self.book_of(&named), &format!("/v1/payment-links/{id}"))?,
+            Kind::Endpoint => self.find_in_list("/sandbox/endpoints", "/endpoints", id, "removed")?,
+            Kind::Delivery => self.find_in_list("/sandbox/deliveries", "/deliveries", id, "unknown")?,
             Kind::Transaction => {
                 let state = self.tally.transfers.get(id).map_or("unseen", |state| state);
                 serde_json::json!({ "status": state })
             }
             Kind::Key | Kind::Account | Kind::Event | Kind::Saved => {
-                let label = format!("it is a {}", thing.kind);
+                let label = format!("it is a {}", named.kind);
                 return Err(Stop::impossible(expected.span, format!("`{name}` has no state"), label));
             }
         };
         let check = Check { name, expected, object: &object };
         check.check_text("status", "/status", expected.status.as_deref())?;
         check.check_text("received", "/received_amount", expected.received.as_deref())?;
-        for (pointer, wanted) in &expected.fields {
+        for (pointer, value) in &expected.fields {
             let actual = object.pointer(pointer).unwrap_or(&Value::Null);
-            check.check_equal(pointer, wanted == actual, wanted.to_string(), actual.to_string())?;
+            check.check_equal(pointer, value == actual, value.to_string(), actual.to_string())?;
         }
         if let Some(types) = &expected.events {
             check.check_types("events", types, self.tally.events.get(id))?;
         }
-        if let Some(answers) = &expected.answers {
+        if let Some(results) = &expected.answers {
             let actual = self.tally.answers.get(id).map(Vec::as_slice).unwrap_or_default();
             check.check_list(
                 "answers",
-                answers.iter().map(String::as_str),
+                results.iter().map(String::as_str),
                 actual.iter().map(String::as_str),
             )?;
         }
@@ -57,16 +58,17 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Returns an object of a sandbox list.
-    fn find_listed(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
-        let answer = self.call_ok("GET", path, None)?.json();
-        let list = answer.pointer(pointer).and_then(Value::as_array);
+    /// Returns the object with an id from a sandbox list; one with the status `absent` if it is not in the list.
+    fn find_in_list(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
+        let response = self.call_ok("GET", path, None)?.json();
+        let list = response.pointer(pointer).and_then(Value::as_array);
         let found =
             list.into_iter().flatten().find(|item| item.get("id").and_then(Value::as_str) == Some(id));
         Ok(found.cloned().unwrap_or_else(|| serde_json::json!({ "status": absent })))
     }
 }
 
+/// The checks of one object, for their error messages.
 struct Check<'a> {
     name: &'a str,
     expected: &'a At<Expected>,
@@ -74,13 +76,13 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn check_text(&self, field: &str, pointer: &str, wanted: Option<&str>) -> Result<(), Stop> {
-        let Some(wanted) = wanted else { return Ok(()) };
+    fn check_text(&self, field: &str, pointer: &str, expected: Option<&str>) -> Result<(), Stop> {
+        let Some(expected) = expected else { return Ok(()) };
         let actual = self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("nothing");
         self.check_equal(
             field,
-            trim_trailing_zeros(wanted) == trim_trailing_zeros(actual),
-            wanted.to_owned(),
+            trim_trailing_zeros(expected) == trim_trailing_zeros(actual),
+            expected.to_owned(),
             trim_trailing_zeros(actual),
         )
     }
@@ -88,13 +90,13 @@ impl Check<'_> {
     fn check_types(
         &self,
         field: &str,
-        wanted: &[EventTypeName],
+        expected: &[EventTypeName],
         actual: Option<&Vec<EventType>>,
     ) -> Result<(), Stop> {
         let actual = actual.map(Vec::as_slice).unwrap_or_default();
         self.check_list(
             field,
-            wanted.iter().map(|kind| kind.0.as_str()),
+            expected.iter().map(|kind| kind.0.as_str()),
             actual.iter().map(|kind| kind.as_str()),
         )
     }
@@ -102,20 +104,20 @@ impl Check<'_> {
     fn check_list<'s>(
         &self,
         field: &str,
-        wanted: impl Iterator<Item = &'s str>,
+        expected: impl Iterator<Item = &'s str>,
         actual: impl Iterator<Item = &'s str>,
     ) -> Result<(), Stop> {
-        let (wanted, actual): (Vec<&str>, Vec<&str>) = (wanted.collect(), actual.collect());
-        let listed = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
-        self.check_equal(field, wanted == actual, listed(&wanted), listed(&actual))
+        let (expected, actual): (Vec<&str>, Vec<&str>) = (expected.collect(), actual.collect());
+        let format_list = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
+        self.check_equal(field, expected == actual, format_list(&expected), format_list(&actual))
     }
 
-    fn check_equal(&self, field: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {
-        if same {
+    fn check_equal(&self, field: &str, is_equal: bool, expected: String, actual: String) -> Result<(), Stop> {
+        if is_equal {
             return Ok(());
         }
         let title = format!("{} of {} is not as expected", field, self.name);
         let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "differs".to_owned() };
-        Err(Stop::unmet_expectation(self.expected.span, title, &label, wanted, actual))
+        Err(Stop::unmet_expectation(self.expected.span, title, &label, expected, actual))
     }
 }

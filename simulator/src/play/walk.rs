@@ -1,4 +1,4 @@
-//! The step `walk`: a list is read page by page while it grows.
+//! The step `walk`: reads a list page by page while it grows, and checks that each record appears exactly once.
 
 use std::collections::BTreeSet;
 
@@ -37,11 +37,12 @@ struct PageLinks {
     next: Option<String>,
 }
 
-fn refused_page(walk: &Walk, answer: &Answer) -> Stop {
-    let actual = format!("{} {}", answer.status, message(answer));
+/// Returns the error for a page that cannot be read.
+fn page_error(walk: &Walk, response: &Answer) -> Stop {
+    let actual = format!("{} {}", response.status, message(response));
     let title = format!("a page of {} cannot be read", walk.path.value);
-    if answer.status == 429 {
-        // The list cannot be judged with a key above its rate limit.
+    if response.status == 429 {
+        // The key exceeds its rate limit, so the list cannot be checked. This is not a failure of the list.
         return Stop::stage_failure(walk.path.span, format!("{title}: {actual}"));
     }
     Stop::unmet_expectation(walk.path.span, title, "is refused", "200".to_owned(), actual)
@@ -51,30 +52,31 @@ impl Player<'_> {
     pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), Stop> {
         let at = self.now;
         let bearer = self.bearer(walk.key.as_ref())?;
-        let filled = self.fill_placeholders(&walk.path.value, walk.path.span)?;
-        let mark = if filled.contains('?') { '&' } else { '?' };
-        let first = format!("{filled}{mark}per_page={}", walk.per_page);
-        let about = format!("{} by {}, {} new after each page", walk.path.value, walk.per_page, walk.insert);
-        let (mut path, mut pages, mut total, mut read) = (first.clone(), 0_u32, None, 0_u64);
+        let list = self.fill_placeholders(&walk.path.value, walk.path.span)?;
+        let separator = if list.contains('?') { '&' } else { '?' };
+        let first = format!("{list}{separator}per_page={}", walk.per_page);
+        let summary =
+            format!("{} by {}, {} new after each page", walk.path.value, walk.per_page, walk.insert);
+        let (mut path, mut pages, mut total, mut records_read) = (first.clone(), 0_u32, None, 0_u64);
         let mut ids = BTreeSet::new();
         loop {
             let call =
                 Call { method: "GET", path: &path, bearer: bearer.as_deref(), headers: &[], body: None };
-            let answer = self.call(&call)?;
-            if answer.status != 200 {
-                return Err(refused_page(walk, &answer));
+            let response = self.call(&call)?;
+            if response.status != 200 {
+                return Err(page_error(walk, &response));
             }
-            let WalkPage { data, meta, links } = serde_json::from_slice(&answer.body).map_err(|error| {
+            let WalkPage { data, meta, links } = serde_json::from_slice(&response.body).map_err(|error| {
                 Stop::stage_failure(self.step_span, format!("GET {path} is not a page: {error}"))
             })?;
             pages += 1;
             total = total.or(meta.total);
             for ListedRecord { id } in data {
-                read += 1;
+                records_read += 1;
                 if !ids.insert(id.clone()) {
-                    let again = self.aliases.name_of(&id).unwrap_or(&id).to_owned();
+                    let name = self.aliases.name_of(&id).unwrap_or(&id).to_owned();
                     let title = format!("{} repeats a record", walk.path.value);
-                    let actual = format!("{again} again on page {pages}");
+                    let actual = format!("{name} again on page {pages}");
                     return Err(Stop::unmet_expectation(
                         walk.path.span,
                         title,
@@ -85,19 +87,22 @@ impl Player<'_> {
                 }
             }
             for _ in 0..walk.insert {
-                self.insert(&filled, bearer.as_deref())?;
+                self.insert_record(&list, bearer.as_deref())?;
             }
-            let last = meta.last_page.unwrap_or(0);
+            let last_page = meta.last_page.unwrap_or(0);
             path = match (walk.by, links.next) {
                 (WalkBy::Links, Some(next)) => path_and_query(&next).to_owned(),
-                (WalkBy::Numbers, _) if u64::from(pages) < last => format!("{first}&page={}", pages + 1),
+                (WalkBy::Numbers, _) if u64::from(pages) < last_page => format!("{first}&page={}", pages + 1),
                 _ => break,
             };
             if pages == WALK_PAGES_MAX {
-                return Err(Stop::stage_failure(walk.path.span, format!("still no last page after {pages}")));
+                return Err(Stop::stage_failure(
+                    walk.path.span,
+                    format!("no last page within {pages} pages"),
+                ));
             }
         }
-        if total != Some(read) {
+        if total != Some(records_read) {
             let title = format!("{} is not read completely", walk.path.value);
             let expected = total.map_or_else(|| "a total".to_owned(), |total| format!("{total} records"));
             return Err(Stop::unmet_expectation(
@@ -105,27 +110,27 @@ impl Player<'_> {
                 title,
                 "omits records",
                 expected,
-                format!("{read} records"),
+                format!("{records_read} records"),
             ));
         }
-        self.write_line(at, "walk", &about, Some(&format!("{read} records, pages: {pages}")));
+        self.write_line(at, "walk", &summary, Some(&format!("{records_read} records, pages: {pages}")));
         Ok(())
     }
 
-    /// Adds a record to the list, with the key that reads it.
-    fn insert(&mut self, list: &str, bearer: Option<&str>) -> Result<(), Stop> {
+    /// Adds a record to a list, with the key that reads it.
+    fn insert_record(&mut self, list: &str, bearer: Option<&str>) -> Result<(), Stop> {
         let (path, body) = if list.starts_with("/v1/invoices") {
             ("/v1/invoices", json!({ "amount": "1.00", "currency": "EUR", "customer_name": "Ann" }))
         } else {
             ("/v1/charges", json!({ "asset": "BTC", "amount": "1.00", "currency": "EUR" }))
         };
         let call = Call { method: "POST", path, bearer, headers: &[], body: Some(&body) };
-        let answer = self.call(&call)?;
-        match answer.status {
+        let response = self.call(&call)?;
+        match response.status {
             201 => Ok(()),
             status => Err(Stop::stage_failure(
                 self.step_span,
-                format!("POST {path} answered {status} {}", message(&answer)),
+                format!("POST {path} responded with {status} {}", message(&response)),
             )),
         }
     }

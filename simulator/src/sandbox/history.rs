@@ -1,7 +1,7 @@
 //! The history of a world, exported as a scenario that reproduces its state.
 //!
-//! It stores each call that changed something, up to a bound. Passing time becomes waits between the calls. A call
-//! that a scenario cannot express becomes a comment.
+//! It stores each call that changed something, up to a bound. In the scenario each call is a `request` step, the time
+//! between calls is a `wait` step, and a call that a scenario cannot express is a comment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,35 +21,38 @@ use crate::{printable::is_unseen, script};
 const CALLS_MAX: usize = 5_000;
 /// The maximum total size of stored paths and bodies.
 const BYTES_MAX: usize = 512 * 1_024;
-/// The number of digits that every JSON reader preserves.
+/// The number of digits of a JSON number that every parser preserves.
 const DIGITS_MAX: usize = 15;
 /// The rate limit of worlds in which scenarios are played.
-const USUAL_LIMIT: Option<u32> = Some(120);
+const SCENARIO_RATE_LIMIT: Option<u32> = Some(120);
 
-/// JSON pointers to the ids of new objects in responses, with the prefixes of their names.
-const MADE: [(&str, &str); 5] =
+/// The JSON pointers to the ids of new objects in sandbox responses, with the prefixes of their names.
+const SANDBOX_OBJECTS: [(&str, &str); 5] =
     [("/txid", "t"), ("/charge", "c"), ("/endpoint/id", "shop"), ("/delivery", "d"), ("/key/id", "key")];
-/// Name prefixes of API objects, by the path of their list.
-const OBJECTS: [(&str, &str); 3] = [("/v1/charges", "c"), ("/v1/payment-links", "l"), ("/v1/invoices", "i")];
+/// The lists of API objects, with the prefixes of their names.
+const API_OBJECTS: [(&str, &str); 3] =
+    [("/v1/charges", "c"), ("/v1/payment-links", "l"), ("/v1/invoices", "i")];
 
-/// The history so far.
+/// The calls of a world that changed something.
 #[derive(Default)]
 pub(super) struct History {
-    calls: Vec<DoneCall>,
+    calls: Vec<StoredCall>,
+    /// The size of the paths and bodies.
     bytes: usize,
     /// The number of calls that were not stored for lack of space.
     omitted: u64,
 }
 
 /// A call that changed something.
-struct DoneCall {
-    /// The time on the clock.
+struct StoredCall {
+    /// The time on the clock of the world.
     at: Timestamp,
     method: String,
+    /// The path and query.
     target: String,
     /// The API key of the call.
     key: Option<KeyNo>,
-    /// The book that a sandbox call was restricted to.
+    /// The account and mode that a sandbox call was restricted to.
     within: Option<(String, Mode)>,
     idempotency_key: Option<String>,
     body: String,
@@ -59,16 +62,17 @@ struct DoneCall {
     keys: Vec<(KeyNo, &'static str)>,
 }
 
-/// The caller.
+/// The authentication of a call.
 pub(super) struct Caller {
     pub(super) key: Option<KeyNo>,
+    /// The account and mode that a sandbox call is restricted to.
     pub(super) within: Option<(String, Mode)>,
 }
 
 /// Returns `true` if a call is recorded in the history.
 pub(super) fn is_recorded(request: &Request<'_>, response: &Response) -> bool {
-    let reads = matches!(request.method, "GET" | "HEAD");
-    !reads && (200..300).contains(&response.status) && !lets_time_pass(request)
+    let is_read = matches!(request.method, "GET" | "HEAD");
+    !is_read && (200..300).contains(&response.status) && !only_moves_clock(request)
 }
 
 impl History {
@@ -81,7 +85,7 @@ impl History {
         response: &Response,
         keys: usize,
     ) {
-        // A successful request has a body of valid UTF-8 and JSON.
+        // The body is valid JSON, because the request succeeded.
         let mut body = String::from_utf8_lossy(request.body).into_owned();
         let (mut method, mut path) = (request.method, request.path);
         if path == "/sandbox/world" {
@@ -98,8 +102,8 @@ impl History {
             self.omitted += 1;
             return;
         }
-        let made_key = |back: usize| KeyNo::from_index(keys.saturating_sub(back));
-        self.calls.push(DoneCall {
+        let nth_last_key = |n: usize| KeyNo::from_index(keys.saturating_sub(n));
+        self.calls.push(StoredCall {
             at,
             method: method.to_owned(),
             key: caller.key.filter(|_| path.starts_with("/v1")),
@@ -108,9 +112,9 @@ impl History {
             body,
             created: created_objects(path, response),
             keys: match (method, path) {
-                ("POST", "/sandbox/keys") => vec![(made_key(1), "/key/secret")],
+                ("POST", "/sandbox/keys") => vec![(nth_last_key(1), "/key/secret")],
                 ("POST", "/sandbox/accounts") => {
-                    vec![(made_key(2), "/keys/live"), (made_key(1), "/keys/test")]
+                    vec![(nth_last_key(2), "/keys/live"), (nth_last_key(1), "/keys/test")]
                 }
                 _ => Vec::new(),
             },
@@ -125,25 +129,25 @@ impl History {
             setup.seed.0,
             script::in_line(&Value::from(setup.start.to_string())),
         );
-        if setup.rate_limit != USUAL_LIMIT {
+        if setup.rate_limit != SCENARIO_RATE_LIMIT {
             let limit = setup.rate_limit.map_or_else(|| "no limit".to_owned(), |n| format!("{n} a minute"));
             text.push_str(&format!("# This world had {limit} for one key; a scenario has 120 a minute.\n"));
         }
         text.push_str("steps:\n");
         let mut writer = ScenarioWriter::default();
-        let mut shown = setup.start;
+        let mut time_in_scenario = setup.start;
         let mut is_empty = true;
         for call in &self.calls {
             match writer.step(call) {
                 Ok(step) => {
-                    text.push_str(&wait(shown, call.at));
-                    shown = call.at.max(shown);
+                    text.push_str(&wait_step(time_in_scenario, call.at));
+                    time_in_scenario = call.at.max(time_in_scenario);
                     is_empty = false;
                     text.push_str(&format!("  - request: {}\n", script::in_line(&step)));
                 }
-                Err(why) => {
+                Err(reason) => {
                     let omitted_call = format!("{} {}", call.method, call.target);
-                    text.push_str(&format!("  # omitted: {}: {why}\n", one_line(&omitted_call)));
+                    text.push_str(&format!("  # omitted: {}: {reason}\n", one_line(&omitted_call)));
                 }
             }
         }
@@ -151,19 +155,22 @@ impl History {
             text.push_str(&format!("  # omitted: {} later calls, beyond the size limit\n", self.omitted));
         }
         // A scenario needs at least one step.
-        let least = shown.plus(Span::micros(u64::from(is_empty)));
-        text.push_str(&wait(shown, now.max(least)));
+        let earliest_end = time_in_scenario.plus(Span::micros(u64::from(is_empty)));
+        text.push_str(&wait_step(time_in_scenario, now.max(earliest_end)));
         (text, writer.omitted + self.omitted)
     }
 }
 
-/// Names of the objects created so far, for references in later steps.
+/// Writes steps. Names the objects created so far, so that later steps can refer to them.
 struct ScenarioWriter {
+    /// The name of each code or id.
     names: BTreeMap<String, String>,
     keys: BTreeMap<KeyNo, String>,
+    /// The number of names with each prefix.
     counts: BTreeMap<&'static str, u32>,
     /// Objects that were created by omitted calls.
     missing: BTreeSet<String>,
+    /// The number of omitted calls.
     omitted: u64,
 }
 
@@ -181,8 +188,8 @@ impl Default for ScenarioWriter {
 }
 
 impl ScenarioWriter {
-    /// Returns the step for a call, or the reason why there is none.
-    fn step(&mut self, call: &DoneCall) -> Result<Value, String> {
+    /// Returns the step for a call, or the reason why the call is omitted.
+    fn step(&mut self, call: &StoredCall) -> Result<Value, String> {
         let step = self.step_for(call);
         if step.is_err() {
             self.omitted += 1;
@@ -191,7 +198,7 @@ impl ScenarioWriter {
         step
     }
 
-    fn step_for(&mut self, call: &DoneCall) -> Result<Value, String> {
+    fn step_for(&mut self, call: &StoredCall) -> Result<Value, String> {
         if call.target.contains("${") || call.body.contains("${") {
             return Err("`${` denotes a name in a scenario".to_owned());
         }
@@ -201,9 +208,9 @@ impl ScenarioWriter {
         let mut step = json!({ "method": call.method, "path": self.reference_names(&call.target)? });
         let body: Value = serde_json::from_str(&call.body).unwrap_or(Value::Null);
         if call.target.starts_with("/sandbox/endpoints") {
-            judge_receiver(&body)?;
+            check_receiver(&body)?;
         }
-        let body = self.reference_json_names(&kept_to_book(call, body))?;
+        let body = self.reference_json_names(&with_book(call, body))?;
         if !body.is_null() {
             step["body"] = body;
         }
@@ -219,12 +226,12 @@ impl ScenarioWriter {
             if self.names.contains_key(id) {
                 continue;
             }
-            let name = self.next(prefix(&call.target, pointer));
+            let name = self.next_name(name_prefix(&call.target, pointer));
             save.insert(name.clone(), Value::from(pointer.as_str()));
             self.names.insert(id.clone(), name);
         }
         for (key, pointer) in &call.keys {
-            let name = self.next("k");
+            let name = self.next_name("k");
             save.insert(name.clone(), Value::from(*pointer));
             self.keys.insert(*key, name);
         }
@@ -234,32 +241,32 @@ impl ScenarioWriter {
         Ok(step)
     }
 
-    fn next(&mut self, prefix: &'static str) -> String {
+    fn next_name(&mut self, prefix: &'static str) -> String {
         let count = self.counts.entry(prefix).or_default();
         *count += 1;
         format!("{prefix}{count}")
     }
 
-    /// Replaces the ids in a string by references to names.
+    /// Replaces the ids of known objects in a string by `${name}`.
     fn reference_names(&self, text: &str) -> Result<String, String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let mut named = String::new();
+        let mut result = String::new();
         let mut rest = text;
         while let Some(start) = rest.find(is_part) {
             let end = rest[start..].find(|c| !is_part(c)).map_or(rest.len(), |length| start + length);
-            let word = &rest[start..end];
-            if self.missing.contains(word) {
-                return Err(format!("{word} was created by an omitted call"));
+            let id = &rest[start..end];
+            if self.missing.contains(id) {
+                return Err(format!("{id} was created by an omitted call"));
             }
-            named.push_str(&rest[..start]);
-            match self.names.get(word) {
-                Some(name) => named.push_str(&format!("${{{name}}}")),
-                None => named.push_str(word),
+            result.push_str(&rest[..start]);
+            match self.names.get(id) {
+                Some(name) => result.push_str(&format!("${{{name}}}")),
+                None => result.push_str(id),
             }
             rest = &rest[end..];
         }
-        named.push_str(rest);
-        Ok(named)
+        result.push_str(rest);
+        Ok(result)
     }
 
     fn reference_json_names(&self, value: &Value) -> Result<Value, String> {
@@ -273,13 +280,13 @@ impl ScenarioWriter {
                     map.iter().map(|(key, value)| Ok((key.clone(), self.reference_json_names(value)?)));
                 Value::Object(named.collect::<Result<_, String>>()?)
             }
-            plain => plain.clone(),
+            other => other.clone(),
         })
     }
 }
 
 /// Returns `true` if a call only moves the clock.
-fn lets_time_pass(request: &Request<'_>) -> bool {
+fn only_moves_clock(request: &Request<'_>) -> bool {
     match request.path {
         "/sandbox/advance" => true,
         "/sandbox/mine" => {
@@ -290,35 +297,37 @@ fn lets_time_pass(request: &Request<'_>) -> bool {
     }
 }
 
-/// Returns the JSON pointers and ids of the objects that a response reports as created.
+/// Returns the JSON pointers and ids of the new objects in a response.
 fn created_objects(path: &str, response: &Response) -> Vec<(String, String)> {
-    let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-    let is_object = OBJECTS.iter().any(|(list, _)| path.starts_with(list));
-    let pointers = is_object.then_some("/data/id").into_iter().chain(MADE.map(|(pointer, _)| pointer));
+    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let is_api = API_OBJECTS.iter().any(|(list, _)| path.starts_with(list));
+    let sandbox_pointers = SANDBOX_OBJECTS.map(|(pointer, _)| pointer);
+    let pointers = is_api.then_some("/data/id").into_iter().chain(sandbox_pointers);
     pointers
-        .filter_map(|pointer| Some((pointer.to_owned(), answer.pointer(pointer)?.as_str()?.to_owned())))
+        .filter_map(|pointer| Some((pointer.to_owned(), body.pointer(pointer)?.as_str()?.to_owned())))
         .collect()
 }
 
 /// Returns the name prefix of a new object.
-fn prefix(target: &str, pointer: &str) -> &'static str {
-    let object = OBJECTS.iter().filter(|_| pointer == "/data/id").find(|(list, _)| target.starts_with(list));
-    let named = MADE.iter().find(|(known, _)| *known == pointer);
-    object.or(named).map_or("o", |(_, prefix)| prefix)
+fn name_prefix(target: &str, pointer: &str) -> &'static str {
+    let lists = API_OBJECTS.iter().filter(|_| pointer == "/data/id");
+    let api_object = lists.into_iter().find(|(list, _)| target.starts_with(list));
+    let sandbox_object = SANDBOX_OBJECTS.iter().find(|(known, _)| *known == pointer);
+    api_object.or(sandbox_object).map_or("o", |(_, prefix)| prefix)
 }
 
-/// Adds the account and mode to the body of a call that its key restricted to one book.
-fn kept_to_book(call: &DoneCall, mut body: Value) -> Value {
+/// Adds the account and mode to the body of a call that was restricted to one book.
+fn with_book(call: &StoredCall, mut body: Value) -> Value {
     let Some((account, mode)) = &call.within else { return body };
     let path = call.target.split('?').next().unwrap_or_default();
-    let takes = |field| route::accepts_field(&call.method, path, field);
+    let accepts = |field| route::accepts_field(&call.method, path, field);
     // A charge determines its own book.
-    if body.get("charge").is_none() && (takes("account") || takes("mode")) {
+    if body.get("charge").is_none() && (accepts("account") || accepts("mode")) {
         if body.is_null() {
             body = json!({});
         }
         for (field, value) in [("account", account.as_str()), ("mode", mode.as_str())] {
-            if takes(field) && body.get(field).is_none_or(Value::is_null) {
+            if accepts(field) && body.get(field).is_none_or(Value::is_null) {
                 body[field] = Value::from(value);
             }
         }
@@ -326,25 +335,25 @@ fn kept_to_book(call: &DoneCall, mut body: Value) -> Value {
     body
 }
 
-/// Checks that a receiver is allowed in a scenario.
-fn judge_receiver(body: &Value) -> Result<(), String> {
+/// Checks that the URL in a body, if any, is allowed in a scenario.
+fn check_receiver(body: &Value) -> Result<(), String> {
     let Some(url) = body["url"].as_str() else { return Ok(()) };
     match address_rule::judge_url(url) {
         Ok(known) if known.is_simulated() => Ok(()),
-        _ => Err("a scenario posts to the simulated network only, to hosts such as shop.sim".to_owned()),
+        _ => Err("a scenario delivers only to the simulated network, to hosts such as shop.sim".to_owned()),
     }
 }
 
-/// Returns `true` if a number outside of strings has more digits than every JSON reader preserves.
+/// Returns `true` if a number outside of strings has more digits than every parser preserves.
 fn has_long_number(json: &str) -> bool {
-    let (mut in_text, mut escaped, mut digits) = (false, false, 0);
+    let (mut in_string, mut is_escaped, mut digits) = (false, false, 0);
     for byte in json.bytes() {
         match byte {
-            b'\\' => escaped = !escaped,
-            b'"' if !escaped => (in_text, digits) = (!in_text, 0),
-            b'0'..=b'9' if !in_text => digits += 1,
+            b'\\' => is_escaped = !is_escaped,
+            b'"' if !is_escaped => (in_string, digits) = (!in_string, 0),
+            b'0'..=b'9' if !in_string => digits += 1,
             b'.' => {}
-            _ => (escaped, digits) = (false, 0),
+            _ => (is_escaped, digits) = (false, 0),
         }
         if digits > DIGITS_MAX {
             return true;
@@ -353,13 +362,15 @@ fn has_long_number(json: &str) -> bool {
     false
 }
 
-fn wait(from: Timestamp, to: Timestamp) -> String {
+/// Returns the step that waits between two times; empty if they are equal.
+fn wait_step(from: Timestamp, to: Timestamp) -> String {
     match to.since(from) {
         Span(0) => String::new(),
         span => format!("  - wait: {span}\n"),
     }
 }
 
+/// Replaces invisible characters, such as line breaks.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c }).collect()
 }
@@ -374,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_a_reader_would_round_are_noticed() {
+    fn numbers_that_a_parser_may_round_are_detected() {
         check_number(r#"{"amount":49.90,"seed":123456789012345}"#, false);
         check_number(r#"{"amount":0.100000000000000001}"#, true);
         check_number(r#"{"amount":1234567890.123456}"#, true);
@@ -384,14 +395,14 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_outside_the_simulated_network_is_not_notified() {
-        for (body, is_notified) in [
+    fn a_receiver_outside_the_simulated_network_is_not_allowed() {
+        for (body, is_allowed) in [
             (json!({ "url": "https://shop.sim/hooks" }), true),
             (json!({ "status": "disabled" }), true),
             (json!({ "url": "https://shop.example/hooks" }), false),
             (json!({ "url": "http://shop.sim/hooks" }), false),
         ] {
-            assert_eq!(judge_receiver(&body).is_ok(), is_notified, "{body}");
+            assert_eq!(check_receiver(&body).is_ok(), is_allowed, "{body}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The service with a record of its inputs. Every input passes through here, so that a restart can replay all of them.
+//! The service with a journal of its inputs. Every input passes through [`JournaledService`], so that a restart can
+//! replay all of them.
 
 use bytes::Bytes;
 use reference_core::{
@@ -38,7 +39,7 @@ enum Input {
     Restart,
 }
 
-/// A service with its recorded inputs, if it can be restarted.
+/// A service and the journal of its inputs; without a journal it cannot be restarted.
 #[derive(Serialize, Deserialize)]
 pub(super) struct JournaledService {
     api: Api,
@@ -46,11 +47,11 @@ pub(super) struct JournaledService {
 }
 
 impl JournaledService {
-    pub(super) fn new(start: ServiceConfig, keeps_journal: bool) -> JournaledService {
-        JournaledService { api: Api::new(start), journal: keeps_journal.then(Vec::new) }
+    pub(super) fn new(config: ServiceConfig, keeps_journal: bool) -> JournaledService {
+        JournaledService { api: Api::new(config), journal: keeps_journal.then(Vec::new) }
     }
 
-    /// Restores the values that the stored state omits.
+    /// Sets the values that a stored state omits.
     pub(super) fn resume(&mut self, setup: &Setup) {
         self.api.service.resume(setup.public_url.clone(), setup.wallet_cache.clone());
     }
@@ -105,13 +106,18 @@ impl JournaledService {
         self.api.admit(now, authorization)
     }
 
-    pub(super) fn judge_head(&self, who: &Admission, method: &str, path: &str) -> Result<(), Response> {
-        self.api.check_head(who, method, path)
+    pub(super) fn judge_head(&self, admission: &Admission, method: &str, path: &str) -> Result<(), Response> {
+        self.api.check_head(admission, method, path)
     }
 
-    pub(super) fn request_of(&mut self, now: Timestamp, who: &Admission, request: &Request<'_>) -> Response {
-        self.record_input(now, || Input::Admitted(*who, Box::new(OwnedRequest::from_request(request))));
-        self.api.respond_to(now, who, request)
+    pub(super) fn request_of(
+        &mut self,
+        now: Timestamp,
+        admission: &Admission,
+        request: &Request<'_>,
+    ) -> Response {
+        self.record_input(now, || Input::Admitted(*admission, Box::new(OwnedRequest::from_request(request))));
+        self.api.respond_to(now, admission, request)
     }
 
     pub(super) fn command(
@@ -149,9 +155,9 @@ impl JournaledService {
 
     /// Returns the next due attempt, without its body.
     pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
-        let post = self.api.poll_delivery_label(now)?;
+        let attempt = self.api.poll_delivery_label(now)?;
         self.record_input(now, || Input::Poll);
-        Some(post)
+        Some(attempt)
     }
 
     pub(super) fn delivery_body(&self, book: (AccountNo, Mode), no: DeliveryNo) -> Bytes {
@@ -203,7 +209,7 @@ fn replay(api: &mut Api, now: Timestamp, input: &Input) {
         }
         Input::Request(request) => drop(api.respond(now, &request.borrow())),
         Input::Admit(authorization) => drop(api.admit(now, authorization.as_deref())),
-        Input::Admitted(who, request) => drop(api.respond_to(now, who, &request.borrow())),
+        Input::Admitted(admission, request) => drop(api.respond_to(now, admission, &request.borrow())),
         Input::Command(account, mode, command) => {
             drop(service.on_command(now, (*account, *mode), command.clone()))
         }

@@ -1,6 +1,6 @@
-//! Journal records of values that a world hands to its host and gets back.
+//! Records of values that a world hands to its host and gets back, for the host's own journal (write-ahead log).
 //!
-//! They contain numbers only. A journal may be an untrusted file, so numbers that identify nothing in the world are
+//! They contain numbers only. A journal may be an untrusted file, so numbers that do not exist in the world are
 //! rejected before they are used.
 
 use reference_core::{
@@ -86,13 +86,13 @@ impl PendingAdvance {
 }
 
 impl Sandbox {
-    /// Restores an authentication from its record; `None` if this world has no such key.
+    /// Restores an authenticated request from its record; `None` if this world has no such key.
     pub fn recall_admitted(&self, record: &AdmittedRecord) -> Option<AdmittedRequest> {
         let (account, mode) = record.book.into();
         let principal = Principal { account, mode, key: KeyNo(record.key) };
-        // A key of an earlier world is refused on use, without a look-up.
-        let known = || self.service().keys().iter().any(|key| key.principal == principal);
-        (record.era != self.era || known()).then(|| {
+        // A request of an earlier world is refused later, so its key need not exist.
+        let is_known = || self.service().keys().iter().any(|key| key.principal == principal);
+        (record.era != self.era || is_known()).then(|| {
             let quota = record.quota.map(|(limit, remaining)| Quota { limit, remaining });
             AdmittedRequest { admission: Admission { principal, quota }, era: record.era }
         })
@@ -101,10 +101,9 @@ impl Sandbox {
     /// Restores a pending call from its record; `None` if this world has no such account.
     pub fn recall_pending(&self, record: &PendingRecord) -> Option<PendingAdvance> {
         let within = record.within.map(Within::from);
-        let known = |(account, mode): Within| {
-            self.service().books().any(|(no, its_mode, _)| (no, its_mode) == (account, mode))
-        };
-        (record.era != self.era || within.is_none_or(known)).then_some(PendingAdvance {
+        let is_known =
+            |book: Within| self.service().books().any(|(account, mode, _)| (account, mode) == book);
+        (record.era != self.era || within.is_none_or(is_known)).then_some(PendingAdvance {
             target: AdvanceTarget {
                 until: Timestamp(record.until),
                 stop_early: record.stop_early,
@@ -117,14 +116,14 @@ impl Sandbox {
         })
     }
 
-    /// Returns the number of worlds before this one, and the number of outside attempts in all of them.
+    /// Returns the number of worlds that this one replaced, and the number of outside attempts in all of them.
     pub fn lineage(&self) -> (u64, u64) {
         (self.era, self.world.external.count)
     }
 
-    /// Continues the numbering of a world that this one replaces; takes the result of [`Sandbox::lineage`] there.
-    /// Calls that started in that world are refused, as after `POST /sandbox/world`, and no new attempt gets a number
-    /// under which a result may still be reported.
+    /// Continues the numbering of the world that this one replaces, given its [`Sandbox::lineage`]. Calls that started
+    /// in that world are refused, as after `POST /sandbox/world`, and no new attempt gets a number of an attempt whose
+    /// result may still be reported.
     pub fn continue_lineage(&mut self, (era, attempts): (u64, u64)) {
         self.era = self.era.max(era.saturating_add(1));
         self.world.external.count = self.world.external.count.max(attempts);
@@ -137,7 +136,7 @@ impl Sandbox {
         })
     }
 
-    /// Drops the attempts that the host has not taken yet; they are never made.
+    /// Drops the attempts that the host has not fetched by [`Sandbox::take_outgoing`]. They are never made.
     pub fn forget_outgoing(&mut self) {
         self.world.external.take_outgoing();
     }

@@ -1,4 +1,4 @@
-//! The simulated market: a rate for each pair, from the seed.
+//! The simulated market: a rate for each pair of coin and currency, derived from the seed.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -6,8 +6,8 @@ use reference_core::{
     rng::Seed,
 };
 
-/// Returns the rate of each pair at the start of a world: within a tenth of the typical price, with the same deviation
-/// for a coin in every currency.
+/// Returns the rate of each pair at the start of a world. It deviates by up to 10 % from the typical price; the
+/// deviation of a coin is the same in every currency.
 pub(super) fn rates(seed: Seed) -> Vec<(Asset, Currency, Rate)> {
     let mut rates = Vec::new();
     for asset in Asset::ALL {
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_is_another_market() {
+    fn rates_depend_on_the_seed() {
         assert_ne!(format!("{:?}", rates(Seed(1))), format!("{:?}", rates(Seed(2))));
     }
 }

@@ -1,4 +1,4 @@
-//! An estimate of the memory that a world uses. No allocator counts the bytes of one world among many.
+//! An estimate of the memory that a world uses, because the allocator cannot count the bytes of one world among many.
 //!
 //! Counts are multiplied by sizes that were measured with thousands of each kind and rounded up. Memory that is
 //! bounded elsewhere, or freed within an hour, counts as permanent, so the estimate tends to be high.
@@ -16,25 +16,25 @@ const KEY_BYTES: u64 = 12 * 1_024;
 /// event.
 const CALL_BYTES: u64 = 1_280;
 /// The bytes of a stored response of an idempotent call.
-const ANSWER_BYTES: u64 = 3 * 1_024;
+const STORED_RESPONSE_BYTES: u64 = 3 * 1_024;
 /// The bytes of an event, delivery or attempt with its log entry; 340 to 420 were measured.
-const HAPPENING_BYTES: u64 = 512;
+const EVENT_BYTES: u64 = 512;
 
-/// Returns the bytes that a world uses permanently after a call. Strings are stored twice: in the object and in its
-/// JSON.
+/// Returns the bytes that a call adds permanently. Strings are stored twice: in the object and in its JSON.
 pub(super) fn bytes_of(request: &Request<'_>, response: &Response) -> u64 {
     let changes = !matches!(request.method, "GET" | "HEAD") && response.status < 400;
     let bytes = request.path.len() + request.body.len();
-    let made = if changes { CALL_BYTES + 2 * bytes as u64 } else { 0 };
-    let kept = request.idempotency_key.map_or(0, |key| ANSWER_BYTES + 2 * key.len() as u64);
-    made + kept
+    let object_bytes = if changes { CALL_BYTES + 2 * bytes as u64 } else { 0 };
+    let response_bytes =
+        request.idempotency_key.map_or(0, |key| STORED_RESPONSE_BYTES + 2 * key.len() as u64);
+    object_bytes + response_bytes
 }
 
 impl Sandbox {
     /// Returns the estimated bytes of memory that this world uses.
     pub fn held_bytes(&self) -> u64 {
         let keys = self.service().keys().iter().count() as u64;
-        WORLD_BYTES + KEY_BYTES * keys + HAPPENING_BYTES * self.log().count() + self.world.input_bytes
+        WORLD_BYTES + KEY_BYTES * keys + EVENT_BYTES * self.log().count() + self.world.input_bytes
     }
 }
 
@@ -43,9 +43,15 @@ mod tests {
     use super::*;
     use crate::sandbox::route::tests::world;
 
-    /// Checks the estimate for a call: the number of objects, bytes of text and stored responses.
+    /// Checks the estimate for a call: the numbers of objects, of bytes in strings, and of stored responses.
     #[track_caller]
-    fn check(method: &str, body: &str, key: Option<&[u8]>, status: u16, (made, text, kept): (u64, u64, u64)) {
+    fn check(
+        method: &str,
+        body: &str,
+        key: Option<&[u8]>,
+        status: u16,
+        (objects, text, responses): (u64, u64, u64),
+    ) {
         let request = Request {
             method,
             path: "/v1/charges",
@@ -57,12 +63,12 @@ mod tests {
             body: body.as_bytes(),
         };
         let response = Response { status, headers: Vec::new(), body: Vec::new().into() };
-        let bytes = CALL_BYTES * made + 2 * text + ANSWER_BYTES * kept;
+        let bytes = CALL_BYTES * objects + 2 * text + STORED_RESPONSE_BYTES * responses;
         assert_eq!(bytes_of(&request, &response), bytes, "{method} {status}");
     }
 
     #[test]
-    fn a_call_is_counted_by_what_it_leaves() {
+    fn a_call_counts_its_object_and_its_stored_response() {
         let body = r#"{"asset":"BTC"}"#;
         check("POST", body, None, 201, (1, 11 + 15, 0));
         check("POST", "", None, 399, (1, 11, 0));
@@ -82,12 +88,16 @@ mod tests {
         for (path, body) in
             [("/sandbox/accounts", r#"{"id":"bakery"}"#), ("/sandbox/keys", r#"{"mode":"live"}"#)]
         {
-            let (before, had) = (world.held_bytes(), keys(&world));
+            let (bytes_before, keys_before) = (world.held_bytes(), keys(&world));
             let now = world.now();
             let response = world.respond(now, &Request::json("", "POST", path, body));
             assert_eq!(response.status, 200);
             let call_bytes = CALL_BYTES + 2 * (path.len() + body.len()) as u64;
-            assert_eq!(world.held_bytes() - before, call_bytes + KEY_BYTES * (keys(&world) - had), "{path}");
+            assert_eq!(
+                world.held_bytes() - bytes_before,
+                call_bytes + KEY_BYTES * (keys(&world) - keys_before),
+                "{path}"
+            );
         }
         assert_eq!(keys(&world), 5);
     }

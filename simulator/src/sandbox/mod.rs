@@ -1,10 +1,11 @@
-//! A world and its API: the value that every host owns. The main type is [`Sandbox`].
+//! A world and its API. The main type is [`Sandbox`]; each host (the server, the player, a sweep) owns one for each
+//! world.
 //!
 //! - `world` is its state, `step` performs the next due event, `observe` has the observers, `route` the calls under
 //!   `/sandbox`.
 //! - Only a host moves the clock, and only forward. Events that become due on the way happen in order of time. In the
-//!   same microsecond the order is: rate locks expire, chain events are observed, responses to posts arrive, new posts
-//!   are sent.
+//!   same microsecond the order is: rate locks expire, chain events are observed, results of attempts arrive, new
+//!   attempts are sent.
 
 mod chains;
 mod history;
@@ -63,7 +64,7 @@ use crate::{
 /// The setup of a world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setup {
-    /// The seed of every random draw of this world.
+    /// The seed of all random draws in this world.
     pub seed: Seed,
     /// The start of the service clock.
     pub start: Timestamp,
@@ -110,11 +111,11 @@ impl Setup {
 pub enum Reach {
     /// Only hosts named `*.sim`: nothing leaves the process, and endpoints elsewhere are refused.
     Simulated,
-    /// The host posts deliveries to other addresses and reports the results.
+    /// The host makes the attempts to other addresses, and reports their results.
     Network,
 }
 
-/// A delivery attempt that the host makes.
+/// An attempt that the host makes over the real network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OutgoingAttempt {
     /// The id under which the result is reported, by [`Sandbox::on_attempt_result`].
@@ -123,7 +124,7 @@ pub struct OutgoingAttempt {
     pub account: AccountNo,
     /// The mode of the delivery.
     pub mode: Mode,
-    /// The post.
+    /// The request.
     pub post: AttemptRequest,
 }
 
@@ -185,7 +186,7 @@ pub struct Sandbox {
     /// The number of worlds before this one. Calls that started in one of them are refused.
     era: u64,
     first_keys: FirstKeys,
-    /// Limits the work per call, for hosts that serve several clients.
+    /// `true` to bound the work of each call, see [`Sandbox::work_in_slices`].
     #[serde(skip)]
     is_budgeted: bool,
     /// The history of calls; `None` if it is not recorded.
@@ -261,7 +262,7 @@ impl Sandbox {
         all.map(|chain| ((chain.mode(), chain.asset()), chain.height(self.now()))).collect()
     }
 
-    /// Returns the time of the next end of an attempt or internal timer of the service; `None` if there is none.
+    /// Returns the time of the next attempt result or timer of the service; `None` if there is none.
     pub(crate) fn next_of_service(&self) -> Option<Timestamp> {
         self.world.network.next_due().into_iter().chain(self.service().next_tick()).min()
     }
@@ -271,20 +272,20 @@ impl Sandbox {
         self.world.next_due()
     }
 
-    /// Performs all events due up to `now`, each at its own time. With sliced work only a bounded part of them: the
-    /// clock then stays before `now`, and the rest stays due.
+    /// Performs all events due up to `now`, each at its own time. After [`Sandbox::work_in_slices`] only a bounded
+    /// number of them: the clock may then stay before `now`, and the rest stays due.
     pub fn advance_to(&mut self, now: Timestamp) {
         let mut budget = self.budget();
         self.world.advance_to(now, &mut self.observers, &mut budget);
     }
 
-    /// Bounds the work per call, for hosts that serve several clients. A call that moves the clock then returns
+    /// Bounds the work of each call, for hosts that serve several clients. A call that moves the clock then pauses
     /// several times before it completes, see [`PendingAdvance::awaits_attempt`].
     pub fn work_in_slices(&mut self) {
         self.is_budgeted = true;
     }
 
-    /// Starts to record calls, up to a bound, for `GET /sandbox/scenario`.
+    /// Starts recording calls, up to a bound, for `GET /sandbox/scenario`.
     pub fn enable_history(&mut self) {
         self.history = Some(History::default());
     }
@@ -302,7 +303,7 @@ impl Sandbox {
             return;
         }
         let (caller, keys) = (caller(self), self.service().keys().iter().count());
-        // No recorded call moves the clock, and a new world starts at its own time.
+        // The time after the call is also the time before it: calls that only move the clock are not recorded.
         let at = self.now();
         if let Some(history) = &mut self.history {
             history.record(at, caller, request, response, keys);
@@ -313,7 +314,7 @@ impl Sandbox {
         if self.is_budgeted { WorkBudget::limited() } else { WorkBudget::unlimited() }
     }
 
-    /// Removes all faults around the service: of merchants, watchers and full blocks.
+    /// Removes all faults around the service: those of merchants and watchers, and full blocks.
     pub(crate) fn heal(&mut self) {
         self.work();
         let world = &mut self.world;
@@ -334,7 +335,7 @@ impl Sandbox {
         self.observers.log()
     }
 
-    /// Starts to record everything that an outside observer could see.
+    /// Starts recording everything that is observable from outside the service.
     pub(crate) fn start_recording(&mut self, detail: Detail) {
         self.observers.record = Some(Record::new(detail));
     }
@@ -352,8 +353,8 @@ impl Sandbox {
 
     /// Returns the requests of the last minute, which count towards the rate limit, with their times and keys.
     pub(crate) fn calls_of_last_minute(&self) -> String {
-        let seen = self.observers.record.iter().flat_map(|record| record.seen.iter().rev());
-        let recent = seen.take_while(|entry| self.now().since(entry.at) < Span::secs(60));
+        let newest_first = self.observers.record.iter().flat_map(|record| record.seen.iter().rev());
+        let recent = newest_first.take_while(|entry| self.now().since(entry.at) < Span::secs(60));
         let calls: Vec<_> = recent
             .filter_map(|entry| match &entry.observation {
                 Observation::Call(call) => Some(format!("{} {:?}", entry.at, call.bearer)),
@@ -369,8 +370,8 @@ impl Sandbox {
         self.observers.record.take().unwrap_or_default()
     }
 
-    /// Stops writing the log, and omits the events that a call caused from responses under `/sandbox`, to save time.
-    /// [`Sandbox::take_ended`] returns the attempts that scripts can still name.
+    /// Stops writing the log, and omits events from responses under `/sandbox`, to save time. [`Sandbox::take_ended`]
+    /// still returns the ended attempts, to which scripts can refer.
     pub(crate) fn disable_log(&mut self) {
         self.observers.disable_log();
     }
@@ -385,8 +386,8 @@ impl Sandbox {
         self.observers.tamper_with(tamper);
     }
 
-    /// Answers a request to `/v1` or `/sandbox` without waiting for outside attempts, for worlds whose deliveries stay
-    /// inside the simulated network.
+    /// Responds to a request to `/v1` or `/sandbox` without waiting for outside attempts, for worlds whose deliveries
+    /// stay inside the simulated network.
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         match self.call(now, request) {
             Progress::Done(response) => response,
@@ -394,16 +395,17 @@ impl Sandbox {
         }
     }
 
-    /// Answers a request to `/v1` or `/sandbox`. The host decides who may use `/sandbox`.
+    /// Responds to a request to `/v1` or `/sandbox`. The host checks the access to `/sandbox`.
     ///
-    /// A call that moves the clock stops whenever an outside attempt is in flight: the host waits for its result and
-    /// then calls [`Sandbox::continue_call`]. With sliced work it stops more often, see [`PendingAdvance::awaits_attempt`].
+    /// A call that moves the clock pauses whenever an outside attempt is in flight: the host waits for its result and
+    /// then calls [`Sandbox::continue_call`]. With sliced work it pauses more often, see
+    /// [`PendingAdvance::awaits_attempt`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         let at = self.now();
-        // A call that moves the clock is recorded before the events that it causes.
+        // A call is recorded before the events that it causes.
         let index = self.observers.record.as_ref().map(|record| record.seen.len());
-        let progress = self.answer(request);
+        let progress = self.handle(request);
         if let (Some(index), Progress::Done(response), Some(record)) =
             (index, &progress, &mut self.observers.record)
         {
@@ -417,16 +419,16 @@ impl Sandbox {
         progress
     }
 
-    fn answer(&mut self, request: &Request<'_>) -> Progress {
+    fn handle(&mut self, request: &Request<'_>) -> Progress {
         let mut progress = if is_sandbox(request.path) {
             route::respond(self, request, None)
         } else {
-            let other = self.observers.tamper_request(self.now(), request);
-            let response = match other {
-                Some(other) => self.world.service.request(self.world.now, &other.borrow()),
+            let replacement = self.observers.tamper_request(self.now(), request);
+            let response = match replacement {
+                Some(replacement) => self.world.service.request(self.world.now, &replacement.borrow()),
                 None => self.world.service.request(self.world.now, request),
             };
-            self.follow(request);
+            self.perform_caused_events(request);
             Progress::Done(response)
         };
         if let Progress::Done(response) = &mut progress {
@@ -437,13 +439,13 @@ impl Sandbox {
 
     /// Performs the events that a request caused at its own time. A request that only reads causes none, unless a
     /// tamper is installed.
-    fn follow(&mut self, request: &Request<'_>) {
+    fn perform_caused_events(&mut self, request: &Request<'_>) {
         if self.observers.is_tampered() || !matches!(request.method, "GET" | "HEAD") {
             self.work();
         }
     }
 
-    /// Authenticates a request; [`Sandbox::call_as`] then answers it.
+    /// Authenticates a request; [`Sandbox::call_as`] then responds to it.
     ///
     /// # Errors
     ///
@@ -464,7 +466,7 @@ impl Sandbox {
         bearer(Some(authorization)).is_some_and(|text| self.service().keys().has_created(text))
     }
 
-    /// Authenticates an API request before its body has arrived; [`Sandbox::call_as`] then answers it.
+    /// Authenticates an API request before its body has arrived; [`Sandbox::call_as`] then responds to it.
     ///
     /// # Errors
     ///
@@ -481,32 +483,33 @@ impl Sandbox {
         Ok(admitted)
     }
 
-    /// Answers an authenticated request, without counting it again. Under `/sandbox` it can reach the objects of the
-    /// key's account and mode, and the clock.
+    /// Responds to an authenticated request, without counting it again. Under `/sandbox` it can access the objects of
+    /// the key's account and mode, and the clock.
     pub fn call_as(&mut self, now: Timestamp, admitted: &AdmittedRequest, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         if admitted.era != self.era {
-            // Object numbers of an earlier world mean other objects in this one.
-            let gone = ApiError::conflict("The world of this key was replaced; use a key of the new world.");
-            return Progress::Done(Response::refusal(&gone));
+            // The numbers of an earlier world identify other objects in this one.
+            let replaced =
+                ApiError::conflict("The world of this key was replaced; use a key of the new world.");
+            return Progress::Done(Response::refusal(&replaced));
         }
-        let who = admitted.admission.principal;
+        let principal = admitted.admission.principal;
         let progress = if is_sandbox(request.path) {
-            route::respond(self, request, Some((who.account, who.mode)))
+            route::respond(self, request, Some((principal.account, principal.mode)))
         } else {
             let response = self.world.service.request_of(self.world.now, &admitted.admission, request);
-            self.follow(request);
+            self.perform_caused_events(request);
             Progress::Done(response)
         };
         let caller = |sandbox: &Sandbox| Caller {
-            key: Some(who.key),
-            within: Some((sandbox.service().account(who.account).id.to_string(), who.mode)),
+            key: Some(principal.key),
+            within: Some((sandbox.service().account(principal.account).id.to_string(), principal.mode)),
         };
         self.record_call(caller, request, &progress);
         progress
     }
 
-    /// Takes the attempts that go outside the simulated network. The host makes each once.
+    /// Removes and returns the new attempts to addresses outside the simulated network. The host makes each once.
     pub fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         let outgoing = self.world.external.take_outgoing();
         outgoing.into_iter().map(|attempt| self.with_body(attempt)).collect()
@@ -533,12 +536,13 @@ impl Sandbox {
         }
     }
 
-    /// Reports the result of resolving a name. Endpoint addresses are checked against it when they are saved.
+    /// Reports the addresses that a host name resolves to. The URLs of new endpoints are checked against them.
     pub fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
         self.world.learn_name(host, addresses);
     }
 
-    /// Declares that the host reaches this name itself, so that it needs no resolution.
+    /// Declares that the host forwards deliveries to this name to an address of its own, so that it needs no
+    /// resolution.
     pub fn declare_forwarded(&mut self, host: &str) {
         self.world.declare_forwarded(host);
     }
@@ -560,6 +564,7 @@ impl Sandbox {
         self.world.service()
     }
 
+    /// Performs the events that are due now.
     fn work(&mut self) {
         let mut budget = self.budget();
         self.world.work(&mut self.observers, &mut budget);

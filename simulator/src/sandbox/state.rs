@@ -12,8 +12,8 @@ use reference_core::shared;
 use super::{Sandbox, Setup};
 use crate::{chain::Chain, digest::HashingWriter};
 
-/// The size of the pieces in which a state is written.
-const PIECE_BYTES: usize = 256 * 1_024;
+/// The size of the chunks in which a state is written.
+const CHUNK_BYTES: usize = 256 * 1_024;
 
 impl Sandbox {
     /// Writes the state, without the observers.
@@ -26,15 +26,15 @@ impl Sandbox {
     }
 
     fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
-        let mut failed = None;
-        let pieces = ChunkWriter { out, piece: Vec::with_capacity(PIECE_BYTES), failed: &mut failed };
+        let mut io_error = None;
+        let writer = ChunkWriter { out, chunk: Vec::with_capacity(CHUNK_BYTES), error: &mut io_error };
         // postcard does not return the underlying error.
-        let written = postcard::serialize_with_flavor(self, pieces);
-        written.map_err(|error| failed.unwrap_or_else(|| io::Error::other(error)))
+        let result = postcard::serialize_with_flavor(self, writer);
+        result.map_err(|error| io_error.unwrap_or_else(|| io::Error::other(error)))
     }
 
-    /// Reads a state written by [`Sandbox::write_state`]; `None` if it is invalid. The public address and the shared
-    /// wallets are taken from the setup of the host.
+    /// Reads a state written by [`Sandbox::write_state`]; `None` if it is invalid. The public URL and the shared
+    /// wallets are those of `host`.
     pub fn read_state(state: &[u8], host: &Setup) -> Option<Sandbox> {
         let (mut sandbox, rest): (Sandbox, _) =
             shared::read_shared(|| postcard::take_from_bytes(state)).ok()?;
@@ -53,34 +53,35 @@ impl Sandbox {
     pub(crate) fn reload(&mut self) {
         let mut bytes = Vec::new();
         self.write_state(&mut bytes).expect("writing to memory never fails");
-        let read =
+        let restored =
             Sandbox::read_state(&bytes, &self.world.setup.clone()).expect("a written state can be read");
-        self.world = read.world;
+        self.world = restored.world;
     }
 
-    /// Returns the digest of the state. Worlds that answer alike have the same digest, however their values are shared
+    /// Returns the digest of the state. Worlds that respond alike have the same digest, however their values are shared
     /// in memory.
     pub fn state_digest(&self) -> [u8; 32] {
-        let mut hashed = HashingWriter::new(io::sink());
+        let mut writer = HashingWriter::new(io::sink());
         // The output is never read back, so shared values may be written several times.
-        self.write(&mut hashed).expect("writing to a hash never fails");
-        hashed.finish().1
+        self.write(&mut writer).expect("writing to a hash never fails");
+        writer.finish().1
     }
 }
 
 /// A writer that collects small writes into chunks.
 struct ChunkWriter<'a, W> {
     out: &'a mut W,
-    piece: Vec<u8>,
-    failed: &'a mut Option<io::Error>,
+    chunk: Vec<u8>,
+    /// The error of `out`, if writing failed.
+    error: &'a mut Option<io::Error>,
 }
 
 impl<W: io::Write> ChunkWriter<'_, W> {
     fn flush_chunk(&mut self) -> postcard::Result<()> {
-        let handed_on = self.out.write_all(&self.piece);
-        self.piece.clear();
-        handed_on.map_err(|error| {
-            *self.failed = Some(error);
+        let result = self.out.write_all(&self.chunk);
+        self.chunk.clear();
+        result.map_err(|error| {
+            *self.error = Some(error);
             postcard::Error::SerializeBufferFull
         })
     }
@@ -90,13 +91,13 @@ impl<W: io::Write> Flavor for ChunkWriter<'_, W> {
     type Output = ();
 
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.piece.push(byte);
-        if self.piece.len() < PIECE_BYTES { Ok(()) } else { self.flush_chunk() }
+        self.chunk.push(byte);
+        if self.chunk.len() < CHUNK_BYTES { Ok(()) } else { self.flush_chunk() }
     }
 
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.piece.extend_from_slice(bytes);
-        if self.piece.len() < PIECE_BYTES { Ok(()) } else { self.flush_chunk() }
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() < CHUNK_BYTES { Ok(()) } else { self.flush_chunk() }
     }
 
     fn finalize(mut self) -> postcard::Result<()> {

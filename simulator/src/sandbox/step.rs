@@ -1,4 +1,4 @@
-//! The next step of a world: the time at which something is due, and the processing of everything due then.
+//! The steps of a world: the time of the next due event, and the processing of everything due then.
 
 use reference_core::{
     id::AccountNo,
@@ -19,8 +19,8 @@ use crate::{
     tamper::PostFate,
 };
 
-/// A budget of work, after which the host serves other requests. Attempts that start or end, expiring locks, their
-/// deliveries and steps of the clock use it up.
+/// A budget of work, after which the host serves other requests. Starting and ending attempts, expiring rate locks,
+/// their deliveries and steps of the clock spend it.
 pub(super) struct WorkBudget(u32);
 
 impl WorkBudget {
@@ -47,13 +47,14 @@ impl WorkBudget {
 impl World {
     /// Returns the time of the next event that is due without a call; `None` if there is none.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        let find = || {
-            let behind = self.is_behind.then_some(self.now);
-            let all = [behind, self.chains.next_due(), self.network.next_due(), self.service().next_tick()];
+        let compute = || {
+            let remaining_work = self.is_behind.then_some(self.now);
+            let all =
+                [remaining_work, self.chains.next_due(), self.network.next_due(), self.service().next_tick()];
             all.into_iter().flatten().min()
         };
-        let due = self.due.get().unwrap_or_else(find);
-        debug_assert_eq!(due, find(), "a change of the world must clear the cached due time");
+        let due = self.due.get().unwrap_or_else(compute);
+        debug_assert_eq!(due, compute(), "a change of the world must clear the cached due time");
         self.due.set(Some(due));
         due
     }
@@ -81,7 +82,7 @@ impl World {
         due.is_some()
     }
 
-    /// Performs everything due at this moment, within the budget. The rest stays due.
+    /// Performs everything due at the current time, within the budget. The rest stays due.
     pub(super) fn work(&mut self, observers: &mut Observers, budget: &mut WorkBudget) {
         self.due.set(None);
         self.report_heights(observers);
@@ -89,40 +90,41 @@ impl World {
             if self.service().next_tick().is_some_and(|due| due <= self.now) {
                 budget.spend(self.service.tick(self.now, budget.0));
             }
-            self.announce(observers);
+            self.report_notices(observers);
             if budget.is_used_up() {
                 // All locks must have expired before the chains are observed.
                 self.is_behind = true;
                 return;
             }
-            let mut quiet = self.watch_chains(observers);
+            let mut is_idle = !self.report_chain_events(observers);
             while !budget.is_used_up()
-                && let Some(InFlight { account, mode, post, result }) = self.network.take_due(self.now)
+                && let Some(in_flight) = self.network.take_due(self.now)
             {
+                let InFlight { account, mode, post, result } = in_flight;
                 self.end_attempt((account, mode), &post, result, observers);
                 budget.spend(1);
-                quiet = false;
+                is_idle = false;
             }
             while !budget.is_used_up()
-                && let Some((account, mode, mut post)) = self.service.poll(self.now)
+                && let Some((account, mode, mut attempt)) = self.service.poll(self.now)
             {
                 if observers.read_posts() {
-                    let write = || self.service.delivery_body((account, mode), post.delivery);
-                    post.body = observers.known_body(post.id).unwrap_or_else(write);
+                    let write = || self.service.delivery_body((account, mode), attempt.delivery);
+                    attempt.body = observers.known_body(attempt.id).unwrap_or_else(write);
                 }
-                self.send(account, mode, post, observers);
+                self.send(account, mode, attempt, observers);
                 budget.spend(1);
-                quiet = false;
+                is_idle = false;
             }
             self.is_behind = budget.is_used_up();
-            if quiet || self.is_behind {
+            if is_idle || self.is_behind {
                 return;
             }
         }
     }
 
-    /// Reports the heights of the chains. Must run before anything that shows or records confirmations, which the
-    /// service counts from them.
+    /// Reports the heights of the chains, from which the service counts confirmations. Must run before anything that
+    /// reads confirmations.
     fn report_heights(&mut self, observers: &mut Observers) {
         if let Some(heights) = self.chains.new_heights(self.now) {
             observers.on_heights(self.now, &heights);
@@ -130,67 +132,76 @@ impl World {
         }
     }
 
-    fn send(&mut self, account: AccountNo, mode: Mode, mut post: AttemptRequest, observers: &mut Observers) {
-        match observers.tamper_post(self.now, mode, &mut post) {
+    /// Sends an attempt: inside the simulated network, or by the host.
+    fn send(
+        &mut self,
+        account: AccountNo,
+        mode: Mode,
+        mut attempt: AttemptRequest,
+        observers: &mut Observers,
+    ) {
+        match observers.tamper_post(self.now, mode, &mut attempt) {
             PostFate::Unchanged => {}
             PostFate::Dropped => {
                 let success = AttemptResult::Answered(200).into();
-                self.service.outcome(self.now, (account, mode), post.delivery, success);
+                self.service.outcome(self.now, (account, mode), attempt.delivery, success);
                 return;
             }
-            PostFate::WithExtra(other) => {
-                let arrival = Network::default().post(self.now, (account, mode, &other), LogDetail::Result);
-                observers.on_post(&self.view(), (account, mode), &other, &arrival);
+            PostFate::WithExtra(extra) => {
+                let arrival = Network::default().post(self.now, (account, mode, &extra), LogDetail::Result);
+                observers.on_post(&self.view(), (account, mode), &extra, &arrival);
             }
         }
-        if post.url.is_simulated() || self.setup.reach == Reach::Simulated {
+        if attempt.url.is_simulated() || self.setup.reach == Reach::Simulated {
             let detail = if observers.is_log_disabled() { LogDetail::Result } else { LogDetail::Headers };
-            let arrival = self.network.post(self.now, (account, mode, &post), detail);
-            observers.on_post(&self.view(), (account, mode), &post, &arrival);
+            let arrival = self.network.post(self.now, (account, mode, &attempt), detail);
+            observers.on_post(&self.view(), (account, mode), &attempt, &arrival);
         } else {
-            self.external.send(account, mode, post);
+            self.external.send(account, mode, attempt);
         }
     }
 
-    /// Passes new chain events to the service. Returns `true` if there were none.
-    fn watch_chains(&mut self, observers: &mut Observers) -> bool {
-        let mut seen = Vec::new();
-        self.chains.advance(self.now, |chain, notices| self.watchers.on_sightings(chain, notices, &mut seen));
+    /// Passes new sightings of the watchers to the service. Returns `true` if there were any.
+    fn report_chain_events(&mut self, observers: &mut Observers) -> bool {
+        let mut on_time = Vec::new();
+        self.chains.advance(self.now, |chain, sightings| {
+            self.watchers.on_sightings(chain, sightings, &mut on_time);
+        });
         let ready = self.watchers.take_ready();
-        let batches = ready.into_iter().chain([seen]).filter(|batch| !batch.is_empty());
-        batches.map(|batch| self.report_sightings(batch, observers)).count() == 0
+        let batches = ready.into_iter().chain([on_time]).filter(|batch| !batch.is_empty());
+        batches.map(|batch| self.report_sightings(batch, observers)).count() > 0
     }
 
     /// Reports sightings to the service.
-    fn report_sightings(&mut self, seen: Vec<Sighting>, observers: &mut Observers) {
-        observers.on_sightings(&self.view(), &seen);
-        let (received_at, seen) = observers.tamper_sightings(self.now, seen);
-        self.service.sightings(received_at, &seen);
-        self.announce(observers);
+    fn report_sightings(&mut self, sightings: Vec<Sighting>, observers: &mut Observers) {
+        observers.on_sightings(&self.view(), &sightings);
+        let (received_at, sightings) = observers.tamper_sightings(self.now, sightings);
+        self.service.sightings(received_at, &sightings);
+        self.report_notices(observers);
     }
 
     /// Reports the result of an attempt to the service.
     pub(super) fn end_attempt(
         &mut self,
         (account, mode): (AccountNo, Mode),
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         mut report: AttemptReport,
         observers: &mut Observers,
     ) {
-        observers.on_attempt_result(self.now, post, &mut report.result);
+        observers.on_attempt_result(self.now, attempt, &mut report.result);
         let end = AttemptEnd::from_result(&report.result);
-        self.service.outcome(self.now, (account, mode), post.delivery, report);
-        let delivery = self.service().account(account).book(mode).outbox().get(post.delivery);
+        self.service.outcome(self.now, (account, mode), attempt.delivery, report);
+        let delivery = self.service().account(account).book(mode).outbox().get(attempt.delivery);
         let next_at = match delivery.state {
             DeliveryState::Waiting(at) => Some(at),
             _ => None,
         };
-        observers.on_attempt_end(&self.view(), (account, mode), post, &end, next_at);
-        self.announce(observers);
+        observers.on_attempt_end(&self.view(), (account, mode), attempt, &end, next_at);
+        self.report_notices(observers);
     }
 
     /// Passes the notices of the service to the observers.
-    fn announce(&mut self, observers: &mut Observers) {
+    fn report_notices(&mut self, observers: &mut Observers) {
         for (account, mode, notice) in self.service.take_notices() {
             observers.on_notice(&self.view(), (account, mode), &notice);
         }
@@ -206,8 +217,8 @@ impl World {
         let in_flight =
             self.network.drop_all().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
         let lost: Vec<_> = in_flight.chain(self.external.drop_all()).collect();
-        for (account, mode, post) in lost {
-            observers.on_attempt_end(&self.view(), (account, mode), &post, &AttemptEnd::Lost, None);
+        for (account, mode, attempt) in lost {
+            observers.on_attempt_end(&self.view(), (account, mode), &attempt, &AttemptEnd::Lost, None);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The watchers between the chains and the service, and their faults.
+//! The watchers, which report the transfers that they see on the chains to the service, and their faults.
 //!
-//! A watcher without a fault passes each notice on immediately. A fault delays, loses, duplicates or reverses the
-//! notices. When it ends, the watcher rescans all transactions if needed, so that the service finally has the correct
+//! A watcher without a fault passes each sighting on immediately. A fault delays, loses, duplicates or reverses the
+//! sightings. When it ends, the watcher rescans all transactions if needed, so that the service finally has the correct
 //! state.
 
 use std::collections::BTreeMap;
@@ -15,10 +15,11 @@ use crate::api::Notices;
 struct FaultyWatcher {
     /// All but [`Notices::Up`].
     fault: Notices,
-    held: Vec<Vec<Sighting>>,
+    /// Batches that are reported when the fault ends.
+    withheld: Vec<Vec<Sighting>>,
 }
 
-/// All faulty watchers, and the notices that are ready for delivery.
+/// All faulty watchers, and the sightings that are ready for the service.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Watchers {
     faulty: BTreeMap<(Mode, Asset), FaultyWatcher>,
@@ -27,18 +28,19 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// Changes the treatment of a chain's notices. Returns `true` if the watcher has to read everything again.
+    /// Sets the fault of a chain's watcher; [`Notices::Up`] ends it. Returns `true` if the watcher must rescan the
+    /// chain.
     pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Notices) -> bool {
         let before = self.faulty.remove(&chain);
         if fault != Notices::Up {
-            self.faulty.insert(chain, FaultyWatcher { fault, held: Vec::new() });
+            self.faulty.insert(chain, FaultyWatcher { fault, withheld: Vec::new() });
         }
-        let Some(FaultyWatcher { fault: before, held }) = before else { return false };
+        let Some(FaultyWatcher { fault: before, withheld }) = before else { return false };
         match before {
-            Notices::Reversed => self.ready.extend(held.into_iter().rev()),
-            _ => self.ready.extend(held),
+            Notices::Reversed => self.ready.extend(withheld.into_iter().rev()),
+            _ => self.ready.extend(withheld),
         }
-        // A wrong order or a loss is repaired only by a rescan.
+        // Only a rescan repairs a wrong order or a loss.
         matches!(before, Notices::Reversed | Notices::Lost) && fault != before
     }
 
@@ -47,29 +49,29 @@ impl Watchers {
         self.faulty.keys().copied().collect()
     }
 
-    /// Passes a chain's sightings of one moment on to the service; those that are on time join `now`.
+    /// Receives the sightings on a chain at one time. Without a fault they are added to `on_time`.
     pub(super) fn on_sightings(
         &mut self,
         chain: (Mode, Asset),
-        notices: Vec<Sighting>,
-        now: &mut Vec<Sighting>,
+        sightings: Vec<Sighting>,
+        on_time: &mut Vec<Sighting>,
     ) {
         match self.faulty.get_mut(&chain) {
-            None if now.is_empty() => *now = notices,
-            None => now.extend(notices),
+            None if on_time.is_empty() => *on_time = sightings,
+            None => on_time.extend(sightings),
             Some(watcher) => match watcher.fault {
-                Notices::Late | Notices::Reversed => watcher.held.push(notices),
+                Notices::Late | Notices::Reversed => watcher.withheld.push(sightings),
                 Notices::Lost => {}
-                Notices::Up => now.extend(notices),
+                Notices::Up => on_time.extend(sightings),
                 Notices::Twice => {
-                    self.ready.push(notices.clone());
-                    self.ready.push(notices);
+                    self.ready.push(sightings.clone());
+                    self.ready.push(sightings);
                 }
             },
         }
     }
 
-    /// Takes the batches that are ready for the service.
+    /// Removes and returns the batches that are ready for the service.
     pub(super) fn take_ready(&mut self) -> Vec<Vec<Sighting>> {
         std::mem::take(&mut self.ready)
     }
@@ -94,25 +96,25 @@ mod tests {
         batches.into_iter().flatten().map(|sighting| sighting.txid).collect()
     }
 
-    /// Checks two batches under a fault: which are delivered at once, which when it ends, and whether a rescan is
-    /// needed then.
+    /// Checks two batches under a fault: those that are reported at once, those that are reported when the fault ends,
+    /// and the need for a rescan.
     #[track_caller]
-    fn check(fault: Notices, at_once: &[&str], mended: &[&str], rescans: bool) {
-        let (mut watchers, mut now) = (Watchers::default(), Vec::new());
+    fn check(fault: Notices, at_once: &[&str], at_end: &[&str], needs_rescan: bool) {
+        let (mut watchers, mut on_time) = (Watchers::default(), Vec::new());
         assert!(!watchers.change(CHAIN, fault));
         assert_eq!(watchers.faulty_chains(), [CHAIN]);
-        ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
-        assert!(now.is_empty());
+        ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut on_time));
+        assert!(on_time.is_empty());
         assert_eq!(txids(watchers.take_ready()), at_once);
-        assert_eq!(watchers.change(CHAIN, Notices::Up), rescans);
+        assert_eq!(watchers.change(CHAIN, Notices::Up), needs_rescan);
         assert!(watchers.faulty_chains().is_empty());
-        assert_eq!(txids(watchers.take_ready()), mended);
-        ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
-        assert_eq!(txids(vec![now]), ["c", "d"]);
+        assert_eq!(txids(watchers.take_ready()), at_end);
+        ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut on_time));
+        assert_eq!(txids(vec![on_time]), ["c", "d"]);
     }
 
     #[test]
-    fn a_fault_delays_reverses_loses_or_duplicates_notices() {
+    fn a_fault_delays_reverses_loses_or_duplicates_sightings() {
         check(Notices::Late, &[], &["a", "b"], false);
         check(Notices::Reversed, &[], &["b", "a"], true);
         check(Notices::Lost, &[], &[], true);

@@ -1,6 +1,6 @@
-//! The state of a world: a service, its chains, its watchers and its network, at one moment.
+//! The state of a world: a service, its chains, its watchers and its network. The main type is [`World`].
 //!
-//! It changes only by a call, or by [`World::work`] when something is due. Its observers are separate, in
+//! It changes only by a call, or by [`World::perform_due`] when something is due. Its observers are separate, in
 //! [`super::observe`].
 
 use std::{cell::Cell, collections::BTreeMap, net::IpAddr};
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::network::Network;
 
-/// A service, its chains, its watchers and its network, at one moment.
+/// A service, its chains, its watchers and its network.
 #[derive(Serialize, Deserialize)]
 pub(super) struct World {
     pub(super) setup: Setup,
@@ -33,9 +33,9 @@ pub(super) struct World {
     pub(super) watchers: Watchers,
     pub(super) network: Network,
     pub(super) external: External,
-    /// The latest result of resolving each real name.
+    /// The latest result of resolving each real host name.
     names: BTreeMap<String, KnownName>,
-    /// `true` if a slice of work ended before everything due at this moment was done.
+    /// `true` if a slice of work ended before everything due at the current time was done.
     pub(super) is_behind: bool,
     /// The estimated bytes of memory used by inputs so far.
     pub(super) input_bytes: u64,
@@ -44,41 +44,41 @@ pub(super) struct World {
     pub(super) due: Cell<Option<Option<Timestamp>>>,
 }
 
-/// The host's result of resolving a name.
+/// The result of resolving a host name.
 #[derive(Serialize, Deserialize)]
 enum KnownName {
     /// The addresses of the name.
     Addresses(Vec<IpAddr>),
-    /// The host reaches the name itself.
-    OwnWay,
+    /// The host forwards deliveries to the name itself.
+    Forwarded,
 }
 
-/// Attempts that go outside the simulated network, posted by the host.
+/// Attempts to addresses outside the simulated network, which the host makes.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct External {
-    /// Attempts that the host has not taken yet.
+    /// The attempts that the host has not fetched yet.
     outgoing: Vec<OutgoingAttempt>,
-    /// Attempts that have not ended.
+    /// The attempts that have not ended.
     pub(super) open: BTreeMap<AttemptId, (AccountNo, Mode, AttemptRequest)>,
     /// The number of attempts so far, in this world and those before it.
     pub(super) count: u64,
 }
 
 impl External {
-    /// Queues an attempt for the host, which takes it with its body.
-    pub(super) fn send(&mut self, account: AccountNo, mode: Mode, post: AttemptRequest) {
+    /// Queues an attempt for the host.
+    pub(super) fn send(&mut self, account: AccountNo, mode: Mode, attempt: AttemptRequest) {
         self.count += 1;
         let id = AttemptId(self.count);
-        self.open.insert(id, (account, mode, post.clone()));
-        self.outgoing.push(OutgoingAttempt { id, account, mode, post });
+        self.open.insert(id, (account, mode, attempt.clone()));
+        self.outgoing.push(OutgoingAttempt { id, account, mode, post: attempt });
     }
 
-    /// Takes the attempts that the host has not taken yet.
+    /// Removes and returns the attempts that the host has not fetched yet.
     pub(super) fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Drops all attempts because the service stopped; returns the open ones.
+    /// Drops all attempts because the service stopped. Returns those that had not ended.
     pub(super) fn drop_all(&mut self) -> impl Iterator<Item = (AccountNo, Mode, AttemptRequest)> + use<> {
         self.outgoing.clear();
         std::mem::take(&mut self.open).into_values()
@@ -87,7 +87,7 @@ impl External {
 
 impl World {
     pub(super) fn new(setup: &Setup) -> World {
-        let start = ServiceConfig {
+        let config = ServiceConfig {
             seed: setup.seed,
             dialect: setup.dialect.clone(),
             public_url: setup.public_url.clone(),
@@ -98,7 +98,7 @@ impl World {
         let mut world = World {
             setup: setup.clone(),
             now: setup.start,
-            service: JournaledService::new(start, setup.journal),
+            service: JournaledService::new(config, setup.journal),
             chains: Chains::new(setup.seed, setup.start),
             watchers: Watchers::default(),
             network: Network::default(),
@@ -119,7 +119,7 @@ impl World {
         self.service.service()
     }
 
-    /// Returns the view of the world that observers get.
+    /// Returns the state of the world that observers can read.
     pub(super) fn view(&self) -> WorldView<'_> {
         WorldView { now: self.now, service: self.service() }
     }
@@ -137,41 +137,41 @@ impl World {
     /// Creates a key in each mode.
     pub(super) fn create_keys(&mut self, account: AccountNo) -> FirstKeys {
         let [live, test] = Mode::ALL.map(|mode| match self.act(account, mode, Command::CreateKey) {
-            Ok(CommandResult::Key(_, text)) => text.reveal().to_owned(),
-            other => unreachable!("creating a key returns a key, not {other:?}"),
+            Ok(CommandResult::Key(_, secret)) => secret.reveal().to_owned(),
+            other => unreachable!("`CreateKey` returns a key, not {other:?}"),
         });
         FirstKeys { live, test }
     }
 
-    /// Stores the result of resolving a name. Endpoint addresses are checked against it when they are saved.
+    /// Stores the addresses that a host name resolves to. The URLs of new endpoints are checked against them.
     pub(super) fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
         self.names.insert(host.to_owned(), KnownName::Addresses(addresses));
     }
 
-    /// Declares that the host reaches this name itself, so that it needs no resolution.
+    /// Declares that the host forwards deliveries to this name, so that it needs no resolution.
     pub(super) fn declare_forwarded(&mut self, host: &str) {
-        self.names.insert(host.to_owned(), KnownName::OwnWay);
+        self.names.insert(host.to_owned(), KnownName::Forwarded);
     }
 
-    /// Checks that an endpoint may be saved: none of the addresses of its host may be private.
+    /// Checks that an endpoint may have this URL: none of the addresses of its host may be private.
     pub(super) fn judge_endpoint(&self, url: &str) -> Result<(), ApiError> {
-        let wrong = |why: String| ApiError::field("url", format!("The url field is invalid: {why}."));
-        let url = address_rule::judge_url(url).map_err(|refusal| wrong(refusal.to_string()))?;
+        let invalid = |reason: String| ApiError::field("url", format!("The url field is invalid: {reason}."));
+        let url = address_rule::judge_url(url).map_err(|refusal| invalid(refusal.to_string()))?;
         let host = url.host().to_string();
         let addresses = match url.host() {
             _ if url.is_simulated() => self.network.resolve(&host),
             _ if self.setup.reach == Reach::Simulated => {
-                return Err(wrong(format!(
-                    "this world posts to hosts of the simulated network only, such as shop.sim, not to {host}"
+                return Err(invalid(format!(
+                    "this world delivers only to hosts of the simulated network, such as shop.sim, not to {host}"
                 )));
             }
             Host::Address(ip) => vec![*ip],
             Host::Name(_) => match self.names.get(&host) {
-                Some(KnownName::OwnWay) => return Ok(()),
+                Some(KnownName::Forwarded) => return Ok(()),
                 Some(KnownName::Addresses(addresses)) => addresses.clone(),
                 None => Vec::new(),
             },
         };
-        address_rule::judge_resolved(&addresses).map_err(|refusal| wrong(format!("{host}: {refusal}")))
+        address_rule::judge_resolved(&addresses).map_err(|refusal| invalid(format!("{host}: {refusal}")))
     }
 }

@@ -1,4 +1,4 @@
-//! The diagnostics of a scenario file, shown with the line at fault.
+//! The errors of a scenario file, shown with the line that causes them.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct SourceSpan {
     pub len: usize,
 }
 
-/// An error in a file, before the source is available to show it.
+/// An error in a file, without the source that is needed to show its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Diagnostic {
     pub(crate) title: String,
@@ -51,8 +51,7 @@ impl std::error::Error for ScriptError {}
 /// Renders the title, then the line with the span underlined and the label beside it.
 pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &Diagnostic) -> String {
     let start = source.floor_char_boundary(diagnostic.span.offset);
-    let length =
-        if diagnostic.span.len == 0 { first_word_len(&source[start..]) } else { diagnostic.span.len };
+    let length = if diagnostic.span.len == 0 { first_key_len(&source[start..]) } else { diagnostic.span.len };
     let span = start..source.floor_char_boundary(start.saturating_add(length));
     let snippet = Snippet::source(source)
         .path(path)
@@ -60,19 +59,19 @@ pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &D
     renderer.render(&[Level::ERROR.primary_title(diagnostic.title.as_str()).element(snippet)])
 }
 
-/// Returns the length of a map's first word, which is underlined for the map.
-fn first_word_len(rest: &str) -> usize {
+/// Returns the length of the first key of a map, which is underlined for the whole map.
+fn first_key_len(rest: &str) -> usize {
     rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
-/// Returns ``takes `a`, `b` or `c` ``.
+/// Returns ``allowed: `a`, `b` or `c` ``.
 pub(crate) fn list_allowed<T: AsRef<str>>(names: &[T]) -> String {
     match names {
-        [] => "takes nothing".to_owned(),
-        [only] => format!("takes `{}`", only.as_ref()),
-        [most @ .., last] => {
-            let most: Vec<_> = most.iter().map(|name| format!("`{}`", name.as_ref())).collect();
-            format!("takes {} or `{}`", most.join(", "), last.as_ref())
+        [] => "allowed: nothing".to_owned(),
+        [only] => format!("allowed: `{}`", only.as_ref()),
+        [others @ .., last] => {
+            let others: Vec<_> = others.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+            format!("allowed: {} or `{}`", others.join(", "), last.as_ref())
         }
     }
 }

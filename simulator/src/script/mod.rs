@@ -1,7 +1,7 @@
-//! The scenario format: a title, a few settings, and steps.
+//! The scenario format: a title, a few settings, and steps. The main type is [`Script`].
 //!
 //! Contains parsing, validation and the JSON Schema. Must not open files: the input is a string, the output a [`Script`]
-//! or an error with the line at fault.
+//! or an error with the line that causes it.
 
 mod diagnostic;
 mod names;
@@ -112,8 +112,8 @@ impl Script {
     ///
     /// let source = "title: A charge is opened\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n";
     /// let script = Script::parse("opened.yaml", source).unwrap();
-    /// let played = play(&script, None, &mut LocalStage::new()).unwrap();
-    /// assert_eq!(played.events, 1);
+    /// let summary = play(&script, None, &mut LocalStage::new()).unwrap();
+    /// assert_eq!(summary.events, 1);
     ///
     /// let error = Script::parse("opened.yaml", &source.replace("c1", "C1")).unwrap_err();
     /// assert!(error.to_string().contains("opened.yaml:3:21"));
@@ -125,26 +125,26 @@ impl Script {
     /// name, no steps.
     pub fn parse(path: &str, source: &str) -> Result<Script, ScriptError> {
         let fail = |diagnostic| ScriptError::new(path, source, diagnostic);
-        let page: ScenarioFile = yaml::read(source).map_err(fail)?;
-        if page.steps.value.is_empty() {
+        let file: ScenarioFile = yaml::read(source).map_err(fail)?;
+        if file.steps.value.is_empty() {
             let label = "add a step, such as `- endpoint: shop`".to_owned();
             return Err(fail(Diagnostic {
                 title: "the scenario has no steps".to_owned(),
-                span: page.steps.span,
+                span: file.steps.span,
                 label,
             }));
         }
-        names::check(&page.steps).map_err(fail)?;
+        names::check(&file.steps).map_err(fail)?;
         Ok(Script {
             path: path.to_owned(),
             source: source.to_owned(),
-            title: page.title,
-            seed: page.seed.unwrap_or(1),
-            start: page.start.map_or(START, |start| start.0),
-            pace: page.pace.map_or(Span::secs(1), |pace| pace.0),
-            mode: page.mode.map_or(Mode::Live, |mode| mode.0),
-            account: page.account,
-            steps: page.steps.value,
+            title: file.title,
+            seed: file.seed.unwrap_or(1),
+            start: file.start.map_or(START, |start| start.0),
+            pace: file.pace.map_or(Span::secs(1), |pace| pace.0),
+            mode: file.mode.map_or(Mode::Live, |mode| mode.0),
+            account: file.account,
+            steps: file.steps.value,
         })
     }
 }
@@ -154,7 +154,7 @@ pub(crate) fn read_steps(source: &str) -> Result<Vec<At<Step>>, String> {
     yaml::read(source).map_err(|Diagnostic { title, label, .. }| format!("{title}: {label}"))
 }
 
-/// Parses a file to plain JSON, as a schema check in an editor sees it; `None` if it is not YAML.
+/// Parses a file to JSON without checking it against the format, for JSON Schema validators; `None` if it is not YAML.
 pub fn untyped(source: &str) -> Option<serde_json::Value> {
     yaml::read(source).ok()
 }

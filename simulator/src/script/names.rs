@@ -1,5 +1,5 @@
-//! The names that a step gives and needs: each must be given once, before it is used, and for the right kind of
-//! object.
+//! The names that steps define and reference: each must be defined once, before it is referenced, and for the right
+//! kind of object.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -54,8 +54,9 @@ impl Kind {
         }
     }
 
-    /// Returns `true` if such objects appear without a step that names them, so that t1 or d2 can be used directly.
-    const fn appears_by_itself(self) -> bool {
+    /// Returns `true` if such objects appear without a step that defines their names. They are numbered, so that steps
+    /// can reference t1 or d2.
+    const fn has_numbered_names(self) -> bool {
         matches!(self, Kind::Transaction | Kind::Delivery | Kind::Event)
     }
 }
@@ -77,12 +78,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Returns the names that the steps give, in a fixed order; numbering skips them.
+/// Returns the names that the steps define, sorted. Numbering skips them.
 pub(crate) fn defined_names(steps: &[At<Step>]) -> Vec<&str> {
     let mut names = Vec::new();
     for step in steps {
-        visit(step, &mut |mention| {
-            if let Mention::Definition(_, name, _) = mention {
+        visit(step, &mut |name_use| {
+            if let NameUse::Definition(_, name, _) = name_use {
                 names.push(name);
             }
         });
@@ -91,73 +92,75 @@ pub(crate) fn defined_names(steps: &[At<Step>]) -> Vec<&str> {
     names
 }
 
-/// Returns the names that one step gives.
+/// Returns the names that one step defines.
 pub(crate) fn names_defined_by(step: &At<Step>) -> Vec<&str> {
     let mut names = Vec::new();
-    visit(step, &mut |mention| {
-        if let Mention::Definition(_, name, _) = mention {
+    visit(step, &mut |name_use| {
+        if let NameUse::Definition(_, name, _) = name_use {
             names.push(name);
         }
     });
     names
 }
 
-/// Returns the steps, without those that use a name which no step before them gives.
+/// Removes the steps that reference a name which no earlier step defines.
 pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     let mut kept: Vec<At<Step>> = Vec::with_capacity(steps.len());
     let mut known: BTreeMap<String, Kind> = BTreeMap::new();
     for step in steps {
-        let (mut gives, mut is_sound) = (Vec::new(), true);
-        visit(&step, &mut |mention| match mention {
-            Mention::Definition(kind, name, _) => {
-                is_sound &= !known.contains_key(name);
-                gives.push((name.to_owned(), kind));
+        let (mut defined, mut is_valid) = (Vec::new(), true);
+        visit(&step, &mut |name_use| match name_use {
+            NameUse::Definition(kind, name, _) => {
+                is_valid &= !known.contains_key(name);
+                defined.push((name.to_owned(), kind));
             }
-            Mention::Reference(kinds, name, _) => {
-                let worlds_own = ["live", "test", "none"].contains(&name);
-                let by_itself = kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name));
-                is_sound &=
-                    worlds_own || by_itself || known.get(name).is_some_and(|kind| is_one_of(*kind, kinds));
+            NameUse::Reference(kinds, name, _) => {
+                let is_builtin = ["live", "test", "none"].contains(&name);
+                let has_numbered_name =
+                    kinds.iter().any(|kind| kind.has_numbered_names() && is_numbered(*kind, name));
+                is_valid &= is_builtin
+                    || has_numbered_name
+                    || known.get(name).is_some_and(|kind| is_one_of(*kind, kinds));
             }
-            Mention::Error(..) => is_sound = false,
+            NameUse::Error(..) => is_valid = false,
         });
         if let Step::Merchant(merchants) = &step.value {
-            is_sound &= merchants.keys().all(|host| known.get(host) == Some(&Kind::Endpoint));
+            is_valid &= merchants.keys().all(|host| known.get(host) == Some(&Kind::Endpoint));
         }
-        if is_sound {
-            known.extend(gives);
+        if is_valid {
+            known.extend(defined);
             kept.push(step);
         }
     }
     kept
 }
 
-/// A definition of a name in a step, a reference to one, or an error.
-enum Mention<'a> {
+/// A use of a name in a step, with its kind or allowed kinds.
+enum NameUse<'a> {
     Definition(Kind, &'a str, SourceSpan),
     Reference(&'static [Kind], &'a str, SourceSpan),
-    /// A broken rule of the step itself.
+    /// An error of the step itself: title, label and position.
     Error(&'static str, String, SourceSpan),
 }
 
 /// Returns the first error in the names of the steps.
 pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
-    const WORLDS_OWN: [(&str, Kind); 3] = [("live", Kind::Key), ("test", Kind::Key), ("none", Kind::Key)];
-    let mut known: BTreeMap<&str, Kind> = BTreeMap::from(WORLDS_OWN);
+    const BUILTIN_KEYS: [(&str, Kind); 3] = [("live", Kind::Key), ("test", Kind::Key), ("none", Kind::Key)];
+    let mut known: BTreeMap<&str, Kind> = BTreeMap::from(BUILTIN_KEYS);
     for step in steps {
         if let Step::Merchant(merchants) = &step.value {
             check_merchants(steps, merchants)?;
         }
         let mut first = None;
-        visit(step, &mut |mention| {
-            let diagnostic = match mention {
-                Mention::Definition(kind, name, span) => known.insert(name, kind).map(|before| Diagnostic {
-                    title: "this name is taken".to_owned(),
+        visit(step, &mut |name_use| {
+            let diagnostic = match name_use {
+                NameUse::Definition(kind, name, span) => known.insert(name, kind).map(|before| Diagnostic {
+                    title: "this name is already defined".to_owned(),
                     span,
                     label: format!("`{name}` is a {before} already; choose another name"),
                 }),
-                Mention::Reference(kinds, name, span) => check_reference(&known, kinds, name, span),
-                Mention::Error(title, label, span) => {
+                NameUse::Reference(kinds, name, span) => check_reference(&known, kinds, name, span),
+                NameUse::Error(title, label, span) => {
                     Some(Diagnostic { title: title.to_owned(), span, label })
                 }
             };
@@ -172,7 +175,7 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Checks that each merchant is at the host of an endpoint; otherwise its name is probably a typo.
+/// Checks that each merchant is the host of an endpoint; otherwise its name is probably a typo.
 fn check_merchants(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>) -> Result<(), Diagnostic> {
     let hosts: Vec<&str> = steps
         .iter()
@@ -183,13 +186,13 @@ fn check_merchants(steps: &[At<Step>], merchants: &BTreeMap<String, At<Answers>>
             _ => None,
         })
         .collect();
-    for (name, answers) in merchants {
+    for (name, responses) in merchants {
         if !hosts.contains(&name.as_str()) {
             let label = did_you_mean(name, hosts.iter().copied())
                 .unwrap_or_else(|| format!("add one with `- endpoint: {name}`"));
             return Err(Diagnostic {
                 title: format!("no endpoint is at `{name}`"),
-                span: answers.span,
+                span: responses.span,
                 label,
             });
         }
@@ -204,7 +207,7 @@ fn host(url: &str) -> &str {
     host.strip_suffix(".sim").unwrap_or(host)
 }
 
-/// Returns `true` if a name has one of these kinds. The kind of a saved value is unknown, so it is accepted.
+/// Returns `true` if a kind is one of the allowed kinds. The kind of a saved value is unknown, so it is accepted.
 fn is_one_of(kind: Kind, kinds: &[Kind]) -> bool {
     kind == Kind::Saved || kinds.contains(&kind)
 }
@@ -217,39 +220,41 @@ fn check_reference(
 ) -> Option<Diagnostic> {
     match known.get(name) {
         Some(kind) if is_one_of(*kind, kinds) => return None,
-        None if kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name)) => return None,
+        None if kinds.iter().any(|kind| kind.has_numbered_names() && is_numbered(*kind, name)) => {
+            return None;
+        }
         _ => {}
     }
-    let wanted = match kinds {
+    let expected = match kinds {
         [] | [_, _, _, ..] => "object".to_owned(),
-        few => few.iter().map(Kind::to_string).collect::<Vec<_>>().join(" or "),
+        one_or_two => one_or_two.iter().map(Kind::to_string).collect::<Vec<_>>().join(" or "),
     };
-    let such = known.iter().filter(|(_, kind)| kinds.contains(kind)).map(|(name, _)| *name);
-    let label = did_you_mean(name, such.clone()).unwrap_or_else(|| {
-        let such: Vec<_> = such.map(|name| format!("`{name}`")).collect();
-        match such.is_empty() {
+    let candidates = known.iter().filter(|(_, kind)| kinds.contains(kind)).map(|(name, _)| *name);
+    let label = did_you_mean(name, candidates.clone()).unwrap_or_else(|| {
+        let names: Vec<_> = candidates.map(|name| format!("`{name}`")).collect();
+        match names.is_empty() {
             true => "no step above defines one".to_owned(),
-            false => format!("the steps above define {}", such.join(", ")),
+            false => format!("the steps above define {}", names.join(", ")),
         }
     });
-    Some(Diagnostic { title: format!("no {wanted} is called `{name}`"), span, label })
+    Some(Diagnostic { title: format!("no {expected} is called `{name}`"), span, label })
 }
 
-/// Returns `true` for the name of an object that appears without a step that names it, such as `d2`.
+/// Returns `true` if a name is the letter of a kind and a number, such as `d2`.
 pub(crate) fn is_numbered(kind: Kind, name: &str) -> bool {
     name.strip_prefix(kind.letter())
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Visits the names of one step, in the order of the checks.
-fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
+/// Calls `on` for each use of a name in one step, in the order of the checks.
+fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(NameUse<'a>)) {
     const ACCOUNT: &[Kind] = &[Kind::Account];
     const CHARGE: &[Kind] = &[Kind::Charge];
     const ENDPOINT: &[Kind] = &[Kind::Endpoint];
     const INVOICE: &[Kind] = &[Kind::Invoice];
     const TRANSACTION: &[Kind] = &[Kind::Transaction];
     let step_span = step.span;
-    let mut names = Names { on };
+    let mut names = NameVisitor { on };
     match &step.value {
         Step::Account(_)
         | Step::Wallet(_)
@@ -310,9 +315,9 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
     }
 }
 
-fn choose_names<'a>(choose: &'a Choose, step_span: SourceSpan, names: &mut Names<'a, '_>) {
+fn choose_names<'a>(choose: &'a Choose, step_span: SourceSpan, names: &mut NameVisitor<'a, '_>) {
     let pages = [choose.invoice.as_ref(), choose.link.as_ref()];
-    names.one_of(
+    names.exactly_one(
         "`choose` needs exactly one page",
         "give `invoice` or `link`",
         pages.map(span_of),
@@ -322,14 +327,14 @@ fn choose_names<'a>(choose: &'a Choose, step_span: SourceSpan, names: &mut Names
     names.define_for(&[Kind::Link], choose.link.as_ref(), Kind::Charge, &choose.charge);
 }
 
-fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut Names<'a, '_>) {
+fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut NameVisitor<'a, '_>) {
     let event = until.event.as_ref().map(|event| event.span);
     let at = until.at.as_ref().map(|at| at.span);
-    let moments = [at, span_of(until.expiry.as_ref()), span_of(until.attempt.as_ref()), event];
-    names.one_of(
+    let times = [at, span_of(until.expiry.as_ref()), span_of(until.attempt.as_ref()), event];
+    names.exactly_one(
         "`until` needs exactly one time",
         "give `at`, `expiry`, `attempt` or `event`",
-        moments,
+        times,
         step_span,
     );
     names.may_reference(&[Kind::Charge], until.expiry.as_ref());
@@ -337,24 +342,24 @@ fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut Names<'a
     names.may_reference(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
 }
 
-fn request_names<'a>(request: &'a Request, step_span: SourceSpan, names: &mut Names<'a, '_>) {
+fn request_names<'a>(request: &'a Request, step_span: SourceSpan, names: &mut NameVisitor<'a, '_>) {
     names.may_reference(&[Kind::Key], request.key.as_ref().filter(|key| key.0 != "none"));
     for name in request.save.keys() {
-        (names.on)(Mention::Definition(Kind::Saved, name, step_span));
+        (names.on)(NameUse::Definition(Kind::Saved, name, step_span));
     }
 }
 
-fn expect_names<'a>(expect: &'a Expect, names: &mut Names<'a, '_>) {
-    const SEEN: &[Kind] =
+fn expect_names<'a>(expect: &'a Expect, names: &mut NameVisitor<'a, '_>) {
+    const WITH_STATE: &[Kind] =
         &[Kind::Charge, Kind::Invoice, Kind::Link, Kind::Endpoint, Kind::Transaction, Kind::Delivery];
     for (name, expected) in expect {
-        (names.on)(Mention::Reference(SEEN, name, expected.span));
+        (names.on)(NameUse::Reference(WITH_STATE, name, expected.span));
     }
 }
 
-fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut Names<'a, '_>) {
+fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut NameVisitor<'a, '_>) {
     let targets = [pay.charge.as_ref(), pay.address_of.as_ref()];
-    names.one_of(
+    names.exactly_one(
         "`pay` needs exactly one charge",
         "give `charge` or `address_of`",
         targets.map(span_of),
@@ -367,8 +372,8 @@ fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut Names<'a, '_>)
         pay.short.as_ref().map(|short| short.span),
     ];
     if sizes.iter().flatten().count() > 1 || pay.address_of.is_some() {
-        let way_on = "give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`";
-        names.one_of("`pay` pays exactly one amount", way_on, sizes, step_span);
+        let hint = "give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`";
+        names.exactly_one("`pay` pays exactly one amount", hint, sizes, step_span);
     }
     names.may_reference(&[Kind::Charge], pay.charge.as_ref());
     names.may_reference(&[Kind::Charge], pay.address_of.as_ref());
@@ -379,13 +384,14 @@ fn span_of(name: Option<&At<Name>>) -> Option<SourceSpan> {
     name.map(|name| name.span)
 }
 
-struct Names<'a, 'on> {
-    on: &'on mut dyn FnMut(Mention<'a>),
+/// Reports the uses of names in a step to `on`.
+struct NameVisitor<'a, 'on> {
+    on: &'on mut dyn FnMut(NameUse<'a>),
 }
 
-impl<'a> Names<'a, '_> {
+impl<'a> NameVisitor<'a, '_> {
     fn define(&mut self, kind: Kind, name: &'a At<Name>) {
-        (self.on)(Mention::Definition(kind, &name.value.0, name.span));
+        (self.on)(NameUse::Definition(kind, &name.value.0, name.span));
     }
 
     fn may_define(&mut self, kind: Kind, name: Option<&'a At<Name>>) {
@@ -395,7 +401,7 @@ impl<'a> Names<'a, '_> {
     }
 
     fn reference(&mut self, kinds: &'static [Kind], name: &'a At<Name>) {
-        (self.on)(Mention::Reference(kinds, &name.value.0, name.span));
+        (self.on)(NameUse::Reference(kinds, &name.value.0, name.span));
     }
 
     fn may_reference(&mut self, kinds: &'static [Kind], name: Option<&'a At<Name>>) {
@@ -404,7 +410,7 @@ impl<'a> Names<'a, '_> {
         }
     }
 
-    /// Visits the name of a new object, and that of the object it belongs to.
+    /// Reports a reference to the owner of a new object, if any, and the definition of the object's name.
     fn define_for(
         &mut self,
         owners: &'static [Kind],
@@ -416,18 +422,18 @@ impl<'a> Names<'a, '_> {
         self.define(kind, name);
     }
 
-    /// Checks that exactly one of the keys is given; a second one is the position of the error.
-    fn one_of<const N: usize>(
+    /// Reports an error unless exactly one of the keys is given; its position is the second key, if there is one.
+    fn exactly_one<const N: usize>(
         &mut self,
         title: &'static str,
-        way_on: &str,
+        hint: &str,
         spans: [Option<SourceSpan>; N],
         step_span: SourceSpan,
     ) {
         let spans_found: Vec<SourceSpan> = spans.into_iter().flatten().collect();
         if spans_found.len() != 1 {
             let span = spans_found.get(1).copied().unwrap_or(step_span);
-            (self.on)(Mention::Error(title, way_on.to_owned(), span));
+            (self.on)(NameUse::Error(title, hint.to_owned(), span));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A YAML document as a tree, before its values get types.
+//! A YAML document as a tree of untyped nodes with their positions.
 
 use std::fmt;
 
@@ -38,9 +38,9 @@ impl<'de> Deserialize<'de> for Node {
 
 impl<'de> Deserialize<'de> for NodeKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NodeKind, D::Error> {
-        struct Any;
+        struct NodeVisitor;
 
-        impl<'de> Visitor<'de> for Any {
+        impl<'de> Visitor<'de> for NodeVisitor {
             type Value = NodeKind;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for NodeKind {
             }
         }
 
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(NodeVisitor)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The JSON Schema of the format, for editors and other tools.
+//! The JSON Schema of the scenario format, for editors and other tools.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -12,14 +12,14 @@ pub fn schema() -> String {
         .into_generator()
         .into_root_schema_for::<ScenarioFile>();
     let mut schema = Value::from(schema);
-    leave_out_null(&mut schema);
+    remove_null(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
     text.push('\n');
     text
 }
 
 /// Removes null from the schema: absent values are omitted, and an editor should not offer null.
-fn leave_out_null(schema: &mut Value) {
+fn remove_null(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             if map.get("default").is_some_and(Value::is_null) {
@@ -32,15 +32,16 @@ fn leave_out_null(schema: &mut Value) {
                     map.insert("type".to_owned(), only);
                 }
             }
-            leave_out_null_branch(map);
-            map.values_mut().for_each(leave_out_null);
+            remove_null_branch(map);
+            map.values_mut().for_each(remove_null);
         }
-        Value::Array(list) => list.iter_mut().for_each(leave_out_null),
+        Value::Array(list) => list.iter_mut().for_each(remove_null),
         _ => {}
     }
 }
 
-fn leave_out_null_branch(map: &mut Map<String, Value>) {
+/// Removes null from an `anyOf`. A single remaining branch replaces the `anyOf`.
+fn remove_null_branch(map: &mut Map<String, Value>) {
     let Some(Value::Array(branches)) = map.get_mut("anyOf") else { return };
     branches.retain(|branch| branch.get("type").is_none_or(|name| name != "null"));
     if let [Value::Object(only)] = branches.as_mut_slice() {

@@ -1,5 +1,5 @@
-//! Deserialization of typed values with their positions from the tree of a YAML document. The YAML library's own
-//! deserializer is large and compiled again for each type, so it is used for the tree only.
+//! Deserializes typed values with their positions from the tree of a YAML document. The YAML library's own deserializer
+//! is large and compiled again for each type, so it is used for the tree only.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref, slice};
 
@@ -65,9 +65,9 @@ impl<T: JsonSchema> JsonSchema for At<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<At<T>, D::Error> {
-        struct Parts<T>(PhantomData<T>);
+        struct AtVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for AtVisitor<T> {
             type Value = At<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,7 +83,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
             }
         }
 
-        deserializer.deserialize_newtype_struct(AT, Parts(PhantomData))
+        deserializer.deserialize_newtype_struct(AT, AtVisitor(PhantomData))
     }
 }
 
@@ -96,14 +96,14 @@ pub(super) fn deserialize_node<'a, T: Deserialize<'a>>(
     node: &'a Node,
     source: &'a str,
 ) -> Result<T, Diagnostic> {
-    NodeReader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
+    NodeReader { node, source }.read(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
         title: title.to_owned(),
         span: span.unwrap_or(node.span),
         label,
     })
 }
 
-/// The reason why a type refuses a node. The position is that of the innermost refused node.
+/// The reason why a node cannot be deserialized. The position is that of the innermost refused node.
 #[derive(Debug)]
 struct Refusal {
     title: &'static str,
@@ -135,19 +135,19 @@ impl de::Error for Refusal {
         refusal("invalid value", message.to_string())
     }
 
-    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Refusal {
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Refusal {
         let found = if found == Unexpected::Unit { "nothing".to_owned() } else { found.to_string() };
-        Refusal::custom(format_args!("found {found}; expected {wanted}"))
+        Refusal::custom(format_args!("found {found}; expected {expected}"))
     }
 
-    fn unknown_variant(word: &str, known: &'static [&'static str]) -> Refusal {
+    fn unknown_variant(name: &str, known: &'static [&'static str]) -> Refusal {
         let title = if known.contains(&"expect") { "unknown step" } else { "unknown value" };
-        refusal(title, did_you_mean(word, known.iter().copied()).unwrap_or_else(|| list_allowed(known)))
+        refusal(title, did_you_mean(name, known.iter().copied()).unwrap_or_else(|| list_allowed(known)))
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Refusal {
         if key == "scenario" && known.contains(&"steps") {
-            let hint = "is the JSON answer of /sandbox/scenario; request it with `Accept: application/yaml` and play that file";
+            let hint = "is the JSON response of /sandbox/scenario; request it with `Accept: application/yaml` and play that file";
             return refusal("this is not a scenario file", hint.to_owned());
         }
         refusal(
@@ -174,7 +174,7 @@ impl<'a> NodeReader<'a> {
     }
 
     /// Deserializes a value from the node. A refusal without a position gets the position of this node.
-    fn fill<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Refusal> {
+    fn read<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Refusal> {
         seed.deserialize(self).map_err(|refusal| refusal.with_default_span(self.node.span))
     }
 
@@ -198,15 +198,15 @@ impl<'a> NodeReader<'a> {
 macro_rules! whole_numbers {
     ($($method:ident $visit:ident $type:ty),*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
-            let whole = match &self.node.kind {
+            let integer = match &self.node.kind {
                 NodeKind::Number(number) => number.as_i64().map(i128::from).or(number.as_u64().map(i128::from)),
                 _ => None,
             };
-            match whole.map(<$type>::try_from) {
+            match integer.map(<$type>::try_from) {
                 Some(Ok(number)) => visitor.$visit(number),
                 Some(Err(_)) => {
-                    let (least, most) = (<$type>::MIN, <$type>::MAX);
-                    Err(Refusal::custom(format_args!("expected a whole number from {least} to {most}")))
+                    let (min, max) = (<$type>::MIN, <$type>::MAX);
+                    Err(Refusal::custom(format_args!("expected a whole number from {min} to {max}")))
                 }
                 None => Err(Refusal::custom("expected a whole number")),
             }
@@ -254,7 +254,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         match self.scalar_text() {
-            Some(word) => visitor.visit_borrowed_str(word),
+            Some(text) => visitor.visit_borrowed_str(text),
             None => self.deserialize_any(visitor),
         }
     }
@@ -277,7 +277,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         visitor: V,
     ) -> Result<V::Value, Refusal> {
         match name {
-            AT => visitor.visit_seq(Parts { reader: self, given: 0 }),
+            AT => visitor.visit_seq(AtParts { reader: self, parts_read: 0 }),
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -307,14 +307,14 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
         self.deserialize_map(visitor)
     }
 
-    /// Accepts one word, or a map with one key.
+    /// Accepts the name of a variant, or a map with the name as its only key.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refusal> {
-        let (word, value) = match &self.node.kind {
+        let (name, value) = match &self.node.kind {
             NodeKind::Map(entries) => match entries.as_slice() {
                 [(key, value)] => (self.with_node(key), Some(self.with_node(value))),
                 [_, (second, _), ..] => {
@@ -325,7 +325,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
             },
             _ => (self, None),
         };
-        visitor.visit_enum(Variant { word, value })
+        visitor.visit_enum(Variant { name, value })
     }
 
     serde::forward_to_deserialize_any! {
@@ -333,6 +333,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     }
 }
 
+/// The elements of a list.
 struct Elements<'a> {
     nodes: slice::Iter<'a, Node>,
     source: &'a str,
@@ -342,12 +343,14 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
     type Error = Refusal;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
-        self.nodes.next().map(|node| NodeReader { node, source: self.source }.fill(seed)).transpose()
+        self.nodes.next().map(|node| NodeReader { node, source: self.source }.read(seed)).transpose()
     }
 }
 
+/// The entries of a map.
 struct Entries<'a> {
     entries: slice::Iter<'a, (Node, Node)>,
+    /// The value of the last returned key.
     value: Option<&'a Node>,
     source: &'a str,
 }
@@ -358,39 +361,39 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         self.value = Some(value);
-        NodeReader { node: key, source: self.source }.fill(seed).map(Some)
+        NodeReader { node: key, source: self.source }.read(seed).map(Some)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refusal> {
         let node = self.value.take().ok_or_else(|| Refusal::custom("a value without a key"))?;
-        NodeReader { node, source: self.source }.fill(seed)
+        NodeReader { node, source: self.source }.read(seed)
     }
 }
 
 /// The parts of an [`At`]: offset, length and value.
-struct Parts<'a> {
+struct AtParts<'a> {
     reader: NodeReader<'a>,
-    given: u8,
+    parts_read: u8,
 }
 
-impl<'de> SeqAccess<'de> for Parts<'de> {
+impl<'de> SeqAccess<'de> for AtParts<'de> {
     type Error = Refusal;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refusal> {
         let SourceSpan { offset, len } = self.reader.node.span;
-        self.given += 1;
-        match self.given {
+        self.parts_read += 1;
+        match self.parts_read {
             1 => seed.deserialize(offset.into_deserializer()).map(Some),
             2 => seed.deserialize(len.into_deserializer()).map(Some),
-            3 => self.reader.fill(seed).map(Some),
+            3 => self.reader.read(seed).map(Some),
             _ => Ok(None),
         }
     }
 }
 
-/// The word of an enum variant, and its value.
+/// The name of an enum variant, and its value.
 struct Variant<'a> {
-    word: NodeReader<'a>,
+    name: NodeReader<'a>,
     value: Option<NodeReader<'a>>,
 }
 
@@ -399,7 +402,7 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
     type Variant = Self;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Refusal> {
-        Ok((self.word.fill(seed)?, self))
+        Ok((self.name.read(seed)?, self))
     }
 }
 
@@ -409,19 +412,19 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
     fn unit_variant(self) -> Result<(), Refusal> {
         match self.value {
             Some(value) if !value.is_null() => {
-                Err(Refusal::custom("takes no value").with_default_span(value.node.span))
+                Err(Refusal::custom("must not have a value").with_default_span(value.node.span))
             }
             _ => Ok(()),
         }
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Refusal> {
-        let nothing = "a value is missing; write `: ` and the value after this word";
-        self.value.ok_or_else(|| Refusal::custom(nothing).with_default_span(self.word.node.span))?.fill(seed)
+        let message = "a value is missing; write `: ` and the value after this word";
+        self.value.ok_or_else(|| Refusal::custom(message).with_default_span(self.name.node.span))?.read(seed)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refusal> {
-        self.value.unwrap_or(self.word).deserialize_any(visitor)
+        self.value.unwrap_or(self.name).deserialize_any(visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -429,6 +432,6 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refusal> {
-        self.value.unwrap_or(self.word).deserialize_map(visitor)
+        self.value.unwrap_or(self.name).deserialize_map(visitor)
     }
 }

@@ -29,12 +29,15 @@ impl Script {
         text.push_str("steps:\n");
         for step in &self.steps {
             match json!(step) {
-                Value::Object(one) => {
-                    for (verb, value) in one {
-                        text.push_str(&format!("  - {verb}: {}\n", in_line(&step::without_defaults(value))));
+                Value::Object(map) => {
+                    for (keyword, value) in map {
+                        text.push_str(&format!(
+                            "  - {keyword}: {}\n",
+                            in_line(&step::without_defaults(value))
+                        ));
                     }
                 }
-                word => text.push_str(&format!("  - {}\n", in_line(&word))),
+                keyword => text.push_str(&format!("  - {}\n", in_line(&keyword))),
             }
         }
         text
@@ -56,18 +59,19 @@ pub(crate) fn in_line(value: &Value) -> String {
     }
 }
 
-/// Returns a string, in quotes unless plain YAML reads it as the same string.
+/// Returns a string as a YAML scalar, quoted unless the unquoted text is read as the same string.
 fn scalar(text: &str) -> String {
-    let starts_well = text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'/' || b == b'+');
+    let starts_unambiguously =
+        text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'/' || b == b'+');
     let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+ ".contains(&b));
-    let means_more = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+    let is_reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
         .contains(&text.to_ascii_lowercase().as_str());
     // `49.90 EUR` and `30s` do not read as numbers either.
-    let unit = text.bytes().next().is_some_and(|b| b.is_ascii_digit())
+    let has_unit = text.bytes().next().is_some_and(|b| b.is_ascii_digit())
         && text.bytes().last().is_some_and(|b| b.is_ascii_alphabetic())
         && !text.starts_with("0x")
         && !text.contains('T');
-    if is_plain && (starts_well || unit) && !means_more && !text.ends_with(' ') {
+    if is_plain && (starts_unambiguously || has_unit) && !is_reserved && !text.ends_with(' ') {
         return text.to_owned();
     }
     Value::from(text).to_string()

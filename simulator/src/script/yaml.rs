@@ -1,4 +1,4 @@
-//! Parses YAML to typed values with their positions. Only this module and the tree use the YAML library.
+//! Parses YAML to typed values with their positions. Only this module and `node` use the YAML library.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
@@ -18,12 +18,12 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
         strict_booleans: true,
         with_snippet: false,
     };
-    let read = serde_saphyr::from_str_with_options::<Node>(source, options);
+    let tree = serde_saphyr::from_str_with_options::<Node>(source, options);
     let typed =
-        read.map_err(|error| diagnostic(&error, source)).and_then(|node| deserialize_node(&node, source));
-    // Both mistakes change how the rest is read, so the library reports another error elsewhere.
-    typed.map_err(|found| {
-        find_tab(source).or_else(|| find_unclosed_bracket(source, found.span.offset)).unwrap_or(found)
+        tree.map_err(|error| diagnostic(&error, source)).and_then(|node| deserialize_node(&node, source));
+    // After a tab or an unclosed bracket the library misreads the rest, so it reports another error elsewhere.
+    typed.map_err(|error| {
+        find_tab(source).or_else(|| find_unclosed_bracket(source, error.span.offset)).unwrap_or(error)
     })
 }
 
@@ -44,22 +44,22 @@ fn find_tab(source: &str) -> Option<Diagnostic> {
     None
 }
 
-/// Finds the first unclosed bracket before `error`. The text after it is read as its content, so the error is reported
-/// elsewhere.
-fn find_unclosed_bracket(source: &str, error: usize) -> Option<Diagnostic> {
+/// Finds the first unclosed bracket before the offset of an error. The text after it is read as its content, so the
+/// library reports the error elsewhere.
+fn find_unclosed_bracket(source: &str, error_offset: usize) -> Option<Diagnostic> {
     let mut open = Vec::new();
     let (mut quote, mut before) = (None, ' ');
     let mut in_comment = false;
     for (index, char) in source.char_indices() {
         match (quote, char) {
             _ if in_comment => in_comment = char != '\n',
-            (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != char),
+            (Some(open_quote), _) => quote = Some(open_quote).filter(|open_quote| *open_quote != char),
             // Elsewhere quotes are apostrophes or parts of words.
             (None, '"' | '\'') if matches!(before, ' ' | '\n' | ',' | ':' | '{' | '[') => quote = Some(char),
             (None, '#') if matches!(before, ' ' | '\n') => in_comment = true,
             (None, '{' | '[') => open.push((index, char)),
             (None, '}' | ']') => match open.pop() {
-                // A bracket of another kind closes here, so this one is unclosed in any case.
+                // A bracket of the other kind closes here, so this one is unclosed.
                 Some(top) if closing_bracket(top.1) != char => {
                     open = vec![top];
                     break;
@@ -71,7 +71,8 @@ fn find_unclosed_bracket(source: &str, error: usize) -> Option<Diagnostic> {
         before = char;
     }
     // Errors that the library finds before the first value have the offset 0.
-    let (offset, bracket) = open.into_iter().find(|(index, _)| error == 0 || *index <= error)?;
+    let (offset, bracket) =
+        open.into_iter().find(|(index, _)| error_offset == 0 || *index <= error_offset)?;
     let close = closing_bracket(bracket);
     Some(Diagnostic {
         title: "a bracket is not closed".to_owned(),
@@ -84,6 +85,7 @@ const fn closing_bracket(bracket: char) -> char {
     if bracket == '{' { '}' } else { ']' }
 }
 
+/// Converts an error of the YAML library.
 fn diagnostic(error: &Error, source: &str) -> Diagnostic {
     // An unexpected end of the file has no location; use the end.
     let end = SourceSpan { offset: source.len(), len: 0 };

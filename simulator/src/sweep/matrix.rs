@@ -25,8 +25,8 @@ impl Cell {
         if event.faults.is_empty() {
             return vec![Cell { kind, situation, fault: None }];
         }
-        let around = Fault::ALL.into_iter().filter(|fault| event.faults.has(*fault));
-        around.map(|fault| Cell { kind, situation, fault: Some(fault) }).collect()
+        let active = Fault::ALL.into_iter().filter(|fault| event.faults.has(*fault));
+        active.map(|fault| Cell { kind, situation, fault: Some(fault) }).collect()
     }
 }
 
@@ -70,15 +70,15 @@ impl Matrix {
         rows
     }
 
-    /// Returns the event types that were not recorded under a fault but could be: more seeds may reach them.
+    /// Returns the pairs of event type and fault that no seed reached but more seeds may reach.
     pub fn gaps(&self) -> Vec<(&'static str, Fault)> {
         self.missing_pairs().filter(|(kind, fault)| impossibility_reason(kind, *fault).is_none()).collect()
     }
 
-    /// Returns the event types that no world can record under a fault, with the reasons.
+    /// Returns the pairs of event type and fault that no world can reach, each with the reason.
     pub fn impossible_pairs(&self) -> Vec<(&'static str, Fault, &'static str)> {
         self.missing_pairs()
-            .filter_map(|(kind, fault)| impossibility_reason(kind, fault).map(|why| (kind, fault, why)))
+            .filter_map(|(kind, fault)| impossibility_reason(kind, fault).map(|reason| (kind, fault, reason)))
             .collect()
     }
 
@@ -90,10 +90,10 @@ impl Matrix {
         })
     }
 
-    /// Returns the faults that can be active at an event. The others are ways of paying and reading that do not affect
-    /// events.
+    /// Returns the faults that can be active when an event is recorded. The others are ways to pay or read, which have
+    /// no duration.
     pub fn columns() -> impl Iterator<Item = Fault> {
-        const UNSEEN: [Fault; 13] = [
+        const WITHOUT_COLUMN: [Fault; 13] = [
             Fault::WrongNetwork,
             Fault::Dust,
             Fault::SameMoment,
@@ -108,12 +108,12 @@ impl Matrix {
             Fault::LateRefund,
             Fault::FullLink,
         ];
-        Fault::ALL.into_iter().filter(|fault| !UNSEEN.contains(fault))
+        Fault::ALL.into_iter().filter(|fault| !WITHOUT_COLUMN.contains(fault))
     }
 }
 
 /// Faults of a transfer, which are active for a charge once it was seen.
-const OF_TRANSFERS: [Fault; 7] = [
+const TRANSFER_FAULTS: [Fault; 7] = [
     Fault::DoubleSpend,
     Fault::Replace,
     Fault::Drop,
@@ -123,17 +123,19 @@ const OF_TRANSFERS: [Fault; 7] = [
     Fault::Outputs,
 ];
 /// Faults of a chain, which are active for the charges of its coin.
-const OF_CHAINS: [Fault; 4] = [Fault::Reorg, Fault::Congestion, Fault::Stall, Fault::Watcher];
+const CHAIN_FAULTS: [Fault; 4] = [Fault::Reorg, Fault::Congestion, Fault::Stall, Fault::Watcher];
 
 /// Returns the reason why an event is never recorded under a fault; `None` if it may be.
 fn impossibility_reason(kind: &str, fault: Fault) -> Option<&'static str> {
-    let of_transfer = OF_TRANSFERS.contains(&fault);
+    let is_transfer_fault = TRANSFER_FAULTS.contains(&fault);
     match kind {
-        "charge.created" if of_transfer || fault == Fault::WrongCoin => {
+        "charge.created" if is_transfer_fault || fault == Fault::WrongCoin => {
             Some("a charge begins before anything is paid to it")
         }
-        "charge.canceled" if of_transfer => Some("only a charge that saw no transfer is canceled"),
-        "invoice.created" if of_transfer || fault == Fault::WrongCoin || OF_CHAINS.contains(&fault) => {
+        "charge.canceled" if is_transfer_fault => Some("only a charge that saw no transfer is canceled"),
+        "invoice.created"
+            if is_transfer_fault || fault == Fault::WrongCoin || CHAIN_FAULTS.contains(&fault) =>
+        {
             Some("an invoice is issued before it has a charge")
         }
         _ => None,
@@ -155,7 +157,7 @@ mod tests {
         let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
         matrix.record(cell, 7);
         assert_eq!(count(&matrix), (gaps - 1, impossible));
-        // A cell that was reached is not impossible.
+        // A reached cell is never listed as impossible.
         matrix.record(Cell { kind: "charge.created", fault: Some(Fault::Drop), ..cell }, 7);
         assert_eq!(count(&matrix), (gaps - 1, impossible - 1));
     }

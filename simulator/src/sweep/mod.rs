@@ -1,20 +1,21 @@
-//! A sweep: many random worlds, each drawn from a seed, played, checked by all invariants and counted.
+//! Sweeps: many random worlds, each drawn from a seed, played, and checked by all invariants. The main type is
+//! [`Runner`].
 //!
-//! [`Runner::try_seed`] does it for one seed, in five stages. `workload` draws a script of merchants, customers,
+//! [`Runner::try_seed`] tries one seed in five stages. `workload` draws a script of merchants, customers,
 //! payments and faults. The player plays it in a sandbox that records every request, sighting and delivery. Then
 //! the world is healed (chains, watchers and network work again) and four more days pass, within which every
 //! delivery must have ended. The invariants of [`crate::invariant`] compare the record, and what the API shows at the
 //! end, with an executable model of the specification. The result is a [`Verdict`]: findings, counts, and the cells
 //! of the coverage [`Matrix`] that this world reached.
 //!
-//! Some properties need a second world. For one seed in 16 a [`Twin`] is played: the same script with a change that
-//! must not matter, such as restarts, other names, a later start, or only one of the two modes. The two records
-//! must agree. Another seed in 16 is played twice unchanged and the fingerprints ([`Trace`]) must be equal: a
+//! Some properties need a second world. For one seed in 16 a [`WorldVariant`] is played: the same script with a change
+//! that must not matter, such as restarts, other names, a later start, or only one of the two modes. The results must
+//! be equal. Another seed in 16 is played twice unchanged and the fingerprints ([`Trace`]) must be equal: a
 //! difference means that the program or the machine is not deterministic, which is reported apart from violations.
 //!
 //! The depth of the checks depends on the cost. One world in five is large; the others have a few charges, run three
-//! to four times as fast and find most faults. Every small world and one large world in eight is read in full depth:
-//! every event, every filter. Wallets come from one seed for all worlds, so their addresses are derived once.
+//! to four times as fast and find most faults. Every small world, and one large world in eight, is checked in full
+//! depth: every event, every filter. Wallets come from one seed for all worlds, so their addresses are derived once.
 //!
 //! A seed is all that is needed to reproduce a finding:
 //!
@@ -24,13 +25,13 @@
 //! a finding, "a charge is paid with less than it needs"  →  shrink  →  a scenario of a few steps
 //! ```
 //!
-//! A sweep is a pure function of its seeds. Hosts run seeds on as many threads and machines as they have and add up
-//! the verdicts in any order. Must not contain: a thread, a clock (the host measures the speed), a file, or an
+//! A sweep is a pure function of its seeds. Callers run seeds on any number of threads and machines, and add up the
+//! verdicts in any order. Must not contain: a thread, a clock (the caller measures the speed), a file, or an
 //! invariant.
 
 mod matrix;
 mod trace;
-mod twins;
+mod variants;
 
 use bytes::Bytes;
 use reference_core::{mode::Mode, rng::Seed, time::Span, wallet::WalletCache};
@@ -39,7 +40,7 @@ use reference_wire::Request;
 pub use self::{
     matrix::{Cell, Matrix},
     trace::{Trace, first_difference, in_words},
-    twins::Twin,
+    variants::WorldVariant,
 };
 use crate::{
     demo::DemoFault,
@@ -63,16 +64,16 @@ const BASE: &str = "https://pay.example";
 const WALLETS: Seed = Seed(0x5eed);
 /// The time within which a healed world must settle: by then every delivery has used up its attempts.
 const LIVENESS: Span = Span::days(4);
-/// One large world in this number, and every small one, is read in full depth: all events and all filters.
+/// One large world in this number, and every small one, is checked in full depth: all events and all filters.
 const DEEP_EVERY: u64 = 8;
-/// The twins of one world in this number are played.
-const TWINS_EVERY: u64 = 16;
+/// A variant of one world in this number is played.
+const VARIANT_EVERY: u64 = 16;
 /// One world in this number is played twice.
-const AGAIN_EVERY: u64 = 16;
+const REPEAT_EVERY: u64 = 16;
 
 /// Returns `true` if the world of a seed is played twice, and so has a fingerprint.
 pub fn is_played_twice(seed: u64) -> bool {
-    seed % AGAIN_EVERY == 3
+    seed % REPEAT_EVERY == 3
 }
 
 /// Creates the tamper that makes a world's service faulty, in tests.
@@ -117,42 +118,45 @@ pub struct Verdict {
     pub findings: Findings,
     /// The number of recorded events.
     pub events: u64,
-    /// The number of posts.
+    /// The number of webhook attempts.
     pub posts: u64,
     /// The reached cells of the coverage matrix.
     pub cells: Vec<Cell>,
     /// The fingerprint of the record, for worlds that were played twice.
     pub digest: Option<String>,
-    /// The number of additional runs: twins, and second runs of the same world.
+    /// The number of additional runs: variants, and second runs of the same world.
     pub extra_runs: u64,
-    /// The first difference between two runs of this world: the machine or the program is not deterministic.
+    /// The first difference between two runs of this world, if there is one: the machine or the program is not
+    /// deterministic.
     pub differs: Option<String>,
-    /// The statuses of refused steps.
+    /// The statuses of refused steps, by index.
     pub refusals: std::collections::BTreeMap<usize, u16>,
-    /// The steps that could not be taken, with the reasons. Their effects were not checked.
+    /// The steps that could not be performed, with the reasons.
     pub skipped: Vec<String>,
 }
 
 impl Runner<'_> {
-    /// Generates, plays and checks the world of a seed; for some seeds also its twins, and a second run.
+    /// Draws, plays and checks the world of a seed. For some seeds also compares it with a variant, or with a second
+    /// run.
     pub fn try_seed(&self, seed: u64) -> Verdict {
         let DrawnWorld { script, .. } = workload::draw(seed);
         let is_deep = seed.is_multiple_of(DEEP_EVERY) || !workload::is_large(seed);
         let depth = if is_deep { Depth::Events } else { Depth::Objects };
-        let has_twin = seed % TWINS_EVERY == 5;
-        let is_exact = is_played_twice(seed) || has_twin;
-        let detail = if is_exact { Detail::Bytes } else { Detail::Values };
+        let has_variant = seed % VARIANT_EVERY == 5;
+        let is_compared = is_played_twice(seed) || has_variant;
+        let detail = if is_compared { Detail::Bytes } else { Detail::Values };
         let mut run = self.heal_and_settle(self.dry_run_in(&script, detail));
         let mut verdict = self.judge(&script, &mut run, depth);
-        if has_twin {
-            let twin = Twin::ALL[(seed / TWINS_EVERY) as usize % Twin::ALL.len()];
+        if has_variant {
+            let index = (seed / VARIANT_EVERY) as usize % WorldVariant::ALL.len();
+            let variant = WorldVariant::ALL[index];
             verdict.extra_runs += 1;
-            verdict.findings.absorb(self.compare(twin, &script, &mut run, seed));
+            verdict.findings.absorb(self.compare(variant, &script, &mut run, seed));
         }
         if is_played_twice(seed) {
             verdict.extra_runs += 1;
-            let again = self.play(&script);
-            verdict.differs = first_difference(&run.record, &again.record);
+            let second_run = self.play(&script);
+            verdict.differs = first_difference(&run.record, &second_run.record);
             verdict.digest = Some(Trace::from_record(&run.record).digest());
         }
         verdict
@@ -177,11 +181,11 @@ impl Runner<'_> {
     fn dry_run_in(&self, script: &Script, detail: Detail) -> DryRun {
         let mut settings = Sandbox::first_settings();
         settings.change(settings_draft(&script.account));
-        let restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
+        let has_restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
         let mut sandbox = Sandbox::with_account(
             &Setup {
                 rate_limit: Some(120),
-                journal: restarts,
+                journal: has_restarts,
                 wallet_cache: Some(self.wallet_cache.clone()),
                 ..Setup::new(Seed(script.seed), script.start, BASE)
             },
@@ -195,7 +199,7 @@ impl Runner<'_> {
         dry_run(script, sandbox)
     }
 
-    /// Heals everything around the service, and lets time pass.
+    /// Removes all faults around the service, and advances the clock until everything must be settled.
     pub(crate) fn heal_and_settle(&self, mut dry_run: DryRun) -> Run {
         let world = &mut dry_run.sandbox;
         world.heal();
@@ -204,7 +208,7 @@ impl Runner<'_> {
         Run { dry_run, record }
     }
 
-    /// Checks a played world by every invariant that needs no second world.
+    /// Checks a played world by every invariant that needs only one world.
     pub fn judge(&self, script: &Script, run: &mut Run, depth: Depth) -> Verdict {
         let Run { dry_run, record } = run;
         let mut findings = Findings::default();
@@ -212,12 +216,12 @@ impl Runner<'_> {
             findings
                 .check(Invariant::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
         }
-        for DryRunError { message: what, cause, step: index } in &dry_run.errors {
+        for DryRunError { message, cause, step: index } in &dry_run.errors {
             let is_walk = matches!(script.steps[*index].value, Step::Walk(_));
             let invariant = if is_walk { Invariant::Paging } else { Invariant::Edges };
             findings.check(invariant, None, || {
                 (is_walk && *cause == Cause::UnmetExpectation)
-                    .then(|| ("a growing list is not read as of its page 1".to_owned(), what.clone()))
+                    .then(|| ("a growing list is not read as of its page 1".to_owned(), message.clone()))
             });
         }
         let now = dry_run.sandbox.now();
@@ -226,19 +230,19 @@ impl Runner<'_> {
             Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
         });
         findings.absorb(invariant::judge_limits(record));
-        let before = dry_run.sandbox.heights();
-        let shown = match api_state(dry_run, depth) {
-            Ok(shown) => shown,
+        let heights = dry_run.sandbox.heights();
+        let state = match api_state(dry_run, depth) {
+            Ok(state) => state,
             Err(error) => {
                 findings.check(Invariant::Paging, None, || Some(("a list cannot be read".to_owned(), error)));
                 return Verdict { findings, ..Verdict::default() };
             }
         };
-        let mut replay = ModelReplay::run(replay_start(script, dry_run, &shown), record, now);
-        findings.absorb(invariant::judge_books(&replay, &shown, &dry_run.sandbox, &before));
-        findings.absorb(replay.compare_event_ids(&shown));
+        let mut replay = ModelReplay::run(replay_start(script, dry_run, &state), record, now);
+        findings.absorb(invariant::judge_books(&replay, &state, &dry_run.sandbox, &heights));
+        findings.absorb(replay.compare_event_ids(&state));
         if depth == Depth::Events {
-            let books = shown.books.keys().map(|id| {
+            let books = state.books.keys().map(|id| {
                 let reading = BookReading { now, blocks: &|_| 0, public_url: BASE, base: BASE };
                 (*id, ModelBook { book: replay.model.book(*id), ids: &replay.ids[id], reading })
             });
@@ -248,15 +252,15 @@ impl Runner<'_> {
             (replay.expected.len(), replay.expected.iter().flat_map(Cell::for_event).collect());
         findings.absorb(std::mem::take(&mut replay.findings));
         findings.name_objects(replay.delivery_names());
-        order_and_name(&mut findings, dry_run, &shown);
-        let posts = record
+        sort_and_name(&mut findings, dry_run, &state);
+        let attempts = record
             .seen
             .iter()
-            .filter(|seen| matches!(seen.observation, crate::record::Observation::Post(_)))
+            .filter(|entry| matches!(entry.observation, crate::record::Observation::Post(_)))
             .count();
         Verdict {
             events: events as u64,
-            posts: posts as u64,
+            posts: attempts as u64,
             cells,
             digest: None,
             extra_runs: 0,
@@ -266,7 +270,7 @@ impl Runner<'_> {
                 .errors
                 .iter()
                 .filter(|error| error.cause != Cause::UnmetExpectation)
-                .map(|DryRunError { step: index, message: what, .. }| format!("step {}: {what}", index + 1))
+                .map(|DryRunError { step: index, message, .. }| format!("step {}: {message}", index + 1))
                 .collect(),
             findings,
         }
@@ -279,9 +283,9 @@ impl Runner<'_> {
         run: &mut Run,
     ) -> (Vec<ExpectedEvent>, invariant::ApiState) {
         let now = run.dry_run.sandbox.now();
-        let Ok(shown) = api_state(&mut run.dry_run, Depth::Objects) else { return Default::default() };
-        let replay_start = replay_start(script, &run.dry_run, &shown);
-        (ModelReplay::run(replay_start, &run.record, now).expected, shown)
+        let Ok(state) = api_state(&mut run.dry_run, Depth::Objects) else { return Default::default() };
+        let replay_start = replay_start(script, &run.dry_run, &state);
+        (ModelReplay::run(replay_start, &run.record, now).expected, state)
     }
 
     /// Returns everything that the API shows of a played world as text, or the error.
@@ -295,15 +299,15 @@ impl Runner<'_> {
     }
 }
 
-/// Orders violations by cause, and replaces ids in their text by the names of the scenario.
-fn order_and_name(findings: &mut Findings, dry_run: &DryRun, shown: &invariant::ApiState) {
-    // A faulty object is also delivered, so violations of deliveries come last.
-    let is_echo =
+/// Sorts violations, probable causes first, and replaces ids in their text by the names of the scenario.
+fn sort_and_name(findings: &mut Findings, dry_run: &DryRun, state: &invariant::ApiState) {
+    // A faulty object is also delivered, so violations of deliveries are consequences and come last.
+    let is_consequence =
         |invariant| matches!(invariant, Invariant::Deliveries | Invariant::SameObject | Invariant::Liveness);
     findings.violations.sort_by_key(|violation| {
-        (is_echo(violation.invariant), violation.at.is_none(), violation.at, violation.invariant)
+        (is_consequence(violation.invariant), violation.at.is_none(), violation.at, violation.invariant)
     });
-    let events = shown.books.values().flat_map(|book| &book.events);
+    let events = state.books.values().flat_map(|book| &book.events);
     let events = events.map(|event| (format!("{} of {}", event.kind, event.subject()), event.id.clone()));
     let objects = dry_run.names.iter().map(|(name, code)| (name.clone(), code.clone()));
     findings.name_objects(events.chain(objects));
@@ -316,7 +320,7 @@ fn api_state(dry_run: &mut DryRun, depth: Depth) -> Result<invariant::ApiState, 
 }
 
 impl invariant::Reader for DryRun {
-    /// Gets a response now, or as soon as the rate limit allows.
+    /// Sends a `GET` now, or a minute later if it exceeds the rate limit.
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes) {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
@@ -329,19 +333,19 @@ impl invariant::Reader for DryRun {
         let now = self.sandbox.now();
         let mut response = self.sandbox.respond(now, &request);
         if response.status == 429 {
-            // The reader stays within the rate limit too.
+            // Reads count towards the rate limit.
             response = self.sandbox.respond(now.plus(Span::secs(60)), &request);
         }
         (response.status, response.body)
     }
 }
 
-/// Returns the facts known before a replay.
+/// Returns the facts that the model needs before it replays a record.
 fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::ApiState) -> ReplayStart<'s> {
     let DryRun { sandbox, observers, .. } = dry_run;
-    let first = Sandbox::first_settings();
-    let mut account = Account::new(Sandbox::FIRST_ACCOUNT, &first.name, script.start);
-    account.members = first.members;
+    let settings = Sandbox::first_settings();
+    let mut account = Account::new(Sandbox::FIRST_ACCOUNT, &settings.name, script.start);
+    account.members = settings.members;
     account.change(&serde_json::to_value(&script.account).expect("settings can be serialized"));
     let keys = sandbox.first_keys();
     ReplayStart {
@@ -353,6 +357,7 @@ fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::Api
     }
 }
 
+/// Converts the settings of a script to those of the service.
 fn settings_draft(settings: &Settings) -> reference_core::command::SettingsDraft {
     let percent = |text: &Option<String>| {
         text.as_deref().and_then(|text| reference_core::money::Percent::parse(text).ok())

@@ -1,5 +1,5 @@
-//! Fingerprints of a world: one of the whole record, and intermediate ones, to find the first difference between two
-//! runs quickly.
+//! Fingerprints (hashes) of a record: one of the whole, and intermediate ones, to find the first difference between two
+//! runs quickly. The main type is [`Trace`].
 
 use sha2::{Digest as _, Sha256};
 
@@ -11,7 +11,7 @@ const STRIDE: usize = 64;
 /// The fingerprints of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    marks: Vec<[u8; 32]>,
+    fingerprints: Vec<[u8; 32]>,
 }
 
 impl Trace {
@@ -23,52 +23,55 @@ impl Trace {
     /// Computes the fingerprints of a record from an index on.
     pub(crate) fn from_index(record: &Record, start: usize) -> Trace {
         let mut hash = Sha256::new();
-        let mut marks = Vec::new();
-        for stretch in record.seen.get(start..).unwrap_or_default().chunks(STRIDE) {
-            stretch.iter().for_each(|seen| add(&mut hash, seen));
-            marks.push(hash.clone().finalize().into());
+        let mut fingerprints = Vec::new();
+        for chunk in record.seen.get(start..).unwrap_or_default().chunks(STRIDE) {
+            chunk.iter().for_each(|entry| hash_entry(&mut hash, entry));
+            fingerprints.push(hash.clone().finalize().into());
         }
-        if marks.is_empty() {
-            marks.push(hash.finalize().into());
+        if fingerprints.is_empty() {
+            fingerprints.push(hash.finalize().into());
         }
-        Trace { marks }
+        Trace { fingerprints }
     }
 
     /// Returns the fingerprint of the whole record: 16 hexadecimal digits, enough to distinguish worlds.
     pub fn digest(&self) -> String {
-        hex::encode(&self.marks.last().expect("a trace has at least one mark")[..8])
+        hex::encode(&self.fingerprints.last().expect("a trace has at least one fingerprint")[..8])
     }
 }
 
-/// Returns the first different entry of two runs as a string; `None` if they are equal.
+/// Describes the first entry in which two records differ; returns `None` if they are equal.
 pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
-    let (marks, others) = (Trace::from_record(one).marks, Trace::from_record(two).marks);
-    if marks == others {
+    let (fingerprints, other_fingerprints) =
+        (Trace::from_record(one).fingerprints, Trace::from_record(two).fingerprints);
+    if fingerprints == other_fingerprints {
         return None;
     }
-    let stretch = marks.iter().zip(&others).take_while(|(one, two)| one == two).count();
-    for index in stretch * STRIDE..one.seen.len().max(two.seen.len()) {
-        let print = |seen: Option<&Entry>| {
+    let equal_chunks =
+        fingerprints.iter().zip(&other_fingerprints).take_while(|(one, two)| one == two).count();
+    for index in equal_chunks * STRIDE..one.seen.len().max(two.seen.len()) {
+        let fingerprint = |entry: Option<&Entry>| {
             let mut hash = Sha256::new();
-            seen.inspect(|seen| add(&mut hash, seen));
+            entry.inspect(|entry| hash_entry(&mut hash, entry));
             hash.finalize()
         };
         let (first, second) = (one.seen.get(index), two.seen.get(index));
-        if first.is_some() != second.is_some() || print(first) != print(second) {
-            let word = |seen: Option<&Entry>| seen.map_or_else(|| "the end".to_owned(), in_words);
-            return Some(format!("entry {}: {} / {}", index + 1, word(first), word(second)));
+        if first.is_some() != second.is_some() || fingerprint(first) != fingerprint(second) {
+            let describe = |entry: Option<&Entry>| entry.map_or_else(|| "the end".to_owned(), in_words);
+            return Some(format!("entry {}: {} / {}", index + 1, describe(first), describe(second)));
         }
     }
     None
 }
 
-fn add(hash: &mut Sha256, seen: &Entry) {
+/// Adds an entry to a hash. Each part is preceded by its length.
+fn hash_entry(hash: &mut Sha256, entry: &Entry) {
     let mut part = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_be_bytes());
         hash.update(bytes);
     };
-    part(&seen.at.0.to_be_bytes());
-    match &seen.observation {
+    part(&entry.at.0.to_be_bytes());
+    match &entry.observation {
         Observation::Call(call) => {
             part(call.method.as_bytes());
             part(call.path.as_bytes());
@@ -77,27 +80,27 @@ fn add(hash: &mut Sha256, seen: &Entry) {
             part(&call.status.to_be_bytes());
             part(&call.answer);
         }
-        Observation::Sightings(notices) => notices.iter().for_each(|notice| {
-            part(notice.mode.as_str().as_bytes());
-            part(notice.asset.code().as_bytes());
-            part(notice.address.as_bytes());
-            part(notice.txid.as_bytes());
-            part(&notice.amount.atto().to_be_bytes());
-            part(format!("{:?}", notice.depth).as_bytes());
+        Observation::Sightings(sightings) => sightings.iter().for_each(|sighting| {
+            part(sighting.mode.as_str().as_bytes());
+            part(sighting.asset.code().as_bytes());
+            part(sighting.address.as_bytes());
+            part(sighting.txid.as_bytes());
+            part(&sighting.amount.atto().to_be_bytes());
+            part(format!("{:?}", sighting.depth).as_bytes());
         }),
         Observation::Heights(heights) => heights.iter().for_each(|((mode, asset), height)| {
             part(mode.as_str().as_bytes());
             part(asset.code().as_bytes());
             part(&height.to_be_bytes());
         }),
-        Observation::Post(posted) => {
-            part(posted.host.as_bytes());
-            part(posted.delivery.as_bytes());
-            part(match &posted.signature {
+        Observation::Post(attempt) => {
+            part(attempt.host.as_bytes());
+            part(attempt.delivery.as_bytes());
+            part(match &attempt.signature {
                 Signature::Header(header) => header.as_bytes(),
                 Signature::Secret(secret) => secret.reveal().as_bytes(),
             });
-            part(&posted.body);
+            part(&attempt.body);
         }
         Observation::PostResult { delivery, outcome } => {
             part(delivery.as_bytes());
@@ -107,17 +110,19 @@ fn add(hash: &mut Sha256, seen: &Entry) {
     }
 }
 
-/// Returns an entry as one line.
-pub fn in_words(seen: &Entry) -> String {
-    let at = seen.at;
-    match &seen.observation {
+/// Describes an entry in one line.
+pub fn in_words(entry: &Entry) -> String {
+    let at = entry.at;
+    match &entry.observation {
         Observation::Call(call) => format!("{at} {} {} -> {}", call.method, call.path, call.status),
-        Observation::Sightings(notices) => {
-            let first = notices.first().map(|notice| format!("{} {:?}", notice.txid, notice.depth));
-            format!("{at} {} notices, first {}", notices.len(), first.unwrap_or_default())
+        Observation::Sightings(sightings) => {
+            let first = sightings.first().map(|sighting| format!("{} {:?}", sighting.txid, sighting.depth));
+            format!("{at} {} sightings, first {}", sightings.len(), first.unwrap_or_default())
         }
         Observation::Heights(heights) => format!("{at} {heights:?}"),
-        Observation::Post(posted) => format!("{at} POST {} {} {}", posted.host, posted.kind, posted.delivery),
+        Observation::Post(attempt) => {
+            format!("{at} POST {} {} {}", attempt.host, attempt.kind, attempt.delivery)
+        }
         Observation::PostResult { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
         Observation::Restart => format!("{at} restart"),
     }
@@ -129,15 +134,16 @@ mod tests {
 
     use super::*;
 
-    fn record(entries: u64, odd: Option<u64>) -> Record {
-        let at = |n: u64| Timestamp(if odd == Some(n) { 7_000_000 } else { n });
+    /// Returns a record in which the entry at index `different`, if any, has another time.
+    fn record(entries: u64, different: Option<u64>) -> Record {
+        let at = |n: u64| Timestamp(if different == Some(n) { 7_000_000 } else { n });
         Record::from_entries(
             (0..entries).map(|n| Entry { at: at(n), observation: Observation::Restart }).collect(),
         )
     }
 
     #[test]
-    fn the_first_difference_is_named() {
+    fn the_first_difference_is_found() {
         let base = record(1_000, None);
         assert_eq!(first_difference(&base, &record(1_000, None)), None);
         for index in [0, 63, 64, 700, 999] {

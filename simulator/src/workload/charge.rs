@@ -1,4 +1,4 @@
-//! The plan of one charge: its opening, its payments, and later actions of the payer, the owner and the chain.
+//! The plan of one charge: its opening, its payments, and later actions of the customer, the owner and the chain.
 
 use reference_core::{asset::Asset, mode::Mode, rng::RngStream};
 use serde_json::json;
@@ -9,11 +9,12 @@ use crate::{
     script::step::{By, FeeLevel, Keep, Open, Pay, Reorg, Replace, Shorthand, Step},
 };
 
-/// An opened charge, for the actions that follow.
+/// A planned charge, for the plans of later actions on it.
 pub(super) struct OpenedCharge {
     pub(super) name: String,
     pub(super) mode: Mode,
     pub(super) asset: Asset,
+    /// The time at which it is opened.
     pub(super) at: u64,
     /// The amount due in the coin's smallest units; `None` if no rate is available.
     pub(super) due: Option<u128>,
@@ -22,16 +23,16 @@ pub(super) struct OpenedCharge {
 }
 
 impl OpenedCharge {
-    /// Returns the name of one of its transactions.
-    pub(super) fn transaction_name(&self, part: u64) -> String {
-        let n = self.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    /// Returns the name of its `nth` transaction. The letter depends on that of the charge, so that names are unique.
+    pub(super) fn transaction_name(&self, nth: u64) -> String {
+        let number = self.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let letter = match self.name.as_bytes().first() {
             Some(b'c') => "t",
             Some(b'x') => "u",
             Some(b'q') => "w",
             _ => "v",
         };
-        format!("{letter}{n}-{part}")
+        format!("{letter}{number}-{nth}")
     }
 }
 
@@ -76,22 +77,22 @@ impl Plan {
         self.plan_fee_bumps(&opened);
     }
 
-    /// Plans the payer's actions.
+    /// Plans the customer's payments.
     pub(super) fn plan_payment(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
-        let mut at = self.first_payment(charge, draw);
-        let tx = |part: u64| charge.transaction_name(part);
+        let mut at = self.draw_first_payment(charge, draw);
+        let tx = |nth: u64| charge.transaction_name(nth);
         match draw.below(12) {
             // Never paid.
             0 => {}
             1 | 2 => {
-                // In parts; the rest may never be paid.
+                // Paid in parts; the last part may pay all of the rest.
                 let parts = draw.between(2, 4);
                 for part in 1..=parts {
                     let mut pay = steps::pay(&charge.name, &tx(part));
                     if part < parts || draw.chance(1, 3) {
                         pay.share = Some(steps::share(draw.between(10, 90)));
                     }
-                    self.send(charge, at, pay, draw);
+                    self.plan_transaction(charge, at, pay, draw);
                     at += draw.between(SECOND, 20 * MINUTE);
                 }
             }
@@ -102,11 +103,11 @@ impl Plan {
                         // The same amount in several parts.
                         let part = units / 4;
                         for (n, units) in [(1, part), (2, part), (3, part), (4, units - 3 * part)] {
-                            self.send_units(charge, at, units, &tx(n), draw);
+                            self.plan_transaction_of(charge, at, units, &tx(n), draw);
                             at += draw.between(0, 2 * MINUTE);
                         }
                     } else {
-                        self.send_units(charge, at, units, &tx(1), draw);
+                        self.plan_transaction_of(charge, at, units, &tx(1), draw);
                     }
                 }
             }
@@ -114,21 +115,21 @@ impl Plan {
                 let mut pay = steps::pay(&charge.name, &tx(1));
                 pay.over =
                     charge.due.map(|due| steps::amount(money::format_units(due / 20 + 1, charge.asset)));
-                self.send(charge, at, pay, draw);
+                self.plan_transaction(charge, at, pay, draw);
             }
             _ => {
-                self.send(charge, at, steps::pay(&charge.name, &tx(1)), draw);
+                self.plan_transaction(charge, at, steps::pay(&charge.name, &tx(1)), draw);
                 if draw.chance(1, 6) {
                     // A customer who pays twice.
                     at += draw.between(SECOND, 3 * HOUR);
                     let mut pay = steps::pay(&charge.name, &tx(2));
                     pay.amount = charge.due.map(|due| steps::amount(money::format_units(due, charge.asset)));
-                    self.send(charge, at, pay, draw);
+                    self.plan_transaction(charge, at, pay, draw);
                 }
             }
         }
         if self.strikes(Fault::Dust, draw) {
-            self.send_units(charge, at + draw.below(HOUR), 1, &tx(7), draw);
+            self.plan_transaction_of(charge, at + draw.below(HOUR), 1, &tx(7), draw);
         }
         if self.strikes(Fault::WrongCoin, draw) {
             let mut pay = steps::pay(&charge.name, &tx(8));
@@ -149,7 +150,8 @@ impl Plan {
         }
     }
 
-    fn first_payment(&self, charge: &OpenedCharge, draw: &mut RngStream) -> u64 {
+    /// Draws the time of the first payment, relative to the end of the rate lock.
+    fn draw_first_payment(&self, charge: &OpenedCharge, draw: &mut RngStream) -> u64 {
         let end = charge.at + LOCK;
         if self.strikes(Fault::LockEdge, draw) {
             return end - 1 + draw.below(3);
@@ -162,14 +164,21 @@ impl Plan {
         }
     }
 
-    fn send_units(&mut self, charge: &OpenedCharge, at: u64, units: u128, tx: &str, draw: &mut RngStream) {
+    fn plan_transaction_of(
+        &mut self,
+        charge: &OpenedCharge,
+        at: u64,
+        units: u128,
+        tx: &str,
+        draw: &mut RngStream,
+    ) {
         let mut pay = steps::pay(&charge.name, tx);
         pay.amount = Some(steps::amount(money::format_units(units, charge.asset)));
-        self.send(charge, at, pay, draw);
+        self.plan_transaction(charge, at, pay, draw);
     }
 
-    /// Plans a payment, and later changes of its transaction.
-    fn send(&mut self, charge: &OpenedCharge, at: u64, mut pay: Pay, draw: &mut RngStream) {
+    /// Plans a payment, and faults of its transaction.
+    fn plan_transaction(&mut self, charge: &OpenedCharge, at: u64, mut pay: Pay, draw: &mut RngStream) {
         let tx = pay.tx.as_ref().expect("planned payments name their transactions").value.0.clone();
         if self.strikes(Fault::LowFee, draw) {
             pay.fee = Some(FeeLevel::Low);
@@ -185,19 +194,19 @@ impl Plan {
         }
         self.add(at, steps::pay_step(pay));
         let block = charge.asset.facts().block_time.0;
-        let soon = |draw: &mut RngStream| at + draw.between(1, 2 * block);
+        let soon_after = |draw: &mut RngStream| at + draw.between(1, 2 * block);
         if self.strikes(Fault::DoubleSpend, draw) {
-            self.add(soon(draw), Step::DoubleSpend(steps::at_transaction(&tx)));
+            self.add(soon_after(draw), Step::DoubleSpend(steps::at_transaction(&tx)));
         }
         if self.strikes(Fault::Replace, draw) {
-            self.replace(charge, &tx, soon(draw), draw);
+            self.plan_replacement(charge, &tx, soon_after(draw), draw);
         }
         if self.strikes(Fault::Drop, draw) {
-            let gone = soon(draw);
-            self.add(gone, Step::Drop(steps::at_transaction(&tx)));
+            let dropped_at = soon_after(draw);
+            self.add(dropped_at, Step::Drop(steps::at_transaction(&tx)));
             if draw.chance(1, 2) {
-                let back = gone + draw.between(1, HOUR);
-                self.add(back, Step::Rebroadcast(steps::at_transaction(&tx)));
+                let sent_again_at = dropped_at + draw.between(1, HOUR);
+                self.add(sent_again_at, Step::Rebroadcast(steps::at_transaction(&tx)));
             }
         }
         if self.strikes(Fault::Reorg, draw) {
@@ -208,7 +217,7 @@ impl Plan {
         }
     }
 
-    fn replace(&mut self, charge: &OpenedCharge, tx: &str, at: u64, draw: &mut RngStream) {
+    fn plan_replacement(&mut self, charge: &OpenedCharge, tx: &str, at: u64, draw: &mut RngStream) {
         let (mut amount, mut elsewhere) = (None, false);
         match draw.below(3) {
             0 => elsewhere = true,
@@ -231,7 +240,7 @@ impl Plan {
 
     pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut RngStream) {
         if draw.chance(1, 8) {
-            // Only payments to one account are reorganised.
+            // With `account`, only payments to that account are reorganised.
             let mut request = steps::request("POST", "/sandbox/reorg".to_owned(), mode.as_str());
             request.body = Some(
                 json!({ "account": "acme", "asset": asset.code(), "mode": mode.as_str(), "depth": depth }),
@@ -243,11 +252,11 @@ impl Plan {
         self.add(at, Step::Reorg(step));
     }
 
-    /// Returns `true` if a payment of this name is planned before a moment.
-    fn is_paid_by(&self, tx: &str, moment: u64) -> bool {
-        self.steps.iter().any(|(at, _, step)| match step {
+    /// Returns `true` if a payment with this transaction name is planned before a time.
+    fn is_planned_before(&self, tx: &str, time: u64) -> bool {
+        self.steps.iter().any(|planned| match &planned.step {
             Step::Pay(Shorthand(pay)) => {
-                *at < moment && pay.tx.as_ref().is_some_and(|named| named.value.0 == tx)
+                planned.at < time && pay.tx.as_ref().is_some_and(|name| name.value.0 == tx)
             }
             _ => false,
         })
@@ -266,35 +275,35 @@ impl Plan {
             self.add(at, steps::cancel(&charge.name, by));
         }
         if draw.chance(1, 4) {
-            // A part is refunded while the rest is still expected.
+            // Refunds, in some worlds before the charge is fully paid.
             let from = if draw.chance(1, 3) { charge.at } else { end };
             for _ in 0..draw.between(1, 3) {
                 let units = match charge.due {
                     Some(due) => due / u128::from(draw.between(1, 4)) + u128::from(draw.below(2)),
                     None => 1,
                 };
-                let text = money::format_units(units.max(1), charge.asset);
-                self.add(from + draw.below(6 * HOUR), steps::refund(&charge.name, text));
+                let amount = money::format_units(units.max(1), charge.asset);
+                self.add(from + draw.below(6 * HOUR), steps::refund(&charge.name, amount));
             }
         }
         if draw.chance(1, 4) {
             let (at, tx) = (end + draw.below(10 * HOUR), charge.transaction_name(draw.between(1, 2)));
-            let is_named = draw.chance(1, 2) && self.is_paid_by(&tx, at);
+            let is_named = draw.chance(1, 2) && self.is_planned_before(&tx, at);
             self.add(at, steps::accept(&charge.name, is_named.then_some(&tx)));
         }
     }
 }
 
-/// Returns an amount at a bound, where one unit makes a difference.
+/// Draws an amount at a bound (paid or not, overpaid or not), where one unit makes a difference.
 fn amount_at_bound(due: u128, (tolerance, threshold): (u32, u32), draw: &mut RngStream) -> u128 {
-    let least = money::least_enough(due, tolerance);
-    let most = money::most_not_overpaid(due, threshold);
+    let least_paid = money::least_enough(due, tolerance);
+    let most_not_overpaid = money::most_not_overpaid(due, threshold);
     let units = match draw.below(6) {
-        0 => least.saturating_sub(1),
-        1 => least,
+        0 => least_paid.saturating_sub(1),
+        1 => least_paid,
         2 => due,
-        3 => most,
-        4 => most + 1,
+        3 => most_not_overpaid,
+        4 => most_not_overpaid + 1,
         _ => due / 2,
     };
     units.max(1)

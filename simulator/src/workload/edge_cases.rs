@@ -1,5 +1,5 @@
-//! Edge cases: a second account, repeated requests, and values at the allowed limits. Each has separate draws, so that
-//! it does not affect the others.
+//! Edge cases: a second account, repeated requests, and values at the allowed limits. Each draws from a separate
+//! stream, so that it does not affect the others.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// The second account.
+/// The id of the second account.
 pub(super) const NEIGHBOUR: &str = "bakery";
 /// The highest price for which the amount due can be computed in every coin.
 const CENTS_MAX: u64 = 999_999_999_999;
 
-/// Strings that are easily mishandled: other scripts, combining characters, quotes, and code.
+/// Strings that programs often mishandle: other scripts, combining characters, quotes, and code.
 const TEXTS: [&str; 8] = [
     "Zażółć gęślą jaźń",
     "支払い 🧾 お茶",
@@ -54,17 +54,17 @@ impl Plan {
         self.add(0, Step::OpenAccount(Shorthand(open)));
     }
 
-    /// Returns the account of an object, and the bounds of that account.
-    pub(super) fn pick_account(&self, thing: &str) -> (Option<At<Name>>, (u32, u32)) {
+    /// Draws the account of an object. Returns it (`None` for the first account) and its bounds.
+    pub(super) fn pick_account(&self, object: &str) -> (Option<At<Name>>, (u32, u32)) {
         match self.neighbour {
-            Some(bounds) if self.stream(&format!("account/{thing}")).chance(1, 4) => {
+            Some(bounds) if self.stream(&format!("account/{object}")).chance(1, 4) => {
                 (Some(steps::name(NEIGHBOUR)), bounds)
             }
             _ => (None, self.bounds),
         }
     }
 
-    /// Adds attempts of the second account to read and change objects of the first one.
+    /// Adds requests of the second account to objects of the first one, which must get 404.
     pub(super) fn add_intrusions(&mut self, charges: u64) {
         if self.neighbour.is_none() {
             return;
@@ -74,30 +74,30 @@ impl Plan {
             let mode = self.pick_mode(&mut draw);
             let at = draw.between(HOUR, DAY);
             let key = format!("intruder{n}");
-            let made = Key {
+            let new_key = Key {
                 name: steps::name(&key),
                 mode: steps::mode(mode),
                 account: Some(steps::name(NEIGHBOUR)),
             };
-            self.add(at, Step::Key(Shorthand(made)));
+            self.add(at, Step::Key(Shorthand(new_key)));
             for _ in 0..draw.between(1, 3) {
                 let charge = draw.between(1, charges);
-                let (method, tail) = match draw.below(3) {
+                let (method, action) = match draw.below(3) {
                     0 => ("GET", ""),
                     1 => ("POST", "/cancel"),
                     _ => ("POST", "/refunds"),
                 };
                 let body = (method == "POST").then(|| json!({ "amount": "0.000001" }));
-                let path = format!("/v1/charges/${{c{charge}}}{tail}");
+                let path = format!("/v1/charges/${{c{charge}}}{action}");
                 let mut intrusion = steps::request(method, path, &key);
-                intrusion.body = body.filter(|_| tail == "/refunds");
+                intrusion.body = body.filter(|_| action == "/refunds");
                 intrusion.expect.status = Some(steps::without_span(404));
                 self.add(at + draw.below(3 * HOUR), Step::Request(intrusion));
             }
         }
     }
 
-    /// Returns an idempotency key for some charges.
+    /// Draws an idempotency key for one charge in ten.
     pub(super) fn pick_key(&self, charge: &str) -> Option<String> {
         let mut draw = self.stream(&format!("key/{charge}"));
         draw.chance(1, 10).then(|| match draw.below(4) {
@@ -111,14 +111,14 @@ impl Plan {
     pub(super) fn plan_repeats(&mut self, charge: &str, at: u64) {
         let mut draw = self.stream(&format!("again/{charge}"));
         for _ in 0..draw.between(1, 3) {
-            let later = repeat_delay(&mut draw);
-            let other = draw.chance(1, 4).then(|| "Another order".to_owned());
-            let repeat = Repeat { charge: steps::name(charge), description: other, refused: None };
-            self.add(at + later, Step::Repeat(Shorthand(repeat)));
+            let delay = repeat_delay(&mut draw);
+            let description = draw.chance(1, 4).then(|| "Another order".to_owned());
+            let repeat = Repeat { charge: steps::name(charge), description, refused: None };
+            self.add(at + delay, Step::Repeat(Shorthand(repeat)));
         }
     }
 
-    /// Returns the lowest or the highest price, for some charges.
+    /// Draws the lowest or the highest price for a few charges.
     pub(super) fn edge_price(&self, charge: &str) -> Option<u64> {
         let mut draw = self.stream(&format!("price/{charge}"));
         match draw.below(60) {
@@ -128,36 +128,36 @@ impl Plan {
         }
     }
 
-    /// Returns prose: usually none, sometimes a difficult text, rarely the longest.
+    /// Draws prose: usually none, sometimes a difficult text, rarely one of the maximum length.
     pub(super) fn edge_text(&self, key: &str) -> Option<String> {
         let mut draw = self.stream(&format!("text/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(40) {
-            0 => Some(longest(text, PROSE_MAX)),
+            0 => Some(pad_to(text, PROSE_MAX)),
             1..=5 => Some(text.to_owned()),
             _ => None,
         }
     }
 
-    /// Returns a short text in the same way.
+    /// Draws a short text in the same way.
     pub(super) fn edge_name(&self, key: &str) -> Option<String> {
         let mut draw = self.stream(&format!("name/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(12) {
-            0 => Some(longest(text, TEXT_MAX)),
+            0 => Some(pad_to(text, TEXT_MAX)),
             1 | 2 => Some(text.to_owned()),
             _ => None,
         }
     }
 
-    /// Returns metadata of every type, rarely with the maximum number and length.
+    /// Draws metadata: usually none, sometimes with a value of every type, rarely of the maximum number and length.
     pub(super) fn edge_metadata(&self, charge: &str) -> Option<BTreeMap<String, Value>> {
         let mut draw = self.stream(&format!("metadata/{charge}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(60) {
             0 => {
-                let keys = (0..METADATA_KEYS_MAX).map(|n| longest(&format!("{n} é"), METADATA_KEY_MAX));
-                let value = Value::from(longest(text, METADATA_VALUE_MAX));
+                let keys = (0..METADATA_KEYS_MAX).map(|n| pad_to(&format!("{n} é"), METADATA_KEY_MAX));
+                let value = Value::from(pad_to(text, METADATA_VALUE_MAX));
                 Some(keys.map(|key| (key, value.clone())).collect())
             }
             1..=6 => Some(BTreeMap::from([
@@ -172,12 +172,12 @@ impl Plan {
 }
 
 /// Returns a string of this number of characters with this prefix.
-fn longest(text: &str, chars: usize) -> String {
+fn pad_to(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }
 
-/// Draws the time from a request with an idempotency key to its repetition: at once, soon, or around the end of the day for
-/// which responses are stored.
+/// Draws the time from a request with an idempotency key to its repetition: at once, soon, or around the end of the 24
+/// hours for which responses are stored.
 pub(super) fn repeat_delay(draw: &mut RngStream) -> u64 {
     match draw.below(6) {
         0 => DAY - 1 + draw.below(2),

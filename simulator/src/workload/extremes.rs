@@ -10,14 +10,15 @@ use crate::script::{
     value::{DeliveryStatus, EventTypeName},
 };
 
-/// One world in 16 is extreme.
+/// One world in this number is extreme.
 const EXTREME_EVERY: u64 = 16;
-/// The endpoint that fails for weeks.
-const RUIN: &str = "ruin";
+/// The name of the endpoint that fails for weeks.
+const FAILING_ENDPOINT: &str = "ruin";
 /// The number of consecutive failed deliveries after which an endpoint is disabled.
-const FAILED_IN_A_ROW: u64 = 15;
+const FAILURES_TO_DISABLE: u64 = 15;
 
 impl Plan {
+    /// Adds one extreme plan in some worlds.
     pub(super) fn add_extremes(&mut self, seed: u64) {
         if seed % EXTREME_EVERY != EXTREME_EVERY - 1 {
             return;
@@ -40,27 +41,27 @@ impl Plan {
             pay.amount = Some(steps::amount("0.0001".to_owned()));
             self.add(at + n * SECOND, steps::pay_step(pay));
         }
-        let moment = at + 6 * HOUR;
+        let refunds_start = at + 6 * HOUR;
         for n in 1..=draw.between(2, 8) {
-            self.add(moment + n * SECOND, steps::refund("c900", "0.0001".to_owned()));
+            self.add(refunds_start + n * SECOND, steps::refund("c900", "0.0001".to_owned()));
         }
         for (kind, page) in [("payment_detected", 2), ("late_payment", 1), ("refunded", 1), ("created", 1)] {
             let path = format!("/v1/events?charge=${{c900}}&type=charge.{kind}&per_page=7&page={page}");
-            self.read(moment + MINUTE, mode, &path);
+            self.read(refunds_start + MINUTE, mode, &path);
         }
     }
 
-    /// Plans an endpoint that fails for weeks. Between its failures there are resends and everything that may end the row
-    /// of failures; then the row reaches, or just misses, the length at which the endpoint is disabled.
+    /// Plans an endpoint that fails for weeks. Between its failures there are resends, and everything that may reset
+    /// the count of consecutive failures. Then the count reaches, or just misses, the number at which it is disabled.
     fn add_long_failure(&mut self) {
         let mut draw = self.stream("long-failure");
         let chain = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
-        // By then no other charge is opened.
+        // At that time no other charge is opened.
         let mut at = 2 * DAY;
         self.add(
             at,
             Step::Endpoint(Shorthand(Endpoint {
-                name: steps::name(RUIN),
+                name: steps::name(FAILING_ENDPOINT),
                 mode: steps::mode(chain.0),
                 events: Some(vec![EventTypeName(EventType::ChargeCreated)]),
                 url: None,
@@ -68,72 +69,78 @@ impl Plan {
                 refused: None,
             })),
         );
-        self.add(at, steps::merchant(RUIN, &[], "down"));
-        let mut row = 0;
+        self.add(at, steps::merchant(FAILING_ENDPOINT, &[], "down"));
+        let mut consecutive = 0;
         for _ in 0..draw.between(1, 3) {
-            let failures = if draw.chance(1, 4) { FAILED_IN_A_ROW + 2 } else { draw.between(2, 8) };
+            let failures = if draw.chance(1, 4) { FAILURES_TO_DISABLE + 2 } else { draw.between(2, 8) };
             at = self.exhaust_deliveries(chain, at, failures, &mut draw);
-            row += failures;
+            consecutive += failures;
             for _ in 0..draw.between(1, 3) {
                 at += HOUR;
-                row = self.interrupt_row(chain, at, row, &mut draw);
+                consecutive = self.plan_interruption(chain, at, consecutive, &mut draw);
             }
         }
-        let length = FAILED_IN_A_ROW - draw.below(2);
-        at = self.exhaust_deliveries(chain, at, length.saturating_sub(row).max(1), &mut draw);
+        let target = FAILURES_TO_DISABLE - draw.below(2);
+        at = self.exhaust_deliveries(chain, at, target.saturating_sub(consecutive).max(1), &mut draw);
         self.open_simple_charge("c998", chain, at);
         self.healed_at = self.healed_at.max(at + DAY);
-        self.add(self.healed_at, steps::merchant(RUIN, &[], "up"));
+        self.add(self.healed_at, steps::merchant(FAILING_ENDPOINT, &[], "up"));
         self.open_simple_charge("c999", chain, self.healed_at + HOUR);
     }
 
     /// Plans deliveries to the failing endpoint, and returns a time at which they have used up their attempts.
     fn exhaust_deliveries(&mut self, chain: (Mode, Asset), at: u64, count: u64, draw: &mut RngStream) -> u64 {
         for n in 1..=count {
-            self.deliver_to_ruin(chain, at + n * MINUTE, draw);
+            self.deliver_to_failing_endpoint(chain, at + n * MINUTE, draw);
         }
         at + 4 * DAY
     }
 
     /// Plans an event for the failing endpoint: a new charge, or a test.
-    fn deliver_to_ruin(&mut self, chain: (Mode, Asset), at: u64, draw: &mut RngStream) {
+    fn deliver_to_failing_endpoint(&mut self, chain: (Mode, Asset), at: u64, draw: &mut RngStream) {
         if draw.chance(1, 4) {
-            self.add(at, Step::Test(steps::name(RUIN)));
+            self.add(at, Step::Test(steps::name(FAILING_ENDPOINT)));
         } else {
             self.open_simple_charge(&format!("c9{}", at / SECOND), chain, at);
         }
     }
 
-    /// Plans something that may end a row of failures. Returns the length of the row after it.
-    fn interrupt_row(&mut self, chain: (Mode, Asset), at: u64, row: u64, draw: &mut RngStream) -> u64 {
-        let works_once = steps::merchant(RUIN, &["200"], "down");
+    /// Plans something that may reset the count of consecutive failures. Returns the count after it.
+    fn plan_interruption(
+        &mut self,
+        chain: (Mode, Asset),
+        at: u64,
+        consecutive: u64,
+        draw: &mut RngStream,
+    ) -> u64 {
+        let works_once = steps::merchant(FAILING_ENDPOINT, &["200"], "down");
         let status = draw.chance(2, 3).then_some(DeliveryStatus(DeliveryState::Failed.as_str()));
         match draw.below(7) {
             0 | 1 => {
                 for n in 0..draw.between(1, 4) {
-                    self.add(at + n * MINUTE, steps::resend(RUIN, status));
+                    self.add(at + n * MINUTE, steps::resend(FAILING_ENDPOINT, status));
                 }
-                row
+                consecutive
             }
-            2 | 3 if row < FAILED_IN_A_ROW => {
+            2 | 3 if consecutive < FAILURES_TO_DISABLE => {
                 self.add(at, works_once);
-                self.add(at, steps::resend(RUIN, status));
+                self.add(at, steps::resend(FAILING_ENDPOINT, status));
                 0
             }
-            4 if row < FAILED_IN_A_ROW => {
+            4 if consecutive < FAILURES_TO_DISABLE => {
                 self.add(at, works_once);
-                self.deliver_to_ruin(chain, at, draw);
+                self.deliver_to_failing_endpoint(chain, at, draw);
                 0
             }
             5 => {
                 self.add(at, Step::Restart);
-                row
+                consecutive
             }
             _ => {
                 if draw.chance(1, 2) {
-                    self.add(at, Step::Disable(steps::name(RUIN)));
+                    self.add(at, Step::Disable(steps::name(FAILING_ENDPOINT)));
                 }
-                self.add(at + MINUTE, Step::Enable(steps::name(RUIN)));
+                self.add(at + MINUTE, Step::Enable(steps::name(FAILING_ENDPOINT)));
                 0
             }
         }
@@ -151,6 +158,7 @@ impl Plan {
         }
     }
 
+    /// Plans a charge of 25 EUR.
     fn open_simple_charge(&mut self, name: &str, (mode, asset): (Mode, Asset), at: u64) {
         let body = json!({ "asset": asset.code(), "amount": "25.00", "currency": "EUR" });
         self.open_by_request(name, mode, at, body);

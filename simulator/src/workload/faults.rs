@@ -1,5 +1,5 @@
 //! Faults of the whole world: stalls and reorganisations of chains, faulty watchers, restarts of the service, and
-//! reads during writes. Then everything is healed.
+//! reads during writes; and the end of all faults.
 
 use reference_core::mode::Mode;
 
@@ -10,6 +10,7 @@ use crate::script::{
 };
 
 impl Plan {
+    /// Adds the faults of chains, watchers and the service.
     pub(super) fn add_faults(&mut self) {
         for mode in self.modes.clone() {
             for asset in self.coins.clone() {
@@ -70,7 +71,7 @@ impl Plan {
         }
     }
 
-    /// Adds reads of growing lists, with a separate key that has its own rate limit.
+    /// Adds reads of growing lists, with separate keys that have their own rate limits.
     fn add_walks(&mut self) {
         let mut draw = self.stream("walks");
         for n in 0..self.swarm.times(Fault::Walk, &mut draw, 3) {
@@ -90,7 +91,8 @@ impl Plan {
         }
     }
 
-    /// Adds a key with as many requests as allowed and one more: at the last microsecond of the window and after it.
+    /// Adds bursts with separate keys: as many requests as allowed in a minute and one more, at the last microsecond of
+    /// that minute and after it.
     fn add_bursts(&mut self) {
         let mut draw = self.stream("bursts");
         for n in 0..self.swarm.times(Fault::Burst, &mut draw, 2) {
@@ -98,22 +100,23 @@ impl Plan {
             let at = draw.between(HOUR, DAY - HOUR);
             let key = self.add_key(at, &format!("burst{n}"), mode);
             let spread = draw.below(50) * SECOND;
-            let call = |times, status: u16| {
+            let burst_of = |times, status: u16| {
                 let mut burst = steps::request("GET", "/v1/account".to_owned(), &key);
                 burst.times = Some(times);
                 burst.expect.status = Some(steps::without_span(status));
                 Step::Request(burst)
             };
-            self.add(at, call(60, 200));
-            self.add(at + spread, call(60, 200));
-            self.add(at + spread, call(1, 429));
-            self.add(at + MINUTE - 1, call(1, 429));
-            // Refused requests do not count: as many as were sent first are free.
-            self.add(at + MINUTE, call(60, 200));
-            self.add(at + MINUTE, call(1, if spread == 0 { 200 } else { 429 }));
+            self.add(at, burst_of(60, 200));
+            self.add(at + spread, burst_of(60, 200));
+            self.add(at + spread, burst_of(1, 429));
+            self.add(at + MINUTE - 1, burst_of(1, 429));
+            // Refused requests do not count, so only the first 60 requests leave the window.
+            self.add(at + MINUTE, burst_of(60, 200));
+            self.add(at + MINUTE, burst_of(1, if spread == 0 { 200 } else { 429 }));
         }
     }
 
+    /// Adds an API key. Returns its name.
     fn add_key(&mut self, at: u64, name: &str, mode: Mode) -> String {
         let key =
             Key { name: steps::without_span(Name(name.to_owned())), mode: steps::mode(mode), account: None };
@@ -121,7 +124,7 @@ impl Plan {
         name.to_owned()
     }
 
-    /// Heals everything around the service; the rest must settle without help.
+    /// Ends all faults. Everything must settle after that.
     pub(super) fn heal(&mut self) {
         let at = self.healed_at;
         self.heal_merchants();
@@ -133,7 +136,7 @@ impl Plan {
             }
         }
         for (sent_at, tx) in self.stuck.clone() {
-            // A customer may pay after everything was healed.
+            // A customer may pay after that time.
             let at = at.max(sent_at);
             self.add(at, Step::Drop(steps::at_transaction(&tx)));
         }

@@ -6,31 +6,33 @@ use serde_json::json;
 use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, edge_cases::NEIGHBOUR, steps};
 use crate::script::{
     step::{Endpoint, Shorthand, Step},
-    value::{DeliveryStatus, EventTypeName as Kind},
+    value::{DeliveryStatus, EventTypeName},
 };
 
+/// The statuses of failed responses.
 const STATUSES: [&str; 8] = ["500", "503", "404", "400", "302", "100", "429", "410"];
 
 impl Plan {
+    /// Adds one or two endpoints in each mode, with faults of their merchants.
     pub(super) fn add_hooks(&mut self) {
         if self.neighbour.is_some() {
-            self.add_hooks_of_neighbour();
+            self.add_second_account_endpoints();
         }
         for mode in self.modes.clone() {
             let mut draw = self.stream(&format!("hooks/{mode}"));
             for n in 1..=draw.between(1, 2) {
                 let host = format!("shop-{mode}{n}");
-                // Some endpoints are added later, when there were events already.
+                // Some endpoints are added later, when events exist already.
                 let at = if n > 1 && draw.chance(1, 2) { draw.below(12 * HOUR) } else { 0 };
-                let some = draw.chance(1, 3).then(|| {
-                    let wanted: Vec<Kind> =
-                        EventType::ALL.into_iter().filter(|_| draw.chance(1, 2)).map(Kind).collect();
-                    if wanted.is_empty() { vec![Kind(EventType::ChargePaid)] } else { wanted }
+                let events = draw.chance(1, 3).then(|| {
+                    let types: Vec<EventTypeName> =
+                        EventType::ALL.into_iter().filter(|_| draw.chance(1, 2)).map(EventTypeName).collect();
+                    if types.is_empty() { vec![EventTypeName(EventType::ChargePaid)] } else { types }
                 });
                 let endpoint = Endpoint {
                     name: steps::name(&host),
                     mode: steps::mode(mode),
-                    events: some,
+                    events,
                     url: None,
                     account: None,
                     refused: None,
@@ -42,8 +44,8 @@ impl Plan {
         }
     }
 
-    /// Adds an endpoint of the second account in some modes; its faults are drawn like those of others.
-    fn add_hooks_of_neighbour(&mut self) {
+    /// Adds an endpoint of the second account in some modes, with the same faults.
+    fn add_second_account_endpoints(&mut self) {
         for mode in self.modes.clone() {
             if self.stream(&format!("hooks/{NEIGHBOUR}/{mode}")).chance(1, 3) {
                 continue;
@@ -63,11 +65,12 @@ impl Plan {
         }
     }
 
+    /// Adds faults of a merchant and its endpoint.
     fn add_merchant_failures(&mut self, host: &str, mode: Mode, from: u64) {
         let mut draw = self.stream(&format!("merchant/{host}"));
-        let moment = |draw: &mut RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
+        let draw_time = |draw: &mut RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
         for _ in 0..self.swarm.times(Fault::Outage, &mut draw, 4) {
-            let at = moment(&mut draw);
+            let at = draw_time(&mut draw);
             let state = ["down", "slow", "redirect", "private", "500"][draw.below(5) as usize];
             self.add(at, steps::merchant(host, &[], state));
             self.add(at + draw.between(MINUTE, 9 * HOUR), steps::merchant(host, &[], "up"));
@@ -76,21 +79,21 @@ impl Plan {
             let first: Vec<&str> = (0..draw.between(1, 5))
                 .map(|_| STATUSES[draw.below(STATUSES.len() as u64) as usize])
                 .collect();
-            self.add(moment(&mut draw), steps::merchant(host, &first, "up"));
+            self.add(draw_time(&mut draw), steps::merchant(host, &first, "up"));
         }
-        for (fault, word) in
+        for (fault, behavior) in
             [(Fault::AnswerLost, "lost"), (Fault::DoublePost, "twice"), (Fault::Lag, "lagging")]
         {
             for _ in 0..self.swarm.times(fault, &mut draw, 5) {
-                let first = vec![word; draw.between(1, 6) as usize];
-                self.add(moment(&mut draw), steps::merchant(host, &first, "up"));
+                let first = vec![behavior; draw.between(1, 6) as usize];
+                self.add(draw_time(&mut draw), steps::merchant(host, &first, "up"));
             }
         }
         for _ in 0..self.swarm.times(Fault::Rotation, &mut draw, 3) {
-            self.add(moment(&mut draw), Step::Rotate(steps::name(host)));
+            self.add(draw_time(&mut draw), Step::Rotate(steps::name(host)));
         }
         for _ in 0..self.swarm.times(Fault::EndpointChange, &mut draw, 3) {
-            let at = moment(&mut draw);
+            let at = draw_time(&mut draw);
             match draw.below(8) {
                 0 => self.add(at + 8 * HOUR, Step::Remove(steps::name(host))),
                 1 => self.add(at, Step::Test(steps::name(host))),
@@ -109,14 +112,14 @@ impl Plan {
 
     /// Plans another URL or other event types of an endpoint.
     fn change_endpoint(&mut self, at: u64, host: &str, mode: Mode, draw: &mut RngStream) {
-        let some = EventType::ALL.into_iter().filter(|_| draw.chance(2, 3)).map(EventType::as_str);
-        let some: Vec<&str> = some.collect();
+        let types = EventType::ALL.into_iter().filter(|_| draw.chance(2, 3)).map(EventType::as_str);
+        let types: Vec<&str> = types.collect();
         let urls = [format!("https://{host}.sim/moved?v=2"), format!("https://other-{host}.sim/webhooks")];
         let url = &urls[draw.below(2) as usize];
         let change = match draw.below(3) {
-            0 => json!({ "events": some }),
+            0 => json!({ "events": types }),
             1 => json!({ "url": url }),
-            _ => json!({ "events": some, "url": url, "status": "enabled" }),
+            _ => json!({ "events": types, "url": url, "status": "enabled" }),
         };
         let path = format!("/sandbox/endpoints/${{{host}}}");
         let mut request = steps::request("PATCH", path, mode.as_str());
@@ -124,8 +127,8 @@ impl Plan {
         self.add(at, Step::Request(request));
     }
 
-    /// Plans changes while an attempt is in flight: the first one of a delivery, a resend or a test. The receiver is slow and
-    /// then fails, so the next attempts show whether the interrupted one counted.
+    /// Plans changes while an attempt is in flight: the first attempt of a delivery, a resend or a test. The receiver
+    /// is slow and then fails, so the next attempts show whether the interrupted one was counted.
     pub(super) fn add_interruptions(&mut self) {
         let mut draw = self.stream("interruptions");
         if draw.chance(2, 3) {
@@ -139,27 +142,27 @@ impl Plan {
             let failures = draw.between(1, 4) as usize;
             let body = json!({ "asset": self.coins[0].code(), "amount": "7.00", "currency": "EUR" });
             let kind = draw.below(4);
-            // A resend needs a delivery, which by then was acknowledged or waits.
-            let opened = if kind < 2 { at } else { at.saturating_sub(draw.between(MINUTE, HOUR)) };
+            // A resend needs an earlier delivery, which was acknowledged or waits for its next attempt.
+            let opened_at = if kind < 2 { at } else { at.saturating_sub(draw.between(MINUTE, HOUR)) };
             let slow = steps::merchant(&host, &["slow", "500", "slow", "500", "500"][..=failures], "up");
             self.add(at, slow);
-            self.open_by_request(&format!("c8{n}"), mode, opened, body);
+            self.open_by_request(&format!("c8{n}"), mode, opened_at, body);
             match kind {
                 2 => self.add(at, steps::resend(&host, None)),
                 3 => self.add(at, Step::Test(steps::name(&host))),
                 _ => {}
             }
             // The second attempt follows after seconds, the later ones after minutes.
-            let during = at + [1, SECOND, 5 * SECOND, MINUTE][draw.below(4) as usize];
+            let changed_at = at + [1, SECOND, 5 * SECOND, MINUTE][draw.below(4) as usize];
             let name = steps::name(&host);
             match draw.below(6) {
-                0 => self.add(during, Step::Rotate(name)),
-                1 => self.add(during, Step::Remove(name)),
+                0 => self.add(changed_at, Step::Rotate(name)),
+                1 => self.add(changed_at, Step::Remove(name)),
                 2 => {
-                    self.add(during, Step::Disable(name.clone()));
-                    self.add(during + draw.between(1, HOUR), Step::Enable(name));
+                    self.add(changed_at, Step::Disable(name.clone()));
+                    self.add(changed_at + draw.between(1, HOUR), Step::Enable(name));
                 }
-                _ => self.add(during, Step::Restart),
+                _ => self.add(changed_at, Step::Restart),
             }
         }
     }
@@ -184,6 +187,7 @@ impl Plan {
         }
     }
 
+    /// Ends the faults of all merchants.
     pub(super) fn heal_merchants(&mut self) {
         for (host, _) in self.merchants.clone() {
             self.add(self.healed_at, steps::merchant(&host, &[], "up"));

@@ -1,4 +1,4 @@
-//! The plan of one invoice: issued, sent, viewed, paid in one of several coins, or voided.
+//! The plan of one invoice: it is issued, sent, viewed, and paid in one of several coins or voided.
 
 use super::{Fault, HOUR, MINUTE, Plan, SECOND, charge::OpenedCharge, steps};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     script::step::{By, Choose, Invoice, Send, Shorthand, Step, Void},
 };
 
-/// A member of the account: in test mode only members get e-mails.
+/// The e-mail address of a member of the account. In test mode only members receive e-mails.
 const MEMBER: &str = "owner@acme.example";
 
 impl Plan {
@@ -32,7 +32,7 @@ impl Plan {
             refused: None,
         };
         self.add(at, Step::Invoice(invoice));
-        let by = |dashboard: bool| if dashboard { By::Dashboard } else { By::Api };
+        let by = |in_dashboard: bool| if in_dashboard { By::Dashboard } else { By::Api };
         for _ in 0..draw.below(3) {
             let send = Send { invoice: steps::name(&name), by: by(draw.chance(1, 2)), refused: None };
             self.add(at + draw.below(2 * HOUR), Step::Send(Shorthand(send)));
@@ -40,9 +40,9 @@ impl Plan {
         for _ in 0..draw.below(3) {
             self.add(at + draw.below(2 * HOUR), Step::View(steps::name(&name)));
         }
-        let mut chosen = at;
+        let mut chosen_at = at;
         for choice in 1..=draw.between(0, 3) {
-            chosen += draw.between(SECOND, 50 * MINUTE);
+            chosen_at += draw.between(SECOND, 50 * MINUTE);
             let asset = self.pick_coin(&mut draw);
             let charge = format!("x{n}-{choice}");
             let choose = Choose {
@@ -55,9 +55,9 @@ impl Plan {
                 custom_fields: None,
                 refused: None,
             };
-            self.add(chosen, Step::Choose(choose));
-            let due = self.market.rate(asset, chosen).map(|rate| money::amount_due(cents, rate, asset));
-            let opened = OpenedCharge { name: charge, mode, asset, at: chosen, due, bounds };
+            self.add(chosen_at, Step::Choose(choose));
+            let due = self.market.rate(asset, chosen_at).map(|rate| money::amount_due(cents, rate, asset));
+            let opened = OpenedCharge { name: charge, mode, asset, at: chosen_at, due, bounds };
             if draw.chance(3, 4) {
                 self.plan_payment(&opened, &mut draw);
             }

@@ -1,4 +1,4 @@
-//! The plan of one payment link: its terms, the customers who open its page, and their charges.
+//! The plan of one payment link: its terms, views of its page, and the charges of its customers.
 
 use reference_core::rng::RngStream;
 
@@ -12,9 +12,9 @@ use crate::{
 /// The labels of custom fields.
 const LABELS: [&str; 3] = ["Size", "Größe 👕", "\"Note\""];
 
-/// Returns the amount that a customer enters, in cents. A fixed price may be omitted or repeated; a wrong one is
-/// refused.
-fn drawn_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u64> {
+/// Draws the amount that a customer enters, in cents. A fixed price is usually omitted, sometimes repeated, and
+/// sometimes a wrong one is entered, which is refused.
+fn draw_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u64> {
     match fixed {
         None => Some(cents),
         Some(_) if draw.chance(1, 4) => Some(cents + draw.below(2)),
@@ -33,7 +33,7 @@ impl Plan {
         // More customers at the same time than the link accepts payments.
         let mut crowd = self.stream(&format!("crowd/{name}"));
         let is_crowded = self.strikes(Fault::FullLink, &mut crowd);
-        let questions = self.questions(&name);
+        let custom_fields = self.draw_custom_fields(&name);
         let link = Link {
             link: steps::name(&name),
             title: self.edge_name(&name),
@@ -41,7 +41,7 @@ impl Plan {
             currency: fixed.is_none().then_some(steps::EUR),
             accepted_assets: draw.chance(1, 3).then(|| vec![steps::coin(self.pick_coin(&mut draw))]),
             max_payments: (draw.chance(1, 2) || is_crowded).then(|| draw.between(1, 2) as u32),
-            custom_fields: questions.clone(),
+            custom_fields: custom_fields.clone(),
             account: account.clone(),
             mode: steps::mode(mode),
             refused: None,
@@ -56,8 +56,8 @@ impl Plan {
             opened_at += draw.between(SECOND, 50 * MINUTE) / if is_crowded { 50 } else { 1 };
             let (asset, charge) = (self.pick_coin(&mut draw), format!("p{n}-{customer}"));
             let cents = fixed.unwrap_or_else(|| draw.between(1, 60_000));
-            let amount = drawn_amount(fixed, cents, &mut draw);
-            let answers = self.answers(&charge, questions.as_deref());
+            let amount = draw_amount(fixed, cents, &mut draw);
+            let field_values = self.draw_field_values(&charge, custom_fields.as_deref());
             let step = if draw.chance(1, 2) {
                 Step::Choose(Choose {
                     invoice: None,
@@ -66,7 +66,7 @@ impl Plan {
                     charge: steps::name(&charge),
                     amount: amount.map(steps::cents),
                     customer_email: None,
-                    custom_fields: answers,
+                    custom_fields: field_values,
                     refused: None,
                 })
             } else {
@@ -78,7 +78,7 @@ impl Plan {
                     customer_email: None,
                     description: None,
                     metadata: None,
-                    custom_fields: answers,
+                    custom_fields: field_values,
                     idempotency_key: None,
                     account: account.clone(),
                     mode: steps::mode(mode),
@@ -92,7 +92,7 @@ impl Plan {
         }
     }
 
-    /// Plans the actions on a link's charge. With `has_only_dropped`, the only transfer to it vanishes.
+    /// Plans the actions on a link's charge. With `has_only_dropped`, its only transfer is dropped.
     fn plan_customer(&mut self, charge: &OpenedCharge, has_only_dropped: bool, draw: &mut RngStream) {
         if has_only_dropped {
             self.plan_dropped_transfer(&charge.name, charge.at);
@@ -104,8 +104,8 @@ impl Plan {
         self.plan_owner(charge, draw);
     }
 
-    /// Plans a transfer that is dropped a second after it was seen, so that the charge is untouched again. A full link
-    /// cancels it.
+    /// Plans a transfer that is dropped a second after it was seen, so that the charge is untouched again. It is
+    /// canceled when the link has reached its maximum number of payments.
     fn plan_dropped_transfer(&mut self, charge: &str, at: u64) {
         let tx = format!("{charge}v");
         let pay = Pay { fee: Some(FeeLevel::Stuck), ..steps::pay(charge, &tx) };
@@ -113,8 +113,8 @@ impl Plan {
         self.add(at + SECOND, Step::Drop(steps::at_transaction(&tx)));
     }
 
-    /// Returns the custom fields of a link: usually none.
-    fn questions(&self, link: &str) -> Option<Vec<LinkQuestion>> {
+    /// Draws the custom fields of a link: usually none.
+    fn draw_custom_fields(&self, link: &str) -> Option<Vec<LinkQuestion>> {
         let mut draw = self.stream(&format!("questions/{link}"));
         draw.chance(1, 3).then(|| {
             let labels = LABELS.iter().take(draw.between(1, 3) as usize);
@@ -124,11 +124,11 @@ impl Plan {
         })
     }
 
-    /// Returns the answers of a customer: usually one per field, sometimes too few, too many or repeated; rarely some
-    /// without a field.
-    fn answers(&self, charge: &str, questions: Option<&[LinkQuestion]>) -> Option<Vec<LinkAnswer>> {
+    /// Draws the values that a customer enters in custom fields: usually one per field, sometimes too few, repeated
+    /// ones, or one for an unknown field.
+    fn draw_field_values(&self, charge: &str, fields: Option<&[LinkQuestion]>) -> Option<Vec<LinkAnswer>> {
         let mut draw = self.stream(&format!("answers/{charge}"));
-        let labels = questions.unwrap_or_default().iter().map(|question| question.label.as_str());
+        let labels = fields.unwrap_or_default().iter().map(|field| field.label.as_str());
         let mut labels: Vec<&str> = match draw.below(8) {
             0 => Vec::new(),
             1 => labels.skip(1).collect(),
@@ -139,10 +139,10 @@ impl Plan {
             1 => labels.extend(labels.first().copied()),
             _ => {}
         }
-        let mut answer = |label: &str| LinkAnswer {
+        let mut field_value = |label: &str| LinkAnswer {
             label: label.to_owned(),
             value: self.edge_text(&format!("answer/{charge}/{label}")).unwrap_or_else(|| "M".to_owned()),
         };
-        (!labels.is_empty()).then(|| labels.into_iter().map(&mut answer).collect())
+        (!labels.is_empty()).then(|| labels.into_iter().map(&mut field_value).collect())
     }
 }

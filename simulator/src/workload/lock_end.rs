@@ -1,5 +1,5 @@
-//! Actions around the end of a charge's lock: stuck transactions, fee bumps after it, late payments that are refunded.
-//! Its draws are separate, so that it does not affect other plans.
+//! Actions around the end of a charge's rate lock: stuck transactions, fee bumps after it, late payments that are
+//! refunded. They draw from separate streams, so that they do not affect other plans.
 
 use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, charge::OpenedCharge, steps};
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Plan {
-    /// Plans fee bumps at the time of the payment: to the same amount, more or less. They matter around the end of the
-    /// lock.
+    /// Plans fee bumps at the same time as the payment, often around the end of the lock. They pay the same amount,
+    /// more or less.
     pub(super) fn plan_fee_bumps(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("bumps/{}", charge.name));
@@ -22,11 +22,11 @@ impl Plan {
             1 => charge.at + draw.below(25 * MINUTE),
             _ => end - 1 + draw.below(3),
         };
-        let written = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
+        let format_amount = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
         let mut units = [due, due, due / 2][draw.below(3) as usize];
         let mut tx = charge.transaction_name(10);
         let mut pay = steps::pay(&charge.name, &tx);
-        (pay.amount, pay.fee) = (Some(written(units)), Some(FeeLevel::Low));
+        (pay.amount, pay.fee) = (Some(format_amount(units)), Some(FeeLevel::Low));
         self.add(at, steps::pay_step(pay));
         for _ in 0..draw.between(1, 3) {
             let amount =
@@ -36,7 +36,7 @@ impl Plan {
             let replace = Replace {
                 tx: steps::name(&tx),
                 named: Some(steps::name(&bumped)),
-                amount: amount.map(written),
+                amount: amount.map(format_amount),
                 elsewhere: false,
                 fee: Some(FeeLevel::High),
                 refused: None,
@@ -46,50 +46,51 @@ impl Plan {
         }
     }
 
+    /// Plans stuck transactions before the end of the lock, or a late payment with refunds.
     pub(super) fn plan_lock_end(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("lock-end/{}", charge.name));
         let end = charge.at + LOCK;
-        let written = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
-        let (stuck, other) = (charge.transaction_name(5), charge.transaction_name(6));
+        let format_amount = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
+        let (stuck_tx, other_tx) = (charge.transaction_name(5), charge.transaction_name(6));
         let (is_stuck, is_bumped) =
             (self.strikes(Fault::StuckAtEnd, &mut draw), self.strikes(Fault::BumpAtEnd, &mut draw));
         if is_stuck || is_bumped {
-            let least = money::least_enough(due, charge.bounds.0);
-            let units = [1, least.saturating_sub(1), least, due][draw.below(4) as usize];
-            let mut pay = steps::pay(&charge.name, &stuck);
-            (pay.amount, pay.fee) = (Some(written(units)), Some(FeeLevel::Stuck));
+            let least_paid = money::least_enough(due, charge.bounds.0);
+            let units = [1, least_paid.saturating_sub(1), least_paid, due][draw.below(4) as usize];
+            let mut pay = steps::pay(&charge.name, &stuck_tx);
+            (pay.amount, pay.fee) = (Some(format_amount(units)), Some(FeeLevel::Stuck));
             let at = end - 1 - draw.below(5 * MINUTE);
             self.add(at, steps::pay_step(pay));
             if is_bumped {
                 let amount = [None, Some(units + 1), Some(units / 2), Some(due)][draw.below(4) as usize];
                 let replace = Replace {
-                    tx: steps::name(&stuck),
-                    named: Some(steps::name(&format!("{stuck}r"))),
-                    amount: amount.map(written),
+                    tx: steps::name(&stuck_tx),
+                    named: Some(steps::name(&format!("{stuck_tx}r"))),
+                    amount: amount.map(format_amount),
                     elsewhere: false,
                     fee: Some(FeeLevel::High),
                     refused: None,
                 };
                 self.add(end + draw.below(3 * HOUR), Step::Replace(replace));
             } else if draw.chance(1, 2) {
-                // The others stay stuck: a hold ends by itself.
-                self.stuck.push((at, stuck));
+                // The other transactions stay stuck: after a while the service stops waiting for them.
+                self.stuck.push((at, stuck_tx));
             }
             if draw.chance(1, 2) {
-                let mut pay = steps::pay(&charge.name, &other);
-                pay.amount = Some(written(due));
+                let mut pay = steps::pay(&charge.name, &other_tx);
+                pay.amount = Some(format_amount(due));
                 self.add(end + draw.below(10 * HOUR), steps::pay_step(pay));
             }
         } else if self.strikes(Fault::LateRefund, &mut draw) {
             let at = end + draw.between(1, 2 * HOUR);
-            let mut pay = steps::pay(&charge.name, &other);
-            pay.amount = Some(written(due));
+            let mut pay = steps::pay(&charge.name, &other_tx);
+            pay.amount = Some(format_amount(due));
             self.add(at, steps::pay_step(pay));
             let mut later = at + draw.between(SECOND, 3 * HOUR);
             for units in [due / 2, due - due / 2, 1] {
-                let text = money::format_units(units.max(1), charge.asset);
-                self.add(later, steps::refund(&charge.name, text));
+                let amount = money::format_units(units.max(1), charge.asset);
+                self.add(later, steps::refund(&charge.name, amount));
                 later += draw.below(HOUR);
             }
         }

@@ -1,4 +1,4 @@
-//! The prices of coins in a world, so that a plan can compute the amounts due.
+//! The rates of coins in a world, from which plans compute the amounts due.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use reference_core::asset::Asset;
 
 use super::{DAY, Fault, HOUR, MINUTE, Plan, steps};
 
-/// The rate of each coin from a time on; `None` if it is unavailable.
+/// The rate of each coin from each time on; `None` while it is unavailable.
 #[derive(Default)]
 pub(super) struct Market {
     rates: BTreeMap<Asset, BTreeMap<u64, Option<u64>>>,
@@ -33,12 +33,12 @@ impl Plan {
                 rates.insert(draw.between(MINUTE, DAY - HOUR), Some(current));
             }
             for _ in 0..self.swarm.times(Fault::RateGone, &mut draw, 3) {
-                let gone = draw.between(MINUTE, DAY - 4 * HOUR);
-                let back = gone + draw.between(MINUTE, 3 * HOUR);
-                let before = rates.range(..=back).next_back().and_then(|(_, rate)| *rate);
-                rates.retain(|at, _| !(gone..=back).contains(at) || *at == 0);
-                rates.insert(gone, None);
-                rates.insert(back, before.or(Some(current)));
+                let unavailable_at = draw.between(MINUTE, DAY - 4 * HOUR);
+                let available_at = unavailable_at + draw.between(MINUTE, 3 * HOUR);
+                let latest = rates.range(..=available_at).next_back().and_then(|(_, rate)| *rate);
+                rates.retain(|at, _| !(unavailable_at..=available_at).contains(at) || *at == 0);
+                rates.insert(unavailable_at, None);
+                rates.insert(available_at, latest.or(Some(current)));
             }
             for (at, rate) in &rates {
                 self.add(*at, steps::rate(asset, *rate));

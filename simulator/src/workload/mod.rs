@@ -1,7 +1,9 @@
-//! Random worlds. A world is a [`Script`]: data that can be played, shrunk and written to a file.
+//! Random worlds: [`draw`] returns the world of a seed as a [`Script`], which can be played, shrunk and written to a
+//! file.
 //!
-//! Each plan has separate draws, keyed by its name, so removing one does not affect others. In the first day
-//! everything may fail; then all is healed, and after some more days everything must be settled.
+//! A world consists of plans (of a charge, an endpoint, a chain's faults). Each plan draws from a separate random
+//! stream, keyed by its name, so that removing one does not affect others. Faults occur during the first day, or five
+//! days in worlds with a long outage. Then all faults are removed, and everything must settle.
 
 mod charge;
 mod edge_cases;
@@ -49,8 +51,8 @@ pub struct DrawnWorld {
 }
 
 /// One world in this number has 20 to 80 charges; the others have a few. A small world takes less than a third of the
-/// time, and most faults show in one: all planted faults are found in half of the time. Large worlds are needed for
-/// effects such as lists of several pages.
+/// time and shows most faults, so planted faults are found in half of the time. Large worlds are needed for effects
+/// such as lists of several pages.
 const LARGE_EVERY: u64 = 5;
 
 /// Returns `true` if the world of a seed is a large one.
@@ -64,11 +66,11 @@ pub fn draw(seed: u64) -> DrawnWorld {
     plan.plan_rates();
     plan.add_neighbour();
     plan.add_hooks();
-    let mut count = plan.stream("size");
+    let mut size = plan.stream("size");
     let (charges, invoices, links) = if is_large(seed) {
-        (count.between(20, 75), count.below(8), count.below(4))
+        (size.between(20, 75), size.below(8), size.below(4))
     } else {
-        (count.between(4, 8), count.below(3), count.below(2))
+        (size.between(4, 8), size.below(3), size.below(2))
     };
     for n in 1..=charges {
         plan.plan_charge(n);
@@ -87,12 +89,12 @@ pub fn draw(seed: u64) -> DrawnWorld {
     plan.finish(seed)
 }
 
-/// A world that is being planned.
+/// A world that is being planned. Its times are in microseconds since the start.
 struct Plan {
     seed: Seed,
     swarm: Swarm,
     start: Timestamp,
-    /// The time at which everything is healed.
+    /// The time at which all faults are removed.
     healed_at: u64,
     modes: Vec<Mode>,
     coins: Vec<Asset>,
@@ -103,12 +105,19 @@ struct Plan {
     neighbour: Option<(u32, u32)>,
     /// The merchants, with the times at which their endpoints are added.
     merchants: Vec<(String, u64)>,
-    /// Transactions that would never be mined, with their times.
+    /// The transactions that are never mined unless they are dropped, with the times of their payments.
     stuck: Vec<(u64, String)>,
-    /// Chains with a faulty watcher or faulty blocks.
+    /// The chains that may have a faulty watcher or full blocks.
     faulty_chains: Vec<(Mode, Asset)>,
-    /// The steps: time, order of planning, and step.
-    steps: Vec<(u64, usize, Step)>,
+    steps: Vec<PlannedStep>,
+}
+
+/// A step and its time.
+struct PlannedStep {
+    at: u64,
+    /// The number of steps that were planned before it, to order steps at the same time.
+    order: usize,
+    step: Step,
 }
 
 impl Plan {
@@ -121,7 +130,9 @@ impl Plan {
             1 => "2026-12-31T12:00:00Z",
             _ => "2026-01-05T09:00:00Z",
         };
-        let start = Timestamp::parse(start).expect("a valid constant").plus(Span::micros(draw.below(SECOND)));
+        let start = Timestamp::parse(start)
+            .expect("the constant is a valid time")
+            .plus(Span::micros(draw.below(SECOND)));
         let healed_at = if swarm.level(Fault::LongOutage) == Level::Off { DAY } else { 5 * DAY };
         let modes = match draw.below(4) {
             0 => vec![Mode::Live],
@@ -155,16 +166,18 @@ impl Plan {
         }
     }
 
-    /// Returns the draws of one plan.
-    fn stream(&self, story: &str) -> RngStream {
-        self.seed.rng_key("workload", story, "story").stream(0)
+    /// Returns the random stream of one plan.
+    fn stream(&self, plan: &str) -> RngStream {
+        self.seed.rng_key("workload", plan, "story").stream(0)
     }
 
+    /// Adds a step at a time.
     fn add(&mut self, at: u64, step: Step) {
         let order = self.steps.len();
-        self.steps.push((at, order, step));
+        self.steps.push(PlannedStep { at, order, step });
     }
 
+    /// Draws the occurrence of a fault.
     fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
         self.swarm.strikes(fault, draw)
     }
@@ -177,7 +190,7 @@ impl Plan {
         self.coins[draw.below(self.coins.len() as u64) as usize]
     }
 
-    /// Returns a random time of the first day.
+    /// Draws a time in the first day. With [`Fault::SameMoment`] some are rounded, so that they coincide.
     fn pick_moment(&self, draw: &mut RngStream) -> u64 {
         let at = draw.between(MINUTE, 22 * HOUR);
         if self.strikes(Fault::SameMoment, draw) { at - at % (10 * MINUTE) } else { at }
@@ -185,12 +198,12 @@ impl Plan {
 
     /// Sorts the steps, and adds the waits between them.
     fn finish(mut self, seed: u64) -> DrawnWorld {
-        self.steps.sort_by_key(|(at, order, _)| (*at, *order));
+        self.steps.sort_by_key(|planned| (planned.at, planned.order));
         let mut steps = Vec::new();
         let mut now = 0;
         let wait =
             |span: u64| steps::without_span(Step::Wait(steps::without_span(Duration(Span::micros(span)))));
-        for (at, _, step) in self.steps {
+        for PlannedStep { at, step, .. } in self.steps {
             if at > now {
                 steps.push(wait(at - now));
                 now = at;
@@ -223,13 +236,13 @@ mod tests {
 
     #[test]
     fn a_drawn_world_parses_back_from_its_file() {
-        // In world 6341 a payment is stuck after everything was healed.
+        // In world 6341 a payment is stuck after all faults were removed.
         for seed in (0..40).chain([6341]) {
             let script = draw(seed).script;
             let text = script.to_yaml();
-            let again = Script::parse("drawn.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(again.to_yaml(), text, "seed {seed}");
-            assert_eq!(again.steps.len(), script.steps.len(), "seed {seed}");
+            let parsed = Script::parse("drawn.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(parsed.to_yaml(), text, "seed {seed}");
+            assert_eq!(parsed.steps.len(), script.steps.len(), "seed {seed}");
         }
     }
 

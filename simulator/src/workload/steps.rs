@@ -1,4 +1,4 @@
-//! Constructors for steps without source positions.
+//! Constructors of steps and their values, without positions in a file.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(super) fn cents(cents: u64) -> Amount {
     Amount(price(cents).amount)
 }
 
-/// Formats hundredths: 250 gives `2.5`.
+/// Formats hundredths of a percent: 250 gives `2.50`.
 pub(super) fn percent(hundredths: u32) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
@@ -95,25 +95,27 @@ pub(super) fn at_transaction(tx: &str) -> Shorthand<AtTransaction> {
     Shorthand(AtTransaction { tx: name(tx), refused: None })
 }
 
-pub(super) fn refund(charge: &str, text: String) -> Step {
+pub(super) fn refund(charge: &str, amount: String) -> Step {
     Step::Refund(Refund {
         charge: name(charge),
-        amount: Amount(text),
+        amount: Amount(amount),
         reason: None,
         txid: None,
         refused: None,
     })
 }
 
+/// Returns the step that sets a rate, in units of 10⁻⁸; `None` makes it unavailable.
 pub(super) fn rate(asset: Asset, units: Option<u64>) -> Step {
-    let text = units.map(|units| format!("{}.{:08}", units / 100_000_000, units % 100_000_000));
-    Step::Rate(Rate { asset: coin(asset), currency: CurrencyCode(Currency::Eur), rate: FiatRate(text) })
+    let rate = units.map(|units| format!("{}.{:08}", units / 100_000_000, units % 100_000_000));
+    Step::Rate(Rate { asset: coin(asset), currency: CurrencyCode(Currency::Eur), rate: FiatRate(rate) })
 }
 
+/// Returns the step that sets the first responses of a merchant, and its behaviour after them.
 pub(super) fn merchant(host: &str, first: &[&str], then: &str) -> Step {
-    let first = first.iter().map(|word| (*word).to_owned()).collect();
-    let answers = Answers { first, then: MerchantState(then.to_owned()) };
-    Step::Merchant([(host.to_owned(), without_span(answers))].into())
+    let first = first.iter().map(|response| (*response).to_owned()).collect();
+    let responses = Answers { first, then: MerchantState(then.to_owned()) };
+    Step::Merchant([(host.to_owned(), without_span(responses))].into())
 }
 
 /// Returns a resend of the newest delivery to an endpoint in a status.

@@ -1,23 +1,23 @@
-//! The faults of a world: none, a few or many of each family.
+//! The levels of faults in a world: each family of faults is off, occasional or frequent (swarm testing).
 //!
-//! In every world some are off, because a fault that always occurs hides the states that it prevents.
+//! In every world some families are off, because a fault that always occurs hides the states that it prevents.
 
 use reference_core::rng::{RngStream, Seed};
 
 macro_rules! faults {
-    ($($variant:ident $word:literal;)*) => {
+    ($($variant:ident $name:literal;)*) => {
         /// A family of faults and difficult situations.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs, reason = "the words say it")]
+        #[allow(missing_docs, reason = "the names describe them")]
         pub enum Fault { $($variant),* }
 
         impl Fault {
             /// All families. New ones are appended, so that existing worlds do not change.
-            pub const ALL: [Fault; [$($word),*].len()] = [$(Fault::$variant),*];
+            pub const ALL: [Fault; [$($name),*].len()] = [$(Fault::$variant),*];
 
             /// Returns the name in reports.
             pub const fn as_str(self) -> &'static str {
-                match self { $(Fault::$variant => $word),* }
+                match self { $(Fault::$variant => $name),* }
             }
         }
     };
@@ -68,9 +68,9 @@ faults! {
 pub enum Level {
     /// No fault of the family.
     Off,
-    /// Occasional faults.
+    /// A fault in every eighth case.
     Rate,
-    /// Every second time.
+    /// A fault in every second case.
     Burst,
 }
 
@@ -82,10 +82,10 @@ pub struct Swarm {
 
 impl Swarm {
     pub(super) fn draw(seed: Seed) -> Swarm {
-        let lot = seed.rng_key("workload", "world", "swarm");
+        let levels_key = seed.rng_key("workload", "world", "swarm");
         let mut levels = [Level::Off; Fault::ALL.len()];
         for (n, level) in (0..).zip(&mut levels) {
-            *level = match lot.stream(n).below(8) {
+            *level = match levels_key.stream(n).below(8) {
                 0..=4 => Level::Off,
                 5 | 6 => Level::Rate,
                 _ => Level::Burst,
@@ -101,7 +101,7 @@ impl Swarm {
         self.levels[fault as usize]
     }
 
-    /// Returns `true` if the fault occurs now.
+    /// Draws the occurrence of a fault: returns `true` if it occurs.
     pub(super) fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
         match self.level(fault) {
             Level::Off => false,
@@ -110,12 +110,12 @@ impl Swarm {
         }
     }
 
-    /// Returns the number of times that the fault occurs in the whole world.
-    pub(super) fn times(&self, fault: Fault, draw: &mut RngStream, most: u64) -> u64 {
+    /// Draws the number of times that a fault occurs in the whole world.
+    pub(super) fn times(&self, fault: Fault, draw: &mut RngStream, count_max: u64) -> u64 {
         match self.level(fault) {
             Level::Off => 0,
-            Level::Rate => draw.between(1, most.div_ceil(3)),
-            Level::Burst => draw.between(most.div_ceil(2), most),
+            Level::Rate => draw.between(1, count_max.div_ceil(3)),
+            Level::Burst => draw.between(count_max.div_ceil(2), count_max),
         }
     }
 }

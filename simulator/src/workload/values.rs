@@ -1,4 +1,5 @@
-//! Random values for the fields of requests, by their kinds: valid ones, ones at the bounds, and invalid ones.
+//! Random values for the fields of requests, by the kind of field: valid values, values at the bounds, and invalid
+//! values.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +15,15 @@ use crate::model::operation::{
     BodyField, FieldKind, METADATA_KEY_MAX, METADATA_KEYS_MAX, METADATA_VALUE_MAX,
 };
 
-const SENTENCES: [&str; 5] = ["Tea & cake", "Größe 👕", "支払い", "a\"b\\c/d", "null"];
+const TEXTS: [&str; 5] = ["Tea & cake", "Größe 👕", "支払い", "a\"b\\c/d", "null"];
 const EMAILS: [&str; 4] = ["ann@example.com", "Owner@acme.example", "owner@acme.example", "a@b.example"];
-const PLACES: [&str; 3] =
+const URLS: [&str; 3] =
     ["https://shop.example/thanks?x=1", "http://shop.example", "https://shop.example/%C3%A9"];
 const COUNTRIES: [&str; 3] = ["DE", "PL", "JP"];
 /// Strings that are not times by RFC 3339, or have too many decimals.
-const TIMES: [&str; 4] =
+const INVALID_TIMES: [&str; 4] =
     ["2029-01-05", "2029-01-05T09:00:00", "2029-02-29T09:00:00Z", "2029-01-05T09:00:00.1234567890Z"];
-const IPS: [&str; 3] = ["203.0.113.7", "2001:db8::1", "0.0.0.0"];
+const IP_ADDRESSES: [&str; 3] = ["203.0.113.7", "2001:db8::1", "0.0.0.0"];
 
 /// The facts on which the values of a request depend.
 #[derive(Clone, Copy)]
@@ -33,15 +34,17 @@ pub(super) struct Context<'a> {
     pub(super) coins: &'a [Asset],
 }
 
+/// Draws an element of a list.
 fn pick<T: Copy>(list: &[T], draw: &mut RngStream) -> T {
     list[draw.below(list.len() as u64) as usize]
 }
 
+/// Returns a string of this number of characters that starts with `text`.
 fn pad_to(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }
 
-/// Returns an amount of fiat money in one of its allowed forms.
+/// Returns an amount of fiat money in one of its allowed formats.
 pub(super) fn fiat(cents: u64, draw: &mut RngStream) -> Value {
     match draw.below(6) {
         0 if cents.is_multiple_of(100) => json!(cents / 100),
@@ -50,10 +53,10 @@ pub(super) fn fiat(cents: u64, draw: &mut RngStream) -> Value {
     }
 }
 
-/// Returns a time in one of its allowed forms.
+/// Returns a time in one of its allowed formats.
 pub(super) fn time(at: Timestamp, draw: &mut RngStream) -> String {
     let in_zone = |at: Timestamp, zone: &str| at.to_string().replace('Z', zone);
-    // Of the decimals, the first six count.
+    // The service ignores decimals after the sixth.
     let with_decimals = |count: usize| {
         let text = at.to_string().replace('Z', "789");
         format!("{}Z", &text[..if count == 0 { 19 } else { 20 + count }])
@@ -68,6 +71,7 @@ pub(super) fn time(at: Timestamp, draw: &mut RngStream) -> String {
     }
 }
 
+/// Draws a list of objects. With `distinct`, they have different values of this field.
 fn objects(
     fields: &[BodyField],
     distinct: Option<&str>,
@@ -102,7 +106,7 @@ pub(super) fn object(fields: &[BodyField], context: Context<'_>, draw: &mut RngS
 }
 
 /// Draws an object of which one field is invalid.
-fn with_bad_field(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
+fn object_with_invalid_field(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
     let mut value = object(fields, context, draw);
     let field = pick(fields, draw);
     value[field.name] = draw_invalid(field.kind, context, draw);
@@ -111,13 +115,13 @@ fn with_bad_field(fields: &[BodyField], context: Context<'_>, draw: &mut RngStre
 
 /// Draws a valid value.
 pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
-    let rare = draw.chance(1, 12);
+    let is_extreme = draw.chance(1, 12);
     match kind {
-        FieldKind::Text(chars_max) if rare => json!(pad_to(pick(&SENTENCES, draw), chars_max)),
-        FieldKind::Text(_) => json!(pick(&SENTENCES, draw)),
+        FieldKind::Text(chars_max) if is_extreme => json!(pad_to(pick(&TEXTS, draw), chars_max)),
+        FieldKind::Text(_) => json!(pick(&TEXTS, draw)),
         FieldKind::Email => json!(pick(&EMAILS, draw)),
-        FieldKind::WebAddress => json!(pick(&PLACES, draw)),
-        FieldKind::IpAddress => json!(pick(&IPS, draw)),
+        FieldKind::WebAddress => json!(pick(&URLS, draw)),
+        FieldKind::IpAddress => json!(pick(&IP_ADDRESSES, draw)),
         FieldKind::Country => json!(pick(&COUNTRIES, draw)),
         FieldKind::Fiat => fiat(draw.between(1, 60_000), draw),
         FieldKind::CoinAmount => json!(format!("0.{:06}", draw.between(1, 999_999))),
@@ -125,7 +129,7 @@ pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngSt
             0 => json!(draw.between(1, 9)),
             _ => json!(format!("{}.{:03}", draw.below(20), draw.between(1, 999))),
         },
-        // Plans know only the rates in euros.
+        // Mostly euros, because plans compute amounts due only in euros.
         FieldKind::Currency => {
             json!(if draw.chance(2, 3) { "EUR" } else { pick(&Currency::ALL, draw).code() })
         }
@@ -138,29 +142,29 @@ pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngSt
             json!(time(context.now.plus(Span::micros(span)), draw))
         }
         FieldKind::Day => json!(day(context.now.plus(Span::days(draw.below(5))))),
-        FieldKind::Word(words) => json!(pick(words, draw)),
-        FieldKind::Metadata if rare => json!([]),
+        FieldKind::Word(names) => json!(pick(names, draw)),
+        FieldKind::Metadata if is_extreme => json!([]),
         FieldKind::Metadata => json!({
-            "order": draw.below(1 << 40), "gift": draw.chance(1, 2), "note": pick(&SENTENCES, draw), "none": null,
+            "order": draw.below(1 << 40), "gift": draw.chance(1, 2), "note": pick(&TEXTS, draw), "none": null,
         }),
         FieldKind::Assets => {
             let first = draw.below(Asset::ALL.len() as u64) as usize;
-            let some = context.coins.iter().filter(|_| draw.chance(2, 3)).chain([&Asset::ALL[first]]);
-            let mut codes: Vec<&str> = some.map(|asset| asset.code()).collect();
+            let assets = context.coins.iter().filter(|_| draw.chance(2, 3)).chain([&Asset::ALL[first]]);
+            let mut codes: Vec<&str> = assets.map(|asset| asset.code()).collect();
             codes.sort_unstable();
             codes.dedup();
             json!(codes)
         }
-        FieldKind::Fiats(most) => {
-            let many = if rare { most as u64 } else { draw.below(3) };
-            json!((0..many).map(|_| fiat(draw.between(1, 60_000), draw)).collect::<Vec<_>>())
+        FieldKind::Fiats(count_max) => {
+            let count = if is_extreme { count_max as u64 } else { draw.below(3) };
+            json!((0..count).map(|_| fiat(draw.between(1, 60_000), draw)).collect::<Vec<_>>())
         }
         FieldKind::Object(fields) => object(fields, context, draw),
         FieldKind::Objects(fields, _, distinct) => objects(fields, distinct, context, draw),
     }
 }
 
-/// Returns the day of a time, as `2026-10-15`.
+/// Returns the date of a time, as `2026-10-15`.
 pub(super) fn day(at: Timestamp) -> String {
     at.to_string()[..10].to_owned()
 }
@@ -182,21 +186,21 @@ pub(super) fn draw_invalid(kind: FieldKind, context: Context<'_>, draw: &mut Rng
             _ => json!((0..=METADATA_KEYS_MAX).map(|n| (n.to_string(), n)).collect::<BTreeMap<_, _>>()),
         },
         FieldKind::Assets => json!([context.coins[0].code(), context.coins[0].code()]),
-        FieldKind::Fiats(most) => json!(vec!["1.00"; most + 1]),
+        FieldKind::Fiats(count_max) => json!(vec!["1.00"; count_max + 1]),
         FieldKind::Object(fields) => match draw.below(4) {
             0 => json!({ "colour": "red" }),
-            _ => with_bad_field(fields, context, draw),
+            _ => object_with_invalid_field(fields, context, draw),
         },
         FieldKind::Objects(fields, _, distinct) => match (draw.below(3), distinct) {
             (0, Some(name)) => json!([{ name: "twice" }, { name: "twice" }]),
             (0, None) => json!([{ fields[0].name: "" }]),
-            _ => json!([object(fields, context, draw), with_bad_field(fields, context, draw)]),
+            _ => json!([object(fields, context, draw), object_with_invalid_field(fields, context, draw)]),
         },
         FieldKind::Count => json!(0),
         FieldKind::Fiat => json!("1.005"),
         FieldKind::Quantity => json!("0"),
         FieldKind::Day => json!("2026-02-30"),
-        FieldKind::Time => json!(pick(&TIMES, draw)),
+        FieldKind::Time => json!(pick(&INVALID_TIMES, draw)),
         FieldKind::Country => json!("de"),
         FieldKind::CoinAmount | FieldKind::Bool => json!([]),
         FieldKind::Email

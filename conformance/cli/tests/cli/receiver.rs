@@ -219,7 +219,7 @@ fn a_handler_is_tested_and_the_exit_code_is_the_result() {
         3,
         "refuses valid deliveries",
     );
-    check_try(&["http://127.0.0.1:1/", secret[0], secret[1]], 4, "does not answer");
+    check_try(&["http://127.0.0.1:1/", secret[0], secret[1]], 4, "does not respond");
     let output = check_try(
         &[&accepting_handler, secret[0], secret[1], "--only", "answers.types", "--format", "json"],
         0,

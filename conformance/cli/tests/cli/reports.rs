@@ -76,7 +76,7 @@ fn a_stale_baseline_entry_fails_the_run_and_is_named() {
     fs::write(directory.path().join("chargeproof.toml"), settings).unwrap();
     let output = run(directory.path(), &["check", "--only", "account.*"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("account.served holds now; take its entry out"));
+    assert!(text(&output.stdout).contains("account.served holds now; remove its entry"));
 }
 
 #[test]

@@ -49,7 +49,9 @@ use conformance_model::recording::{
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::diff::{KINDS, contradict};
-use super::evidence::{PageView, check_media_type, missing_response, modes_share_codes, pages, with_article};
+use super::evidence::{
+    PageView, check_media_type, is_listed, missing_response, modes_share_codes, pages, with_article,
+};
 use crate::check::Check;
 
 mod addresses;
@@ -413,7 +415,14 @@ fn judge_filter(recording: &Recording, list: List, name: &str) -> CheckResult {
             }
         }
         let (expected, actual) = (page_summary(absent), page_summary(foreign));
-        if expected != actual && modes_share_codes(recording, name) {
+        // A merchant may choose the same name of a payment link in both modes.
+        let is_own = |code: &str| {
+            let Caller::Own(mode) = foreign.caller else { return false };
+            name == "payment_link" && is_listed(recording, mode, name, code)
+        };
+        let (query, _) = link_query(&foreign.target);
+        let has_own_code = query.iter().any(|(parameter, code)| parameter == name && is_own(code));
+        if expected != actual && (has_own_code || modes_share_codes(recording, name)) {
             return Err(shared_codes(filtered_kind(name)));
         }
         if expected != actual {

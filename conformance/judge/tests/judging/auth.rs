@@ -40,10 +40,10 @@ fn the_key_is_checked_before_an_event_is_looked_up() {
 
 #[test]
 fn a_key_without_letters_has_no_other_case() {
-    let cased = refusal(Caller::Forged(Forgery::LetterCase), 200);
+    let other_case = refusal(Caller::Forged(Forgery::LetterCase), 200);
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
     check(&recording(served.clone()), "auth.letter_case", "not applicable");
-    check(&recording([served, vec![cased]].concat()), "auth.letter_case", "fail");
+    check(&recording([served, vec![other_case]].concat()), "auth.letter_case", "fail");
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn a_missing_key_is_reported_with_the_remedy() {
 
 #[test]
 fn a_key_with_appended_text_must_be_refused() {
-    let with = |more: Forgery, status| {
-        let exchanges = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (more, status)];
+    let with = |forgery: Forgery, status| {
+        let exchanges = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (forgery, status)];
         let exchanges = exchanges.map(|(forgery, status)| refusal(Caller::Forged(forgery), status)).to_vec();
         recording([vec![account(LIVE, "live"), account(TEST, "test")], exchanges].concat())
     };

@@ -16,8 +16,8 @@ const NOON: &str = "Thu, 01 Jan 2026 12:00:00 GMT";
 
 fn with_header(name: &str, value: &str, exchange: Exchange) -> Exchange {
     let mut exchange = exchange;
-    let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
-    answer.headers.push((name.into(), value.into()));
+    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    response.headers.push((name.into(), value.into()));
     exchange
 }
 
@@ -39,7 +39,7 @@ fn event(side: Side, status: u16) -> Exchange {
     exchange(TEST, purpose, &format!("/v1/events/{side:?}"), status, &json!({ "message": "No." }))
 }
 
-/// Returns the same response to a request that no statement uses.
+/// Returns a request of the same path that no statement uses, with the same response.
 fn unused_response(status: u16) -> Exchange {
     Exchange { purpose: Purpose::Choice { what: "events".into() }, ..absent_event(status) }
 }
@@ -68,40 +68,41 @@ fn a_cache_is_detected_by_its_headers() {
 
 #[test]
 fn a_cache_is_detected_by_a_repeated_older_response() {
-    let now = |seconds: u32, exchange| {
+    let dated = |seconds: u32, exchange| {
         with_header("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), exchange)
     };
-    let later = |seconds| now(seconds, refusal(Caller::NoKey, 401));
-    let again = || now(0, absent_event(200));
-    let first = || now(0, unused_response(200));
-    check_served(&[first(), later(3)], again(), "not judged");
-    check_served(&[first(), later(2)], again(), "fail");
-    check_served(&[later(3), first()], again(), "fail");
-    check_served(&[later(3)], again(), "fail");
-    check_served(&[], again(), "fail");
-    check_served(&[now(0, unused_response(403)), later(3)], again(), "fail");
-    check_served(&[first(), later(3)], now(0, absent_event(403)), "fail");
-    check_served(&[now(1, unused_response(200)), later(9)], again(), "fail");
+    let later_refusal = |seconds| dated(seconds, refusal(Caller::NoKey, 401));
+    let repeated = || dated(0, absent_event(200));
+    let first = || dated(0, unused_response(200));
+    check_served(&[first(), later_refusal(3)], repeated(), "not judged");
+    check_served(&[first(), later_refusal(2)], repeated(), "fail");
+    check_served(&[later_refusal(3), first()], repeated(), "fail");
+    check_served(&[later_refusal(3)], repeated(), "fail");
+    check_served(&[], repeated(), "fail");
+    check_served(&[dated(0, unused_response(403)), later_refusal(3)], repeated(), "fail");
+    check_served(&[first(), later_refusal(3)], dated(0, absent_event(403)), "fail");
+    check_served(&[dated(1, unused_response(200)), later_refusal(9)], repeated(), "fail");
     // Two replicas with different clocks.
-    let at_once = Exchange { ended: Duration::from_secs(9), ..first() };
-    check_served(&[at_once, later(3)], again(), "fail");
-    let elsewhere = Exchange { target: "/v1/other".into(), ..first() };
-    check_served(&[elsewhere, later(3)], again(), "fail");
-    let mut otherwise = first();
-    let Ending::Answered(answer) = &mut otherwise.ending else { panic!("an answer") };
-    answer.body = format!("{} ", &*answer.body).into();
-    check_served(&[otherwise, later(3)], again(), "fail");
+    let recent = Exchange { ended: Duration::from_secs(9), ..first() };
+    check_served(&[recent, later_refusal(3)], repeated(), "fail");
+    let other_path = Exchange { target: "/v1/other".into(), ..first() };
+    check_served(&[other_path, later_refusal(3)], repeated(), "fail");
+    let mut other_body = first();
+    let Ending::Answered(response) = &mut other_body.ending else { panic!("the exchange has a response") };
+    response.body = format!("{} ", &*response.body).into();
+    check_served(&[other_body, later_refusal(3)], repeated(), "fail");
 }
 
 #[test]
 fn a_cache_excuses_only_statements_that_use_the_response() {
-    let short = |request: PageRequest| page(request, &json!([{ "id": 1, "type": "a" }]), [1, 1, 100, 2]);
+    let incomplete = |request: PageRequest| page(request, &json!([{ "id": 1, "type": "a" }]), [1, 1, 100, 2]);
     let filters = vec![("type".to_owned(), "b".to_owned())];
     let by_type = PageRequest { filters, ..events_request(None, 100) };
     assert_eq!(by_type.list, List::Events);
     let aged = |exchange| with_header("age", "7", exchange);
-    let plain_aged = recording(vec![aged(short(events_request(None, 100))), short(by_type.clone())]);
-    let filtered_aged = recording(vec![short(events_request(None, 100)), aged(short(by_type))]);
+    let plain_aged =
+        recording(vec![aged(incomplete(events_request(None, 100))), incomplete(by_type.clone())]);
+    let filtered_aged = recording(vec![incomplete(events_request(None, 100)), aged(incomplete(by_type))]);
     check(&plain_aged, "paging.length", "not judged");
     check(&filtered_aged, "paging.length", "fail");
     check(&filtered_aged, "filters.type", "not judged");
@@ -113,29 +114,29 @@ fn data_of_another_key_is_a_violation_even_from_a_cache() {
     let forged = with_header("age", "7", refusal(Caller::Forged(Forgery::Unknown), 200));
     check(&recording([accounts(), vec![forged]].concat()), "auth.unknown_key", "fail");
     let refused = exchange(TEST, Purpose::AfterRefusal, "/v1/account", 401, &json!({ "message": "No." }));
-    let kept = [accounts(), vec![with_header("x-cache", "HIT", refused)]].concat();
-    check(&recording(kept), "auth.after_refusal", "fail");
+    let cached_refusal = [accounts(), vec![with_header("x-cache", "HIT", refused)]].concat();
+    check(&recording(cached_refusal), "auth.after_refusal", "fail");
     let other_mode = with_header("age", "7", account(TEST, "live"));
     check(&recording(vec![account(LIVE, "live"), other_mode]), "account.mode", "fail");
 }
 
 #[test]
 fn cached_responses_in_a_burst_are_not_counted() {
-    let mut met = burst(121, true, Duration::ZERO);
-    met.exchanges[7] = with_header("age", "1", met.exchanges[7].clone());
-    check(&met, "limits.refused", "pass");
-    let mut met = burst(120, true, Duration::ZERO);
-    for exchange in &mut met.exchanges[7..90] {
+    let mut measured = burst(121, true, Duration::ZERO);
+    measured.exchanges[7] = with_header("age", "1", measured.exchanges[7].clone());
+    check(&measured, "limits.refused", "pass");
+    let mut measured = burst(120, true, Duration::ZERO);
+    for exchange in &mut measured.exchanges[7..90] {
         *exchange = with_header("age", "1", exchange.clone());
     }
     // A limiter may or may not count cached responses.
-    check(&met, "limits.served", "pass");
-    let mut met = burst(60, false, Duration::ZERO);
-    check(&met, "limits.refused", "not judged");
-    met.exchanges[7] = with_header("age", "1", met.exchanges[7].clone());
-    check(&met, "limits.refused", "not judged");
+    check(&measured, "limits.served", "pass");
+    let mut measured = burst(60, false, Duration::ZERO);
+    check(&measured, "limits.refused", "not judged");
+    measured.exchanges[7] = with_header("age", "1", measured.exchanges[7].clone());
+    check(&measured, "limits.refused", "not judged");
     // The reason is the number of requests, because one cached response decides nothing.
-    check_verdict_text(&met, "limits.refused", "only 60 requests could be sent");
+    check_verdict_text(&measured, "limits.refused", "only 60 requests could be sent");
     let mut mostly_cached = burst(130, false, Duration::ZERO);
     for exchange in &mut mostly_cached.exchanges[7..120] {
         *exchange = with_header("age", "1", exchange.clone());
@@ -151,12 +152,12 @@ fn cached_responses_do_not_hide_the_first_refusal() {
         (126, 2, LimiterReading::Border),
         (119, 2, LimiterReading::Early),
     ] {
-        let mut met = burst(served, true, Duration::ZERO);
-        for exchange in &mut met.exchanges[7..7 + cached] {
+        let mut measured = burst(served, true, Duration::ZERO);
+        for exchange in &mut measured.exchanges[7..7 + cached] {
             *exchange = with_header("x-cache", "HIT", exchange.clone());
         }
         assert_eq!(
-            BurstCounts::from_burst(&met, 1).expect("a burst").reading(),
+            BurstCounts::from_burst(&measured, 1).expect("a burst").reading(),
             expected,
             "{served} with {cached} cached"
         );
@@ -164,7 +165,7 @@ fn cached_responses_do_not_hide_the_first_refusal() {
 }
 
 #[test]
-fn a_violation_beside_a_cache_counts() {
+fn a_violation_in_an_uncached_response_counts_beside_a_cached_one() {
     let aged = with_header("age", "1", absent_event(200));
     check(&recording(vec![event(Side::Own, 200), aged, absent_event(200)]), "errors.not_found", "fail");
 }

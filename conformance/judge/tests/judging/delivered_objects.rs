@@ -2,7 +2,7 @@
 
 use conformance_model::deliveries::Delivery;
 use conformance_model::mode::Mode;
-use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
+use conformance_model::recording::{Burst, Caller, Ending, Exchange, Purpose, Recording};
 use serde_json::{Value, json};
 
 use super::deliveries::{delivery, recording_of};
@@ -43,7 +43,7 @@ fn with_pairs(pairs: &[(Value, Value)], created_at: &str) -> Recording {
 }
 
 #[test]
-fn texts_are_delivered_as_the_api_shows_them() {
+fn a_delivered_charge_has_the_texts_of_the_charge_in_the_api() {
     let (plain, escaped) = (json!("Tea & cake"), json!("Tea &amp; cake"));
     for (name, sent, shown, expected) in [
         ("description", &plain, &plain, "pass"),
@@ -77,7 +77,7 @@ fn deliveries_have_the_time_zone_of_their_events() {
     check(&with_pairs(&two, "2026-02-01T12:00:00Z"), "webhooks.created_at", "pass");
 }
 
-/// The type without `charge.`, the status, the received amount and the minute of the payment.
+/// The type of an event without `charge.`, and the status, received amount and minute of payment of its charge.
 type State = (&'static str, &'static str, &'static str, Option<u32>);
 
 #[track_caller]
@@ -93,7 +93,7 @@ fn check_charge(states: &[State], expected: &str) {
 }
 
 #[test]
-fn a_refund_keeps_what_the_payment_recorded() {
+fn a_refund_keeps_amount_and_time_of_the_payment_or_clears_both() {
     let created = ("created", "pending", "0", None);
     let paid = ("paid", "paid", "2", Some(5));
     check_charge(&[created, paid, ("refunded", "paid", "2", Some(5))], "pass");
@@ -120,11 +120,11 @@ fn a_second_transfer_adds_to_the_first() {
 fn a_canceled_charge_has_another_status_than_a_new_one() {
     let deliveries = |last: &'static str, changed: &'static str| -> Vec<Delivery> {
         let states = [("created", "pending"), ("canceled", last)];
-        let of = |code: &'static str, states: [(&'static str, &'static str); 2]| {
+        let events_of = |code: &'static str, states: [(&'static str, &'static str); 2]| {
             states.map(|(kind, status)| (kind, json!({ "code": code, "status": status })))
         };
         let other = [("created", "pending"), ("paid", changed)];
-        let all = [of("ch1", states), of("ch2", states), of("ch3", other)];
+        let all = [events_of("ch1", states), events_of("ch2", states), events_of("ch3", other)];
         let sent = all.iter().flatten().enumerate();
         sent.map(|(number, (kind, charge))| charge_delivery(number, kind, charge)).collect()
     };
@@ -134,7 +134,7 @@ fn a_canceled_charge_has_another_status_than_a_new_one() {
     check(&recording_of(deliveries("pending", "pending")), "webhooks.data", "pass");
 }
 
-/// The minute, the type without `charge.`, and the id of the transaction.
+/// The minute of an event, its type without `charge.`, and the id of the transaction.
 type Event = (u32, &'static str, &'static str);
 
 /// Checks the verdict on two charges with these events, and a newer event of another one.
@@ -194,7 +194,7 @@ fn a_canceled_charge_is_not_paid() {
 
 #[test]
 fn details_belong_to_the_object_of_the_event() {
-    let rows = |of_created: &str| -> Vec<Value> {
+    let rows = |created_txid: &str| -> Vec<Value> {
         let row = |code: &str, kind: &str, txid: &str| {
             json!({
                 "id": format!("{code}-{kind}"),
@@ -205,39 +205,43 @@ fn details_belong_to_the_object_of_the_event() {
             })
         };
         let txid = "0123456789abcdef0123";
-        vec![row("ch1", "paid", txid), row("ch2", "created", of_created), row("ch3", "expired", of_created)]
+        vec![
+            row("ch1", "paid", txid),
+            row("ch2", "created", created_txid),
+            row("ch3", "expired", created_txid),
+        ]
     };
-    for (of_created, expected) in
+    for (created_txid, expected) in
         [("0123456789abcdef0123", "fail"), ("", "pass"), ("fedcba9876543210fedc", "pass")]
     {
-        let page = page(events_request(None, 100), &json!(rows(of_created)), [1, 1, 100, 3]);
+        let page = page(events_request(None, 100), &json!(rows(created_txid)), [1, 1, 100, 3]);
         check(&recording(vec![page]), "events.details", expected);
     }
 }
 
-/// Returns a request of a burst, answered with this remaining quota.
-fn shot(caller: Caller, quota: u64, status: u16) -> Exchange {
+/// Returns a request of a burst, whose response states this remaining quota.
+fn burst_request(caller: Caller, quota: u64, status: u16) -> Exchange {
     let burst = match caller {
         Caller::Own(Mode::Live) => Burst::Beside { series: 1 },
         _ => Burst::Shot { series: 1 },
     };
     let mut exchange =
         exchange(caller, Purpose::Burst(burst), "/v1/account", status, &json!({ "message": "m" }));
-    if let conformance_model::recording::Ending::Answered(answer) = &mut exchange.ending {
-        answer.headers.push(("x-ratelimit-remaining".into(), quota.to_string()));
-        answer.headers.push(("retry-after".into(), "60".into()));
+    if let Ending::Answered(response) = &mut exchange.ending {
+        response.headers.push(("x-ratelimit-remaining".into(), quota.to_string()));
+        response.headers.push(("retry-after".into(), "60".into()));
     }
     exchange
 }
 
 #[test]
-fn each_key_has_a_quota_of_its_own() {
+fn a_quota_that_two_keys_share_is_a_violation() {
     let burst = |largest: u64, live: &[u64], skipped: &[u64]| {
-        let of_live = live.iter().map(|quota| shot(LIVE, *quota, 200));
-        let mut all: Vec<_> = of_live.collect();
+        let live_requests = live.iter().map(|quota| burst_request(LIVE, *quota, 200));
+        let mut all: Vec<_> = live_requests.collect();
         let quotas = (largest - 119..=largest).rev().filter(|quota| !skipped.contains(quota));
-        all.extend(quotas.map(|quota| shot(TEST, quota, 200)));
-        all.push(shot(TEST, 0, 429));
+        all.extend(quotas.map(|quota| burst_request(TEST, quota, 200)));
+        all.push(burst_request(TEST, 0, 429));
         recording(all)
     };
     let live = [110, 100, 90];

@@ -1,4 +1,4 @@
-//! Handwritten deliveries to a receiver.
+//! Statements about single deliveries: objects, signatures, addresses, retries and redirects.
 
 use std::time::Duration;
 
@@ -13,8 +13,9 @@ use super::{check, check_verdict_text, recording};
 
 use serde_json::{Value, json};
 
-const AT: &str = "2026-02-01T10:00:00.000000Z";
+const CREATED_AT: &str = "2026-02-01T10:00:00.000000Z";
 
+/// Returns a delivery with this body, which was accepted.
 pub(super) fn delivery(body: &Value) -> Delivery {
     Delivery {
         number: 0,
@@ -30,6 +31,7 @@ pub(super) fn delivery(body: &Value) -> Delivery {
     }
 }
 
+/// Returns a recording of these deliveries, numbered from 1, to a test endpoint.
 pub(super) fn recording_of(deliveries: Vec<Delivery>) -> Recording {
     let mut received = deliveries;
     for (number, delivery) in (1..).zip(&mut received) {
@@ -48,24 +50,24 @@ pub(super) fn recording_of(deliveries: Vec<Delivery>) -> Recording {
     Recording { deliveries: Some(deliveries), ..recording(vec![]) }
 }
 
-/// Returns a delivery of a type, with a charge.
-fn of_charge(kind: &str, at: &str, charge: &Value) -> Value {
+/// Returns the body of a delivery of an event type, with a charge.
+fn charge_body(kind: &str, created_at: &str, charge: &Value) -> Value {
     json!({
         "id": "0190a5c7-7f3e-7ddd-8def-000000000001",
         "event_id": "0190a5c7-7f3e-7ddd-8def-000000000002",
         "event": kind,
         "mode": "test",
-        "created_at": at,
+        "created_at": created_at,
         "data": { "charge": charge },
     })
 }
 
 fn one_delivery(kind: &str, charge: &Value) -> Recording {
-    recording_of(vec![delivery(&of_charge(kind, AT, charge))])
+    recording_of(vec![delivery(&charge_body(kind, CREATED_AT, charge))])
 }
 
 #[test]
-fn a_charge_may_be_open_until_it_is_paid() {
+fn amounts_and_metadata_may_be_null_until_a_charge_is_paid() {
     for (kind, status, amount, metadata, expected) in [
         ("charge.created", "pending", json!(null), json!(null), "fail"),
         ("charge.created", "pending", json!("0.00"), json!(null), "pass"),
@@ -98,33 +100,33 @@ fn a_finding_names_the_delivery_and_the_value() {
 
 #[test]
 fn undocumented_fields_of_charges_are_observed() {
-    let seen = |charge: &Value| one_delivery("charge.paid", charge);
+    let with_charge = |charge: &Value| one_delivery("charge.paid", charge);
     check_verdict_text(
-        &seen(&json!({ "code": "k", "colour": "red" })),
+        &with_charge(&json!({ "code": "k", "colour": "red" })),
         "charges.other_fields",
         "seen: \"colour\"",
     );
-    check_verdict_text(&seen(&json!({ "code": "k" })), "charges.other_fields", "seen: \"nothing\"");
+    check_verdict_text(&with_charge(&json!({ "code": "k" })), "charges.other_fields", "seen: \"nothing\"");
 }
 
 #[test]
 fn transitions_are_observed_by_the_times_of_events() {
-    let charge = |at, status: &str| of_charge("charge.paid", at, &json!({ "code": "k", "status": status }));
+    let charge = |at, status: &str| charge_body("charge.paid", at, &json!({ "code": "k", "status": status }));
     let later = "2026-02-01T11:00:00.000000Z";
     let both = |first: &Value, second: &Value| recording_of(vec![delivery(first), delivery(second)]);
-    let (pending, paid) = (charge(AT, "pending"), charge(later, "paid"));
+    let (pending, paid) = (charge(CREATED_AT, "pending"), charge(later, "paid"));
     for recording in [both(&pending, &paid), both(&paid, &pending)] {
         check_verdict_text(&recording, "charges.transitions", "seen: \"pending to paid\"");
     }
     check(&both(&paid, &paid), "charges.transitions", "not judged");
     // Events at the same time: the order of arrival means nothing.
-    let expired = charge(AT, "expired");
+    let expired = charge(CREATED_AT, "expired");
     for recording in [both(&pending, &expired), both(&expired, &pending)] {
         check(&recording, "charges.transitions", "not judged");
     }
-    let mut tried = paid;
-    tried["test"] = json!(true);
-    check(&both(&pending, &tried), "charges.transitions", "not judged");
+    let mut test_delivery = paid;
+    test_delivery["test"] = json!(true);
+    check(&both(&pending, &test_delivery), "charges.transitions", "not judged");
 }
 
 #[test]
@@ -132,7 +134,7 @@ fn missing_deliveries_are_reported_with_the_other_requests() {
     let mut none = recording_of(vec![]);
     check(&none, "webhooks.post", "not judged");
     check_verdict_text(&none, "webhooks.post", "why: \"no delivery arrived within 60 s\"");
-    let deliveries = none.deliveries.as_mut().expect("a receiver");
+    let deliveries = none.deliveries.as_mut().expect("the run had a receiver");
     (deliveries.strays, deliveries.trouble) = (2, Some("the command failed".into()));
     let why = "within 60 s; the command failed; 2 other requests were received that are not deliveries";
     check_verdict_text(&none, "webhooks.post", why);
@@ -151,17 +153,45 @@ fn matching_signature(own: bool, differs: &[&str]) -> SignatureStatus {
 
 #[test]
 fn a_signature_is_judged_by_the_secret_that_it_matches() {
-    let ours = || matching_signature(true, &[]);
+    let with_own_secret = || matching_signature(true, &[]);
     for (first, second, expected) in [
-        (signed_delivery(ours(), 0, "a"), signed_delivery(ours(), 0, "b"), "pass"),
-        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::NoSecret, 1, "b"), "pass"),
-        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Nothing, 0, "b"), "fail"),
-        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::WithoutSecret, 0, "b"), "fail"),
-        (signed_delivery(ours(), 0, "a"), signed_delivery(matching_signature(false, &[]), 0, "b"), "fail"),
+        (signed_delivery(with_own_secret(), 0, "a"), signed_delivery(with_own_secret(), 0, "b"), "pass"),
+        (
+            signed_delivery(with_own_secret(), 0, "a"),
+            signed_delivery(SignatureStatus::NoSecret, 1, "b"),
+            "pass",
+        ),
+        (
+            signed_delivery(with_own_secret(), 0, "a"),
+            signed_delivery(SignatureStatus::Nothing, 0, "b"),
+            "fail",
+        ),
+        (
+            signed_delivery(with_own_secret(), 0, "a"),
+            signed_delivery(SignatureStatus::WithoutSecret, 0, "b"),
+            "fail",
+        ),
+        (
+            signed_delivery(with_own_secret(), 0, "a"),
+            signed_delivery(matching_signature(false, &[]), 0, "b"),
+            "fail",
+        ),
         // The same endpoint and another event: its secret would have signed both.
-        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Unknown, 0, "b"), "fail"),
-        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Unknown, 0, "a"), "not judged"),
-        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Unknown, 1, "b"), "not judged"),
+        (
+            signed_delivery(with_own_secret(), 0, "a"),
+            signed_delivery(SignatureStatus::Unknown, 0, "b"),
+            "fail",
+        ),
+        (
+            signed_delivery(with_own_secret(), 0, "a"),
+            signed_delivery(SignatureStatus::Unknown, 0, "a"),
+            "not judged",
+        ),
+        (
+            signed_delivery(with_own_secret(), 0, "a"),
+            signed_delivery(SignatureStatus::Unknown, 1, "b"),
+            "not judged",
+        ),
         // If a rewritten body is signed, the suite may not know all rewritings.
         (
             signed_delivery(matching_signature(true, &["body_rewritten"]), 0, "a"),
@@ -177,15 +207,15 @@ fn a_signature_is_judged_by_the_secret_that_it_matches() {
         check(&recording_of(vec![first, second]), "webhooks.signed", expected);
     }
     let all = recording_of(vec![
-        signed_delivery(ours(), 0, "a"),
+        signed_delivery(with_own_secret(), 0, "a"),
         signed_delivery(SignatureStatus::NoSecret, 1, "b"),
     ]);
     check_verdict_text(
         &all,
         "webhooks.signed",
-        "1 deliveries match the secret of their endpoint; of 1 others",
+        "1 deliveries match the secret of their endpoint; the secret of 1 others is unknown",
     );
-    let known = recording_of(vec![signed_delivery(ours(), 0, "a")]);
+    let known = recording_of(vec![signed_delivery(with_own_secret(), 0, "a")]);
     check_verdict_text(&known, "webhooks.signed", "match the secret of their endpoint\"");
     let none = recording_of(vec![signed_delivery(SignatureStatus::NoSecret, 0, "a")]);
     check_verdict_text(&none, "webhooks.signed", "no secret of an endpoint is known");
@@ -194,8 +224,8 @@ fn a_signature_is_judged_by_the_secret_that_it_matches() {
 #[test]
 fn body_and_time_must_be_signed() {
     for (name, expected) in [("body_only", "warn"), ("body_rewritten", "warn"), ("upper_case", "pass")] {
-        let made = recording_of(vec![signed_delivery(matching_signature(true, &[name]), 0, "a")]);
-        check(&made, "webhooks.signature_covers", expected);
+        let recording = recording_of(vec![signed_delivery(matching_signature(true, &[name]), 0, "a")]);
+        check(&recording, "webhooks.signature_covers", expected);
     }
     check_verdict_text(
         &recording_of(vec![signed_delivery(matching_signature(true, &[]), 0, "a")]),
@@ -207,7 +237,7 @@ fn body_and_time_must_be_signed() {
 }
 
 #[test]
-fn the_signature_has_a_shape() {
+fn the_signature_header_has_the_specified_format() {
     for (value, expected) in [
         ("t=1,v1=ab", "pass"),
         ("v0=x, v1=ab, t=99999999999", "pass"),
@@ -252,7 +282,7 @@ fn one_signature_for_two_bodies_is_a_violation() {
 
 #[test]
 fn a_refused_address_counts_only_if_another_was_accepted() {
-    let tried = |public, accepted| Registration {
+    let registration = |public, accepted| Registration {
         address: "http://10.0.0.1/".into(),
         public,
         accepted,
@@ -260,14 +290,14 @@ fn a_refused_address_counts_only_if_another_was_accepted() {
     };
     for (registrations, expected) in [
         (vec![], "not judged"),
-        (vec![tried(true, true)], "not judged"),
-        (vec![tried(true, false), tried(false, false)], "not judged"),
-        (vec![tried(true, true), tried(false, false)], "pass"),
-        (vec![tried(true, true), tried(false, true)], "fail"),
-        (vec![tried(false, true)], "fail"),
+        (vec![registration(true, true)], "not judged"),
+        (vec![registration(true, false), registration(false, false)], "not judged"),
+        (vec![registration(true, true), registration(false, false)], "pass"),
+        (vec![registration(true, true), registration(false, true)], "fail"),
+        (vec![registration(false, true)], "fail"),
     ] {
         let mut recording = recording_of(vec![]);
-        recording.deliveries.as_mut().expect("a receiver").registrations = registrations;
+        recording.deliveries.as_mut().expect("the run had a receiver").registrations = registrations;
         check(&recording, "endpoints.address", expected);
     }
 }
@@ -278,12 +308,12 @@ fn retries_of_refused_deliveries_are_observed() {
         let body = json!({ "id": id, "event_id": "e" });
         Delivery { answered, arrived: Duration::from_secs(secs), ..delivery(&body) }
     };
-    let elsewhere = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
-    for (all, says) in [
+    let at_other_endpoint = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
+    for (all, expected) in [
         (vec![attempt("1", 0, Some(200))], "every delivery was accepted"),
         (vec![attempt("1", 0, Some(500))], "after a 500 it was not delivered again within 60 s"),
         (vec![attempt("1", 0, Some(0))], "after no response it was not delivered again"),
-        (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it was not delivered again"),
+        (vec![attempt("1", 0, Some(302)), at_other_endpoint], "after a 302 it was not delivered again"),
         (
             vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))],
             "delivered again 7 s later under the same id\"",
@@ -293,10 +323,10 @@ fn retries_of_refused_deliveries_are_observed() {
             "delivered again 7 s later under a new id\"",
         ),
     ] {
-        check_verdict_text(&recording_of(all), "webhooks.retries", says);
+        check_verdict_text(&recording_of(all), "webhooks.retries", expected);
     }
     let mut settled = recording_of(vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))]);
-    settled.deliveries.as_mut().expect("a receiver").settled = true;
+    settled.deliveries.as_mut().expect("the run had a receiver").settled = true;
     check_verdict_text(&settled, "webhooks.retries", "it was delivered again under the same id");
 }
 
@@ -317,8 +347,8 @@ fn a_redirect_is_not_followed() {
 fn the_formats_of_an_invoice_are_observed() {
     let invoice =
         json!({ "code": "in1", "number": 7, "status": null, "charges": [], "customer": {}, "amount": true });
-    let seen = recording_of(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);
-    let forms =
+    let delivered = recording_of(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);
+    let formats =
         "amount a boolean, charges an array, code a string, customer an object, number a number, status null";
-    check_verdict_text(&seen, "invoices.formats", forms);
+    check_verdict_text(&delivered, "invoices.formats", formats);
 }

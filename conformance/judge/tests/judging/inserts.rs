@@ -20,10 +20,11 @@ fn grown_list(list: List, second: &[u64]) -> Vec<Exchange> {
     ]
 }
 
+/// Checks the verdicts on both statements about stable pages.
 #[track_caller]
-fn check_both(exchanges: Vec<Exchange>, lost: &str, literal: &str) {
+fn check_both(exchanges: Vec<Exchange>, stable: &str, literal: &str) {
     let recording = recording(exchanges);
-    check(&recording, "paging.stable", lost);
+    check(&recording, "paging.stable", stable);
     check(&recording, "paging.stable_literal", literal);
 }
 
@@ -52,9 +53,9 @@ fn pages_of_different_lists_are_not_compared() {
     check_both(vec![long.clone(), first.clone(), filtered], "not judged", "not judged");
     // A long page that was read afterwards does not show the earlier records.
     check_both(vec![first.clone(), second.clone(), long.clone()], "not judged", "not judged");
-    let behind = page(events_request(Some(2), 100), &rows(&[16, 15, 14, 13, 12, 11]), [2, 2, 100, 106]);
-    let ahead = page(events_request(Some(1), 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
-    check(&recording(vec![behind, ahead]), "paging.stable_literal", "not judged");
+    let second_page = page(events_request(Some(2), 100), &rows(&[16, 15, 14, 13, 12, 11]), [2, 2, 100, 106]);
+    let first_page = page(events_request(Some(1), 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]);
+    check(&recording(vec![second_page, first_page]), "paging.stable_literal", "not judged");
 }
 
 #[test]
@@ -72,49 +73,50 @@ fn during_inserts(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
 
 #[test]
 fn the_reason_for_missing_growth_is_reported() {
-    let says = |exchanges, part: &str| check_verdict_text(&recording(exchanges), "paging.stable", part);
-    says(vec![], "pass --allow-writes");
-    let whole = during_inserts(TEST, Step::Whole, &[2, 1]);
-    says(vec![whole.clone()], "no list of the test mode has 3 or more records");
-    says(vec![whole.clone(), during_inserts(LIVE, Step::First, &[2])], "has 3 or more records");
-    says(vec![whole, during_inserts(TEST, Step::First, &[2])], "no list grew");
+    let check_reason =
+        |exchanges, part: &str| check_verdict_text(&recording(exchanges), "paging.stable", part);
+    check_reason(vec![], "pass --allow-writes");
+    let long_page = during_inserts(TEST, Step::Whole, &[2, 1]);
+    check_reason(vec![long_page.clone()], "no list of the test mode has 3 or more records");
+    check_reason(vec![long_page.clone(), during_inserts(LIVE, Step::First, &[2])], "has 3 or more records");
+    check_reason(vec![long_page, during_inserts(TEST, Step::First, &[2])], "no list grew");
 }
 
 /// Returns a list of four records that was read page by page while records were created.
 fn with_own_inserts(later: &[Exchange], fresh: &[u64]) -> Recording {
-    let (whole, first) =
+    let (long_page, first) =
         (during_inserts(TEST, Step::Whole, &[4, 3, 2, 1]), during_inserts(TEST, Step::First, &[4, 3]));
-    recording([&[whole, first], later, &[during_inserts(TEST, Step::Fresh, fresh)]].concat())
+    recording([&[long_page, first], later, &[during_inserts(TEST, Step::Fresh, fresh)]].concat())
 }
 
 #[test]
 fn created_records_are_at_the_head_and_hide_no_others() {
-    let number = |ids: &[u64]| during_inserts(TEST, Step::ByNumber { page: 2 }, ids);
-    let link = |ids: &[u64]| during_inserts(TEST, Step::ByLink { page: 2 }, ids);
-    for (later, fresh, lost, literal) in [
-        (vec![number(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
-        (vec![number(&[3, 2])], vec![5, 4, 3, 2, 1], "pass", "fail"),
-        (vec![number(&[1])], vec![5, 4, 3, 2, 1], "fail", "not judged"),
-        (vec![number(&[3, 2]), link(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
-        (vec![number(&[2, 1])], vec![4, 5, 3, 2, 1], "fail", "pass"),
-        (vec![number(&[2, 1])], vec![4, 3, 2, 1], "not judged", "not judged"),
+    let by_number = |ids: &[u64]| during_inserts(TEST, Step::ByNumber { page: 2 }, ids);
+    let by_link = |ids: &[u64]| during_inserts(TEST, Step::ByLink { page: 2 }, ids);
+    for (later, fresh, stable, literal) in [
+        (vec![by_number(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
+        (vec![by_number(&[3, 2])], vec![5, 4, 3, 2, 1], "pass", "fail"),
+        (vec![by_number(&[1])], vec![5, 4, 3, 2, 1], "fail", "not judged"),
+        (vec![by_number(&[3, 2]), by_link(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
+        (vec![by_number(&[2, 1])], vec![4, 5, 3, 2, 1], "fail", "pass"),
+        (vec![by_number(&[2, 1])], vec![4, 3, 2, 1], "not judged", "not judged"),
         // Older records may appear below the known ones.
-        (vec![number(&[2, 1])], vec![5, 4, 3, 2, 1, 0], "pass", "pass"),
+        (vec![by_number(&[2, 1])], vec![5, 4, 3, 2, 1, 0], "pass", "pass"),
         (vec![], vec![5, 4, 3, 2, 1], "not judged", "not judged"),
     ] {
         let recording = with_own_inserts(&later, &fresh);
-        check(&recording, "paging.stable", lost);
+        check(&recording, "paging.stable", stable);
         check(&recording, "paging.stable_literal", literal);
     }
 }
 
 #[test]
 fn a_record_of_another_client_before_the_first_page_is_part_of_the_list() {
-    for (first, second, lost, literal) in [
+    for (first, second, stable, literal) in [
         (&[5, 4][..], &[3, 2][..], "pass", "pass"),
         (&[5, 4], &[4, 3], "pass", "fail"),
         (&[5, 4], &[2, 1], "fail", "not judged"),
-        // More of them may have been created than the first page shows.
+        // More records may have been created than the first page shows.
         (&[6, 5], &[4, 3], "not judged", "not judged"),
         (&[5, 3], &[2, 1], "not judged", "not judged"),
     ] {
@@ -125,7 +127,7 @@ fn a_record_of_another_client_before_the_first_page_is_part_of_the_list() {
                 during_inserts(TEST, Step::ByNumber { page: 2 }, second),
                 during_inserts(TEST, Step::Fresh, &[7, 6, 5, 4, 3, 2, 1]),
             ],
-            lost,
+            stable,
             literal,
         );
     }
@@ -152,7 +154,8 @@ fn listed_records_do_not_vanish() {
 
 #[test]
 fn the_loss_of_records_without_identifiers_is_not_judged() {
-    let unnamed = |words: &[&str]| Value::from_iter(words.iter().map(|word| json!({ "status": word })));
+    let unnamed =
+        |statuses: &[&str]| Value::from_iter(statuses.iter().map(|status| json!({ "status": status })));
     let charges = |page| PageRequest { list: List::Charges, ..events_request(page, 2) };
     let long = PageRequest { list: List::Charges, ..events_request(None, 100) };
     check_both(

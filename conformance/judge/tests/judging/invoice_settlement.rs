@@ -6,21 +6,22 @@ use super::{check, check_verdict_text, events_request, page, recording};
 
 use serde_json::{Value, json};
 
-const THEN: &str = "2026-02-01T10:00:00Z";
-/// A time by which all related events must be listed.
+const EVENT_TIME: &str = "2026-02-01T10:00:00Z";
+/// A time at which all events related to one of `EVENT_TIME` must be listed.
 const LATER: &str = "2026-02-01T11:00:00Z";
-const AT_ONCE: &str = "2026-02-01T10:00:59Z";
+/// A time at which related events may still be missing.
+const WITHIN_A_MINUTE: &str = "2026-02-01T10:00:59Z";
 
 fn invoice(kind: &str, charges: Value) -> Value {
     let invoice = json!({ "code": "in1", "charges": charges });
-    json!({ "id": "i", "type": kind, "invoice": invoice, "created_at": THEN })
+    json!({ "id": "i", "type": kind, "invoice": invoice, "created_at": EVENT_TIME })
 }
 
 fn charge(code: &str) -> Value {
-    json!({ "id": "c", "type": "charge.paid", "charge": { "code": code }, "created_at": THEN })
+    json!({ "id": "c", "type": "charge.paid", "charge": { "code": code }, "created_at": EVENT_TIME })
 }
 
-/// Returns the events of a mode; `more`: the events on later pages.
+/// Returns the events of a mode, and one at the time `newest`. `more`: the number of events on later pages.
 fn events(rows: &[Value], newest: &str, more: u64) -> Recording {
     let last = json!({ "id": "z", "type": "charge.created", "created_at": newest });
     let rows = [&[last], rows].concat();
@@ -31,11 +32,11 @@ fn events(rows: &[Value], newest: &str, more: u64) -> Recording {
 #[test]
 fn an_invoice_is_paid_by_a_charge() {
     let paid = |charges| invoice("invoice.paid", charges);
-    for (rows, newest, more, both, charge_of) in [
+    for (rows, newest, more, both, invoice_paid) in [
         (vec![paid(json!(["c1"])), charge("c1")], LATER, 0, "pass", "pass"),
         (vec![paid(json!([{ "code": "c1" }])), charge("c1")], LATER, 0, "pass", "pass"),
         (vec![paid(json!(["c1"])), charge("c2")], LATER, 0, "fail", "fail"),
-        (vec![paid(json!(["c1"])), charge("c2")], AT_ONCE, 0, "not judged", "not judged"),
+        (vec![paid(json!(["c1"])), charge("c2")], WITHIN_A_MINUTE, 0, "not judged", "not judged"),
         (vec![paid(json!(["c1"])), charge("c2")], LATER, 1, "not judged", "not judged"),
         (vec![paid(json!(["c1"])), json!({ "type": "charge.paid" })], LATER, 0, "not judged", "not judged"),
         (vec![paid(json!([]))], LATER, 0, "not judged", "fail"),
@@ -46,7 +47,7 @@ fn an_invoice_is_paid_by_a_charge() {
     ] {
         let recording = events(&rows, newest, more);
         check(&recording, "events.both_paid", both);
-        check(&recording, "types.invoice_paid", charge_of);
+        check(&recording, "types.invoice_paid", invoice_paid);
     }
     let alone = events(&[paid(json!(["c1"]))], LATER, 0);
     check_verdict_text(&alone, "events.both_paid", "beside invoice.paid i");
@@ -54,30 +55,30 @@ fn an_invoice_is_paid_by_a_charge() {
 
 #[test]
 fn a_paid_charge_settles_its_invoice_unless_it_is_void() {
-    let of = |kind| invoice(kind, json!(["c1"]));
+    let invoice_event = |kind| invoice(kind, json!(["c1"]));
     for (kinds, newest, more, expected) in [
         (vec!["invoice.created", "invoice.paid"], LATER, 0, "pass"),
         (vec!["invoice.created"], LATER, 0, "fail"),
-        (vec!["invoice.created"], AT_ONCE, 0, "not judged"),
+        (vec!["invoice.created"], WITHIN_A_MINUTE, 0, "not judged"),
         (vec!["invoice.created"], LATER, 1, "not judged"),
         (vec!["invoice.created", "invoice.voided"], LATER, 0, "not judged"),
     ] {
-        let rows: Vec<_> = kinds.into_iter().map(of).chain([charge("c1")]).collect();
+        let rows: Vec<_> = kinds.into_iter().map(invoice_event).chain([charge("c1")]).collect();
         check(&events(&rows, newest, more), "invoices.settled", expected);
     }
 }
 
 #[test]
 fn several_invoices_are_not_all_settled_by_earlier_charges() {
-    let at = |id: &str, kind: &str, then: &str, member: &str, object: Value| json!({ "id": id, "type": kind, "created_at": then, member: object });
-    let older = at("old", "charge.created", "2026-02-01T09:00:00Z", "charge", json!({ "code": "c9" }));
+    let event = |id: &str, kind: &str, created_at: &str, member: &str, object: Value| json!({ "id": id, "type": kind, "created_at": created_at, member: object });
+    let older = event("old", "charge.created", "2026-02-01T09:00:00Z", "charge", json!({ "code": "c9" }));
     let unsettled = |count: usize| {
         let each = (0..count).flat_map(|n| {
             let (invoice, charge) = (format!("in{n}"), format!("c{n}"));
             let (issued, paid) = (json!({ "code": invoice, "charges": [charge] }), json!({ "code": charge }));
             [
-                at(&invoice, "invoice.created", THEN, "invoice", issued),
-                at(&charge, "charge.paid", THEN, "charge", paid),
+                event(&invoice, "invoice.created", EVENT_TIME, "invoice", issued),
+                event(&charge, "charge.paid", EVENT_TIME, "charge", paid),
             ]
         });
         each.chain([older.clone()]).collect::<Vec<_>>()
@@ -87,8 +88,8 @@ fn several_invoices_are_not_all_settled_by_earlier_charges() {
     for (rows, newest, expected) in [
         (unsettled(3), LATER, "fail"),
         (unsettled(2), LATER, "not judged"),
-        (unsettled(3), AT_ONCE, "not judged"),
-        // Their invoices may have been settled before the oldest listed event.
+        (unsettled(3), WITHIN_A_MINUTE, "not judged"),
+        // The invoices may have been settled before the oldest listed event.
         (oldest, LATER, "not judged"),
         ([unsettled(3), vec![settled]].concat(), LATER, "pass"),
     ] {
@@ -105,7 +106,7 @@ fn the_events_of_a_charge_are_complete_only_as_of_their_page() {
     };
     let paid = filtered("type", "invoice.paid", invoice("invoice.paid", json!(["c1"])));
     let opened =
-        json!({ "id": "o", "type": "charge.created", "charge": { "code": "c1" }, "created_at": THEN });
+        json!({ "id": "o", "type": "charge.created", "charge": { "code": "c1" }, "created_at": EVENT_TIME });
     let charge = filtered("charge", "c1", opened);
     let long = events.remove(0);
     for (exchanges, expected) in

@@ -31,10 +31,10 @@ fn comparison(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Ex
     let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
     for round in [1, 2] {
         for ((side, body), length) in sides.into_iter().zip(bodies).zip(lengths) {
-            let mut absent = in_round(round, caller, side, 404, body);
-            let Ending::Answered(answer) = &mut absent.ending else { panic!("an answer") };
-            answer.headers.push(("content-length".into(), length.into()));
-            all.push(absent);
+            let mut event = in_round(round, caller, side, 404, body);
+            let Ending::Answered(response) = &mut event.ending else { panic!("the exchange has a response") };
+            response.headers.push(("content-length".into(), length.into()));
+            all.push(event);
         }
     }
     all
@@ -46,39 +46,39 @@ fn both_modes(bodies: [&Value; 3], lengths: [&str; 3]) -> Recording {
 
 #[test]
 fn a_different_length_is_a_difference_unless_lengths_vary() {
-    let (no, never) = (&json!({ "message": "No." }), &json!({ "message": "Never." }));
+    let (short, long) = (&json!({ "message": "No." }), &json!({ "message": "Never." }));
     let same = ["9", "9", "9"];
     let other = ["9", "8", "9"];
     let id = "isolation.indistinguishable";
-    check(&both_modes([no, no, no], same), id, "pass");
-    check(&both_modes([no, no, no], other), id, "fail");
-    check(&both_modes([no, no, never], other), id, "pass");
-    check(&both_modes([no, never, no], same), id, "fail");
-    check_verdict_text(&both_modes([no, never, no], same), id, "body length: 20 (otherwise 17)");
-    let found = |code| json!({ "error": { "code": code, "text": "No." } });
+    check(&both_modes([short, short, short], same), id, "pass");
+    check(&both_modes([short, short, short], other), id, "fail");
+    check(&both_modes([short, short, long], other), id, "pass");
+    check(&both_modes([short, long, short], same), id, "fail");
+    check_verdict_text(&both_modes([short, long, short], same), id, "body length: 20 (otherwise 17)");
+    let body = |code| json!({ "error": { "code": code, "text": "No." } });
     let expected = "body.error.code: 7 (otherwise 5)";
-    check_verdict_text(&both_modes([&found(5), &found(7), &found(5)], same), id, expected);
+    check_verdict_text(&both_modes([&body(5), &body(7), &body(5)], same), id, expected);
 }
 
 /// Returns equal responses to equal requests with different headers.
 fn with_varying_header(name: &str, values: [&str; 2]) -> Vec<Exchange> {
-    let named = |value: &str| {
+    let with_header = |value: &str| {
         let mut served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
-        let Ending::Answered(answer) = &mut served.ending else { panic!("an answer") };
-        answer.headers.push((name.into(), value.into()));
+        let Ending::Answered(response) = &mut served.ending else { panic!("the exchange has a response") };
+        response.headers.push((name.into(), value.into()));
         served
     };
-    values.map(named).into()
+    values.map(with_header).into()
 }
 
 #[test]
-fn a_header_that_varies_between_equal_requests_is_noise() {
+fn a_header_that_varies_between_equal_requests_is_not_a_difference() {
     let id = "isolation.indistinguishable";
     let no = &json!({ "message": "No." });
     let mut differing = both_modes([no, no, no], ["9", "8", "9"]);
     let renamed = |exchange: &mut Exchange| {
-        if let Ending::Answered(answer) = &mut exchange.ending {
-            answer.headers.iter_mut().for_each(|(name, _)| *name = "x-exists".into());
+        if let Ending::Answered(response) = &mut exchange.ending {
+            response.headers.iter_mut().for_each(|(name, _)| *name = "x-exists".into());
         }
     };
     differing.exchanges.iter_mut().for_each(renamed);
@@ -104,7 +104,7 @@ fn lists_are_compared_only_if_both_modes_have_events() {
 
 #[test]
 fn filters_by_foreign_objects_have_the_links_of_filters_by_absent_ones() {
-    let trial = |side, last: u64, code: &str| {
+    let filter_request = |side, last: u64, code: &str| {
         let link = |page: u64| format!("?charge={code}&page={page}");
         let links = json!({ "first": link(1), "last": link(last), "prev": null, "next": null });
         let meta = json!({ "current_page": 1, "last_page": 1, "per_page": 25, "total": 0 });
@@ -113,33 +113,34 @@ fn filters_by_foreign_objects_have_the_links_of_filters_by_absent_ones() {
         exchange(TEST, purpose, &format!("/v1/events?charge={code}"), 200, &body)
     };
     for (last, expected) in [(1, "pass"), (2, "fail")] {
-        let exchanges = vec![trial(Side::AbsentBefore, 1, "a"), trial(Side::Foreign, last, "b")];
+        let exchanges =
+            vec![filter_request(Side::AbsentBefore, 1, "a"), filter_request(Side::Foreign, last, "b")];
         check(&recording(exchanges), "isolation.filter_charge", expected);
     }
 }
 
 #[test]
 fn missing_events_of_the_other_account_are_reported() {
-    let by_other =
+    let with_other_key =
         |purpose, status, body: &Value| exchange(Caller::OtherAccount, purpose, "/v1/events", status, body);
-    let account = |status| by_other(Purpose::Account, status, &json!({ "data": { "id": 1 } }));
+    let account = |status| with_other_key(Purpose::Account, status, &json!({ "data": { "id": 1 } }));
     let own = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({ "data": {} }));
     let listed = |status, rows: Value| {
-        by_other(Purpose::Page(events_request(None, 100)), status, &json!({ "data": rows }))
+        with_other_key(Purpose::Page(events_request(None, 100)), status, &json!({ "data": rows }))
     };
     let mut lost = event(TEST, Side::OtherAccount, 404, &json!({}));
     lost.ending = Ending::Lost("connection reset".into());
-    for (all, says) in [
+    for (all, expected) in [
         (vec![own], "no key of another account is configured"),
         (vec![account(401)], "the key of the other account is refused"),
         (vec![account(200), listed(200, json!([]))], "the other account has no event"),
         (vec![account(200), listed(200, json!([1]))], "the events of the other account: 200"),
         (vec![account(200), listed(503, json!([]))], "the events of the other account: 503"),
         (vec![account(200), listed(401, json!([]))], "200, as for /v1/events with the same key"),
-        (vec![account(200), listed(200, json!([1])), lost], "an event of the other account: no answer"),
+        (vec![account(200), listed(200, json!([1])), lost], "an event of the other account: no response"),
         (vec![account(200)], "an event of the other account: 200"),
     ] {
-        check_verdict_text(&recording(all), "isolation.second_account", says);
+        check_verdict_text(&recording(all), "isolation.second_account", expected);
     }
 }
 
@@ -151,7 +152,7 @@ fn random_codes_prove_a_leak_beside_payment_links_of_the_same_names() {
         let request = PageRequest { list: List::Charges, ..events_request(None, 100) };
         Exchange { caller, ..page(request, &rows, [1, 1, 100, 5]) }
     };
-    let trial = |side, status, code: &str| {
+    let filter_request = |side, status, code: &str| {
         let purpose = Purpose::Filter { list: List::Events, filter: "charge".into(), side };
         let body = json!({ "data": [], "links": {}, "meta": { "total": 0 } });
         exchange(TEST, purpose, &format!("/v1/events?charge={code}"), status, &body)
@@ -162,7 +163,8 @@ fn random_codes_prove_a_leak_beside_payment_links_of_the_same_names() {
     let numbers = ["CH-0001", "CH-0002", "CH-0003", "CH-0004", "CH-0005"];
     let higher = ["CH-0101", "CH-0102", "CH-0103", "CH-0104", "CH-0105"];
     for (live, test, expected) in [(others, random, "fail"), (numbers, higher, "not applicable")] {
-        let exchanges = [trial(Side::AbsentBefore, 200, "QWXZRA"), trial(Side::Foreign, 404, live[0])];
+        let exchanges =
+            [filter_request(Side::AbsentBefore, 200, "QWXZRA"), filter_request(Side::Foreign, 404, live[0])];
         let all = [vec![charges(LIVE, live), charges(TEST, test)], exchanges.to_vec()].concat();
         check(&recording(all), "isolation.filter_charge", expected);
     }

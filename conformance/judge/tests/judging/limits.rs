@@ -10,18 +10,18 @@ use super::{LIVE, TEST, check, check_verdict_text, exchange, recording};
 
 use serde_json::json;
 
-/// Returns requests evenly over a time, of which the last may be refused.
-pub(super) fn burst(served: u32, refused: bool, over: Duration) -> Recording {
-    let shots = served + u32::from(refused);
-    let shot = |at: u32| {
-        let status = if refused && at == served { 429 } else { 200 };
+/// Returns a burst: `served` requests, and a refused one if `is_refused`, evenly over a duration.
+pub(super) fn burst(served: u32, is_refused: bool, over: Duration) -> Recording {
+    let count = served + u32::from(is_refused);
+    let request = |index: u32| {
+        let status = if is_refused && index == served { 429 } else { 200 };
         let purpose = Purpose::Burst(Burst::Shot { series: 1 });
-        let mut shot = exchange(TEST, purpose, "/v1/account", status, &json!({ "message": "Wait." }));
-        shot.sent = over * at / shots;
-        shot.ended = over * (at + 1) / shots;
-        shot
+        let mut request = exchange(TEST, purpose, "/v1/account", status, &json!({ "message": "Wait." }));
+        request.sent = over * index / count;
+        request.ended = over * (index + 1) / count;
+        request
     };
-    recording((0..shots).map(shot).collect())
+    recording((0..count).map(request).collect())
 }
 
 #[test]
@@ -56,17 +56,17 @@ fn rounds(over: Duration) -> Recording {
         for (index, path) in (0..).zip(["/v1/account", "/v1/charges", "/v1/events"]) {
             let purpose = Purpose::Burst(Burst::Round { series: 1, round });
             let status = if index == 1 { 200 } else { 429 };
-            let mut shot = exchange(TEST, purpose, path, status, &json!({}));
-            let at = u32::from(round - 1) * 3 + index;
-            (shot.sent, shot.ended) = (over * at / 9, over * (at + 1) / 9);
-            burst.exchanges.push(shot);
+            let mut request = exchange(TEST, purpose, path, status, &json!({}));
+            let position = u32::from(round - 1) * 3 + index;
+            (request.sent, request.ended) = (over * position / 9, over * (position + 1) / 9);
+            burst.exchanges.push(request);
         }
     }
     recording(burst.exchanges)
 }
 
 #[test]
-fn a_path_is_exempt_only_if_no_bucket_explains_it() {
+fn a_path_without_a_limit_is_a_violation_unless_a_bucket_refilled() {
     check(&rounds(Duration::ZERO), "limits.every_path", "fail");
     check(&rounds(Duration::from_millis(900)), "limits.every_path", "fail");
     check(&rounds(Duration::from_millis(1_500)), "limits.every_path", "not judged");
@@ -98,19 +98,19 @@ fn a_limit_that_returns_503_is_distinguished_from_an_outage() {
 /// Meanwhile the live key is served, and a minute later the test key.
 fn burst_without_responses(served: u32) -> Recording {
     let mut all = burst(served, false, Duration::from_secs(2)).exchanges;
-    let at = |exchange: &mut Exchange, from: u64, to: u64| {
+    let set_seconds = |exchange: &mut Exchange, from: u64, to: u64| {
         (exchange.sent, exchange.ended) = (Duration::from_secs(from), Duration::from_secs(to));
     };
     for n in 0..6 {
         let shot = Purpose::Burst(Burst::Shot { series: 1 });
         let mut lost = exchange(TEST, shot, "/v1/account", 200, &json!({}));
-        lost.ending = Ending::Lost("no answer within 10 s".into());
-        at(&mut lost, 2 + n * 10, 12 + n * 10);
+        lost.ending = Ending::Lost("no response within 10 s".into());
+        set_seconds(&mut lost, 2 + n * 10, 12 + n * 10);
         all.push(lost);
     }
     for (caller, second) in [(LIVE, 62), (TEST, 130)] {
         let mut later = exchange(caller, Purpose::Account, "/v1/account", 200, &json!({}));
-        at(&mut later, second, second);
+        set_seconds(&mut later, second, second);
         all.push(later);
     }
     recording(all)
@@ -122,14 +122,14 @@ fn a_limit_without_a_response_is_detected_even_if_slow() {
     check(&burst_without_responses(60), "limits.refused", "not judged");
 }
 
-/// Returns a refusal with a `Retry-After`, then requests in rounds, half a second apart.
+/// Returns a burst with a refusal, then requests of a round with these statuses. All refusals have the `Retry-After`.
 fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
     let delay = |exchange: &mut Exchange| {
-        if let Ending::Answered(answer) = &mut exchange.ending
-            && answer.status == 429
+        if let Ending::Answered(response) = &mut exchange.ending
+            && response.status == 429
         {
-            answer.headers.push(("retry-after".into(), retry_after.into()));
+            response.headers.push(("retry-after".into(), retry_after.into()));
         }
     };
     for (index, status) in (0_u32..).zip(statuses) {
@@ -143,7 +143,7 @@ fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Record
 }
 
 #[test]
-fn a_refusal_must_last() {
+fn a_key_that_is_served_soon_after_a_refusal_is_a_violation() {
     let quick = Duration::from_millis(1);
     check(&after_refusal("60", &[200; 5], quick), "limits.refused", "fail");
     check(&after_refusal("60", &[200, 200, 429, 200, 200], quick), "limits.refused", "pass");
@@ -155,7 +155,7 @@ fn a_refusal_must_last() {
 
 #[test]
 fn retry_after_has_bounds() {
-    let first = |delay: &str| after_refusal(delay, &[429], Duration::ZERO);
+    let refused_with = |delay: &str| after_refusal(delay, &[429], Duration::ZERO);
     for (delay, expected) in [
         ("60", "pass"),
         ("61", "pass"),
@@ -165,25 +165,25 @@ fn retry_after_has_bounds() {
         ("120", "fail"),
         ("60000", "fail"),
     ] {
-        check(&first(delay), "limits.retry_after", expected);
+        check(&refused_with(delay), "limits.retry_after", expected);
     }
-    check_verdict_text(&first("99999999999999999999999"), "limits.retry_after", "at most 60 s");
-    check_verdict_text(&first("120"), "limits.retry_after", "Retry-After: 120");
+    check_verdict_text(&refused_with("99999999999999999999999"), "limits.retry_after", "at most 60 s");
+    check_verdict_text(&refused_with("120"), "limits.retry_after", "Retry-After: 120");
     // A limiter that counts refusals adds half a second for each one.
     let all = after_refusal("60", &[429; 10], Duration::ZERO).exchanges;
     let with_last = |delay: &str| {
         let mut all = all.clone();
-        set_header(all.last_mut().expect("a refusal"), delay);
+        set_retry_after(all.last_mut().expect("a refusal"), delay);
         recording(all)
     };
     check(&with_last("66"), "limits.retry_after", "pass");
     check(&with_last("68"), "limits.retry_after", "fail");
 }
 
-fn set_header(exchange: &mut Exchange, delay: &str) {
-    let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
-    answer.headers.retain(|(name, _)| name != "retry-after");
-    answer.headers.push(("retry-after".into(), delay.into()));
+fn set_retry_after(exchange: &mut Exchange, delay: &str) {
+    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    response.headers.retain(|(name, _)| name != "retry-after");
+    response.headers.push(("retry-after".into(), delay.into()));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn retry_after_does_not_grow_while_the_key_is_refused() {
     let all = after_refusal("10", &[429, 429, 429], Duration::from_secs(1)).exchanges;
     for (delay, expected) in [("10", "pass"), ("15", "pass"), ("40", "fail")] {
         let mut all = all.clone();
-        set_header(all.last_mut().expect("a refusal"), delay);
+        set_retry_after(all.last_mut().expect("a refusal"), delay);
         check(&recording(all.clone()), "limits.retry_after", expected);
         // A served request in between starts a new window.
         let served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
@@ -205,8 +205,8 @@ fn retry_after_does_not_grow_while_the_key_is_refused() {
 fn retry_after_occurs_once() {
     for (more, expected) in [(&[][..], "pass"), (&["60"], "fail"), (&["120"], "fail")] {
         let mut all = after_refusal("60", &[], Duration::ZERO).exchanges;
-        let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
-        answer.headers.extend(more.iter().map(|text| ("retry-after".to_owned(), (*text).to_owned())));
+        let Ending::Answered(response) = &mut all[120].ending else { panic!("the exchange has a response") };
+        response.headers.extend(more.iter().map(|text| ("retry-after".to_owned(), (*text).to_owned())));
         check(&recording(all), "limits.retry_after", expected);
     }
     check(&after_refusal("60, 120", &[], Duration::ZERO), "limits.retry_after", "fail");
@@ -216,20 +216,20 @@ fn retry_after_occurs_once() {
 fn a_body_that_is_not_utf_8_is_not_json() {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
     check(&recording(all.clone()), "limits.json", "pass");
-    let Ending::Answered(answer) = &mut all[120].ending else { panic!("an answer") };
-    answer.body = Body::from_bytes(b"{\"message\":\"\xff\"}");
+    let Ending::Answered(response) = &mut all[120].ending else { panic!("the exchange has a response") };
+    response.body = Body::from_bytes(b"{\"message\":\"\xff\"}");
     check(&recording(all), "limits.json", "fail");
 }
 
-/// Returns the burst with a series number, sent some seconds after the start.
+/// Returns the requests of a burst with another number, sent some seconds later.
 fn later_burst(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
-    let moved = |mut exchange: Exchange| {
+    let shift = |mut exchange: Exchange| {
         exchange.purpose = Purpose::Burst(Burst::Shot { series });
         exchange.sent += Duration::from_secs(seconds);
         exchange.ended += Duration::from_secs(seconds);
         exchange
     };
-    burst.exchanges.into_iter().map(moved).collect()
+    burst.exchanges.into_iter().map(shift).collect()
 }
 
 #[test]
@@ -245,20 +245,20 @@ fn a_repeated_burst_is_reported_with_the_previous_one() {
     check_verdict_text(&both(119, 2, brief(120)), "limits.refused", idle);
     check(&both(119, 2, brief(119)), "limits.served", "fail");
     check(&both(150, 2, brief(150)), "limits.refused", "fail");
-    let settling = 3;
-    for (second, says) in [
+    let next_minute = 3;
+    for (second, expected) in [
         (brief(120), "request; in the next minute exact, at the 121st"),
         (brief(110), "request; in the next minute early, at the 111th"),
         (brief(150), "request; in the next minute at the 151st: its windows begin elsewhere"),
         (burst(123, true, Duration::from_secs(2)), "a refilling bucket still, at the 124th"),
     ] {
-        check_verdict_text(&both(120, settling, second), "limits.refused", says);
+        check_verdict_text(&both(120, next_minute, second), "limits.refused", expected);
     }
 }
 
 #[test]
 fn the_refused_request_is_reported_as_an_ordinal() {
-    for (served, says) in [
+    for (served, ordinal) in [
         (0, "1st"),
         (1, "2nd"),
         (2, "3rd"),
@@ -274,7 +274,7 @@ fn the_refused_request_is_reported_as_an_ordinal() {
         (112, "113th"),
     ] {
         let burst = burst(served, true, Duration::ZERO);
-        check_verdict_text(&burst, "limits.refused", &format!("at the {says} request"));
+        check_verdict_text(&burst, "limits.refused", &format!("at the {ordinal} request"));
     }
 }
 
@@ -291,7 +291,7 @@ fn the_limit_is_served_in_any_duration() {
 fn a_5xx_counts_as_a_limit_only_if_the_same_key_is_served_later() {
     let with_last = |change: fn(&mut Exchange)| {
         let mut all = unavailable(120, 121, 200);
-        change(all.exchanges.last_mut().expect("the later one"));
+        change(all.exchanges.last_mut().expect("the request a minute later"));
         all
     };
     check(&with_last(|exchange| exchange.caller = LIVE), "limits.refused", "not judged");
@@ -324,10 +324,10 @@ fn the_finding_names_the_last_served_request_of_the_path() {
     check_verdict_text(&rounds(Duration::ZERO), "limits.every_path", "exchange: Some(129)");
 }
 
-/// Returns a burst that ended in a refusal, and one request after it.
-fn and_then(caller: Caller, step: Burst, status: u16, more: &[Exchange]) -> Recording {
+/// Returns a burst that ended in a refusal, one request after it, and further exchanges.
+fn burst_and_request(caller: Caller, request: Burst, status: u16, more: &[Exchange]) -> Recording {
     let mut all = burst(120, true, Duration::from_secs(5)).exchanges;
-    all.push(exchange(caller, Purpose::Burst(step), "/v1/account", status, &json!({})));
+    all.push(exchange(caller, Purpose::Burst(request), "/v1/account", status, &json!({})));
     all.extend_from_slice(more);
     recording(all)
 }
@@ -344,7 +344,7 @@ fn the_other_key_has_a_separate_limit_unless_it_is_busy() {
         (429, Some(LIVE), "not judged"),
     ] {
         let more: Vec<_> = more.into_iter().map(refused).collect();
-        check(&and_then(LIVE, Burst::OtherKey, status, &more), "limits.per_key", expected);
+        check(&burst_and_request(LIVE, Burst::OtherKey, status, &more), "limits.per_key", expected);
     }
 }
 
@@ -353,16 +353,16 @@ fn a_key_is_served_after_the_stated_wait() {
     for (status, expected) in
         [(200, "pass"), (404, "pass"), (429, "fail"), (500, "not judged"), (503, "not judged")]
     {
-        check(&and_then(TEST, wait_of(60), status, &[]), "limits.retry_after_held", expected);
+        check(&burst_and_request(TEST, wait_of(60), status, &[]), "limits.retry_after_held", expected);
     }
-    let held = and_then(TEST, wait_of(60), 200, &[]);
-    check_verdict_text(&held, "limits.retry_after_held", "note: None");
+    let served = burst_and_request(TEST, wait_of(60), 200, &[]);
+    check_verdict_text(&served, "limits.retry_after_held", "note: None");
     let again = exchange(TEST, Purpose::Burst(wait_of(61)), "/v1/account", 200, &json!({}));
-    let late = and_then(TEST, wait_of(60), 429, &[again]);
+    let late = burst_and_request(TEST, wait_of(60), 429, &[again]);
     check_verdict_text(&late, "limits.retry_after_held", "a second later than stated");
 }
 
-/// Returns requests of a key: their number, second and status, and the `Retry-After`.
+/// Adds requests of the test key, all sent in this second. `delay`: the `Retry-After` if the status is 429.
 fn push_requests(
     all: &mut Vec<Exchange>,
     second: u64,
@@ -372,32 +372,32 @@ fn push_requests(
     purpose: &Burst,
 ) {
     for _ in 0..count {
-        let mut shot = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
-        (shot.sent, shot.ended) = (Duration::from_secs(second), Duration::from_secs(second));
+        let mut request = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
+        (request.sent, request.ended) = (Duration::from_secs(second), Duration::from_secs(second));
         if status == 429 {
-            set_header(&mut shot, delay);
+            set_retry_after(&mut request, delay);
         }
-        all.push(shot);
+        all.push(request);
     }
 }
 
-const SHOT: Burst = Burst::Shot { series: 1 };
+const FIRST_BURST: Burst = Burst::Shot { series: 1 };
 const CLOSING: Burst = Burst::Shot { series: Burst::CLOSING };
-const AGAIN: Burst = Burst::Again { round: 1 };
+const AFTER_WAIT: Burst = Burst::Again { round: 1 };
 
 fn wait_of(seconds: u64) -> Burst {
     Burst::Waited { span: Duration::from_secs(seconds) }
 }
 
 /// Returns a burst, a refusal shortly before the end of a window, a new window with the requests of the run, a refusal
-/// and another new window.
-fn windows(length: u64) -> Recording {
+/// and another new window. `length`: the length of the second window in seconds.
+fn two_windows(length: u64) -> Recording {
     let mut all = Vec::new();
-    push_requests(&mut all, 0, 120, 200, "", &SHOT);
-    push_requests(&mut all, 1, 1, 429, "18", &SHOT);
+    push_requests(&mut all, 0, 120, 200, "", &FIRST_BURST);
+    push_requests(&mut all, 1, 1, 429, "18", &FIRST_BURST);
     push_requests(&mut all, 17, 1, 429, "3", &Burst::Midway);
     push_requests(&mut all, 20, 1, 200, "", &wait_of(19));
-    push_requests(&mut all, 20, 8, 200, "", &AGAIN);
+    push_requests(&mut all, 20, 8, 200, "", &AFTER_WAIT);
     push_requests(&mut all, 21, 111, 200, "", &CLOSING);
     push_requests(&mut all, 22, 1, 429, &(length - 2).to_string(), &CLOSING);
     push_requests(&mut all, 20 + length, 1, 200, "", &wait_of(20));
@@ -407,23 +407,23 @@ fn windows(length: u64) -> Recording {
 
 #[test]
 fn windows_that_end_too_soon_are_detected() {
-    check(&windows(10), "limits.refused", "fail");
-    check(&windows(45), "limits.refused", "fail");
-    check(&windows(54), "limits.refused", "fail");
-    check(&windows(60), "limits.refused", "pass");
-    check_verdict_text(&windows(45), "limits.refused", "120 requests served");
+    check(&two_windows(10), "limits.refused", "fail");
+    check(&two_windows(45), "limits.refused", "fail");
+    check(&two_windows(54), "limits.refused", "fail");
+    check(&two_windows(60), "limits.refused", "pass");
+    check_verdict_text(&two_windows(45), "limits.refused", "120 requests served");
 }
 
 #[test]
 fn a_refusal_after_the_wait_needs_120_requests_in_the_minute() {
     let after = |midways: usize, count: usize| {
         let mut all = Vec::new();
-        push_requests(&mut all, 0, 120, 200, "", &SHOT);
-        push_requests(&mut all, 1, 1, 429, "60", &SHOT);
+        push_requests(&mut all, 0, 120, 200, "", &FIRST_BURST);
+        push_requests(&mut all, 1, 1, 429, "60", &FIRST_BURST);
         push_requests(&mut all, 40, midways, 429, "60", &Burst::Midway);
         push_requests(&mut all, 62, 1, 429, "60", &wait_of(60));
         push_requests(&mut all, 123, 1, 200, "", &wait_of(60));
-        push_requests(&mut all, 124, count, 200, "", &AGAIN);
+        push_requests(&mut all, 124, count, 200, "", &AFTER_WAIT);
         recording(all)
     };
     // A refusal that restarts the window, and one that counts as a request.
@@ -450,7 +450,7 @@ fn both_bursts_are_classified_together() {
     check(&both(240, brief(240)), "limits.refused", "fail");
     check(&both(64, brief(64)), "limits.refused", "not judged");
     check(&both(64, brief(64)), "limits.served", "fail");
-    // Refused too early at first, the limit is not shown by a burst of others.
+    // Both bursts are refused early, at different requests: another client may use the key.
     check(&both(64, brief(20)), "limits.refused", "not judged");
 }
 
@@ -459,8 +459,10 @@ fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
     let repeated = |wait: u64| {
         let mut second = later_burst(2, wait, burst(3, true, Duration::ZERO));
         for exchange in &mut second {
-            let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
-            answer.headers.push(("x-ratelimit-remaining".into(), "116".into()));
+            let Ending::Answered(response) = &mut exchange.ending else {
+                panic!("the exchange has a response")
+            };
+            response.headers.push(("x-ratelimit-remaining".into(), "116".into()));
         }
         recording([burst(126, true, Duration::ZERO).exchanges, second].concat())
     };
@@ -470,31 +472,31 @@ fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
 
 #[test]
 fn a_bucket_is_reported_with_the_requests_it_served() {
-    let says = "230 requests were served within one minute";
-    check_verdict_text(&burst(230, true, Duration::from_secs(55)), "limits.refused", says);
+    let expected = "230 requests were served within one minute";
+    check_verdict_text(&burst(230, true, Duration::from_secs(55)), "limits.refused", expected);
 }
 
 #[test]
 fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_other_key() {
-    let shots = |status: Option<u16>, beside: u16| {
+    let with_refusals = |status: Option<u16>, live_status: u16| {
         let mut all = burst(120, false, Duration::ZERO).exchanges;
-        let wrong = |all: &mut Vec<Exchange>| {
-            push_requests(all, 1, 3, status.unwrap_or(500), "", &SHOT);
+        let add_refusals = |all: &mut Vec<Exchange>| {
+            push_requests(all, 1, 3, status.unwrap_or(500), "", &FIRST_BURST);
             if status.is_none() {
                 let last = all.len() - 3;
                 all[last..].iter_mut().for_each(|exchange| exchange.ending = Ending::Lost("closed".into()));
             }
         };
-        wrong(&mut all);
-        let step = Purpose::Burst(Burst::Beside { series: 1 });
-        all.push(exchange(LIVE, step, "/v1/account", beside, &json!({})));
-        wrong(&mut all);
+        add_refusals(&mut all);
+        let request = Purpose::Burst(Burst::Beside { series: 1 });
+        all.push(exchange(LIVE, request, "/v1/account", live_status, &json!({})));
+        add_refusals(&mut all);
         push_requests(&mut all, 62, 1, 200, "", &Burst::StillRefused);
         recording(all)
     };
     for status in [Some(403), Some(500), Some(502), Some(503), Some(302), None] {
-        check(&shots(status, 200), "limits.refused", "fail");
-        check(&shots(status, 503), "limits.refused", "not judged");
+        check(&with_refusals(status, 200), "limits.refused", "fail");
+        check(&with_refusals(status, 503), "limits.refused", "not judged");
     }
 }
 
@@ -503,8 +505,10 @@ fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
     let both = |first: u32, by: u32| {
         let mut all = burst(first, true, Duration::ZERO).exchanges;
         for (number, mut exchange) in (1..).zip(later_burst(2, 180, burst(60, true, Duration::ZERO))) {
-            let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
-            answer
+            let Ending::Answered(response) = &mut exchange.ending else {
+                panic!("the exchange has a response")
+            };
+            response
                 .headers
                 .push(("x-ratelimit-remaining".into(), 120_u32.saturating_sub(number * by).to_string()));
             all.push(exchange);
@@ -545,21 +549,22 @@ fn the_limit_covers_head() {
 }
 
 fn set_status(exchange: &mut Exchange, status: u16) {
-    let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
-    answer.status = status;
+    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    response.status = status;
 }
 
 #[test]
 fn a_refused_key_is_not_reported_as_never_refused() {
-    let says = "the test key was refused (exchange 121), and no request with the live key was sent meanwhile";
-    check_verdict_text(&burst(120, true, Duration::ZERO), "limits.per_key", says);
+    let expected =
+        "the test key was refused (exchange 121), and no request with the live key was sent meanwhile";
+    check_verdict_text(&burst(120, true, Duration::ZERO), "limits.per_key", expected);
     check_verdict_text(&burst(242, false, Duration::ZERO), "limits.per_key", "no request was refused");
 }
 
 #[test]
 fn a_live_key_that_is_refused_with_the_test_key_is_not_busy() {
     let with = |second: u64| {
-        let mut all = and_then(LIVE, Burst::OtherKey, 429, &[]).exchanges;
+        let mut all = burst_and_request(LIVE, Burst::OtherKey, 429, &[]).exchanges;
         let mut refusal = exchange(LIVE, Purpose::Account, "/v1/account", 429, &json!({}));
         (refusal.sent, refusal.ended) = (Duration::from_secs(second), Duration::from_secs(second));
         all.push(refusal);

@@ -1,4 +1,4 @@
-//! Lists: inconsistent pages, filters, and single events.
+//! Lists: invalid pages, filters, and single events.
 
 use conformance_model::recording::{Caller, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
 
@@ -96,14 +96,24 @@ fn charges_are_judged_by_their_fields() {
 
 #[test]
 fn a_payment_link_of_an_event_has_charges() {
-    let shown = |link: &str| json!([{ "id": "a", "charge": { "payment_link": link } }]);
+    let events_with_link = |link: &str| json!([{ "id": "a", "charge": { "payment_link": link } }]);
     let empty = json!([]);
     let link = [("payment_link", "pl1")];
-    check(&filtered_list(&link, &empty, (TEST, &shown("pl1"))), "filters.payment_link", "fail");
-    check(&filtered_list(&link, &empty, (TEST, &shown("pl2"))), "filters.payment_link", "not applicable");
-    check(&filtered_list(&link, &empty, (LIVE, &shown("pl1"))), "filters.payment_link", "not applicable");
-    let as_invoice =
-        single_page(PageRequest { list: List::Invoices, ..events_request(None, 100) }, &shown("pl1"));
+    check(&filtered_list(&link, &empty, (TEST, &events_with_link("pl1"))), "filters.payment_link", "fail");
+    check(
+        &filtered_list(&link, &empty, (TEST, &events_with_link("pl2"))),
+        "filters.payment_link",
+        "not applicable",
+    );
+    check(
+        &filtered_list(&link, &empty, (LIVE, &events_with_link("pl1"))),
+        "filters.payment_link",
+        "not applicable",
+    );
+    let as_invoice = single_page(
+        PageRequest { list: List::Invoices, ..events_request(None, 100) },
+        &events_with_link("pl1"),
+    );
     let list = single_page(filtered_request(List::Charges, &link, 100), &empty);
     check(&recording(vec![as_invoice, list]), "filters.payment_link", "not applicable");
 }
@@ -111,11 +121,11 @@ fn a_payment_link_of_an_event_has_charges() {
 #[test]
 fn combined_filters_are_judged_if_rows_have_the_fields() {
     let both = [("status", "paid"), ("payment_link", "pl1")];
-    let fits = json!([{ "status": "paid", "payment_link": "pl1" }]);
+    let matching = json!([{ "status": "paid", "payment_link": "pl1" }]);
     // The page is full, and there is no unfiltered list: the total cannot be counted.
     let full =
         |rows: &Value| recording(vec![page(filtered_request(List::Charges, &both, 1), rows, [1, 9, 1, 9])]);
-    check(&full(&fits), "filters.combined", "pass");
+    check(&full(&matching), "filters.combined", "pass");
     check(&full(&json!([{ "status": "paid" }])), "filters.combined", "not judged");
     let odd = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
     check(&full(&odd), "filters.combined", "fail");
@@ -125,7 +135,7 @@ fn combined_filters_are_judged_if_rows_have_the_fields() {
 
 #[test]
 fn a_later_page_of_a_filtered_list_has_the_later_records() {
-    let of = |ids: &[&str]| -> Value {
+    let rows = |ids: &[&str]| -> Value {
         ids.iter()
             .map(|id| json!({ "id": id, "type": if *id == "x" { "charge.created" } else { "charge.paid" } }))
             .collect()
@@ -133,12 +143,12 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
     let filtered = filtered_request(List::Events, &[("type", "charge.paid")], 1);
     let second = |ids: &[&str]| {
         let later = PageRequest { page: Some(2), ..filtered.clone() };
-        let first = page(filtered.clone(), &of(&["a"]), [1, 3, 1, 3]);
+        let first = page(filtered.clone(), &rows(&["a"]), [1, 3, 1, 3]);
         recording(vec![
-            single_page(events_request(None, 100), &of(&["a", "x", "b", "c"])),
+            single_page(events_request(None, 100), &rows(&["a", "x", "b", "c"])),
             first,
-            page(later, &of(ids), [2, 3, 1, 3]),
-            single_page(events_request(None, 100), &of(&["a", "x", "b", "c"])),
+            page(later, &rows(ids), [2, 3, 1, 3]),
+            single_page(events_request(None, 100), &rows(&["a", "x", "b", "c"])),
         ])
     };
     check(&second(&["b"]), "filters.total", "pass");
@@ -147,22 +157,22 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
     check(&second(&[]), "filters.total", "fail");
     let plain = PageRequest { per_page: None, ..events_request(None, 25) };
     let mut refused = second(&["b"]);
-    refused.exchanges.push(single_page(plain, &of(&["a", "x", "b", "c"])));
+    refused.exchanges.push(single_page(plain, &rows(&["a", "x", "b", "c"])));
     refused.exchanges[2].ending = exchange(TEST, Purpose::Account, "", 400, &json!({})).ending;
     check(&refused, "filters.type", "fail");
     // The unfiltered list shows that there is a second page, not the total.
     refused.exchanges.remove(1);
     check(&refused, "filters.type", "fail");
-    let few = |request: PageRequest| single_page(request, &of(&["a", "x"]));
-    refused.exchanges[0] = few(events_request(None, 100));
-    refused.exchanges[2] = few(events_request(None, 100));
-    refused.exchanges[3] = few(PageRequest { per_page: None, ..events_request(None, 25) });
+    let two_rows = |request: PageRequest| single_page(request, &rows(&["a", "x"]));
+    refused.exchanges[0] = two_rows(events_request(None, 100));
+    refused.exchanges[2] = two_rows(events_request(None, 100));
+    refused.exchanges[3] = two_rows(PageRequest { per_page: None, ..events_request(None, 25) });
     check(&refused, "filters.type", "not judged");
 }
 
-/// Returns pages that show a charge in successive states. `event`: the hour of its event on a past day.
+/// Checks pages that show a charge in successive statuses. `hour`: the hour of its event on a past day.
 #[track_caller]
-fn check_states(states: &[&str], hour: u32, expected: &str) {
+fn check_statuses(statuses: &[&str], hour: u32, expected: &str) {
     let event = |hour: u32, code: &str| {
         let at = format!("2026-02-01T{hour:02}:00:00.000000Z");
         json!({ "id": code, "type": "charge.created", "charge": { "code": code }, "created_at": at })
@@ -171,7 +181,7 @@ fn check_states(states: &[&str], hour: u32, expected: &str) {
         events_request(None, 100),
         &json!([event(23, "ch2"), event(hour, "ch1"), event(1, "ch0")]),
     )];
-    all.extend(states.iter().map(|status| {
+    all.extend(statuses.iter().map(|status| {
         let small = PageRequest { list: List::Charges, ..events_request(None, 1) };
         single_page(small, &json!([{ "code": "ch1", "status": status }]))
     }));
@@ -180,12 +190,12 @@ fn check_states(states: &[&str], hour: u32, expected: &str) {
 
 #[test]
 fn a_status_that_changes_and_returns_needs_an_event() {
-    check_states(&["open", "open"], 2, "not applicable");
+    check_statuses(&["open", "open"], 2, "not applicable");
     // A single change may have no event.
-    check_states(&["open", "overdue"], 2, "not applicable");
-    check_states(&["open", "paid", "open"], 2, "fail");
-    check_states(&["open", "paid", "expired", "paid"], 22, "fail");
-    check_states(&["open", "paid", "open"], 23, "not applicable");
+    check_statuses(&["open", "overdue"], 2, "not applicable");
+    check_statuses(&["open", "paid", "open"], 2, "fail");
+    check_statuses(&["open", "paid", "expired", "paid"], 22, "fail");
+    check_statuses(&["open", "paid", "open"], 23, "not applicable");
 }
 
 #[test]
@@ -232,14 +242,14 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
         (&["p1", "c1", "p0"], &["p2", "p1"], &["p2", "p1", "c1", "p0"], "not judged"),
     ] {
         // Full pages, which do not show the total by themselves.
-        let mut shown = paid(shown);
-        if let Ending::Answered(answer) = &mut shown.ending {
-            let body = answer.body.json().expect("JSON");
+        let mut filtered_page = paid(shown);
+        if let Ending::Answered(response) = &mut filtered_page.ending {
+            let body = response.body.json().expect("JSON");
             let mut body = Value::clone(&body);
             body["meta"]["total"] = json!(2);
-            answer.body = body.to_string().into();
+            response.body = body.to_string().into();
         }
-        let read = recording(vec![long(before), shown, long(after)]);
+        let read = recording(vec![long(before), filtered_page, long(after)]);
         check(&read, "filters.total", expected);
     }
 }

@@ -33,6 +33,7 @@ use serde_json::{Value, json};
 const LIVE: Caller = Caller::Own(Mode::Live);
 const TEST: Caller = Caller::Own(Mode::Test);
 
+/// Returns a recording of these exchanges, numbered from 1.
 fn recording(exchanges: Vec<Exchange>) -> Recording {
     let mut exchanges = exchanges;
     for (number, exchange) in (1..).zip(&mut exchanges) {
@@ -51,6 +52,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
     }
 }
 
+/// Returns an exchange with a JSON response, sent and received at the start of the run.
 fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchange {
     let headers = vec![("content-type".into(), "application/json".into())];
     let ending = Ending::Answered(Answer { status, headers, body: body.to_string().into() });
@@ -65,17 +67,20 @@ fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &
     }
 }
 
+/// Returns a request of the account, whose response states this mode.
 fn account(caller: Caller, mode: &str) -> Exchange {
     let body = json!({ "data": {}, "meta": { "mode": mode, "accepted_assets": [] } });
     exchange(caller, Purpose::Account, "/v1/account", 200, &body)
 }
 
+/// Returns a request of the account that must be refused, with this status.
 fn refusal(caller: Caller, status: u16) -> Exchange {
     exchange(caller, Purpose::Refusal, "/v1/account", status, &json!({ "message": "No." }))
 }
 
-fn page(request: PageRequest, rows: &Value, meta: [u64; 4]) -> Exchange {
-    let [current, last, size, total] = meta;
+/// Returns a page that the test key read. `numbers`: the current page, the last page, the page size and the total.
+fn page(request: PageRequest, rows: &Value, numbers: [u64; 4]) -> Exchange {
+    let [current, last, size, total] = numbers;
     let filters: String = request.filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
     let link = |page: u64| format!("?page={page}&per_page={size}{filters}");
     let links = json!({ "first": link(1), "last": link(last), "prev": null, "next": null });
@@ -89,24 +94,25 @@ fn events_request(page: Option<u64>, per_page: u64) -> PageRequest {
     PageRequest { list: List::Events, filters: vec![], page, per_page: Some(per_page), link: None }
 }
 
+/// Checks the verdict on a statement.
 #[track_caller]
 fn check(recording: &Recording, id: &str, expected: &str) {
     let rows = judge(recording);
-    let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
+    let row = rows.iter().find(|row| row.id == id).expect("the statement exists");
     assert_eq!(row.verdict.as_str(), expected, "{:?}", row.verdict);
 }
 
-/// Checks that a verdict contains a string: in the note, the finding, the reason or the remedy.
+/// Checks that the debug text of a verdict contains a part: of the note, the finding, the reason or the remedy.
 #[track_caller]
 fn check_verdict_text(recording: &Recording, id: &str, part: &str) {
     let rows = judge(recording);
-    let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
+    let row = rows.iter().find(|row| row.id == id).expect("the statement exists");
     let verdict = format!("{:?}", row.verdict);
     assert!(verdict.contains(part), "{part:?} in {verdict}");
 }
 
 #[test]
-fn an_empty_recording_passes_nothing() {
+fn no_statement_is_judged_by_an_empty_recording() {
     let rows = judge(&recording(Vec::new()));
     assert_eq!(rows.len(), judged_statements().len());
     for row in rows {
@@ -115,7 +121,7 @@ fn an_empty_recording_passes_nothing() {
 }
 
 #[test]
-fn every_gap_names_a_remedy() {
+fn every_unjudged_statement_names_a_reason_and_a_remedy() {
     for row in judge(&recording(Vec::new())) {
         let Verdict::NotJudged { why, remedy } = row.verdict else { panic!("{} is judged", row.id) };
         assert!(!why.is_empty() && !remedy.is_empty(), "{}", row.id);
@@ -150,7 +156,7 @@ fn only_401_refuses_a_key() {
 }
 
 #[test]
-fn a_derived_statement_warns() {
+fn a_violated_should_statement_is_a_warning() {
     let forged = Caller::Forged(Forgery::OtherScheme);
     let exchanges = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, 200)];
     check(&recording(exchanges), "auth.token_scheme", "warn");
@@ -200,17 +206,17 @@ fn both_interpretations_of_the_invoice_filter_pass() {
     check(&filtered(&json!([])), "filters.invoice", "fail");
 }
 
-/// Returns reads of absent, foreign and absent events with the live key, and with the test key. Every second round
-/// reads foreign, absent and foreign. `rounds`: the value of the header in each response.
+/// Returns reads of absent, foreign and absent events with the live key, and one round with the test key. Every second
+/// round reads foreign, absent and foreign. `rounds`: the value of the header in each response of the live key.
 fn rounds(header: &str, rounds: &[[&str; 3]]) -> Recording {
     let mut exchanges = Vec::new();
-    for (caller, other) in [(LIVE, false), (TEST, true)] {
+    for (caller, is_constant) in [(LIVE, false), (TEST, true)] {
         let event = |side, round, id: &str, status, body: &Value| {
             let purpose = Purpose::Event { id: id.into(), side, round };
             exchange(caller, purpose, &format!("/v1/events/{id}"), status, body)
         };
         exchanges.push(event(Side::Own, 1, "own", 200, &json!({ "id": "own" })));
-        for (round, values) in (1..).zip(if other { &[["a", "a", "a"]] } else { rounds }) {
+        for (round, values) in (1..).zip(if is_constant { &[["a", "a", "a"]] } else { rounds }) {
             let sides = match round % 2 {
                 1 => [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],
                 _ => [Side::Foreign, Side::AbsentAfter, Side::Foreign],
@@ -219,8 +225,10 @@ fn rounds(header: &str, rounds: &[[&str; 3]]) -> Recording {
                 let id = format!("{side:?}");
                 let mut event =
                     event(side, round, &id, 404, &json!({ "message": format!("No event {id}.") }));
-                let Ending::Answered(answer) = &mut event.ending else { panic!("an answer") };
-                answer.headers.push((header.into(), (*value).into()));
+                let Ending::Answered(response) = &mut event.ending else {
+                    panic!("the exchange has a response")
+                };
+                response.headers.push((header.into(), (*value).into()));
                 exchanges.push(event);
             }
         }
@@ -229,14 +237,14 @@ fn rounds(header: &str, rounds: &[[&str; 3]]) -> Recording {
 }
 
 #[test]
-fn a_difference_must_keep_following_the_object() {
+fn a_difference_counts_only_if_it_follows_the_object_in_every_round() {
     let id = "isolation.indistinguishable";
     for (values, expected) in [
         (&[["a", "a", "a"]][..], "pass"),
         (&[["a", "b", "c"]], "pass"),
         (&[["a", "b", "a"]], "not judged"),
         (&[["a", "b", "a"], ["a", "a", "b"]], "pass"),
-        // A value of every second response is on an absent one in the other round.
+        // A value of every second response is on an absent object in the second round.
         (&[["a", "b", "a"], ["a", "b", "a"]], "pass"),
         (&[["a", "b", "a"], ["b", "a", "b"]], "fail"),
         (&[["a", "b", "a"], ["b", "a", "b"], ["a", "a", "a"]], "pass"),
@@ -249,9 +257,9 @@ fn a_difference_must_keep_following_the_object() {
 }
 
 #[test]
-fn the_failure_names_the_difference() {
+fn the_finding_names_the_difference() {
     let rows = judge(&rounds("x-reason", &[["a", "b", "a"], ["b", "a", "b"]]));
-    let row = rows.iter().find(|row| row.id == "isolation.indistinguishable").expect("a row");
+    let row = rows.iter().find(|row| row.id == "isolation.indistinguishable").expect("the statement exists");
     let Verdict::Fail(finding) = &row.verdict else { panic!("{:?}", row.verdict) };
     assert_eq!(finding.actual, "header x-reason: b (otherwise a)");
 }
@@ -283,7 +291,8 @@ fn every_page_equals_its_part_of_the_long_page() {
 
 #[test]
 fn rows_without_an_identifier_may_differ_between_reads() {
-    let rows = |left: &[u64]| Value::from_iter(left.iter().map(|left| json!({ "seconds_left": left })));
+    let rows =
+        |seconds: &[u64]| Value::from_iter(seconds.iter().map(|seconds| json!({ "seconds_left": seconds })));
     let pages = |second: &[u64]| {
         recording(vec![
             page(events_request(None, 100), &rows(&[9, 9, 9]), [1, 1, 100, 3]),
@@ -295,7 +304,7 @@ fn rows_without_an_identifier_may_differ_between_reads() {
 }
 
 #[test]
-fn rows_of_both_modes_are_equal_only_as_a_whole() {
+fn a_row_of_both_modes_is_a_leak_only_if_it_is_equal_and_has_a_code() {
     let charges = |caller, row: &Value| {
         let request = PageRequest { list: List::Charges, ..events_request(None, 100) };
         Exchange { caller, ..page(request, &json!([row]), [1, 1, 100, 1]) }
@@ -304,13 +313,13 @@ fn rows_of_both_modes_are_equal_only_as_a_whole() {
         caller,
         ..page(events_request(None, 100), &json!([{ "id": id }]), [1, 1, 100, 1])
     };
-    let both = |live: &Value, test: &Value| {
+    let lists = |live: &Value, test: &Value| {
         recording(vec![event(LIVE, "a"), event(TEST, "b"), charges(LIVE, live), charges(TEST, test)])
     };
-    let one = json!({ "code": "k3m9x2q7", "status": "paid" });
-    check(&both(&one, &one), "isolation.lists", "fail");
-    check(&both(&one, &json!({ "code": "k3m9x2q7", "status": "open" })), "isolation.lists", "pass");
-    check(&both(&json!({ "status": "paid" }), &json!({ "status": "paid" })), "isolation.lists", "pass");
-    let first = json!({ "id": 1, "status": "paid" });
-    check(&both(&first, &first), "isolation.lists", "pass");
+    let charge = json!({ "code": "k3m9x2q7", "status": "paid" });
+    check(&lists(&charge, &charge), "isolation.lists", "fail");
+    check(&lists(&charge, &json!({ "code": "k3m9x2q7", "status": "open" })), "isolation.lists", "pass");
+    check(&lists(&json!({ "status": "paid" }), &json!({ "status": "paid" })), "isolation.lists", "pass");
+    let numbered = json!({ "id": 1, "status": "paid" });
+    check(&lists(&numbered, &numbered), "isolation.lists", "pass");
 }

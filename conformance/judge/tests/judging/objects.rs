@@ -52,15 +52,15 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
     for (amount, expected) in [("0E-18", "pass"), ("1.5e+3", "pass"), ("0E", "fail"), ("E-18", "fail")] {
         check_charge(|charge| charge["received_amount"] = json!(amount), "charges.amounts", expected);
     }
-    let open = |amount: Value| {
+    let unpaid = |amount: Value| {
         let mut event = event(&charge());
         event["type"] = json!("charge.created");
         event["charge"]["status"] = json!("pending");
         event["charge"]["received_amount"] = amount;
         event
     };
-    check(&listed_event(&open(json!("0"))), "charges.amounts", "pass");
-    check(&listed_event(&open(Value::Null)), "charges.amounts", "pass");
+    check(&listed_event(&unpaid(json!("0"))), "charges.amounts", "pass");
+    check(&listed_event(&unpaid(Value::Null)), "charges.amounts", "pass");
     check_charge(|charge| charge["received_amount"] = Value::Null, "charges.amounts", "fail");
     check_charge(|charge| charge["asset_amount"] = Value::Null, "charges.amounts", "fail");
     check_charge(|charge| charge["metadata"] = json!([]), "charges.metadata", "fail");
@@ -71,14 +71,14 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
 }
 
 #[test]
-fn fields_of_the_payment_may_be_absent_before() {
+fn fields_of_the_payment_may_be_missing_before_it() {
     let without = |status: &str| {
-        let (status, status_of) = (status.to_owned(), status == "paid");
+        let (status, is_paid) = (status.to_owned(), status == "paid");
         move |value: &mut Value| {
             value["status"] = json!(status);
             let charge = value.as_object_mut().unwrap();
             charge.remove("paid_at");
-            if !status_of {
+            if !is_paid {
                 charge.remove("customer_email");
                 charge.remove("description");
             }
@@ -103,15 +103,15 @@ fn an_invoice_in_an_event_has_its_eight_fields() {
         "code": "in1", "number": "7", "status": "paid", "amount": "1.00", "currency": "EUR",
         "customer": {}, "hosted_url": "https://pay.example/i/in1", "charges": [],
     });
-    let of = |invoice: &Value| {
+    let recording_of = |invoice: &Value| {
         let mut event = event(&Value::Null);
         event["type"] = json!("invoice.paid");
         event["invoice"] = invoice.clone();
         listed_event(&event)
     };
-    check(&of(&invoice), "invoices.fields", "pass");
+    check(&recording_of(&invoice), "invoices.fields", "pass");
     invoice.as_object_mut().unwrap().remove("hosted_url");
-    check(&of(&invoice), "invoices.fields", "fail");
+    check(&recording_of(&invoice), "invoices.fields", "fail");
 }
 
 /// Returns a recording that lists the event, and that gets the single event with this body.
@@ -139,7 +139,7 @@ fn a_single_event_may_be_under_any_member() {
 }
 
 #[test]
-fn a_text_that_is_listed_alike_before_and_after_is_the_same_alone() {
+fn a_single_event_has_the_text_that_lists_show_before_and_after() {
     let mut other = event(&charge());
     other["charge"]["description"] = json!("Shoes &amp; socks");
     let once = with_single_event(&json!({ "data": other }));
@@ -157,10 +157,12 @@ fn a_text_that_is_listed_alike_before_and_after_is_the_same_alone() {
 fn a_body_that_is_not_utf_8_is_not_json() {
     for (bytes, expected) in [("T\u{fffd}".as_bytes(), "pass"), (&b"T\xe4"[..], "fail")] {
         let mut found = with_single_event(&json!({ "data": event(&charge()) }));
-        let Ending::Answered(answer) = &mut found.exchanges[1].ending else { panic!("an answer") };
-        let text = answer.body.to_string();
+        let Ending::Answered(response) = &mut found.exchanges[1].ending else {
+            panic!("the exchange has a response")
+        };
+        let text = response.body.to_string();
         let (before, after) = text.split_once("Shoes").expect("a description");
-        answer.body = Body::from_bytes(&[before.as_bytes(), bytes, after.as_bytes()].concat());
+        response.body = Body::from_bytes(&[before.as_bytes(), bytes, after.as_bytes()].concat());
         check(&found, "answers.json", expected);
     }
 }
@@ -187,9 +189,10 @@ fn a_single_event_equals_the_listed_one() {
     check(&with_single_event(&moved), "events.single", "pass");
 }
 
-fn with_refusal(mut of: Exchange, status: u16) -> Exchange {
-    of.ending = exchange(TEST, of.purpose.clone(), "", status, &json!({ "message": "No." })).ending;
-    of
+/// Returns an exchange with this status instead of its response.
+fn with_refusal(mut served: Exchange, status: u16) -> Exchange {
+    served.ending = exchange(TEST, served.purpose.clone(), "", status, &json!({ "message": "No." })).ending;
+    served
 }
 
 #[test]
@@ -239,31 +242,31 @@ fn a_known_value_of_a_filter_is_served() {
 #[test]
 fn a_page_of_a_burst_is_judged_too() {
     let of_burst = |rows: &Value, total: u64| {
-        let mut shot = page(events_request(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
-        shot.purpose = Purpose::Burst(Burst::Shot { series: 1 });
-        shot.target = "/pay/v1/events?per_page=2&page=2".into();
-        recording(vec![shot])
+        let mut read = page(events_request(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
+        read.purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        read.target = "/pay/v1/events?per_page=2&page=2".into();
+        recording(vec![read])
     };
     check(&of_burst(&json!([{ "id": "c" }, { "id": "d" }]), 5), "paging.length", "pass");
     check(&of_burst(&json!([{ "id": "c" }]), 5), "paging.length", "fail");
 }
 
-/// Returns a recording of two bursts. `first`, `second`: the number of served requests. `left`: the remaining quota
+/// Returns a recording of two bursts. `first`, `second`: the number of served requests. `quota`: the remaining quota
 /// at the first and the last request of the second burst.
-fn two_bursts(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
+fn two_bursts(first: u32, second: u32, quota: Option<(u32, u32)>) -> Recording {
     let mut all = vec![account(LIVE, "live")];
     all.extend(burst(first, true, Duration::ZERO).exchanges);
     let wait = Duration::from_secs(180);
     let mut again = burst(second, true, Duration::ZERO).exchanges;
     let last = again.len() - 2;
-    for (index, shot) in again.iter_mut().enumerate() {
-        shot.purpose = Purpose::Burst(Burst::Shot { series: 2 });
-        (shot.sent, shot.ended) = (wait, wait);
-        let Some((start, end)) = left.filter(|_| index == 0 || index == last) else { continue };
-        if let conformance_model::recording::Ending::Answered(answer) = &mut shot.ending {
-            let left = if index == 0 { start } else { end };
-            answer.headers.push(("x-ratelimit-remaining".into(), left.to_string()));
-            answer.headers.push(("x-ratelimit-limit".into(), "120".into()));
+    for (index, request) in again.iter_mut().enumerate() {
+        request.purpose = Purpose::Burst(Burst::Shot { series: 2 });
+        (request.sent, request.ended) = (wait, wait);
+        let Some((start, end)) = quota.filter(|_| index == 0 || index == last) else { continue };
+        if let Ending::Answered(response) = &mut request.ending {
+            let remaining = if index == 0 { start } else { end };
+            response.headers.push(("x-ratelimit-remaining".into(), remaining.to_string()));
+            response.headers.push(("x-ratelimit-limit".into(), "120".into()));
         }
     }
     all.extend(again);
@@ -276,7 +279,7 @@ fn another_client_with_the_key_is_not_a_violation() {
     // Refused at the same request twice: a smaller limit. At different requests: another client.
     check(&two_bursts(100, 100, None), id, "fail");
     check(&two_bursts(100, 87, None), id, "not judged");
-    // The quota falls with our requests; or faster; or was low from the start.
+    // The quota falls with the requests of the suite; or faster; or was low from the start.
     check(&two_bursts(100, 100, Some((119, 20))), id, "fail");
     check(&two_bursts(100, 60, Some((119, 0))), id, "not judged");
     check(&two_bursts(60, 60, Some((59, 0))), id, "not judged");
@@ -285,13 +288,13 @@ fn another_client_with_the_key_is_not_a_violation() {
 
 /// Checks the events of one object, each given by id, type and minute.
 #[track_caller]
-fn check_history(life: &[(&str, &str, u32)], expected: &str) {
+fn check_history(events: &[(&str, &str, u32)], expected: &str) {
     let event = |(id, kind, minute): &(&str, &str, u32)| {
         let member = kind.split('.').next().unwrap();
         let at = format!("2026-02-01T10:{minute:02}:00.000000Z");
         json!({ "id": id, "type": kind, member: { "code": "k1" }, "created_at": at })
     };
-    let rows: Vec<_> = life.iter().map(event).collect();
+    let rows: Vec<_> = events.iter().map(event).collect();
     let total = rows.len() as u64;
     let all = recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, total])]);
     check(&all, "events.recorded", expected);
@@ -315,18 +318,18 @@ fn an_object_is_created_once_and_first() {
 /// Checks a list of two charges, edited by `change`, and one event for each, which contains the unedited charge.
 #[track_caller]
 fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
-    let other = |code: &str| {
+    let with_code = |code: &str| {
         let mut charge = charge();
         charge["code"] = json!(code);
         charge
     };
-    let (mut one, mut two) = (other("ch1"), other("ch2"));
-    let events = json!([event(&one), event(&two)]);
-    change(&mut one, &mut two);
+    let (mut first, mut second) = (with_code("ch1"), with_code("ch2"));
+    let events = json!([event(&first), event(&second)]);
+    change(&mut first, &mut second);
     let charges = PageRequest { list: List::Charges, ..events_request(None, 100) };
-    let mut list = page(charges, &json!([one, two]), [1, 1, 100, 2]);
-    let Ending::Answered(answer) = &mut list.ending else { panic!("an answer") };
-    answer.headers.push(("date".into(), "Sat, 10 Jan 2026 09:00:00 GMT".into()));
+    let mut list = page(charges, &json!([first, second]), [1, 1, 100, 2]);
+    let Ending::Answered(response) = &mut list.ending else { panic!("the exchange has a response") };
+    response.headers.push(("date".into(), "Sat, 10 Jan 2026 09:00:00 GMT".into()));
     check(
         &recording(vec![list, page(events_request(None, 100), &events, [1, 1, 100, 2])]),
         "lists.complete",
@@ -336,19 +339,19 @@ fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
 
 #[test]
 fn an_item_has_the_values_of_its_newest_event() {
-    let fine = "not applicable";
-    check_items(|_, _| {}, fine);
-    check_items(|one, _| one["asset"] = json!("ETH"), "fail");
-    check_items(|one, _| one["fiat_amount"] = json!("49.9"), fine);
-    check_items(|one, _| one["status"] = json!("refunded"), "fail");
-    check_items(|one, _| one["paid_at"] = json!("2026-01-05T10:00:00Z"), "fail");
+    let unviolated = "not applicable";
+    check_items(|_, _| {}, unviolated);
+    check_items(|first, _| first["asset"] = json!("ETH"), "fail");
+    check_items(|first, _| first["fiat_amount"] = json!("49.9"), unviolated);
+    check_items(|first, _| first["status"] = json!("refunded"), "fail");
+    check_items(|first, _| first["paid_at"] = json!("2026-01-05T10:00:00Z"), "fail");
     // Items may have other formats and other fields.
-    let in_capitals = |one: &mut Value, two: &mut Value| {
-        (one["status"], two["status"]) = (json!("PAID"), json!("PAID"));
+    let in_capitals = |first: &mut Value, second: &mut Value| {
+        (first["status"], second["status"]) = (json!("PAID"), json!("PAID"));
     };
-    check_items(in_capitals, fine);
-    check_items(|one, _| drop(one.as_object_mut().unwrap().remove("asset")), fine);
-    check_items(|one, _| one["asset"] = json!({ "code": "BTC" }), fine);
+    check_items(in_capitals, unviolated);
+    check_items(|first, _| drop(first.as_object_mut().unwrap().remove("asset")), unviolated);
+    check_items(|first, _| first["asset"] = json!({ "code": "BTC" }), unviolated);
 }
 
 #[test]

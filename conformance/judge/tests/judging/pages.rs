@@ -36,28 +36,28 @@ fn a_statement_about_pages_needs_suitable_pages() {
 fn the_rows_of_an_incomplete_long_page_count() {
     // A total of five, and three rows.
     let long = page(events_request(None, 100), &rows(&[5, 4, 3]), [1, 1, 100, 5]);
-    let beside = |ids: &[u64]| {
+    let with_first_page = |ids: &[u64]| {
         let last = page(events_request(Some(2), 2), &rows(&[3, 2]), [2, 3, 2, 5]);
         recording(vec![long.clone(), last, page(events_request(Some(1), 2), &rows(ids), [1, 3, 2, 5])])
     };
-    check(&beside(&[5, 4]), "paging.joined", "pass");
-    check(&beside(&[5]), "paging.joined", "fail");
-    check_verdict_text(&beside(&[5, 3]), "paging.joined", "record 2 of the long page ");
+    check(&with_first_page(&[5, 4]), "paging.joined", "pass");
+    check(&with_first_page(&[5]), "paging.joined", "fail");
+    check_verdict_text(&with_first_page(&[5, 3]), "paging.joined", "record 2 of the long page ");
 }
 
 #[test]
 fn the_order_is_judged_only_with_two_dated_records() {
-    let at = |day: u64| json!({ "created_at": format!("2026-02-0{day}T10:00:00.000000Z") });
+    let created = |day: u64| json!({ "created_at": format!("2026-02-0{day}T10:00:00.000000Z") });
     let bare = json!({ "code": "a" });
     let paid = |days: Vec<u64>| -> Value {
         days.iter().map(|day| json!({ "paid_at": format!("2026-02-{day:02}T10:00:00.000000Z") })).collect()
     };
     let others = "paging.newest_first_others";
     for (list, rows, id, expected) in [
-        (List::Events, json!([at(2)]), "paging.newest_first", "not judged"),
-        (List::Events, json!([at(2), at(1)]), "paging.newest_first", "pass"),
-        (List::Events, json!([at(1), at(2)]), "paging.newest_first", "fail"),
-        (List::Charges, json!([at(2), at(1)]), others, "pass"),
+        (List::Events, json!([created(2)]), "paging.newest_first", "not judged"),
+        (List::Events, json!([created(2), created(1)]), "paging.newest_first", "pass"),
+        (List::Events, json!([created(1), created(2)]), "paging.newest_first", "fail"),
+        (List::Charges, json!([created(2), created(1)]), others, "pass"),
         (List::Charges, json!([bare, bare]), others, "not applicable"),
         (List::Charges, json!([bare]), others, "not judged"),
         (List::Charges, paid((1..=12).collect()), others, "fail"),
@@ -67,18 +67,18 @@ fn the_order_is_judged_only_with_two_dated_records() {
         (List::Events, json!([bare, bare]), others, "not judged"),
     ] {
         let len = rows.as_array().map_or(0, Vec::len) as u64;
-        let view = page(PageRequest { list, ..events_request(None, 100) }, &rows, [1, 1, 100, len]);
-        check(&recording(vec![view]), id, expected);
+        let read = page(PageRequest { list, ..events_request(None, 100) }, &rows, [1, 1, 100, len]);
+        check(&recording(vec![read]), id, expected);
     }
 }
 
 /// Replaces a null link with an address.
 fn with_link(exchange: Exchange, rel: &str, address: &str) -> Exchange {
     let mut exchange = exchange;
-    let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
-    let mut body: Value = serde_json::from_str(&answer.body).expect("JSON");
+    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    let mut body: Value = serde_json::from_str(&response.body).expect("JSON");
     body["links"][rel] = json!(address);
-    answer.body = body.to_string().into();
+    response.body = body.to_string().into();
     exchange
 }
 
@@ -130,15 +130,15 @@ fn a_link_is_judged_by_its_query() {
     }
 }
 
-/// Returns the first page, the second by number, and the page behind the first one's `next`.
-fn with_followed_link(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
+/// Returns the first page, the second by number, and `linked`: the page of the link `next` of the first page.
+fn with_followed_link(filters: &[(&str, &str)], linked: &[u64], total: u64) -> Recording {
     let filters: Vec<_> = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    let of = |filters, page| PageRequest { filters, ..events_request(page, 2) };
+    let request = |filters, page| PageRequest { filters, ..events_request(page, 2) };
     let link = Some(Link { of: 1, rel: "next".into() });
     recording(vec![
-        page(of(filters.clone(), Some(1)), &rows(&[5, 4]), [1, 3, 2, 5]),
-        page(of(vec![], Some(2)), &rows(&[3, 2]), [2, 3, 2, 5]),
-        page(PageRequest { link, per_page: None, ..of(filters, None) }, &rows(behind), [2, 3, 2, total]),
+        page(request(filters.clone(), Some(1)), &rows(&[5, 4]), [1, 3, 2, 5]),
+        page(request(vec![], Some(2)), &rows(&[3, 2]), [2, 3, 2, 5]),
+        page(PageRequest { link, per_page: None, ..request(filters, None) }, &rows(linked), [2, 3, 2, total]),
     ])
 }
 
@@ -157,15 +157,15 @@ fn a_link_leads_to_the_page_of_that_number() {
 }
 
 #[test]
-fn a_total_is_that_of_the_reads_around_it_or_of_an_older_first_page() {
+fn a_total_equals_that_of_the_enclosing_reads_or_of_an_older_first_page() {
     let dated = |request: PageRequest, total: u64| {
         let row = |id: u64| json!({ "id": id, "created_at": "2025-02-01T10:00:00.000000Z" });
-        let (current, size) = (request.page.unwrap_or(1), request.per_page.expect("a size"));
+        let (current, size) = (request.page.unwrap_or(1), request.per_page.expect("the request has a size"));
         let rows: Vec<_> = (1..=total).rev().map(row).skip(((current - 1) * size) as usize).collect();
         let rows = rows.into_iter().take(size as usize).collect();
         let mut page = page(request, &rows, [current, total.div_ceil(size), size, total]);
-        let Ending::Answered(answer) = &mut page.ending else { panic!("an answer") };
-        answer.headers.push(("date".into(), "Thu, 01 Jan 2026 12:00:00 GMT".into()));
+        let Ending::Answered(response) = &mut page.ending else { panic!("the exchange has a response") };
+        response.headers.push(("date".into(), "Thu, 01 Jan 2026 12:00:00 GMT".into()));
         page
     };
     let long = || dated(events_request(None, 100), 4);

@@ -18,7 +18,7 @@ const FULL: State = State { received: "10.00", is_paid: false };
 const PAID: State = State { received: "10.00", is_paid: true };
 const PAID_SHORT: State = State { received: "5.00", is_paid: true };
 
-/// The minute, the type without `charge.`, and the state.
+/// The minute of an event, its type without `charge.`, and the state of the charge.
 type Event = (u32, &'static str, State);
 
 fn rows(code: &str, events: &[Event]) -> Vec<Value> {
@@ -51,18 +51,18 @@ fn listed_events(mut all: Vec<Value>) -> Recording {
 }
 
 /// Returns the events of one charge, all with its newest state.
-fn current(events: &[Event]) -> Vec<Value> {
+fn with_current_object(events: &[Event]) -> Vec<Value> {
     let mut rows = rows("ch1", events);
-    let newest = rows.last().expect("an event")["charge"].clone();
+    let newest = rows.last().expect("the history has an event")["charge"].clone();
     rows.iter_mut().for_each(|row| row["charge"] = newest.clone());
     rows
 }
 
-/// Checks a history of snapshots (`kept`), and one whose events contain the current object (`as_current`).
+/// Checks a history whose events contain the object as it was (`snapshots`), and as it is now (`current_objects`).
 #[track_caller]
-fn check_history(id: &str, events: &[Event], kept: &str, as_current: &str) {
-    check(&listed_events(rows("ch1", events)), id, kept);
-    check(&listed_events(current(events)), id, as_current);
+fn check_history(id: &str, events: &[Event], snapshots: &str, current_objects: &str) {
+    check(&listed_events(rows("ch1", events)), id, snapshots);
+    check(&listed_events(with_current_object(events)), id, current_objects);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_charge_has_no_time_of_payment_before_it_is_paid() {
 
 #[test]
 fn an_event_of_a_filtered_list_may_have_later_ones() {
-    let paid = current(&[(0, "created", OPEN), (9, "paid", PAID)]);
+    let paid = with_current_object(&[(0, "created", OPEN), (9, "paid", PAID)]);
     let newest = rows("ch2", &[(20, "created", OPEN)]);
     let filters = vec![("type".to_owned(), "charge.created".to_owned())];
     let created = json!([newest[0], paid[0]]);
@@ -125,7 +125,7 @@ fn a_full_amount_is_not_underpaid() {
     let topped_up = [with(&[5], FULL), vec![(30, "paid", PAID)]].concat();
     check_history(id, &topped_up, "fail", none);
     check_history(id, &[(20, "underpaid", FULL)], none, none);
-    // The sizes of redacted amounts mean nothing.
+    // Redacted amounts cannot be compared by size.
     for (state, expected) in [(more, "pass"), (FULL, "fail")] {
         let mut hidden = listed_events(rows("ch1", &with(&[5], state)));
         hidden.exact_amounts = false;
@@ -134,14 +134,15 @@ fn a_full_amount_is_not_underpaid() {
 }
 
 #[test]
-fn charges_that_lack_more_than_underpaid_ones_are_not_paid() {
+fn a_charge_that_lacks_more_than_an_underpaid_one_is_not_paid() {
     let (lacking, paid) = (State { received: "6.00", is_paid: false }, PAID_SHORT);
-    let charge = |at: u32, kind, state| {
-        let code: &str = Box::leak(format!("ch{at}").into_boxed_str());
-        rows(code, &[(at, "created", OPEN), (at + 5, "payment_detected", HALF), (at + 10, kind, state)])
+    let charge = |minute: u32, kind, state| {
+        let code: &str = Box::leak(format!("ch{minute}").into_boxed_str());
+        let detected = (minute + 5, "payment_detected", HALF);
+        rows(code, &[(minute, "created", OPEN), detected, (minute + 10, kind, state)])
     };
-    let under = |at| charge(at, "underpaid", lacking);
-    let short = |at| charge(at, "paid", paid);
+    let under = |minute| charge(minute, "underpaid", lacking);
+    let short = |minute| charge(minute, "paid", paid);
     let id = "types.charge_underpaid";
     let fails = [under(0), short(3), short(6), short(9), under(20)].concat();
     check(&listed_events(fails.clone()), id, "fail");
@@ -153,7 +154,7 @@ fn charges_that_lack_more_than_underpaid_ones_are_not_paid() {
     let mut hidden = listed_events(fails);
     hidden.exact_amounts = false;
     check(&hidden, id, "pass");
-    let within = |at| charge(at, "paid", State { received: "9.90", is_paid: true });
+    let within = |minute| charge(minute, "paid", State { received: "9.90", is_paid: true });
     check(&listed_events([under(0), within(3), within(6), within(9), under(20)].concat()), id, "pass");
 }
 
@@ -170,23 +171,23 @@ fn a_paid_charge_does_not_expire() {
 
 #[test]
 fn one_payment_is_recorded_once() {
-    let (id, fine) = ("events.recorded", "not judged");
+    let (id, unviolated) = ("events.recorded", "not judged");
     let twice = |between: &[Event], second| {
         let first = [(0, "created", OPEN), (5, "payment_detected", HALF), (9, "paid", PAID)];
         [&first, between, &[(20, "paid", second)]].concat()
     };
-    check_history(id, &twice(&[], PAID), "fail", fine);
+    check_history(id, &twice(&[], PAID), "fail", unviolated);
     // More was received, or the payment was refunded or late.
-    check_history(id, &twice(&[], State { received: "12.00", is_paid: true }), fine, fine);
+    check_history(id, &twice(&[], State { received: "12.00", is_paid: true }), unviolated, unviolated);
     for kind in ["payment_detected", "refunded", "late_payment", "underpaid"] {
-        check_history(id, &twice(&[(15, kind, PAID)], PAID), fine, fine);
+        check_history(id, &twice(&[(15, kind, PAID)], PAID), unviolated, unviolated);
     }
-    let mut same = current(&twice(&[], PAID));
-    check(&listed_events(same.clone()), id, fine);
+    let mut same = with_current_object(&twice(&[], PAID));
+    check(&listed_events(same.clone()), id, unviolated);
     for row in same.iter_mut().filter(|row| row["type"] == "charge.paid") {
         row["details"] = json!({ "txid": "ab" });
     }
     check(&listed_events(same.clone()), id, "fail");
     same[3]["details"] = json!({ "txid": "cd" });
-    check(&listed_events(same), id, fine);
+    check(&listed_events(same), id, unviolated);
 }

@@ -9,11 +9,11 @@ use super::{LIVE, TEST, account, check, exchange, recording, refusal};
 
 use serde_json::json;
 
-/// Returns the verdict if requests of a kind fail between two served requests with valid keys.
+/// Checks the verdict if these requests fail between served requests with valid keys.
 #[track_caller]
-fn check_between(kind: Vec<Exchange>, statement: &str, expected: &str) {
+fn check_between(failed: Vec<Exchange>, statement: &str, expected: &str) {
     let served = || vec![account(LIVE, "live"), account(TEST, "test")];
-    check(&recording([served(), kind, served()].concat()), statement, expected);
+    check(&recording([served(), failed, served()].concat()), statement, expected);
 }
 
 fn absent_event(status: u16) -> Exchange {
@@ -21,8 +21,8 @@ fn absent_event(status: u16) -> Exchange {
     exchange(TEST, purpose, "/v1/events/a", status, &json!({ "message": "No." }))
 }
 
-fn without_response(of: Exchange, why: &str) -> Exchange {
-    Exchange { ending: Ending::Lost(why.into()), ..of }
+fn without_response(exchange: Exchange, reason: &str) -> Exchange {
+    Exchange { ending: Ending::Lost(reason.into()), ..exchange }
 }
 
 #[test]
@@ -47,13 +47,13 @@ fn an_address_with_malformed_responses_only_is_a_violation() {
         without_response(account(LIVE, "live"), "malformed response: 200 with a body cut short: end of file")
     };
     let refused = || without_response(account(LIVE, "live"), "connection refused");
-    let (one, other) = (account(LIVE, "live"), account(TEST, "test"));
+    let (live, test) = (account(LIVE, "live"), account(TEST, "test"));
     for (exchanges, expected) in [
         (vec![malformed(); 3], "fail"),
         (vec![malformed(); 2], "not judged"),
         (vec![refused(); 3], "not judged"),
-        ([vec![malformed(); 3], vec![one]].concat(), "pass"),
-        ([vec![malformed(); 3], vec![Exchange { target: "/v1/events".into(), ..other }]].concat(), "fail"),
+        ([vec![malformed(); 3], vec![live]].concat(), "pass"),
+        ([vec![malformed(); 3], vec![Exchange { target: "/v1/events".into(), ..test }]].concat(), "fail"),
     ] {
         check(&recording(exchanges), "answers.json", expected);
     }
@@ -74,38 +74,46 @@ fn a_server_that_stays_down_is_not_a_violation() {
 
 #[test]
 fn a_lockout_starts_after_refusals() {
-    let guess = |status| refusal(Caller::Forged(Forgery::Unknown), status);
-    let locked = vec![refusal(Caller::NoKey, 401), guess(429), guess(429), guess(429)];
+    let forged = |status| refusal(Caller::Forged(Forgery::Unknown), status);
+    let locked = vec![refusal(Caller::NoKey, 401), forged(429), forged(429), forged(429)];
     check_between(locked, "auth.unknown_key", "not judged");
-    check_between(vec![guess(429); 3], "auth.unknown_key", "fail");
+    check_between(vec![forged(429); 3], "auth.unknown_key", "fail");
 }
 
 #[test]
 fn a_limit_without_responses_violates_the_429() {
-    let step =
-        |caller, step, status| exchange(caller, Purpose::Burst(step), "/v1/account", status, &json!({}));
-    let shot = || without_response(step(TEST, Burst::Shot { series: 1 }, 0), "connection closed");
-    let silent = |other| {
+    let burst_request = |caller, request, status| {
+        exchange(caller, Purpose::Burst(request), "/v1/account", status, &json!({}))
+    };
+    let unanswered =
+        || without_response(burst_request(TEST, Burst::Shot { series: 1 }, 0), "connection closed");
+    let no_responses = |live_status| {
         let served = burst(120, false, Duration::ZERO).exchanges;
-        let still = without_response(step(TEST, Burst::StillRefused, 0), "connection closed");
-        let after = vec![shot(), shot(), shot(), step(LIVE, Burst::OtherKey, other), still];
+        let still = without_response(burst_request(TEST, Burst::StillRefused, 0), "connection closed");
+        let after = vec![
+            unanswered(),
+            unanswered(),
+            unanswered(),
+            burst_request(LIVE, Burst::OtherKey, live_status),
+            still,
+        ];
         recording([served, after].concat())
     };
-    check(&silent(200), "limits.refused", "fail");
-    check(&silent(503), "limits.refused", "not judged");
+    check(&no_responses(200), "limits.refused", "fail");
+    check(&no_responses(503), "limits.refused", "not judged");
 
     // A bucket serves some in between.
-    let busy = |refused| {
-        let shots = (0..refused).flat_map(|_| {
-            let one = |status| step(TEST, Burst::Shot { series: 1 }, status);
-            [one(503), one(503), one(200)]
+    let refilling_bucket = |refused| {
+        let requests = (0..refused).flat_map(|_| {
+            let request = |status| burst_request(TEST, Burst::Shot { series: 1 }, status);
+            [request(503), request(503), request(200)]
         });
         let served = burst(120, false, Duration::ZERO).exchanges;
         let later = Duration::from_secs(61);
         let after = [account(LIVE, "live"), account(TEST, "test")];
         let after = after.map(|after| Exchange { sent: later, ended: later, ..after });
-        recording(served.into_iter().chain(shots).chain(after).collect())
+        recording(served.into_iter().chain(requests).chain(after).collect())
     };
-    check(&busy(15), "limits.refused", "fail");
-    check(&busy(14), "limits.refused", "not judged");
+    check(&refilling_bucket(15), "limits.refused", "fail");
+    check(&refilling_bucket(14), "limits.refused", "not judged");
 }

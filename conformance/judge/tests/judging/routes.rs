@@ -36,7 +36,7 @@ fn recording_with(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Record
 #[test]
 fn a_delivery_names_an_event_that_the_api_shows() {
     let event = json!({ "id": ID, "type": "charge.paid" });
-    let lied = json!({ "id": ID, "type": "charge.created" });
+    let other_type = json!({ "id": ID, "type": "charge.created" });
     let other = json!({ "id": "another", "type": "charge.created" });
     let none = json!({});
     let refused = exchange(TEST, Purpose::Account, "/v1/account", 404, &none);
@@ -44,8 +44,8 @@ fn a_delivery_names_an_event_that_the_api_shows() {
         (vec![read(TEST, Side::Own, 200, &event)], "pass"),
         (vec![read(TEST, Side::Own, 200, &json!({ "data": event }))], "pass"),
         (vec![list_after_deliveries(TEST, &json!([event]))], "pass"),
-        (vec![read(TEST, Side::Own, 200, &lied)], "fail"),
-        (vec![list_after_deliveries(TEST, &json!([lied]))], "fail"),
+        (vec![read(TEST, Side::Own, 200, &other_type)], "fail"),
+        (vec![list_after_deliveries(TEST, &json!([other_type]))], "fail"),
         (vec![read(TEST, Side::Own, 404, &none)], "fail"),
         // The event in the other mode means that the modes are confused.
         (vec![read(TEST, Side::Own, 404, &none), read(LIVE, Side::Foreign, 200, &event)], "not judged"),
@@ -89,7 +89,7 @@ fn a_delivery_names_the_mode_whose_key_sees_the_event() {
 /// Returns the deliveries to a test endpoint that subscribes to `charge.paid` only.
 fn with_subscription(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
     let mut recording = recording_with(deliveries, exchanges);
-    let all = recording.deliveries.as_mut().expect("a receiver");
+    let all = recording.deliveries.as_mut().expect("the run had a receiver");
     all.endpoints[0].events = Some(["charge.paid".to_owned()].into());
     all.endpoints.push(DeclaredEndpoint { path: "/all".into(), mode: Some(Mode::Live), events: None });
     recording
@@ -104,7 +104,7 @@ fn test_delivery(kind: &str, mode: &str) -> Delivery {
 }
 
 #[test]
-fn an_endpoint_receives_its_types_only_and_others_must_have_occurred() {
+fn an_endpoint_passes_only_if_events_of_other_types_occurred_and_it_got_none() {
     let paid = || event_delivery("charge.paid", "test");
     let listed = |kind: &str| list_after_deliveries(TEST, &json!([{ "id": "new", "type": kind }]));
     for (deliveries, exchanges, subscribed, mode_endpoints) in [
@@ -159,21 +159,23 @@ type Event = (&'static str, Option<u64>);
 /// Returns a run of 1,000 seconds with events of both modes, newest first, and endpoints of these types in both.
 fn run_with_events(modes: [&[Event]; 2], types: &[&str]) -> Recording {
     let id = |mode: Mode, index: usize| format!("{}-{index}", mode.as_str());
-    let (mut came, mut lists) = (Vec::new(), Vec::new());
+    let (mut received, mut lists) = (Vec::new(), Vec::new());
     for (endpoint, (mode, events)) in [Mode::Test, Mode::Live].into_iter().zip(modes).enumerate() {
-        let rows =
-            events.iter().enumerate().map(|(at, (kind, _))| json!({ "id": id(mode, at), "type": kind }));
+        let rows = events
+            .iter()
+            .enumerate()
+            .map(|(index, (kind, _))| json!({ "id": id(mode, index), "type": kind }));
         lists.push(list_after_deliveries(Caller::Own(mode), &Value::from_iter(rows)));
-        came.extend(events.iter().enumerate().filter_map(|(index, (kind, then))| {
+        received.extend(events.iter().enumerate().filter_map(|(index, (kind, second))| {
             let body = json!({ "event_id": id(mode, index), "event": kind, "mode": mode.as_str() });
             Some(at_endpoint(
                 endpoint,
-                Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) },
+                Delivery { arrived: Duration::from_secs((*second)?), ..delivery(&body) },
             ))
         }));
     }
-    let mut recording = recording_with(came, lists);
-    let all = recording.deliveries.as_mut().expect("a receiver");
+    let mut recording = recording_with(received, lists);
+    let all = recording.deliveries.as_mut().expect("the run had a receiver");
     let events: BTreeSet<_> = types.iter().map(|kind| (*kind).to_owned()).collect();
     all.endpoints = [("/test", Mode::Test), ("/live", Mode::Live)]
         .map(|(path, mode)| DeclaredEndpoint {
@@ -191,28 +193,29 @@ fn run_with_events(modes: [&[Event]; 2], types: &[&str]) -> Recording {
 fn check_pushed(events: &[Event], settled: bool, expected: &str) {
     let mut recording =
         run_with_events([events, &[("charge.created", Some(0))]], &["charge.paid", "charge.expired"]);
-    recording.deliveries.as_mut().expect("a receiver").settled = settled;
+    recording.deliveries.as_mut().expect("the run had a receiver").settled = settled;
     check(&recording, "webhooks.pushed", expected);
 }
 
-/// Returns a delivery 100 seconds after the start of the receiver; its times are in seconds since the start.
+/// Checks a delivery 100 seconds after the start of the receiver. `signed_at` and `created`: its times in seconds since
+/// the start.
 #[track_caller]
-fn check_clock(t: i64, created: i64, event: &str, expected: &str) {
-    const BEGAN: i64 = 1_769_940_000;
-    let created = time::OffsetDateTime::from_unix_timestamp(BEGAN + created).unwrap();
+fn check_clock(signed_at: i64, created: i64, event: &str, expected: &str) {
+    const STARTED_AT: i64 = 1_769_940_000;
+    let created = time::OffsetDateTime::from_unix_timestamp(STARTED_AT + created).unwrap();
     let created = created.format(&time::format_description::well_known::Rfc3339).unwrap();
     let body = json!({ "event_id": event, "event": "charge.paid", "mode": "test", "created_at": created });
-    let mut sent = Delivery { arrived: Duration::from_secs(100), ..delivery(&body) };
-    let header = format!("t={},v1=ab", BEGAN + t);
-    sent.headers.push(("X-Service-Signature".into(), RawBytes(header.into_bytes())));
+    let mut delivered = Delivery { arrived: Duration::from_secs(100), ..delivery(&body) };
+    let header = format!("t={},v1=ab", STARTED_AT + signed_at);
+    delivered.headers.push(("X-Service-Signature".into(), RawBytes(header.into_bytes())));
     let list =
         |purpose, id: &str| exchange(TEST, purpose, "/v1/events", 200, &json!({ "data": [{ "id": id }] }));
     let lists = [(Purpose::BeforeDeliveries, "old"), (Purpose::AfterDeliveries, "new")];
-    let mut recording = recording_with(vec![sent], lists.map(|(purpose, id)| list(purpose, id)).into());
-    let all = recording.deliveries.as_mut().expect("a receiver");
-    all.began = Some(BEGAN);
+    let mut recording = recording_with(vec![delivered], lists.map(|(purpose, id)| list(purpose, id)).into());
+    let all = recording.deliveries.as_mut().expect("the run had a receiver");
+    all.began = Some(STARTED_AT);
     check(&recording, "webhooks.clock", expected);
-    recording.deliveries.as_mut().expect("a receiver").settled = true;
+    recording.deliveries.as_mut().expect("the run had a receiver").settled = true;
     check(&recording, "webhooks.clock", "not applicable");
 }
 
@@ -228,7 +231,7 @@ fn events_during_the_run_have_times_of_the_run() {
 }
 
 #[test]
-fn an_event_that_newer_ones_overtook_long_ago_is_not_delivered() {
+fn an_event_whose_newer_events_were_delivered_long_ago_is_not_delivered() {
     let (paid, expired) = ("charge.paid", "charge.expired");
     for (events, expected) in [
         (vec![], "not judged"),
@@ -239,10 +242,10 @@ fn an_event_that_newer_ones_overtook_long_ago_is_not_delivered() {
         (vec![(paid, None), (paid, None), (paid, Some(990)), (paid, Some(980))], "pass"),
         (vec![(paid, None), (paid, Some(989))], "not judged"),
         (vec![(paid, None), (paid, Some(995)), (paid, None), (paid, Some(1))], "not judged"),
-        // Overtaken for ten minutes, and for less.
+        // A newer event was delivered ten minutes before the end, and less.
         (vec![(paid, Some(400)), (paid, None), (paid, Some(1))], "fail"),
         (vec![(paid, Some(401)), (paid, None), (paid, Some(1))], "not judged"),
-        // Two events of a type that is never delivered, overtaken for half a minute.
+        // Two events of a type that is never delivered; a newer one was delivered half a minute before the end, and less.
         (vec![(paid, Some(970)), (expired, None), (expired, None), (paid, Some(1))], "fail"),
         (vec![(paid, Some(971)), (expired, None), (expired, None), (paid, Some(1))], "not judged"),
         (vec![(paid, Some(970)), (expired, None), (paid, None), (paid, Some(1))], "not judged"),
@@ -275,13 +278,13 @@ fn a_type_that_no_endpoint_receives_is_not_delivered() {
 }
 
 #[test]
-fn events_after_the_last_failure_are_judged() {
+fn only_events_after_the_last_failed_delivery_are_judged() {
     let (paid, expired) = ("charge.paid", "charge.expired");
     let events: &[Event] =
         &[(paid, Some(900)), (expired, None), (expired, None), (paid, Some(500)), (paid, Some(1))];
     for (failed, expected) in [(1, "fail"), (500, "pass"), (900, "pass")] {
         let mut recording = run_with_events([events, &[(paid, Some(1))]], &[paid, expired]);
-        for delivery in &mut recording.deliveries.as_mut().expect("a receiver").received {
+        for delivery in &mut recording.deliveries.as_mut().expect("the run had a receiver").received {
             delivery.answered = Some(if delivery.arrived == Duration::from_secs(failed) { 302 } else { 200 });
         }
         check(&recording, "webhooks.pushed", expected);
@@ -306,7 +309,7 @@ fn a_registered_endpoint_receives_the_events_of_its_mode() {
         ([once, none], vec![registered("/added", true)], 30, "not judged"),
     ] {
         let mut recording = run_with_events(modes, &["charge.paid"]);
-        let all = recording.deliveries.as_mut().expect("a receiver");
+        let all = recording.deliveries.as_mut().expect("the run had a receiver");
         (all.registrations, all.lasted) = (registrations, Duration::from_secs(lasted));
         for delivery in &mut all.received {
             delivery.path = "/live".into();
@@ -336,7 +339,7 @@ fn an_endpoint_that_receives_few_types_may_be_registered_for_these() {
 #[test]
 fn unreadable_bodies_are_judged_by_webhooks_post() {
     let mut recording = run_with_events([&[("charge.paid", Some(1))], &[]], &["charge.paid"]);
-    for delivery in &mut recording.deliveries.as_mut().expect("a receiver").received {
+    for delivery in &mut recording.deliveries.as_mut().expect("the run had a receiver").received {
         delivery.body = RawBytes(b"payload=%7B%7D".to_vec());
     }
     for id in ["webhooks.pushed", "webhooks.mode_endpoints", "webhooks.subscribed"] {
@@ -344,18 +347,21 @@ fn unreadable_bodies_are_judged_by_webhooks_post() {
     }
 }
 
-/// Returns a delivery that arrived after `arrived` seconds, in a run whose last list of events was read after 100.
+/// Checks a delivery that arrived after `arrived` seconds, in a run whose last list of events was read after 100. `rows`:
+/// the listed events.
 #[track_caller]
 fn check_listed(arrived: u64, created_at: &str, rows: &[&str], expected: &str) {
-    let event = |id: &str, at: &str| json!({ "id": id, "type": "charge.paid", "created_at": at });
+    let event =
+        |id: &str, created_at: &str| json!({ "id": id, "type": "charge.paid", "created_at": created_at });
     let rows = rows.iter().map(|id| event(id, "2026-02-01T10:00:00Z"));
-    let came = Delivery { arrived: Duration::from_secs(arrived), ..event_delivery("charge.paid", "test") };
+    let delivered =
+        Delivery { arrived: Duration::from_secs(arrived), ..event_delivery("charge.paid", "test") };
     let exchanges = vec![
         list_after_deliveries(TEST, &Value::from_iter(rows)),
         read(TEST, Side::Own, 200, &event(ID, created_at)),
     ];
-    let mut recording = recording_with(vec![came], exchanges);
-    recording.deliveries.as_mut().expect("a receiver").listed_at = Some(Duration::from_secs(100));
+    let mut recording = recording_with(vec![delivered], exchanges);
+    recording.deliveries.as_mut().expect("the run had a receiver").listed_at = Some(Duration::from_secs(100));
     check(&recording, "webhooks.event_id", expected);
 }
 

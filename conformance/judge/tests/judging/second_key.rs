@@ -34,10 +34,8 @@ fn both_keys_of_an_account_list_the_same_events() {
         ("a", &[5], &[5, 4], "fail"),
     ] {
         let all = [account(TEST, "a"), account(Caller::Second, name), events_page(TEST, ours)];
-        let theirs = events_page(Caller::Second, theirs);
-        let theirs = [theirs];
-        let in_turn = [&all[..], &theirs[..]].concat();
-        check(&recording(in_turn), "auth.same_lists", expected);
+        let theirs = [events_page(Caller::Second, theirs)];
+        check(&recording([&all[..], &theirs].concat()), "auth.same_lists", expected);
     }
 }
 
@@ -71,13 +69,13 @@ fn the_reads_before_and_after_show_the_new_events() {
 #[test]
 fn a_wrong_second_key_is_reported() {
     let status = |status| exchange(Caller::Second, Purpose::Account, "/v1/account", status, &json!({}));
-    for (all, says) in [
+    for (all, expected) in [
         (vec![account(TEST, "a"), events_page(Caller::Second, &[1])], "there was no second key"),
         (vec![account(TEST, "a"), status(401)], "the second key is refused"),
         (vec![account(TEST, "a"), status(403)], "the second key is refused"),
         (vec![account(TEST, "a"), status(503)], "the account of the second key: 503"),
     ] {
-        check_verdict_text(&recording(all), "auth.same_lists", says);
+        check_verdict_text(&recording(all), "auth.same_lists", expected);
     }
 }
 
@@ -102,13 +100,13 @@ fn the_second_key_has_a_separate_limit() {
         let mut all = vec![account(TEST, "a"), account(Caller::Second, name), events_page(TEST, &[5, 4])];
         all.push(more);
         all.extend(burst(120, true, Duration::ZERO).exchanges);
-        let step = Purpose::Burst(Burst::SecondKey);
-        all.push(exchange(Caller::Second, step, "/v1/account", status, &json!({})));
+        let request = Purpose::Burst(Burst::SecondKey);
+        all.push(exchange(Caller::Second, request, "/v1/account", status, &json!({})));
         check(&recording(all), "limits.second_key", expected);
     }
     let mut empty = vec![account(TEST, "a"), account(Caller::Second, "b"), events_page(TEST, &[]), none()];
     empty.extend(burst(120, true, Duration::ZERO).exchanges);
-    let step = Purpose::Burst(Burst::SecondKey);
-    empty.push(exchange(Caller::Second, step, "/v1/account", 200, &json!({})));
+    let request = Purpose::Burst(Burst::SecondKey);
+    empty.push(exchange(Caller::Second, request, "/v1/account", 200, &json!({})));
     check(&recording(empty), "limits.second_key", "not judged");
 }

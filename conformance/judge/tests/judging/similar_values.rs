@@ -74,21 +74,21 @@ fn other_accounts_are_not_found_or_listed() {
     let charge = json!({
         "code": "k3m9x2q7", "status": "paid", "fiat_amount": "1.00", "asset": "BTC", "asset_amount": "0.1",
     });
-    let counted = json!({
+    let same_code = json!({
         "code": "k3m9x2q7", "status": "paid", "fiat_amount": "2.00", "asset": "BTC", "asset_amount": "0.2",
     });
     let listed_only = json!({
         "code": "q2w8r5t1", "status": "paid", "fiat_amount": "3.00", "asset": "BTC", "asset_amount": "0.3",
     });
     let unrelated = json!({ "code": "z8w4" });
-    for (found, listed, theirs, says) in [
+    for (found, listed, theirs, expected) in [
         (0, None, None, "Pass"),
         (2, None, None, "no events of a charge of the other account"),
         (0, Some(&charge), None, "no charge of the other account"),
         (0, Some(&listed_only), Some(&listed_only), "no charge of the other account"),
         (0, Some(&listed_only), Some(&unrelated), "Pass"),
-        // Each account may count its charges.
-        (0, Some(&counted), None, "Pass"),
+        // Codes may be numbers that each account counts: two accounts have the same ones.
+        (0, Some(&same_code), None, "Pass"),
     ] {
         let account = |caller, name: &str| {
             exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
@@ -98,7 +98,8 @@ fn other_accounts_are_not_found_or_listed() {
             Exchange { caller: Caller::OtherAccount, ..page(request, &json!([row]), [1, 1, 100, 1]) }
         });
         let theirs = json!({ "data": [{ "id": "e1", "type": "charge.paid", "charge": charge }] });
-        let trial = Purpose::Filter { list: List::Events, filter: "charge".into(), side: Side::OtherAccount };
+        let purpose =
+            Purpose::Filter { list: List::Events, filter: "charge".into(), side: Side::OtherAccount };
         let rows = Value::from_iter((0..found).map(|number| json!({ "id": format!("e{number}") })));
         let body = json!({ "data": rows, "links": {}, "meta": { "total": found } });
         let mut all = vec![
@@ -113,11 +114,11 @@ fn other_accounts_are_not_found_or_listed() {
                 &theirs,
             ),
             event("e1", Side::OtherAccount, 1, 404),
-            exchange(TEST, trial, "/v1/events?charge=k3m9x2q7", 200, &body),
+            exchange(TEST, purpose, "/v1/events?charge=k3m9x2q7", 200, &body),
         ];
         let own = PageRequest { list: List::Charges, ..events_request(None, 100) };
         all.extend(listed.map(|row| page(own, &json!([row]), [1, 1, 100, 1])));
         all.extend(charges_of_other);
-        check_verdict_text(&recording(all), "isolation.second_account", says);
+        check_verdict_text(&recording(all), "isolation.second_account", expected);
     }
 }

@@ -17,7 +17,7 @@ pub enum Reach {
     Wide,
 }
 
-const REACHES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
+const SCOPES: [Reach; 2] = [Reach::Narrow, Reach::Wide];
 
 /// The pairs of charge and invoice on the pages of a recording.
 #[derive(Clone, Debug, Default)]
@@ -26,11 +26,11 @@ pub struct ChargeInvoices(BTreeSet<(String, String)>);
 impl ChargeInvoices {
     /// Returns the pairs on the pages of a recording.
     pub fn from_recording(recording: &Recording) -> ChargeInvoices {
-        let of_list = |exchange: &&Exchange| {
+        let may_show_invoices = |exchange: &&Exchange| {
             page_request(exchange).is_some_and(|request| request.list != List::Charges)
         };
         let pages: Vec<_> =
-            recording.exchanges.iter().filter(of_list).filter_map(Page::from_exchange).collect();
+            recording.exchanges.iter().filter(may_show_invoices).filter_map(Page::from_exchange).collect();
         let rows = pages.iter().filter_map(Page::rows).flatten();
         let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
         let pairs = invoices.filter_map(|invoice| Some((codes_of(invoice)?, text_at(invoice, &["code"])?)));
@@ -44,44 +44,48 @@ impl ChargeInvoices {
     }
 
     fn contains(&self, charge: Option<&str>, invoice: Option<&str>) -> bool {
-        charge.zip(invoice).is_some_and(|(a, b)| self.0.contains(&(a.to_owned(), b.to_owned())))
+        charge
+            .zip(invoice)
+            .is_some_and(|(charge, invoice)| self.0.contains(&(charge.to_owned(), invoice.to_owned())))
     }
 }
 
-/// Returns `true` if a row matches a filter; `None` if the row does not have the filtered field.
+/// Returns `true` if a row matches a filter by name and value; `None` if the row does not have the filtered field.
 pub fn fits(
     list: List,
     row: &Value,
     name: &str,
     value: &str,
-    reach: Reach,
+    scope: Reach,
     pairs: &ChargeInvoices,
 ) -> Option<bool> {
-    let is = |path: &[&str]| text_at(row, path) == Some(value);
+    let has_value = |path: &[&str]| text_at(row, path) == Some(value);
     let code = |member| text_at(row, &[member, "code"]);
-    let wide = |is_shown: bool, linked: bool| reach == Reach::Wide && (is_shown || linked);
+    let is_related =
+        |names_object: bool, is_known_pair: bool| scope == Reach::Wide && (names_object || is_known_pair);
     match (list, name) {
-        (List::Events, "type") => Some(is(&["type"])),
+        (List::Events, "type") => Some(has_value(&["type"])),
         (List::Events, "charge") => Some(
-            is(&["charge", "code"])
-                || wide(holds_charge(row, value), pairs.contains(Some(value), code("invoice"))),
+            has_value(&["charge", "code"])
+                || is_related(holds_charge(row, value), pairs.contains(Some(value), code("invoice"))),
         ),
         (List::Events, _) => Some(
-            is(&["invoice", "code"])
-                || wide(names_invoice(row, value), pairs.contains(code("charge"), Some(value))),
+            has_value(&["invoice", "code"])
+                || is_related(names_invoice(row, value), pairs.contains(code("charge"), Some(value))),
         ),
         (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
-        (_, "payment_link") => shown_link(row).map(|shown| shown == value),
-        (_, name) => text_at(row, &[name]).map(|shown| shown == value),
+        (_, "payment_link") => shown_link(row).map(|code| code == value),
+        (_, name) => text_at(row, &[name]).map(|text| text == value),
     }
 }
 
-/// Returns the payment link of a charge, if the row has it.
+/// Returns the code of the payment link of a charge, if the row has one.
 pub fn shown_link(row: &Value) -> Option<&str> {
     text_at(row, &["payment_link"]).or_else(|| text_at(row, &["payment_link", "code"]))
 }
 
-/// Returns the selected rows of a list, in each valid interpretation. `None` if a row does not have the filtered field.
+/// Returns the selected rows of a list, in each valid interpretation. `None` if a row does not have the filtered
+/// field.
 pub fn selections<'r>(
     list: List,
     rows: &[&'r Value],
@@ -89,16 +93,16 @@ pub fn selections<'r>(
     pairs: &ChargeInvoices,
 ) -> Option<Vec<Vec<&'r Value>>> {
     let mut found = Vec::new();
-    for charge in REACHES {
-        for invoice in REACHES {
+    for charge_scope in SCOPES {
+        for invoice_scope in SCOPES {
             let mut selected = Vec::new();
             for row in rows {
-                let mut all = true;
+                let mut matches_all = true;
                 for (name, value) in filters {
-                    let reach = if name == "charge" { charge } else { invoice };
-                    all &= fits(list, row, name, value, reach, pairs)?;
+                    let scope = if name == "charge" { charge_scope } else { invoice_scope };
+                    matches_all &= fits(list, row, name, value, scope, pairs)?;
                 }
-                selected.extend(all.then_some(*row));
+                selected.extend(matches_all.then_some(*row));
             }
             found.push(selected);
         }
@@ -114,6 +118,6 @@ pub fn selected_names(
     filters: &[(String, String)],
     pairs: &ChargeInvoices,
 ) -> Option<Vec<Vec<String>>> {
-    let readings = selections(list, rows, filters, pairs)?;
-    readings.iter().map(|rows| rows.iter().map(|row| named_identity(row)).collect()).collect()
+    let interpretations = selections(list, rows, filters, pairs)?;
+    interpretations.iter().map(|rows| rows.iter().map(|row| named_identity(row)).collect()).collect()
 }

@@ -3,7 +3,7 @@
 use crate::recording::Answer;
 
 /// Header fields about the connection, the route of a response, or the time.
-const NAMES: [&str; 21] = [
+const INFRASTRUCTURE_NAMES: [&str; 21] = [
     "age",
     "alt-svc",
     "cf-ray",
@@ -28,7 +28,7 @@ const NAMES: [&str; 21] = [
 ];
 
 /// Parts of the names of header fields that carry request ids, quotas, host names, durations or the state of a cache.
-const PARTS: [&str; 32] = [
+const NAME_PARTS: [&str; 32] = [
     "amz-",
     "amzn-",
     "backend",
@@ -67,29 +67,29 @@ const PARTS: [&str; 32] = [
 pub fn is_infrastructure(name: &str) -> bool {
     let is_set_by_service = name == "cache-control";
     !is_set_by_service
-        && (NAMES.contains(&name)
+        && (INFRASTRUCTURE_NAMES.contains(&name)
             || name == "x-cache"
             || name.ends_with("-cache")
-            || PARTS.iter().any(|part| name.contains(part)))
+            || NAME_PARTS.iter().any(|part| name.contains(part)))
 }
 
-/// Returns the header field, as `name: value`, that shows that a cache served a response; `None` without one.
-pub fn cache_evidence(answer: &Answer) -> Option<String> {
-    let age = answer.header("age").filter(|text| text.trim().parse::<u64>().is_ok_and(|age| age > 0));
+/// Returns a header field, as `name: value`, that proves that a cache served the response; `None` if there is none.
+pub fn cache_evidence(response: &Answer) -> Option<String> {
+    let age = response.header("age").filter(|value| value.trim().parse::<u64>().is_ok_and(|age| age > 0));
     if let Some(age) = age {
         return Some(format!("Age: {age}"));
     }
     // On a hit, Varnish also lists the request that filled its cache.
-    let filled_by = answer.header("x-varnish").filter(|text| text.split_whitespace().count() > 1);
+    let filled_by = response.header("x-varnish").filter(|value| value.split_whitespace().count() > 1);
     if let Some(ids) = filled_by {
         return Some(format!("X-Varnish: {ids}"));
     }
     ["x-cache", "cf-cache-status", "x-cache-status", "cache-status"].into_iter().find_map(|name| {
-        let text = answer.header(name)?;
-        let is_hit = text
-            .split(|letter: char| !letter.is_ascii_alphabetic())
+        let value = response.header(name)?;
+        let is_hit = value
+            .split(|character: char| !character.is_ascii_alphabetic())
             .any(|word| word.eq_ignore_ascii_case("hit"));
-        is_hit.then(|| format!("{name}: {text}"))
+        is_hit.then(|| format!("{name}: {value}"))
     })
 }
 

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::recording::Answer;
 
-/// Returns `true` if the header declares a JSON body.
-pub fn is_json(answer: &Answer) -> bool {
-    let kind = answer.header("content-type").unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+/// Returns `true` if the `Content-Type` declares a JSON body.
+pub fn is_json(response: &Answer) -> bool {
+    let media_type = response.header("content-type").unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")
 }
 
@@ -28,27 +28,27 @@ pub fn has_text(value: &Value) -> bool {
 
 /// Returns the first duplicate name in any object of a JSON text. Parsing into a `Value` would drop it.
 pub fn duplicate_key(text: &str) -> Option<String> {
-    let mut found = None;
-    let mut reader = serde_json::Deserializer::from_str(text);
+    let mut duplicate = None;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
     // The error stops parsing at the first duplicate name. Text that is not JSON has no names.
-    let _ = Names { found: &mut found }.deserialize(&mut reader);
-    found
+    let _ = DuplicateNameFinder { duplicate: &mut duplicate }.deserialize(&mut deserializer);
+    duplicate
 }
 
 /// A visitor of any value that stops at the first duplicate name.
-struct Names<'a> {
-    found: &'a mut Option<String>,
+struct DuplicateNameFinder<'a> {
+    duplicate: &'a mut Option<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Names<'_> {
+impl<'de> DeserializeSeed<'de> for DuplicateNameFinder<'_> {
     type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        reader.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Names<'_> {
+impl<'de> Visitor<'de> for DuplicateNameFinder<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,21 +59,21 @@ impl<'de> Visitor<'de> for Names<'_> {
         let mut names = std::collections::BTreeSet::new();
         while let Some(name) = map.next_key::<String>()? {
             if !names.insert(name.clone()) {
-                *self.found = Some(name);
+                *self.duplicate = Some(name);
                 return Err(A::Error::custom("a name is given twice"));
             }
-            map.next_value_seed(Names { found: self.found })?;
+            map.next_value_seed(DuplicateNameFinder { duplicate: self.duplicate })?;
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Names { found: self.found })?.is_some() {}
+        while items.next_element_seed(DuplicateNameFinder { duplicate: self.duplicate })?.is_some() {}
         Ok(())
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        IgnoredAny::deserialize(reader).map(drop)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        IgnoredAny::deserialize(deserializer).map(drop)
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
@@ -106,19 +106,19 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Option<&str>) {
+    fn check_duplicate(text: &str, expected: Option<&str>) {
         assert_eq!(duplicate_key(text).as_deref(), expected);
     }
 
     #[test]
     fn a_duplicate_name_is_found_at_any_depth() {
-        check(r#"{"a":1,"a":1}"#, Some("a"));
-        check(r#"{"a":[1,null,{"b":{"c":1.5,"c":"x"}}]}"#, Some("c"));
+        check_duplicate(r#"{"a":1,"a":1}"#, Some("a"));
+        check_duplicate(r#"{"a":[1,null,{"b":{"c":1.5,"c":"x"}}]}"#, Some("c"));
     }
 
     #[test]
     fn the_same_name_in_two_objects_is_fine() {
-        check(r#"[{"a":1},{"a":true}]"#, None);
-        check("no json", None);
+        check_duplicate(r#"[{"a":1},{"a":true}]"#, None);
+        check_duplicate("no json", None);
     }
 }

@@ -20,13 +20,14 @@ pub const BURST_TIME_MAX: Duration = Duration::from_secs(55);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BurstCounts {
     /// Requests that were served before the first refusal, including those of the test key in the minute before. A
-    /// limiter may or may not count those with a cached response: the number is the possible one nearest to the limit.
+    /// limiter may or may not count those with a cached response: the number is the possible one nearest to the
+    /// limit.
     pub served: u32,
     /// Requests with a cached response.
     pub cached: u32,
     /// Requests with another outcome: no response, a 5xx, a redirect, 401 or 403.
     pub unclear: u32,
-    /// The number of the first refused exchange.
+    /// The number of the exchange that was refused first, if any.
     pub refused: Option<u32>,
     /// The time from the first request to the end of the burst.
     pub elapsed: Duration,
@@ -35,38 +36,39 @@ pub struct BurstCounts {
 /// The kind of limiter that explains a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimiterReading {
-    /// Refused the 120th request or an earlier one.
+    /// Refuses the 120th request or an earlier one.
     Early,
-    /// Refused the 121st request first.
+    /// Refuses the 121st request first.
     Exact,
-    /// Admitted as many as a token bucket that refills two per second.
+    /// Admits no more requests than a token bucket that refills two per second.
     Bucket,
-    /// Admitted more than a token bucket does, so a window ended during the burst.
+    /// Admits more than a token bucket does, so a window ended during the burst.
     Border,
-    /// Never refused, although more requests came than any limiter of 120 admits.
+    /// Never refuses, although more requests came than any limiter of 120 admits.
     Unlimited,
-    /// Never refused, but too few requests came within a minute.
+    /// Never refuses, but too few requests came within a minute.
     TooSlow,
 }
 
 impl BurstCounts {
-    /// Counts the requests of a burst and those of the test key in the same minute before it. `None` if there was no
-    /// such burst.
+    /// Counts the requests of burst number `series`, and those of the test key in the minute before its end. `None`
+    /// if there was no such burst.
     pub fn from_burst(recording: &Recording, series: u8) -> Option<BurstCounts> {
-        let shots: Vec<_> = recording
+        let requests: Vec<_> = recording
             .exchanges
             .iter()
             .filter(|exchange| exchange.purpose == Purpose::Burst(Burst::Shot { series }))
             .collect();
-        let last = shots.last()?;
-        let refused = shots.iter().find(|shot| shot.status() == Some(429)).map(|shot| shot.number);
+        let last = requests.last()?;
+        let first_refused =
+            requests.iter().find(|request| request.status() == Some(429)).map(|request| request.number);
         // Requests of the test key in the minute before the burst count against the same limit.
         let before = recording.exchanges.iter().filter(|exchange| {
             exchange.caller == Caller::Own(Mode::Test)
-                && exchange.number < shots[0].number
+                && exchange.number < requests[0].number
                 && exchange.sent.saturating_add(WINDOW) > last.ended
         });
-        let counted: Vec<_> = before.chain(shots.iter().copied()).collect();
+        let counted: Vec<_> = before.chain(requests.iter().copied()).collect();
         let served = counted.iter().filter(|exchange| is_served(exchange)).count() as u32;
         let cached =
             counted.iter().filter(|exchange| is_served(exchange) && is_cached(exchange)).count() as u32;
@@ -77,13 +79,13 @@ impl BurstCounts {
             served,
             cached,
             unclear,
-            refused,
+            refused: first_refused,
             elapsed: last.ended.saturating_sub(counted[0].sent),
         })
     }
 
-    /// Returns `true` if a request over a second after the refusal was refused too: a token bucket that refills two per
-    /// second would have served it.
+    /// Returns `true` if a request over a second after the refusal was refused too: a token bucket that refills two
+    /// per second would have served it.
     pub fn is_no_bucket(recording: &Recording, series: u8) -> bool {
         let refill = Purpose::Burst(Burst::Refill { series });
         recording
@@ -105,7 +107,7 @@ impl BurstCounts {
         }
     }
 
-    /// Returns the ordinal of the refused request: 121 for "the 121st".
+    /// Returns the position of the refused request, counted from 1: 121 for "the 121st".
     pub fn refused_at(&self) -> u32 {
         self.served + 1
     }
@@ -117,7 +119,7 @@ pub fn is_served(exchange: &Exchange) -> bool {
 }
 
 fn is_cached(exchange: &Exchange) -> bool {
-    exchange.answer().is_some_and(|answer| cache_evidence(answer).is_some())
+    exchange.answer().is_some_and(|response| cache_evidence(response).is_some())
 }
 
 /// Returns the most requests of the test key that were served within any minute, with the last of them. Cached
@@ -133,11 +135,11 @@ pub fn most_in_a_minute(recording: &Recording) -> Option<(usize, &Exchange)> {
         })
         .collect();
     let mut first = 0;
-    let counts = served.iter().enumerate().map(|(at, exchange)| {
-        while first < at && served[first].sent.saturating_add(WINDOW) <= exchange.ended {
+    let counts = served.iter().enumerate().map(|(index, exchange)| {
+        while first < index && served[first].sent.saturating_add(WINDOW) <= exchange.ended {
             first += 1;
         }
-        (at + 1 - first, *exchange)
+        (index + 1 - first, *exchange)
     });
     counts.max_by_key(|(count, _)| *count)
 }
@@ -147,28 +149,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(served: u32, refused: bool, millis: u64, expected: LimiterReading) {
+    fn check_kind(served: u32, is_refused: bool, millis: u64, expected: LimiterReading) {
         let elapsed = Duration::from_millis(millis);
-        let series = BurstCounts { served, cached: 0, unclear: 0, refused: refused.then_some(1), elapsed };
-        assert_eq!(series.reading(), expected);
+        let counts = BurstCounts { served, cached: 0, unclear: 0, refused: is_refused.then_some(1), elapsed };
+        assert_eq!(counts.reading(), expected);
     }
 
     #[test]
-    fn the_121st_is_the_first_to_be_refused() {
-        check(120, true, 0, LimiterReading::Exact);
-        check(119, true, 0, LimiterReading::Early);
+    fn an_exact_limiter_refuses_the_121st_request_first() {
+        check_kind(120, true, 0, LimiterReading::Exact);
+        check_kind(119, true, 0, LimiterReading::Early);
     }
 
     #[test]
-    fn a_bucket_explains_two_more_for_each_second() {
-        check(122, true, 900, LimiterReading::Bucket);
-        check(122, true, 0, LimiterReading::Border);
-        check(124, true, 900, LimiterReading::Border);
+    fn a_bucket_serves_two_more_requests_per_second() {
+        check_kind(122, true, 900, LimiterReading::Bucket);
+        check_kind(122, true, 0, LimiterReading::Border);
+        check_kind(124, true, 900, LimiterReading::Border);
     }
 
     #[test]
-    fn more_than_240_in_a_minute_means_no_limit() {
-        check(241, false, 3_000, LimiterReading::Unlimited);
-        check(180, false, 55_000, LimiterReading::TooSlow);
+    fn more_than_240_requests_in_a_minute_prove_that_there_is_no_limit() {
+        check_kind(241, false, 3_000, LimiterReading::Unlimited);
+        check_kind(180, false, 55_000, LimiterReading::TooSlow);
     }
 }

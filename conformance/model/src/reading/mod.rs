@@ -1,4 +1,5 @@
-//! Pure, tolerant readers of responses, shared by the probes and the judge.
+//! Functions that extract data from recorded responses, shared by the probes and the judge. They return `None` for
+//! data that is missing or of an unexpected type.
 
 mod filter;
 mod infrastructure;

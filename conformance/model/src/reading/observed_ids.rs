@@ -21,9 +21,9 @@ pub struct ObservedIds {
     pub payment_link: Option<String>,
 }
 
-/// Returns the events of a mode on its last long page.
+/// Returns the events of a mode on the last unfiltered long page that was read.
 pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
-    let long = |exchange: &Exchange| {
+    let is_long_page = |exchange: &Exchange| {
         exchange.caller == Caller::Own(mode)
             && matches!(
                 &exchange.purpose,
@@ -32,55 +32,56 @@ pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
             )
             && exchange.status() == Some(200)
     };
-    let page = recording.find_last(long).and_then(Page::from_exchange);
+    let page = recording.find_last(is_long_page).and_then(Page::from_exchange);
     page.and_then(|page| page.rows().cloned()).unwrap_or_default()
 }
 
 /// Returns the rows of a list on all pages of a mode, filtered or not, latest page first.
 fn rows_of_list(recording: &Recording, mode: Mode, list: List) -> impl Iterator<Item = Value> {
-    let of_list = move |exchange: &&Exchange| {
+    let is_page_of_list = move |exchange: &&Exchange| {
         exchange.caller == Caller::Own(mode)
             && page_request(exchange).is_some_and(|request| request.list == list)
     };
-    let pages = recording.exchanges.iter().rev().filter(of_list).filter_map(Page::from_exchange);
+    let pages = recording.exchanges.iter().rev().filter(is_page_of_list).filter_map(Page::from_exchange);
     pages.flat_map(|page| page.rows().cloned().unwrap_or_default())
 }
 
-/// Returns identifiers of a mode. They are read from events, whose fields are specified; if no recent event has one,
-/// from the other lists.
+/// Returns an identifier of each kind in a mode. They are read from events, whose fields are specified; if no
+/// recent event has one, from the other lists.
 pub fn learn(recording: &Recording, mode: Mode) -> ObservedIds {
     let events = events(recording, mode);
-    let first = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
-    let listed = |list, id_of: fn(&Value) -> Option<&str>| {
+    let in_events = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
+    let in_list = |list, id_of: fn(&Value) -> Option<&str>| {
         rows_of_list(recording, mode, list).find_map(|row| id_of(&row).map(str::to_owned))
     };
     ObservedIds {
-        event: first_event_id(&events).or_else(|| listed(List::Events, |row| text_at(row, &["id"]))),
-        charge: first(&["charge", "code"]).or_else(|| listed(List::Charges, |row| text_at(row, &["code"]))),
-        invoice: first(&["invoice", "code"])
-            .or_else(|| listed(List::Invoices, |row| text_at(row, &["code"]))),
-        payment_link: first(&["charge", "payment_link"]).or_else(|| listed(List::Charges, shown_link)),
+        event: first_event_id(&events).or_else(|| in_list(List::Events, |row| text_at(row, &["id"]))),
+        charge: in_events(&["charge", "code"])
+            .or_else(|| in_list(List::Charges, |row| text_at(row, &["code"]))),
+        invoice: in_events(&["invoice", "code"])
+            .or_else(|| in_list(List::Invoices, |row| text_at(row, &["code"]))),
+        payment_link: in_events(&["charge", "payment_link"]).or_else(|| in_list(List::Charges, shown_link)),
     }
 }
 
-/// Returns the event in a response to `GET /v1/events/{id}`. Its envelope is not specified, so the event is the object
-/// with the most members of an event, the outermost of several.
+/// Returns the event in a response to `GET /v1/events/{id}`. Its envelope is not specified, so the event is the
+/// object with the most members of an event, the outermost of several.
 pub fn single_event(exchange: &Exchange) -> Option<Value> {
     Some(wrapped_event(exchange)?.1)
 }
 
-/// Returns the event in such a response, with the names of the members that lead to it.
+/// Returns the event in a response to `GET /v1/events/{id}`, after the names of the members that lead to it.
 pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
     const MEMBERS: [&str; 6] = ["id", "type", "details", "charge", "invoice", "created_at"];
     /// Limits the search to nested envelopes and the members of an event.
     const DEPTH_MAX: usize = 3;
-    fn search_event(at: &Value, path: Vec<String>, found: &mut Vec<(usize, Vec<String>, Value)>) {
-        let likeness = MEMBERS.iter().filter(|name| at.get(**name).is_some()).count();
+    fn search_event(value: &Value, path: Vec<String>, found: &mut Vec<(usize, Vec<String>, Value)>) {
+        let known_members = MEMBERS.iter().filter(|name| value.get(**name).is_some()).count();
         // An envelope has none or few of the members of an event.
-        if found.iter().all(|(most, ..)| likeness > *most) {
-            found.push((likeness, path.clone(), at.clone()));
+        if found.iter().all(|(fewer, ..)| known_members > *fewer) {
+            found.push((known_members, path.clone(), value.clone()));
         }
-        let members = at.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
+        let members = value.as_object().into_iter().flatten().filter(|(_, member)| member.is_object());
         for (name, member) in members.take_while(|_| path.len() < DEPTH_MAX) {
             search_event(member, [path.clone(), vec![name.clone()]].concat(), found);
         }
@@ -103,7 +104,7 @@ pub fn requested_own_event(exchange: &Exchange) -> Option<&str> {
     }
 }
 
-/// Returns the first id in the rows of a page.
+/// Returns the id of the first event that has one.
 pub fn first_event_id(rows: &[Value]) -> Option<String> {
     rows.iter().find_map(|row| row.get("id")?.as_str()).map(str::to_owned)
 }
@@ -133,25 +134,26 @@ pub fn listed_events(recording: &Recording, mode: Mode) -> BTreeMap<String, Valu
 
 /// Returns the events of a mode before the first delivery.
 pub fn before_rows(recording: &Recording, mode: Mode) -> Vec<Value> {
-    let rows = rows_of(recording, mode, &Purpose::BeforeDeliveries);
+    let rows = rows_read_for(recording, mode, &Purpose::BeforeDeliveries);
     rows.unwrap_or_else(|| events(recording, mode))
 }
 
-/// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read. New events between
-/// two pages move records to the next page, so a record may be on both.
+/// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read. New events
+/// between two pages move records to the next page, so a record may be on both.
 pub fn after_rows(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
-    let mut rows = rows_of(recording, mode, &Purpose::AfterDeliveries)?;
-    let mut seen = BTreeSet::new();
-    rows.retain(|row| text_at(row, &["id"]).is_none_or(|id| seen.insert(id.to_owned())));
+    let mut rows = rows_read_for(recording, mode, &Purpose::AfterDeliveries)?;
+    let mut known_ids = BTreeSet::new();
+    rows.retain(|row| text_at(row, &["id"]).is_none_or(|id| known_ids.insert(id.to_owned())));
     Some(rows)
 }
 
-/// Returns the rows of all pages that were read for a purpose.
-fn rows_of(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<Value>> {
-    let rows = recording
+/// Returns the rows of all pages that were read for a purpose; `None` if no page could be read.
+fn rows_read_for(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<Value>> {
+    let exchanges = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.caller == Caller::Own(mode) && exchange.purpose == *purpose);
-    let pages: Vec<_> = rows.filter_map(|exchange| Page::from_exchange(exchange)?.rows().cloned()).collect();
+    let pages: Vec<_> =
+        exchanges.filter_map(|exchange| Page::from_exchange(exchange)?.rows().cloned()).collect();
     (!pages.is_empty()).then(|| pages.concat())
 }

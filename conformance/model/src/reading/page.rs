@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 use crate::recording::{Exchange, List, PageRequest, Purpose, Step};
 
-/// The JSON body of a list response with status 200. Each part may still be missing or of another type.
+/// The JSON body of a list response with status 200. Its members may still be missing or of another type.
 #[derive(Clone, Debug)]
 pub struct Page(Arc<Value>);
 
 impl Page {
     /// Returns the page of a response with status 200 and a JSON body.
     pub fn from_exchange(exchange: &Exchange) -> Option<Page> {
-        exchange.answer().filter(|answer| answer.status == 200)?.body.json().map(Page)
+        exchange.answer().filter(|response| response.status == 200)?.body.json().map(Page)
     }
 
     /// Returns the body, if it is an object.
@@ -42,16 +42,18 @@ impl Page {
     }
 }
 
-/// The specified query parameters of the lists.
-const PARAMETERS: [&str; 7] = ["page", "per_page", "status", "payment_link", "type", "charge", "invoice"];
+/// The query parameters of the lists that the specification defines.
+const SPECIFIED_PARAMETERS: [&str; 7] =
+    ["page", "per_page", "status", "payment_link", "type", "charge", "invoice"];
 
-/// Returns the query of a link, and `true` if it contains specified parameters only. Such a link need not be followed.
+/// Returns the query of a link, and `true` if it has only parameters of the specification. The target of such a
+/// link is known, so it need not be followed.
 pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
     let query =
         link.split('#').next().and_then(|address| address.split_once('?')).map_or("", |(_, query)| query);
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let is_plain = pairs.iter().all(|(name, _)| PARAMETERS.contains(&name.as_str()));
-    (pairs, is_plain)
+    let has_only_specified = pairs.iter().all(|(name, _)| SPECIFIED_PARAMETERS.contains(&name.as_str()));
+    (pairs, has_only_specified)
 }
 
 /// Returns the list and page that an exchange requested, if it requested a page by query.
@@ -79,12 +81,12 @@ pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
     Some(request)
 }
 
-/// Returns the identity of a list item: its id or code, or the whole item.
+/// Returns the id or code of a list item, or its JSON text if it has neither.
 pub fn identity(row: &Value) -> String {
     named_identity(row).unwrap_or_else(|| row.to_string())
 }
 
-/// Returns the id or code of a list item. Two items without one may be equal and still be distinct.
+/// Returns the id or code of a list item. Two different items without one may have equal JSON texts.
 pub fn named_identity(row: &Value) -> Option<String> {
     ["id", "code"].iter().find_map(|name| match row.get(name)? {
         Value::String(text) => Some(text.clone()),
@@ -93,7 +95,7 @@ pub fn named_identity(row: &Value) -> Option<String> {
     })
 }
 
-/// Returns the codes of the charges of an invoice event.
+/// Returns the codes of the charges in the invoice of an event.
 pub fn charges_of(event: &Value) -> Option<Vec<&str>> {
     codes_of(event.get("invoice")?)
 }
@@ -111,17 +113,17 @@ pub fn holds_charge(event: &Value, charge: &str) -> bool {
 
 /// Returns `true` if the charge of an event names that invoice.
 pub fn names_invoice(event: &Value, invoice: &str) -> bool {
-    let is = |path: &[&str]| text_at(event, path) == Some(invoice);
-    is(&["charge", "invoice"]) || is(&["charge", "invoice", "code"])
+    let has_invoice_at = |path: &[&str]| text_at(event, path) == Some(invoice);
+    has_invoice_at(&["charge", "invoice"]) || has_invoice_at(&["charge", "invoice", "code"])
 }
 
 /// Returns the string at a path of member names.
 pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
-    path.iter().try_fold(value, |at, name| at.get(name))?.as_str()
+    path.iter().try_fold(value, |value, name| value.get(name))?.as_str()
 }
 
-/// Returns an unused identifier of the same form: same length, same character classes, same UUID version. Another form
-/// would test a validator instead of the isolation of the modes.
+/// Returns an unused identifier of the same format: same length, same character classes, same UUID version. Another
+/// format would test a validator instead of the isolation of the modes.
 pub fn unused_id_like(id: &str, seed: u64) -> String {
     const UUID_LEN: usize = 36;
     const UUID_NODE_LEN: usize = 12;
@@ -130,9 +132,9 @@ pub fn unused_id_like(id: &str, seed: u64) -> String {
         if is_uuid { UUID_LEN - UUID_NODE_LEN } else { id.rfind(['_', '-']).map_or(0, |at| at + 1) };
     let mut state = seed;
     let mut unused = String::with_capacity(id.len());
-    for (at, letter) in id.char_indices() {
-        let class: &[u8] = match letter {
-            _ if at < prefix_len => b"",
+    for (index, character) in id.char_indices() {
+        let class: &[u8] = match character {
+            _ if index < prefix_len => b"",
             '0'..='9' | 'a'..='f' if is_uuid => b"0123456789abcdef",
             'A'..='F' if is_uuid => b"0123456789ABCDEF",
             '0'..='9' => b"0123456789",
@@ -141,7 +143,7 @@ pub fn unused_id_like(id: &str, seed: u64) -> String {
             _ => b"",
         };
         match class.len() as u64 {
-            0 => unused.push(letter),
+            0 => unused.push(character),
             size => unused.push(char::from(class[(next_random(&mut state) % size) as usize])),
         }
     }
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(id: &str, prefix: &str) {
+    fn check_unused_id(id: &str, prefix: &str) {
         let unused = unused_id_like(id, 7);
         assert_ne!(unused, id);
         assert!(unused.starts_with(prefix), "{unused}");
@@ -173,14 +175,14 @@ mod tests {
             assert!(id.chars().zip(unused.chars()).all(|(a, b)| class(a) == class(b)), "{unused}");
         }
         assert_eq!(unused.len(), id.len());
-        assert_eq!(unused, unused_id_like(id, 7), "the same seed makes the same id");
-        assert_ne!(unused, unused_id_like(id, 8), "another seed makes another");
+        assert_eq!(unused, unused_id_like(id, 7), "equal seeds make equal ids");
+        assert_ne!(unused, unused_id_like(id, 8), "different seeds make different ids");
     }
 
     #[test]
-    fn an_unused_id_has_the_same_form() {
-        check("0190a5c4-7f3e-7abc-8def-0123456789ab", "0190a5c4-7f3e-7abc-8def-");
-        check("k3m9x2q7w1ab", "");
-        check("ch_9XyZ04aaQQ", "ch_");
+    fn an_unused_id_has_the_same_format() {
+        check_unused_id("0190a5c4-7f3e-7abc-8def-0123456789ab", "0190a5c4-7f3e-7abc-8def-");
+        check_unused_id("k3m9x2q7w1ab", "");
+        check_unused_id("ch_9XyZ04aaQQ", "ch_");
     }
 }

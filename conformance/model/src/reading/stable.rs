@@ -9,7 +9,7 @@ use crate::recording::{Exchange, List, Recording};
 pub const LONG: u64 = 100;
 
 /// Returns `true` if an exchange is the first long page of a list.
-fn is_long(exchange: &Exchange, list: List) -> bool {
+fn is_first_long_page(exchange: &Exchange, list: List) -> bool {
     exchange.status() == Some(200)
         && page_request(exchange).is_some_and(|request| {
             request.list == list
@@ -26,13 +26,14 @@ pub fn enclosing_reads<'r>(
     read: &Exchange,
     list: List,
 ) -> Option<[&'r Exchange; 2]> {
-    let longs = || {
+    let long_pages = || {
         recording
             .exchanges
             .iter()
-            .filter(|exchange| exchange.caller == read.caller && is_long(exchange, list))
+            .filter(|exchange| exchange.caller == read.caller && is_first_long_page(exchange, list))
     };
-    let before = longs().rfind(|exchange| exchange.number < read.number && exchange.ended <= read.sent)?;
-    let after = longs().find(|exchange| exchange.number > read.number && exchange.sent >= read.ended)?;
+    let before =
+        long_pages().rfind(|exchange| exchange.number < read.number && exchange.ended <= read.sent)?;
+    let after = long_pages().find(|exchange| exchange.number > read.number && exchange.sent >= read.ended)?;
     Some([before, after])
 }

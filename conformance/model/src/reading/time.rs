@@ -21,14 +21,14 @@ pub fn http_date(text: &str) -> Option<OffsetDateTime> {
     PrimitiveDateTime::parse(text, format).ok().map(PrimitiveDateTime::assume_utc)
 }
 
-/// Returns the wait of a `Retry-After`: whole seconds, or a date minus the `Date` of the response.
-pub fn retry_after(answer: &Answer) -> Option<Duration> {
-    let text = answer.header("retry-after")?;
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text.parse().ok().map(Duration::from_secs);
+/// Returns the delay of the header `Retry-After`: whole seconds, or a date minus the `Date` of the response.
+pub fn retry_after(response: &Answer) -> Option<Duration> {
+    let value = response.header("retry-after")?;
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return value.parse().ok().map(Duration::from_secs);
     }
-    let until = http_date(text)?;
-    let now = http_date(answer.header("date")?)?;
+    let until = http_date(value)?;
+    let now = http_date(response.header("date")?)?;
     Some(Duration::try_from(until - now).unwrap_or_default())
 }
 
@@ -37,21 +37,21 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, fine: bool) {
-        assert_eq!(utc(text).is_some(), fine, "{text}");
+    fn check_utc(text: &str, is_utc: bool) {
+        assert_eq!(utc(text).is_some(), is_utc, "{text}");
     }
 
     #[test]
     fn utc_is_written_with_z_or_with_a_zero_offset() {
-        check("2026-09-20T10:05:41.000000Z", true);
-        check("2026-09-20T10:05:41+00:00", true);
+        check_utc("2026-09-20T10:05:41.000000Z", true);
+        check_utc("2026-09-20T10:05:41+00:00", true);
     }
 
     #[test]
     fn another_offset_or_none_is_not_utc() {
-        check("2026-09-20T10:05:41+02:00", false);
-        check("2026-09-20T10:05:41", false);
-        check("1790000000", false);
+        check_utc("2026-09-20T10:05:41+02:00", false);
+        check_utc("2026-09-20T10:05:41", false);
+        check_utc("1790000000", false);
     }
 
     #[test]

@@ -5,15 +5,16 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The rounds of the network. Four give a pseudorandom permutation if the round function is pseudorandom.
+/// The number of rounds of the network. Four give a pseudorandom permutation if the round function is pseudorandom.
 const ROUNDS: u8 = 4;
 
+/// A format-preserving cipher with its key.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Cipher {
     key: [u8; 32],
 }
 
-/// A character that may change: the first character and the size of its alphabet, and its index there.
+/// A character that may be replaced: the first character and the size of its alphabet, and its index there.
 #[derive(Clone, Copy)]
 struct Slot {
     first: u32,
@@ -32,31 +33,31 @@ impl Cipher {
             return self.number(text);
         }
         // The scheme of a URL is not personal, and a check may need it.
-        let open = text.find("://").map_or(0, |at| at + "://".len());
-        let (scheme, rest) = text.split_at(open);
+        let scheme_len = text.find("://").map_or(0, |start| start + "://".len());
+        let (scheme, rest) = text.split_at(scheme_len);
         let is_hex = rest.chars().all(|character| character.is_ascii_hexdigit())
             && rest.chars().any(|character| character.is_ascii_digit());
-        let slots: Vec<_> = rest.chars().map(|letter| slot_of(letter, is_hex)).collect();
+        let slots: Vec<_> = rest.chars().map(|character| slot_of(character, is_hex)).collect();
         scheme.to_owned() + &self.permute(rest, &slots)
     }
 
     /// Returns another number with as many digits. Zero stays zero, and no other number becomes zero.
     pub(super) fn number(&self, text: &str) -> String {
-        let mantissa = text.find(['e', 'E']).unwrap_or(text.len());
-        let (digits, exponent) = text.split_at(mantissa);
+        let mantissa_len = text.find(['e', 'E']).unwrap_or(text.len());
+        let (digits, exponent) = text.split_at(mantissa_len);
         if digits.bytes().all(|byte| !matches!(byte, b'1'..=b'9')) {
             return text.to_owned();
         }
-        let whole = digits.find('.').unwrap_or(digits.len());
+        let integer_len = digits.find('.').unwrap_or(digits.len());
         let first = digits.find(|character: char| character.is_ascii_digit());
-        let slot = |(at, letter): (usize, char)| {
-            let leads = Some(at) == first && at < whole;
-            match letter {
-                '0' if leads => None,
-                '1'..='9' if leads => {
-                    Some(Slot { first: '1' as u32, size: 9, index: letter as u32 - '1' as u32 })
+        let slot = |(index, digit): (usize, char)| {
+            let is_leading = Some(index) == first && index < integer_len;
+            match digit {
+                '0' if is_leading => None,
+                '1'..='9' if is_leading => {
+                    Some(Slot { first: '1' as u32, size: 9, index: digit as u32 - '1' as u32 })
                 }
-                '0'..='9' => Some(Slot { first: '0' as u32, size: 10, index: letter as u32 - '0' as u32 }),
+                '0'..='9' => Some(Slot { first: '0' as u32, size: 10, index: digit as u32 - '0' as u32 }),
                 _ => None,
             }
         };
@@ -70,48 +71,49 @@ impl Cipher {
         }
     }
 
+    /// Replaces the characters that have a slot, by a permutation of all texts with these slots.
     fn permute(&self, text: &str, slots: &[Option<Slot>]) -> String {
-        let mut moving: Vec<Slot> = slots.iter().copied().flatten().collect();
-        let shape: String = text
+        let mut permuted: Vec<Slot> = slots.iter().copied().flatten().collect();
+        let fixed_text: String = text
             .chars()
             .zip(slots)
-            .map(|(letter, slot)| if slot.is_some() { '\0' } else { letter })
+            .map(|(character, slot)| if slot.is_some() { '\0' } else { character })
             .collect();
-        let (left, right) = moving.split_at_mut(slots.iter().flatten().count().div_ceil(2));
+        let (left, right) = permuted.split_at_mut(slots.iter().flatten().count().div_ceil(2));
         for round in 0..ROUNDS {
             match round % 2 {
-                0 => self.turn(round, &shape, left, right),
-                _ => self.turn(round, &shape, right, left),
+                0 => self.apply_round(round, &fixed_text, left, right),
+                _ => self.apply_round(round, &fixed_text, right, left),
             }
         }
-        let mut moved = moving.into_iter();
-        let letters = text.chars().zip(slots).map(|(letter, slot)| match slot {
-            None => letter,
+        let mut permuted = permuted.into_iter();
+        let characters = text.chars().zip(slots).map(|(character, slot)| match slot {
+            None => character,
             Some(_) => {
-                let slot = moved.next().expect("the number of slots is unchanged");
-                char::from_u32(slot.first + slot.index).unwrap_or(letter)
+                let slot = permuted.next().expect("the number of slots is unchanged");
+                char::from_u32(slot.first + slot.index).unwrap_or(character)
             }
         });
-        letters.collect()
+        characters.collect()
     }
 
     /// Shifts one half by a keyed function of the other.
-    fn turn(&self, round: u8, shape: &str, half: &mut [Slot], other: &[Slot]) {
+    fn apply_round(&self, round: u8, fixed_text: &str, half: &mut [Slot], other: &[Slot]) {
         let mut input = vec![round];
         for slot in other {
             input.extend((slot.first + slot.index).to_be_bytes());
         }
         for (block, slots) in (0_u32..).zip(half.chunks_mut(8)) {
             let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC accepts keys of any length");
-            // The length of the other half separates it from the shape.
+            // The length of the other half separates it from the fixed text.
             mac.update(&(input.len() as u64).to_be_bytes());
             mac.update(&input);
             mac.update(&block.to_be_bytes());
-            mac.update(shape.as_bytes());
+            mac.update(fixed_text.as_bytes());
             let stream = mac.finalize().into_bytes();
             for (slot, bytes) in slots.iter_mut().zip(stream.chunks_exact(4)) {
-                let step = u32::from_be_bytes(bytes.try_into().expect("each chunk has four bytes"));
-                slot.index = (slot.index + step % slot.size) % slot.size;
+                let shift = u32::from_be_bytes(bytes.try_into().expect("each chunk has four bytes"));
+                slot.index = (slot.index + shift % slot.size) % slot.size;
             }
         }
     }
@@ -124,18 +126,18 @@ fn is_decimal(text: &str) -> bool {
         && digits.bytes().filter(|byte| *byte == b'.').count() <= 1
 }
 
-fn slot_of(letter: char, is_hex: bool) -> Option<Slot> {
+fn slot_of(character: char, is_hex: bool) -> Option<Slot> {
     /// The size of the blocks in which letters beyond ASCII are permuted: the same number of bytes in UTF-8.
     const BLOCK: u32 = 64;
-    let letters = if is_hex { 6 } else { 26 };
-    let (first, size) = match letter {
+    let letter_count = if is_hex { 6 } else { 26 };
+    let (first, size) = match character {
         '0'..='9' => ('0' as u32, 10),
-        'a'..='z' => ('a' as u32, letters),
-        'A'..='Z' => ('A' as u32, letters),
-        _ if letter.is_ascii() => return None,
-        _ => (letter as u32 / BLOCK * BLOCK, BLOCK),
+        'a'..='z' => ('a' as u32, letter_count),
+        'A'..='Z' => ('A' as u32, letter_count),
+        _ if character.is_ascii() => return None,
+        _ => (character as u32 / BLOCK * BLOCK, BLOCK),
     };
-    Some(Slot { first, size, index: letter as u32 - first })
+    Some(Slot { first, size, index: character as u32 - first })
 }
 
 #[cfg(test)]
@@ -145,11 +147,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str) {
+    fn check_format(text: &str) {
         let hidden = Cipher::new([1; 32]).text(text);
         assert_ne!(hidden, text);
-        assert_eq!(hidden, Cipher::new([1; 32]).text(text), "the same key hides alike");
-        assert_ne!(hidden, Cipher::new([2; 32]).text(text), "another key hides otherwise");
+        assert_eq!(hidden, Cipher::new([1; 32]).text(text), "equal keys give equal texts");
+        assert_ne!(hidden, Cipher::new([2; 32]).text(text), "different keys give different texts");
         assert_eq!(hidden.len(), text.len());
         for (before, after) in text.chars().zip(hidden.chars()).filter(|(before, _)| before.is_ascii()) {
             let class = |character: char| {
@@ -161,12 +163,12 @@ mod tests {
 
     #[test]
     fn a_replaced_value_has_the_same_format() {
-        check("ann.lee@shop.example");
-        check("49.90");
-        check("0.001200000000000000");
-        check("https://pay.example/c/k3m9x2?who=Ann");
-        check("0xDe0B295669a9FD93d5F28D9Ec85E40f4cb697BAe");
-        check("Jürgen Ōno 小野");
+        check_format("ann.lee@shop.example");
+        check_format("49.90");
+        check_format("0.001200000000000000");
+        check_format("https://pay.example/c/k3m9x2?who=Ann");
+        check_format("0xDe0B295669a9FD93d5F28D9Ec85E40f4cb697BAe");
+        check_format("Jürgen Ōno 小野");
     }
 
     #[test]

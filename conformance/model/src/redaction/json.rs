@@ -8,43 +8,50 @@ pub(super) enum Scalar<'a> {
     Number { name: &'a str, private: bool, text: &'a str },
 }
 
-/// The state of the reader at one level of nesting.
-struct Frame {
+/// The state of the scanner at one level of nesting.
+struct NestingLevel {
+    /// The name of the current member.
     name: String,
     /// Below `metadata`, whose names the merchant chooses.
     private: bool,
-    /// Below `errors`, whose texts are messages of the service.
-    explains: bool,
+    /// Below `errors`, whose strings are messages of the service.
+    has_messages: bool,
     is_object: bool,
-    at_name: bool,
+    /// `true` if the next string is the name of a member.
+    expects_name: bool,
 }
 
 /// Replaces the scalars for which `change` returns a string; returns `None` if the text is not JSON.
 pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len());
-    let outside =
-        Frame { name: String::new(), private: false, explains: false, is_object: false, at_name: false };
-    let mut stack = vec![outside];
+    let outermost = NestingLevel {
+        name: String::new(),
+        private: false,
+        has_messages: false,
+        is_object: false,
+        expects_name: false,
+    };
+    let mut stack = vec![outermost];
     let mut rest = text;
-    while let Some(mark) = rest.chars().next() {
-        let top = stack.last_mut().expect("the stack always has the outermost frame");
-        let len = match mark {
-            '"' => text_len(rest),
+    while let Some(first) = rest.chars().next() {
+        let top = stack.last_mut().expect("the stack always has the outermost level");
+        let len = match first {
+            '"' => string_len(rest),
             '-' | '0'..='9' => number_len(rest),
-            _ => mark.len_utf8(),
+            _ => first.len_utf8(),
         };
         let (token, after) = rest.split_at(len);
         rest = after;
         let mut changed = None;
-        match mark {
+        match first {
             '"' => {
-                let plain: String = serde_json::from_str(token).expect("the document was parsed before");
-                if top.at_name {
-                    top.name = plain;
+                let unescaped: String = serde_json::from_str(token).expect("the document was parsed before");
+                if top.expects_name {
+                    top.name = unescaped;
                 } else {
-                    let name = if top.explains { "message" } else { &top.name };
-                    let scalar = Scalar::Text { name, private: top.private, text: &plain };
+                    let name = if top.has_messages { "message" } else { &top.name };
+                    let scalar = Scalar::Text { name, private: top.private, text: &unescaped };
                     let quote = |text: String| serde_json::to_string(&text).expect("a string is JSON");
                     changed = change(scalar).map(quote);
                 }
@@ -54,15 +61,15 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
             }
             '{' | '[' => {
                 let (name, private) = (top.name.clone(), top.private || top.name == "metadata");
-                let explains = top.explains || top.name == "errors";
-                let is_object = mark == '{';
-                stack.push(Frame { name, private, explains, is_object, at_name: is_object });
+                let has_messages = top.has_messages || top.name == "errors";
+                let is_object = first == '{';
+                stack.push(NestingLevel { name, private, has_messages, is_object, expects_name: is_object });
             }
             '}' | ']' => {
                 stack.pop();
             }
-            ':' => top.at_name = false,
-            ',' => top.at_name = top.is_object,
+            ':' => top.expects_name = false,
+            ',' => top.expects_name = top.is_object,
             _ => {}
         }
         out.push_str(changed.as_deref().unwrap_or(token));
@@ -70,13 +77,13 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
     Some(out)
 }
 
-fn text_len(rest: &str) -> usize {
+fn string_len(rest: &str) -> usize {
     let mut escaped = false;
-    for (at, byte) in rest.bytes().enumerate().skip(1) {
+    for (index, byte) in rest.bytes().enumerate().skip(1) {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
-            b'"' => return at + 1,
+            b'"' => return index + 1,
             _ => {}
         }
     }
@@ -98,7 +105,7 @@ pub(super) fn names_a_count(name: &str) -> bool {
 pub(super) fn names_something_plain(name: &str, text: &str) -> bool {
     const MESSAGES: &[&str] = &["message", "error", "title", "detail", "instance"];
     const LINKS: &[&str] = &["first", "last", "prev", "next"];
-    const WORDS: &[&str] = &[
+    const READABLE_LAST_WORDS: &[&str] = &[
         "asset",
         "assets",
         "at",
@@ -121,13 +128,13 @@ pub(super) fn names_something_plain(name: &str, text: &str) -> bool {
         "type",
         "types",
     ];
-    const OF_PERSONS: &[&str] = &["tax", "vat", "postal", "zip", "phone"];
+    const PERSONAL_WORDS: &[&str] = &["tax", "vat", "postal", "zip", "phone"];
     let words = || name.split('_');
-    if OF_PERSONS.iter().any(|known| words().any(|word| word == *known)) {
+    if PERSONAL_WORDS.iter().any(|known| words().any(|word| word == *known)) {
         return false;
     }
-    let is_word = words().next_back().is_some_and(|last| WORDS.contains(&last));
+    let is_readable = words().next_back().is_some_and(|last| READABLE_LAST_WORDS.contains(&last));
     MESSAGES.contains(&name)
         || LINKS.contains(&name)
-        || (is_word && !text.contains(|character: char| character.is_whitespace() || character == '@'))
+        || (is_readable && !text.contains(|character: char| character.is_whitespace() || character == '@'))
 }

@@ -1,8 +1,8 @@
 //! Pseudonymizes personal values and amounts in a recording, so that it can be shared.
 //!
 //! A value is replaced by another of the same format, under a random key that is not stored. Equal values stay equal,
-//! different values stay different, digits stay digits and letters letters, so all verdicts stay the same. Values that
-//! the specification defines stay readable: ids and codes, types, states, currencies, times.
+//! different values stay different, digits stay digits and letters letters, so all verdicts stay the same. Values
+//! that the specification defines stay readable: ids and codes, types, states, currencies, times.
 
 mod cipher;
 mod deliveries;
@@ -15,7 +15,7 @@ use self::cipher::Cipher;
 use crate::recording::{Answer, Ending, Recording};
 
 /// Header fields without personal data.
-const PLAIN_HEADERS: &[&str] = &[
+const PUBLIC_HEADERS: &[&str] = &[
     "age",
     "allow",
     "cache-control",
@@ -32,7 +32,8 @@ const PLAIN_HEADERS: &[&str] = &[
     "vary",
     "www-authenticate",
 ];
-/// The length of the shortest identifier that stays readable within text. A shorter identifier may be part of any word.
+/// The length of the shortest identifier that stays readable within text. A shorter identifier may be part of any
+/// word.
 const READABLE_ID_LEN_MIN: usize = 6;
 
 /// A keyed pseudonymization of recordings.
@@ -51,8 +52,8 @@ impl Redaction {
         let ids: BTreeSet<String> =
             recording.exchanges.iter().flat_map(|exchange| requested_ids(&exchange.target)).collect();
         for exchange in &mut recording.exchanges {
-            let Ending::Answered(answer) = &mut exchange.ending else { continue };
-            let Answer { headers, body, .. } = answer;
+            let Ending::Answered(response) = &mut exchange.ending else { continue };
+            let Answer { headers, body, .. } = response;
             for (_, value) in headers.iter_mut().filter(|(name, _)| !is_plain(name)) {
                 *value = self.hide_except_ids(value, &ids);
             }
@@ -64,7 +65,7 @@ impl Redaction {
     }
 
     fn body(&self, body: &str, ids: &BTreeSet<String>) -> String {
-        if let Some(hidden) = json::map(body, |value| self.value(value, ids)) {
+        if let Some(hidden) = json::map(body, |scalar| self.replacement(scalar, ids)) {
             return hidden;
         }
         let mut hidden = self.hide_except_ids(body, ids);
@@ -76,18 +77,18 @@ impl Redaction {
     }
 
     /// Returns the replacement of a value, or `None` if it stays readable.
-    fn value(&self, value: json::Scalar<'_>, ids: &BTreeSet<String>) -> Option<String> {
-        match value {
+    fn replacement(&self, scalar: json::Scalar<'_>, ids: &BTreeSet<String>) -> Option<String> {
+        match scalar {
             json::Scalar::Number { name, private, text } => {
-                let hidden = private || !json::names_a_count(name);
-                hidden.then(|| self.0.number(text))
+                let is_hidden = private || !json::names_a_count(name);
+                is_hidden.then(|| self.0.number(text))
             }
             json::Scalar::Text { text, .. } if is_time(text) || ids.contains(text) => None,
             json::Scalar::Text { name, private, text } => {
                 if private || !json::names_something_plain(name, text) {
                     Some(self.hide_except_ids(text, ids))
                 } else if text.contains('@') {
-                    Some(self.hide_mail(text))
+                    Some(self.hide_email_addresses(text))
                 } else {
                     None
                 }
@@ -98,19 +99,19 @@ impl Redaction {
     /// Replaces text except the requested identifiers in it: two responses that differ only in these must still
     /// differ only in these.
     fn hide_except_ids(&self, text: &str, ids: &BTreeSet<String>) -> String {
-        let found = ids.iter().filter(|id| id.len() >= READABLE_ID_LEN_MIN);
-        let next = found.filter_map(|id| text.find(id.as_str()).map(|at| (at, id.len()))).min();
-        match next {
+        let readable = ids.iter().filter(|id| id.len() >= READABLE_ID_LEN_MIN);
+        let first = readable.filter_map(|id| text.find(id.as_str()).map(|start| (start, id.len()))).min();
+        match first {
             None => self.0.text(text),
-            Some((at, len)) => {
-                let (before, rest) = text.split_at(at);
+            Some((start, len)) => {
+                let (before, rest) = text.split_at(start);
                 let (id, after) = rest.split_at(len);
                 format!("{}{id}{}", self.0.text(before), self.hide_except_ids(after, ids))
             }
         }
     }
 
-    fn hide_mail(&self, text: &str) -> String {
+    fn hide_email_addresses(&self, text: &str) -> String {
         let words = text.split(' ');
         let hidden: Vec<_> =
             words.map(|word| if word.contains('@') { self.0.text(word) } else { word.to_owned() }).collect();
@@ -125,7 +126,7 @@ impl fmt::Debug for Redaction {
 }
 
 fn is_plain(header: &str) -> bool {
-    PLAIN_HEADERS.contains(&header) || header.starts_with("x-ratelimit-") || header.starts_with("ratelimit")
+    PUBLIC_HEADERS.contains(&header) || header.starts_with("x-ratelimit-") || header.starts_with("ratelimit")
 }
 
 /// Returns the identifiers in a request: the last part of its path and the values of its query.
@@ -139,12 +140,12 @@ fn requested_ids(target: &str) -> Vec<String> {
 
 /// Returns `true` for an ISO 8601 time such as `2026-01-05T09:00:00Z`.
 fn is_time(text: &str) -> bool {
-    const SHAPE: &[u8] = b"0000-00-00T00:00";
-    text.len() >= SHAPE.len()
+    const FORMAT: &[u8] = b"0000-00-00T00:00";
+    text.len() >= FORMAT.len()
         && text.len() <= 40
-        && text.bytes().zip(SHAPE).all(|(byte, shape)| match shape {
+        && text.bytes().zip(FORMAT).all(|(byte, expected)| match expected {
             b'0' => byte.is_ascii_digit(),
-            _ => byte == *shape,
+            _ => byte == *expected,
         })
 }
 
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(body: &str, kept: &[&str], hidden: &[&str]) {
+    fn check_redacted(body: &str, kept: &[&str], hidden: &[&str]) {
         let ids = requested_ids("/v1/events/0190a5c4-7f3e-7abc");
         let found = redaction().body(body, &ids.into_iter().collect());
         for part in kept {
@@ -170,29 +171,29 @@ mod tests {
 
     #[test]
     fn specified_values_stay_readable() {
-        check(
+        check_redacted(
             r#"{"id":"k3m9x2","type":"charge.paid","status":"paid","created_at":"2026-01-05T09:00:00.000000Z"}"#,
             &["k3m9x2", "charge.paid", r#""paid""#, "2026-01-05T09:00:00.000000Z"],
             &[],
         );
-        check(r#"{"meta":{"total":17,"per_page":25}}"#, &["17", "25"], &[]);
+        check_redacted(r#"{"meta":{"total":17,"per_page":25}}"#, &["17", "25"], &[]);
     }
 
     #[test]
-    fn persons_and_amounts_are_hidden() {
-        check(
+    fn personal_values_and_amounts_are_hidden() {
+        check_redacted(
             r#"{"customer":{"name":"Ann Lee","email":"ann@shop.example"},"description":"Red shoes"}"#,
             &["email", "@", "customer"],
             &["Ann", "Lee", "shop", "shoes"],
         );
-        check(
+        check_redacted(
             r#"{"amount":"4913.57","fee":12.75,"address":"bc1qxy2kgdygjrsqtzq2n0yrf2493p83kkfjhx0wlh"}"#,
             &["amount"],
             &["4913.57", "12.75", "bc1qxy2kgd"],
         );
-        check(r#"{"metadata":{"id":"Ann","total":4711}}"#, &["metadata"], &["Ann", "4711"]);
-        check(r#"{"message":"No customer ann@shop.example here."}"#, &["No customer "], &["shop"]);
-        check(r#"{"status":"paid by Ann Lee"}"#, &["status"], &["Ann"]);
+        check_redacted(r#"{"metadata":{"id":"Ann","total":4711}}"#, &["metadata"], &["Ann", "4711"]);
+        check_redacted(r#"{"message":"No customer ann@shop.example here."}"#, &["No customer "], &["shop"]);
+        check_redacted(r#"{"status":"paid by Ann Lee"}"#, &["status"], &["Ann"]);
     }
 
     #[test]
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_requested_identifier_stays_readable_within_text() {
-        check(
+        check_redacted(
             "<p>No event 0190a5c4-7f3e-7abc of Ann</p>",
             &["0190a5c4-7f3e-7abc", "<", "</"],
             &["Ann", "event"],
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_names_and_white_space_stay() {
+    fn duplicate_names_and_white_space_are_unchanged() {
         let hidden = redaction().body("{ \"name\": \"Ann\",\n \"name\": null }", &BTreeSet::new());
         assert_eq!(crate::reading::duplicate_key(&hidden).as_deref(), Some("name"), "{hidden}");
         assert!(hidden.contains(",\n "), "{hidden}");

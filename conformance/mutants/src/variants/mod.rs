@@ -372,6 +372,9 @@ fn use_problem_details(reply: &mut Reply, title: &str) {
 /// The name of the variant whose records all have the same time.
 pub(crate) const SAME_SECOND: &str = "all events are of the same second";
 
+/// The variant whose account has no wallet, so that it opens no charges.
+pub(crate) const NO_ASSETS: &str = "the account accepts no assets";
+
 fn rewrite_times(server: &mut FakeServer, write: fn(&str) -> String) {
     for book in [&mut server.live, &mut server.test, &mut server.other_account] {
         for row in book.events.iter_mut().chain(&mut book.charges).chain(&mut book.invoices) {

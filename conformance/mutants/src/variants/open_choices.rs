@@ -18,7 +18,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             meta["accepted_assets"] = json!([{ "code": "BTC", "network": "bitcoin" }])
         });
     }),
-    variant("the account accepts no assets", |server| {
+    variant(super::NO_ASSETS, |server| {
         change_account_meta(server, |meta| meta["accepted_assets"] = json!([]));
     }),
     variant("the account has its meta as a member", |server| {

@@ -19,7 +19,7 @@ use tower_service::Service;
 
 use super::trust::explain;
 
-type Refusal = Box<dyn Error + Send + Sync>;
+type ConnectError = Box<dyn Error + Send + Sync>;
 
 /// Opens connections to one target.
 #[derive(Clone)]
@@ -40,10 +40,10 @@ impl Connector {
 
 impl Service<Uri> for Connector {
     type Response = Stream;
-    type Error = Refusal;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, Refusal>> + Send>>;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, ConnectError>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         self.tcp.poll_ready(cx).map_err(Into::into)
     }
 
@@ -52,22 +52,21 @@ impl Service<Uri> for Connector {
         let host = address.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let tcp = self.tcp.call(address);
         Box::pin(async move {
-            let tcp = tcp.await?;
-            let tcp = tcp.into_inner();
+            let tcp = tcp.await?.into_inner();
             let Some(tls) = tls else { return Ok(Stream::Plain(TokioIo::new(LimitedHead::new(tcp)))) };
             let name = ServerName::try_from(host.clone())
                 .map_err(|_| format!("`{host}` is not a valid server name for TLS"))?;
             match tls.connect(name, tcp).await {
                 Ok(stream) => Ok(Stream::Tls(Box::new(TokioIo::new(LimitedHead::new(stream))))),
-                Err(err) => Err(refusal(&host, err)),
+                Err(err) => Err(tls_error(&host, err)),
             }
         })
     }
 }
 
-fn refusal(host: &str, err: io::Error) -> Refusal {
-    match err.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(inner) => explain(host, inner).into(),
+fn tls_error(host: &str, err: io::Error) -> ConnectError {
+    match err.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
+        Some(cause) => explain(host, cause).into(),
         None => format!("no TLS with `{host}`: {err}").into(),
     }
 }
@@ -88,11 +87,11 @@ impl Read for Stream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        into: ReadBufCursor<'_>,
+        buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, into),
-            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, into),
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buffer),
         }
     }
 }

@@ -22,9 +22,9 @@ use self::connector::Connector;
 /// The reuse of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
-    /// Connections are reused, as a client of an API does.
+    /// Requests share connections, as those of an API client.
     Kept,
-    /// Each request opens a connection, as many workers of a queue do.
+    /// Each request opens a connection, as the workers of many job queues do.
     Fresh,
 }
 
@@ -54,7 +54,7 @@ impl HttpClient {
         HttpClient { client: builder.build(Connector::new(time_limit, tls)), time_limit, body_bytes_max }
     }
 
-    /// Sends a request to an absolute address. Returns [`Ending::Lost`] with the reason if it cannot be written as HTTP
+    /// Sends a request to an absolute address. Returns [`ExchangeOutcome::NoResponse`] with the reason if it is not valid HTTP
     /// or has no complete response.
     pub async fn send(
         &self,
@@ -63,28 +63,31 @@ impl HttpClient {
         headers: &[(String, String)],
         body: Vec<u8>,
     ) -> Ending {
-        let exchange = self.exchange(method, address, headers, body);
+        let exchange = self.send_unlimited(method, address, headers, body);
         match tokio::time::timeout(self.time_limit, exchange).await {
-            Ok(Ok(answer)) => Ending::Answered(answer),
+            Ok(Ok(response)) => Ending::Answered(response),
             Ok(Err(why)) => Ending::Lost(why),
-            Err(_) => Ending::Lost(format!("no complete answer within {:?}", self.time_limit)),
+            Err(_) => Ending::Lost(format!("no complete response within {:?}", self.time_limit)),
         }
     }
 
-    async fn exchange(
+    /// Sends a request without a time limit. The error is the reason why there is no response.
+    async fn send_unlimited(
         &self,
         method: &str,
         address: &str,
         headers: &[(String, String)],
         body: Vec<u8>,
     ) -> Result<Answer, String> {
-        let unwritable = |error: &dyn std::fmt::Display| format!("the request cannot be written: {error}");
+        let invalid_request =
+            |error: &dyn std::fmt::Display| format!("the request is not valid HTTP: {error}");
         let mut request = Request::new(Full::new(Bytes::from(body)));
-        *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|error| unwritable(&error))?;
-        *request.uri_mut() = address.parse::<Uri>().map_err(|error| unwritable(&error))?;
+        *request.method_mut() =
+            Method::from_bytes(method.as_bytes()).map_err(|error| invalid_request(&error))?;
+        *request.uri_mut() = address.parse::<Uri>().map_err(|error| invalid_request(&error))?;
         for (name, value) in headers {
-            let name = HeaderName::try_from(name).map_err(|error| unwritable(&error))?;
-            let value = HeaderValue::try_from(value).map_err(|error| unwritable(&error))?;
+            let name = HeaderName::try_from(name).map_err(|error| invalid_request(&error))?;
+            let value = HeaderValue::try_from(value).map_err(|error| invalid_request(&error))?;
             request.headers_mut().append(name, value);
         }
         let (head, body) = self.client.request(request).await.map_err(|err| no_head(&err))?.into_parts();
@@ -110,8 +113,9 @@ impl HttpClient {
 /// mean that the server does not speak HTTP.
 fn no_head(err: &(dyn Error + 'static)) -> String {
     let why = innermost(err);
-    let is_field = ["header", "content-length", "transfer-encoding"].iter().any(|field| why.contains(field));
-    if is_field && why.ends_with("parsed") { format!("{MALFORMED} {why}") } else { why }
+    let is_header_error =
+        ["header", "content-length", "transfer-encoding"].iter().any(|field| why.contains(field));
+    if is_header_error && why.ends_with("parsed") { format!("{MALFORMED} {why}") } else { why }
 }
 
 /// Returns the message of the innermost error, which has the cause.

@@ -10,18 +10,18 @@ use tokio_rustls::TlsConnector;
 
 /// Parses the certificates of a PEM text.
 pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    let found = found.map_err(|err| format!("the CA file is not PEM: {err}"))?;
+    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let parsed = parsed.map_err(|err| format!("the CA file is not PEM: {err}"))?;
     let mut roots = RootCertStore::empty();
-    for certificate in &found {
+    for certificate in &parsed {
         roots
             .add(certificate.clone())
-            .map_err(|err| format!("the CA file holds a certificate that is none: {err}"))?;
+            .map_err(|err| format!("the CA file contains an invalid certificate: {err}"))?;
     }
-    if found.is_empty() {
+    if parsed.is_empty() {
         return Err("the CA file contains no certificate; allowed: PEM, `-----BEGIN CERTIFICATE-----`".into());
     }
-    Ok(found)
+    Ok(parsed)
 }
 
 /// Returns a TLS connector with all trusted certificates. `Plan::validate` has checked the CA file.
@@ -32,7 +32,7 @@ pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
     roots.add_parsable_certificates(ca_pem.and_then(|pem| certificates(pem).ok()).unwrap_or_default());
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("ring speaks TLS 1.2 and 1.3")
+        .expect("ring supports TLS 1.2 and 1.3")
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -51,9 +51,11 @@ pub(super) fn explain(host: &str, err: &Error) -> String {
         }
         Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => format!("the certificate is not one of `{host}`: {err}"),
+        ) => format!("the certificate is not valid for the name `{host}`: {err}"),
         Error::InvalidCertificate(_) => format!("the certificate of `{host}` is refused: {err}"),
-        Error::InvalidMessage(_) => format!("`{host}` does not speak TLS there ({err}); is it http://?"),
+        Error::InvalidMessage(_) => {
+            format!("`{host}` does not use TLS on this port ({err}); use http:// if the address has no TLS")
+        }
         _ => format!("no TLS with `{host}`: {err}"),
     }
 }
@@ -64,7 +66,7 @@ mod tests {
 
     #[track_caller]
     fn check(pem: &str, expected: &str) {
-        let found = certificates(pem).expect_err("it is refused");
+        let found = certificates(pem).expect_err("the CA file is refused");
         assert!(found.contains(expected), "{found}");
     }
 
@@ -72,7 +74,7 @@ mod tests {
     fn a_ca_file_without_a_certificate_is_refused() {
         check("", "contains no certificate");
         check("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "contains no certificate");
-        check("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "a certificate that is none");
+        check("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "an invalid certificate");
         check("-----BEGIN CERTIFICATE-----\nAAAA\n", "is not PEM");
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
 /// The number of malformed responses to one request after which the suite assumes that all are malformed.
 const MALFORMED_MAX: u32 = 3;
 
-/// Requests the account with both keys. A key that is refused ends the run.
+/// Requests the account with both keys. An error ends the run: the target is not reachable, or a key is refused.
 pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     for mode in Mode::BOTH {
         let mut exchange = session.send(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
@@ -36,41 +36,43 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Returns an error if no probe can use the key of a mode.
 fn check_usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
-    let word = mode.as_str();
-    let answer = match &exchange.ending {
-        Ending::Answered(answer) => answer,
+    let name = mode.as_str();
+    let response = match &exchange.ending {
+        Ending::Answered(response) => response,
         Ending::Lost(why) => return Err(Stop::Unreachable(why.clone())),
     };
-    let configuration = |text: String| Err(Stop::Configuration(text));
-    match answer.status {
-        401 | 403 => configuration(format!(
-            "the {word} key is refused with {}; is it revoked, or a key of another server?",
-            answer.status
+    let configuration_error = |message: String| Err(Stop::Configuration(message));
+    match response.status {
+        401 | 403 => configuration_error(format!(
+            "the {name} key is refused with {}; is it revoked, or a key of another server?",
+            response.status
         )),
-        404 => configuration(format!(
+        404 => configuration_error(format!(
             "{ACCOUNT_PATH} is not found below the base address; does it need a path prefix?"
         )),
-        300..=399 => configuration(format!(
-            "{ACCOUNT_PATH} is answered {} to `{}`; redirects are not followed, so give that address",
-            answer.status,
-            answer.header("location").unwrap_or("nowhere")
+        300..=399 => configuration_error(format!(
+            "{ACCOUNT_PATH} responds with {} to `{}`; redirects are not followed, so use that address",
+            response.status,
+            response.header("location").unwrap_or("nowhere")
         )),
         // A gateway without a service behind it. Any other 5xx is a response of the service, and judged.
-        502..=504 => Err(Stop::Unreachable(format!("{ACCOUNT_PATH} is answered {}", answer.status))),
-        200..=299 if is_page(answer) => configuration(format!(
-            "{ACCOUNT_PATH} is answered with a page of HTML; is this the API's base address?"
+        502..=504 => Err(Stop::Unreachable(format!("{ACCOUNT_PATH} responds with {}", response.status))),
+        200..=299 if is_html_page(response) => configuration_error(format!(
+            "{ACCOUNT_PATH} responds with an HTML page; is this the API's base address?"
         )),
-        // A key whose account has the other mode is a violation, not a mistake of the operator: its prefix is correct.
+        // A key whose account has the other mode is a violation, not a mistake of the operator: its prefix is
+        // correct.
         _ => Ok(()),
     }
 }
 
 /// Returns `true` for an HTML page, such as a login page or an error page of a gateway.
-fn is_page(answer: &Answer) -> bool {
-    let html =
-        answer.header("content-type").is_some_and(|value| value.to_ascii_lowercase().contains("text/html"));
+fn is_html_page(response: &Answer) -> bool {
+    let has_html_type =
+        response.header("content-type").is_some_and(|value| value.to_ascii_lowercase().contains("text/html"));
     // JSON of another type is a response of the service, and judged.
-    let is_json = serde_json::from_str::<serde_json::Value>(&answer.body).is_ok();
-    (html && !is_json) || answer.body.trim_start().starts_with('<')
+    let is_json = serde_json::from_str::<serde_json::Value>(&response.body).is_ok();
+    (has_html_type && !is_json) || response.body.trim_start().starts_with('<')
 }

@@ -29,14 +29,16 @@ const FORGERIES: [Forgery; 14] = [
     Forgery::Shortened,
     Forgery::OtherPrefix,
 ];
-/// A request with an invalid parameter, which gets 401 without a key, and a later page of a filtered list.
+/// Unusual requests, which must get 401 without a key: one with an invalid parameter, and a later page of a
+/// filtered list.
 const QUERIES: [&str; 2] = ["/v1/events?per_page=0", "/v1/events?type=charge.created&per_page=2&page=2"];
 /// A page that no other probe requests, so that no cache has it before.
-const UNREAD: &str = "/v1/events?per_page=4";
+const UNREAD_PAGE: &str = "/v1/events?per_page=4";
 /// The seed of the nonexistent event, different from those of other probes.
-const ABSENT: u64 = 91;
+const ABSENT_EVENT_SEED: u64 = 91;
 const KEY: Caller = Caller::Own(Mode::Test);
 
+/// Sends requests without a key and with invalid tokens, and requests that show whether a cache ignores the key.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let has_letters =
         session.plan.test_key.tail(&session.plan.key_prefix).bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -45,27 +47,27 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     let mut unusual: Vec<_> = QUERIES.map(str::to_owned).to_vec();
     // Some frameworks look up the object before they check the key.
-    unusual.extend(some_event(session).map(|id| event_path(&session.unused_id_like(&id, ABSENT))));
+    unusual.extend(some_event(session).map(|id| event_path(&session.unused_id_like(&id, ABSENT_EVENT_SEED))));
     for path in unusual {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
     // The forgeries alternate between all paths, because some services check the key separately on each path.
     let mut served = paths(session);
     served.retain(|path| is_served(session, path));
-    for (turn, forgery) in FORGERIES.into_iter().enumerate() {
+    for (index, forgery) in FORGERIES.into_iter().enumerate() {
         if forgery == Forgery::LetterCase && !has_letters {
             continue;
         }
-        let path = served.get(turn % served.len().max(1)).map_or(ACCOUNT_PATH, String::as_str);
+        let path = served.get(index % served.len().max(1)).map_or(ACCOUNT_PATH, String::as_str);
         session.send_retrying_5xx(Caller::Forged(forgery), Purpose::Refusal, path).await;
     }
     if session.has_room() {
         // A cache that ignores the method would return the empty response of HEAD to a GET. A cache that ignores the
         // key would return a refusal to a client with a valid key, or the reverse.
-        session.send(KEY, Purpose::Head, UNREAD).await;
-        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, UNREAD).await;
-        session.send(KEY, Purpose::AfterRefusal, UNREAD).await;
-        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, UNREAD).await;
+        session.send(KEY, Purpose::Head, UNREAD_PAGE).await;
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, UNREAD_PAGE).await;
+        session.send(KEY, Purpose::AfterRefusal, UNREAD_PAGE).await;
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, UNREAD_PAGE).await;
     }
     for path in [ACCOUNT_PATH, List::Events.path()] {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Head, path).await;
@@ -77,17 +79,19 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
+/// Sends requests with the revoked key.
 pub(crate) async fn probe_revoked(session: &mut Session<'_>) {
     for path in paths(session) {
         session.send_retrying_5xx(Caller::Revoked, Purpose::Refusal, &path).await;
     }
 }
 
+/// Returns `true` if a live or test key got a 200 response at a path.
 fn is_served(session: &Session<'_>, path: &str) -> bool {
-    let is_at = |target: &str| target.split('?').next().is_some_and(|base| base.ends_with(path));
+    let has_path = |target: &str| target.split('?').next().is_some_and(|base| base.ends_with(path));
     let is_own =
         |exchange: &Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.status() == Some(200);
-    session.recording.find_last(|exchange| is_own(exchange) && is_at(&exchange.target)).is_some()
+    session.recording.find_last(|exchange| is_own(exchange) && has_path(&exchange.target)).is_some()
 }
 
 /// Returns the paths that are known to exist.
@@ -98,6 +102,7 @@ fn paths(session: &Session<'_>) -> Vec<String> {
     paths
 }
 
+/// Returns the id of an event, of the test mode if possible.
 fn some_event(session: &Session<'_>) -> Option<String> {
     Mode::BOTH.into_iter().rev().flat_map(|mode| events_with_most_data(session, mode)).next()
 }

@@ -16,65 +16,72 @@ use crate::probes::filter_values::FilterValues;
 use crate::probes::positions::{self, LONG, plain_request, sized_request};
 use crate::session::{IDLE_WINDOW, Session, TIMEOUT, event_path, path_of};
 
+/// The number of rounds of requests after the first refusal.
 const ROUNDS: u8 = 3;
 const PATHS_MAX: u32 = 5;
-/// A HEAD request and a nonexistent event in each round.
-const BESIDE_PATHS: u32 = 2;
+/// The further requests of each round: a HEAD request and one for a nonexistent event.
+const EXTRA_PER_ROUND: u32 = 2;
 /// The number of requests that are sent concurrently. With the account request, they are below the limit.
 const CONCURRENT_MAX: usize = 108;
+/// The number of requests that are sent together.
 const BATCH: usize = 4;
+/// The number of bursts: the second one repeats the first if it was not conclusive.
 const SERIES_MAX: u8 = 2;
-/// The most requests until the key is refused again; a bucket that refilled serves some first.
-const STILL_MAX: u32 = 8;
-/// The number of rounds after waits so short that only a bucket can have refilled.
-const AGAIN_ROUNDS: u8 = 3;
-const AGAIN_MAX: u32 = 372;
+/// The most requests until the key is refused again; a token bucket that refilled serves some first.
+const STILL_REFUSED_MAX: u32 = 8;
+/// The number of rounds after waits so short that only a token bucket can have refilled.
+const AFTER_WAIT_ROUNDS: u8 = 3;
+/// The most requests of these rounds.
+const AFTER_WAIT_MAX: u32 = 372;
 /// The seconds after which the key is tried during a wait, before a window of a minute can have ended.
 const WAIT_CHECK_SECONDS: [u64; 3] = [20, 35, 50];
 /// The requests after the first refusal: of the live key, the second key, and the test key during and after the wait.
-const AFTERWARDS: u32 = 2 + STILL_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AGAIN_MAX;
-/// The number of concurrent requests with the live key in a series. One is sent only if the test key gets statuses
-/// other than 200 and 429.
-const BESIDE: u32 = 7;
-/// The number of consecutive refusals other than 429 that end the burst. `SILENCES_MAX`: of requests without a
-/// response.
-const OTHERWISE_MAX: usize = 12;
-const SILENCES_MAX: usize = 6;
-/// The number of consecutive refusals other than 429 after which the other key is tried.
-const OTHERWISE_MIN: usize = 3;
-/// The number of volleys after a refusal that only a new window serves.
-const FRESH_BATCHES: usize = 2;
+const AFTER_REFUSAL_MAX: u32 =
+    2 + STILL_REFUSED_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AFTER_WAIT_MAX;
+/// The number of requests with the live key during a burst. One is sent only if the test key gets statuses other than
+/// 200 and 429.
+const LIVE_REQUESTS: u32 = 7;
+/// The number of consecutive refusals other than 429 that end the burst.
+const OTHER_REFUSALS_MAX: usize = 12;
+/// The number of consecutive requests without a response that end the burst.
+const NO_RESPONSES_MAX: usize = 6;
+/// The number of consecutive refusals other than 429 after which the live key is tried.
+const OTHER_REFUSALS_MIN: usize = 3;
+/// The number of batches after a refusal that only a new window serves.
+const NEW_WINDOW_BATCHES: usize = 2;
 /// The largest number of requests of the burst in the next minute.
-pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + BESIDE;
+pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + LIVE_REQUESTS;
 pub(crate) const SETTLING_WAIT: Duration = WAIT_USUAL;
-pub(crate) const REQUESTS_MAX: u32 =
-    SERIES_MAX as u32 * (SERVED_MAX + 1 + BESIDE) + ROUNDS as u32 * (PATHS_MAX + BESIDE_PATHS) + AFTERWARDS;
+pub(crate) const REQUESTS_MAX: u32 = SERIES_MAX as u32 * (SERVED_MAX + 1 + LIVE_REQUESTS)
+    + ROUNDS as u32 * (PATHS_MAX + EXTRA_PER_ROUND)
+    + AFTER_REFUSAL_MAX;
 
 /// The longest `Retry-After` that a token bucket is expected to send.
 const SHORT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// The time in which a token bucket with two requests per second refills.
-const REFILLED: Duration = Duration::from_millis(1_200);
+const REFILL_WAIT: Duration = Duration::from_millis(1_200);
 /// The bounds of the time before the end of a clock minute at which a burst waits for the next minute: an aligned
 /// window would end during the burst.
-const NEAR_MIN: Duration = Duration::from_secs(1);
-const NEAR_MAX: Duration = Duration::from_secs(3);
+const NEAR_MINUTE_MIN: Duration = Duration::from_secs(1);
+const NEAR_MINUTE_MAX: Duration = Duration::from_secs(3);
 /// The number of sequential responses in a burst.
 const SEQUENTIAL_RESPONSES: u32 = 50;
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
-/// The longest wait if the key was idle before: the rest of the server's minute, plus the second that dates round down,
-/// plus a window.
+/// The longest wait if the key was idle before: the rest of the server's minute, plus the second that dates round
+/// down, plus a window.
 pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
-/// The limit of all waits: two idle windows before a repeated burst, and after it the `Retry-After` or one more window
-/// for sliding windows.
+/// The most time for all waits: two idle windows before a repeated burst, and after it the `Retry-After` or one more
+/// window for sliding windows.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(65 + 121 + 61);
 
 const KEY: Caller = Caller::Own(Mode::Test);
 /// The seed of the nonexistent event, different from those of other probes.
-const ABSENT: u64 = 90;
+const ABSENT_EVENT_SEED: u64 = 90;
 
 const PATHS: [&str; 4] =
     [ACCOUNT_PATH, "/v1/events?per_page=1", "/v1/charges?per_page=1", "/v1/invoices?per_page=1"];
 
+/// Sends the bursts, and the requests after a refusal that distinguish kinds of limiters.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     if session.recording.no_burst.is_some() {
         return;
@@ -90,20 +97,20 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         series = 2;
         wait_for_next_minute(session).await;
         send_burst(session, series, &mut paths).await;
-        refills(session, series).await;
+        may_refill(session, series).await;
     }
-    if BurstCounts::from_burst(&session.recording, series).is_none_or(|series| series.refused.is_none()) {
+    if BurstCounts::from_burst(&session.recording, series).is_none_or(|counts| counts.refused.is_none()) {
         reserve_fresh_window(session);
-        return send_settling_burst(session, &mut paths).await;
+        return send_next_minute_burst(session, &mut paths).await;
     }
-    send_in_rounds(session, series, &paths).await;
+    send_rounds(session, series, &paths).await;
     session.send_retrying_5xx(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
     if session.plan.second_key.is_some() {
         let second = Purpose::Burst(Burst::SecondKey);
         session.send_retrying_5xx(Caller::Second, second, ACCOUNT_PATH).await;
     }
     // Only the latest refusal counts: if the key was served in between, the earlier wait is over.
-    for _ in 0..STILL_MAX {
+    for _ in 0..STILL_REFUSED_MAX {
         let still = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::StillRefused), ACCOUNT_PATH).await;
         if still.status() == Some(429) {
             wait_and_retry(session, &still, &paths).await;
@@ -114,24 +121,26 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     if !session.is_renewed || session.plan.thorough {
         reserve_fresh_window(session);
     }
-    send_settling_burst(session, &mut paths).await;
+    send_next_minute_burst(session, &mut paths).await;
 }
 
-/// Requests each path of the burst while the key is refused, with a HEAD request and a nonexistent event.
-async fn send_in_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) {
+/// Requests each path of the burst while the key is refused, with a HEAD request and a nonexistent event, in several
+/// rounds.
+async fn send_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) {
     let mut requests: Vec<_> = paths.iter().map(|path| (Method::Get, path.clone())).collect();
     requests.push((Method::Head, ACCOUNT_PATH.to_owned()));
     let event = paths.iter().find_map(|path| path.strip_prefix("/v1/events/"));
-    requests.extend(event.map(|id| (Method::Get, event_path(&session.unused_id_like(id, ABSENT)))));
+    requests
+        .extend(event.map(|id| (Method::Get, event_path(&session.unused_id_like(id, ABSENT_EVENT_SEED)))));
     for round in 1..=ROUNDS {
         // A different order each round, so that a token of a bucket serves a different path.
         requests.rotate_left(3);
         for (method, path) in &requests {
-            let step = match method {
+            let request = match method {
                 Method::Get => Burst::Round { series, round },
                 Method::Head => Burst::Head { round },
             };
-            session.send_once(KEY, Purpose::Burst(step), path).await;
+            session.send_once(KEY, Purpose::Burst(request), path).await;
         }
     }
 }
@@ -147,22 +156,23 @@ async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
     match BurstCounts::from_burst(&session.recording, 1)?.reading() {
         LimiterReading::Early => Some(TWO_IDLE_WINDOWS),
         LimiterReading::Border => Some(IDLE_WINDOW),
-        LimiterReading::Bucket if !refills(session, 1).await => Some(IDLE_WINDOW),
+        LimiterReading::Bucket if !may_refill(session, 1).await => Some(IDLE_WINDOW),
         _ => None,
     }
 }
 
-/// Returns `true` if the limiter behaves like a bucket, which serves again within a second. Not tested if `Retry-After`
-/// is that short, because the wait shows it.
-async fn refills(session: &mut Session<'_>, series: u8) -> bool {
-    let found = BurstCounts::from_burst(&session.recording, series)
-        .filter(|series| series.reading() == LimiterReading::Bucket);
-    let refused = found.and_then(|found| session.recording.exchange(found.refused?)).cloned();
+/// Sends a request after the time in which a token bucket refills. Returns `false` if it is refused, so that the
+/// limiter is not a token bucket. Sends none if `Retry-After` is that short, because the wait for it tests the
+/// same.
+async fn may_refill(session: &mut Session<'_>, series: u8) -> bool {
+    let bucket = BurstCounts::from_burst(&session.recording, series)
+        .filter(|counts| counts.reading() == LimiterReading::Bucket);
+    let refused = bucket.and_then(|counts| session.recording.exchange(counts.refused?)).cloned();
     let Some(refused) = refused else { return true };
     if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= SHORT_WAIT_MAX) {
         return true;
     }
-    if !session.pause(REFILLED, "a bucket would refill meanwhile").await {
+    if !session.pause(REFILL_WAIT, "a token bucket would refill in this time").await {
         return true;
     }
     let purpose = Purpose::Burst(Burst::Refill { series });
@@ -173,14 +183,15 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
 async fn wait_for_next_minute(session: &mut Session<'_>) {
     let last = session.recording.find_last(|exchange| exchange.caller == KEY);
     let response_time = last.map_or(Duration::ZERO, |exchange| exchange.ended.saturating_sub(exchange.sent));
-    let near = (response_time * SEQUENTIAL_RESPONSES).clamp(NEAR_MIN, NEAR_MAX);
-    if let Some(left) = until_minute(&session.recording).filter(|left| *left <= near + NEAR_MIN) {
-        session.pause(left, "the server's minute ends").await;
+    let near_minute = (response_time * SEQUENTIAL_RESPONSES).clamp(NEAR_MINUTE_MIN, NEAR_MINUTE_MAX);
+    if let Some(left) = until_minute(&session.recording).filter(|left| *left <= near_minute + NEAR_MINUTE_MIN)
+    {
+        session.pause(left, "the minute of the server's clock ends").await;
     }
 }
 
-/// Sends one more burst in the next minute, in which the limit must hold too.
-async fn send_settling_burst(session: &mut Session<'_>, paths: &mut Vec<String>) {
+/// Sends one more burst in the next minute, if the plan is thorough: the limit must hold there, too.
+async fn send_next_minute_burst(session: &mut Session<'_>, paths: &mut Vec<String>) {
     if !session.plan.thorough || session.has_stopped() {
         return;
     }
@@ -190,8 +201,8 @@ async fn send_settling_burst(session: &mut Session<'_>, paths: &mut Vec<String>)
     reserve_fresh_window(session);
 }
 
-/// Returns the time until the next minute of the server's clock, by the last `Date`, plus a second, because dates have
-/// no fractions.
+/// Returns the time until the next minute of the server's clock, by the last `Date`, plus a second, because dates
+/// have no fractions.
 fn until_minute(recording: &Recording) -> Option<Duration> {
     let last = recording
         .exchanges
@@ -206,104 +217,106 @@ fn until_minute(recording: &Recording) -> Option<Duration> {
 async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     let purpose = Purpose::Burst(Burst::Shot { series });
     let start = session.waiter.now();
-    let mut shots = 0;
+    let mut sent = 0;
     let mut burst_pages = BurstPages::new(series);
-    let mut other_is_answered = None;
-    while shots <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
-        let is_doubtful = other_is_answered.is_some();
-        let batch = if shots < CONCURRENT_MAX && !is_doubtful { BATCH } else { 1 };
-        let mut aims: Vec<_> = (shots..shots + batch)
-            .map(|shot| (KEY, purpose.clone(), paths[shot % paths.len()].clone()))
+    let mut is_live_key_served = None;
+    while sent <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
+        let is_doubtful = is_live_key_served.is_some();
+        let batch = if sent < CONCURRENT_MAX && !is_doubtful { BATCH } else { 1 };
+        let mut batch_requests: Vec<_> = (sent..sent + batch)
+            .map(|index| (KEY, purpose.clone(), paths[index % paths.len()].clone()))
             .collect();
         // All but one of the concurrent requests read a page that no other request reads.
-        for aim in aims.iter_mut().skip(1) {
+        for (.., request_path) in batch_requests.iter_mut().skip(1) {
             if let Some(path) = burst_pages.queue.pop_front() {
-                aim.2 = path;
+                *request_path = path;
             }
         }
-        let beside = burst_pages.live_requests.pop_front();
-        aims.extend(beside.map(|aim| {
-            event_of_unread_type(&session.recording)
-                .filter(|_| aim.2 == ACCOUNT_PATH && shots > 0)
-                .map_or(aim.clone(), |id| (aim.0, aim.1, event_path(&id)))
+        let live_request = burst_pages.live_requests.pop_front();
+        batch_requests.extend(live_request.map(|(caller, purpose, path)| {
+            let unread = event_of_unread_type(&session.recording);
+            let unread = unread.filter(|_| path == ACCOUNT_PATH && sent > 0);
+            (caller, purpose, unread.map_or(path, |id| event_path(&id)))
         }));
-        let exchanges = session.send_together(&aims).await;
-        shots += batch;
-        let of_key = |exchange: &&Exchange| exchange.caller == KEY;
-        if exchanges.iter().filter(of_key).any(|exchange| exchange.status() == Some(429))
-            || is_refused_without_429(session, series, &mut other_is_answered).await
+        let exchanges = session.send_together(&batch_requests).await;
+        sent += batch;
+        let is_test_key = |exchange: &&Exchange| exchange.caller == KEY;
+        if exchanges.iter().filter(is_test_key).any(|exchange| exchange.status() == Some(429))
+            || check_refusals_without_429(session, series, &mut is_live_key_served).await
         {
             return;
         }
-        if shots == BATCH {
+        if sent == BATCH {
             burst_pages.add_long_pages(&exchanges);
         } else {
             burst_pages.add_further_requests(&session.recording);
         }
         if paths.len() < PATHS_MAX as usize
-            && let Some(id) =
-                aims.iter().zip(&exchanges).find_map(|((.., path), exchange)| listed_event(path, exchange))
+            && let Some(id) = batch_requests
+                .iter()
+                .zip(&exchanges)
+                .find_map(|((.., path), exchange)| listed_event(path, exchange))
         {
             paths.push(event_path(&id));
         }
     }
 }
 
-/// Returns `true` if the burst got refusals other than 429, or no responses. An outage would also affect the other key.
-async fn is_refused_without_429(
+/// Returns `true` if the burst ended because the test key got refusals other than 429, or no responses. Tries the
+/// live key once, because an outage would affect it, too. `is_live_key_served`: the result, if it was tried.
+async fn check_refusals_without_429(
     session: &mut Session<'_>,
     series: u8,
-    other_is_answered: &mut Option<bool>,
+    is_live_key_served: &mut Option<bool>,
 ) -> bool {
-    let shot = Purpose::Burst(Burst::Shot { series });
-    let shots = session
+    let purpose = Purpose::Burst(Burst::Shot { series });
+    let latest_first = session
         .recording
         .exchanges
         .iter()
         .rev()
-        .filter(|exchange| exchange.purpose == shot && exchange.is_sent());
-    let row: Vec<_> = shots.take_while(|shot| !is_served(shot)).map(Exchange::status).collect();
-    if row.len() < OTHERWISE_MIN {
-        *other_is_answered = None;
+        .filter(|exchange| exchange.purpose == purpose && exchange.is_sent());
+    let unserved: Vec<_> =
+        latest_first.take_while(|exchange| !is_served(exchange)).map(Exchange::status).collect();
+    if unserved.len() < OTHER_REFUSALS_MIN {
+        *is_live_key_served = None;
         return session.has_stopped();
     }
-    if other_is_answered.is_none() {
-        let beside = Purpose::Burst(Burst::Beside { series });
-        let other = session.send_once(Caller::Own(Mode::Live), beside, ACCOUNT_PATH).await;
-        *other_is_answered = Some(other.status() == Some(200));
+    if is_live_key_served.is_none() {
+        let purpose = Purpose::Burst(Burst::Beside { series });
+        let live = session.send_once(Caller::Own(Mode::Live), purpose, ACCOUNT_PATH).await;
+        *is_live_key_served = Some(live.status() == Some(200));
     }
-    if *other_is_answered != Some(true) {
+    if *is_live_key_served != Some(true) {
         return session.has_stopped();
     }
     session.reset_lost_count();
-    row.len() >= OTHERWISE_MAX || row.iter().take_while(|exchange| exchange.is_none()).count() >= SILENCES_MAX
+    unserved.len() >= OTHER_REFUSALS_MAX
+        || unserved.iter().take_while(|status| status.is_none()).count() >= NO_RESPONSES_MAX
 }
 
 /// The pages that a burst reads: those for which no other probe has requests left.
 struct BurstPages {
     series: u8,
+    /// The paths of the test key that are requested next.
     queue: VecDeque<String>,
     /// The concurrent requests of the live key, one per batch.
     live_requests: VecDeque<(Caller, Purpose, String)>,
     /// `true` if the filters by listed values are included.
     has_filters: bool,
+    /// The number of records of each list.
     totals: Vec<(List, u64)>,
 }
 
 impl BurstPages {
     fn new(series: u8) -> BurstPages {
         let lists = List::ALL.map(|list| list.path());
-        let beside = [ACCOUNT_PATH, lists[2], ACCOUNT_PATH, lists[0], ACCOUNT_PATH, lists[1]];
+        let live_paths = [ACCOUNT_PATH, lists[2], ACCOUNT_PATH, lists[0], ACCOUNT_PATH, lists[1]];
         let live = Caller::Own(Mode::Live);
-        let beside = beside.map(|path| (live, Purpose::Burst(Burst::Beside { series }), path.to_owned()));
-        let beside = if series == Burst::CLOSING { VecDeque::new() } else { beside.into() };
-        BurstPages {
-            series,
-            queue: VecDeque::new(),
-            live_requests: beside,
-            has_filters: false,
-            totals: Vec::new(),
-        }
+        let live_requests =
+            live_paths.map(|path| (live, Purpose::Burst(Burst::Beside { series }), path.to_owned()));
+        let live_requests = if series == Burst::CLOSING { VecDeque::new() } else { live_requests.into() };
+        BurstPages { series, queue: VecDeque::new(), live_requests, has_filters: false, totals: Vec::new() }
     }
 
     /// Adds the long pages, once the first batch has shown the totals. Their values are used for filters.
@@ -330,19 +343,19 @@ impl BurstPages {
             return;
         }
         self.has_filters = true;
-        let shot = Purpose::Burst(Burst::Shot { series: self.series });
-        let available = FilterValues::from_recording(recording, Mode::Test, |purpose| *purpose == shot);
+        let of_burst = Purpose::Burst(Burst::Shot { series: self.series });
+        let available = FilterValues::from_recording(recording, Mode::Test, |purpose| *purpose == of_burst);
         let requests = available.requests().into_iter().flatten().chain(available.further_requests());
         self.queue.extend(requests.map(|request| path_of(&request)));
         self.queue.extend(available.one_of_each_type().iter().map(|id| event_path(id)));
-        let longs: Vec<_> =
+        let long_pages: Vec<_> =
             self.totals.iter().map(|(list, _)| path_of(&sized_request(*list, None, LONG))).collect();
-        self.queue.extend(longs.iter().cloned());
-        let many: Vec<_> =
+        self.queue.extend(long_pages.iter().cloned());
+        let by_list: Vec<_> =
             self.totals.iter().map(|(list, total)| positions::burst_positions(*list, *total)).collect();
         // Round-robin over the lists, because the burst may end before all pages are read.
-        for index in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
-            self.queue.extend(many.iter().filter_map(|requests| requests.get(index)).map(path_of));
+        for index in 0..by_list.iter().map(Vec::len).max().unwrap_or_default() {
+            self.queue.extend(by_list.iter().filter_map(|requests| requests.get(index)).map(path_of));
         }
         let served = || {
             recording
@@ -350,29 +363,32 @@ impl BurstPages {
                 .iter()
                 .filter(|exchange| exchange.caller == KEY && exchange.status() == Some(200))
         };
-        // A second series repeats the requests of the first, which may count differently.
+        // The second burst repeats the requests of the first, which a limiter may count differently.
         let is_repeated = self.series == SERIES_MAX;
         self.queue.retain(|path| {
-            is_repeated || longs.contains(path) || !served().any(|exchange| exchange.target.ends_with(path))
+            is_repeated
+                || long_pages.contains(path)
+                || !served().any(|exchange| exchange.target.ends_with(path))
         });
     }
 }
 
-/// Returns a listed live event of a type of which no event was read singly yet.
+/// Returns the oldest listed live event of a type of which no event was requested by its id yet.
 fn event_of_unread_type(recording: &Recording) -> Option<String> {
     let live = || recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
     let lists =
         live().filter(|exchange| page_request(exchange).is_some_and(|request| request.list == List::Events));
     let rows = lists.filter_map(Page::from_exchange).find_map(|page| page.rows().cloned())?;
     let is_read = |id: &str| live().any(|exchange| exchange.target.ends_with(id));
-    let of_type = |kind| rows.iter().filter(move |row| text_at(row, &["type"]) == kind);
+    let events_of_type = |kind| rows.iter().filter(move |row| text_at(row, &["type"]) == kind);
     let unread = rows.iter().filter_map(|row| {
-        let mut same = of_type(text_at(row, &["type"])).filter_map(|row| text_at(row, &["id"]));
-        (!same.any(is_read)).then(|| text_at(row, &["id"]))?
+        let mut same_type = events_of_type(text_at(row, &["type"])).filter_map(|row| text_at(row, &["id"]));
+        (!same_type.any(is_read)).then(|| text_at(row, &["id"]))?
     });
     unread.map(str::to_owned).next_back()
 }
 
+/// Returns the first event in the response to a path, if the path is a list of events.
 fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
     if path.starts_with("/v1/events?") {
         first_event_id(Page::from_exchange(exchange)?.rows()?)
@@ -381,8 +397,8 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
     }
 }
 
-/// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that round
-/// down.
+/// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that
+/// round down.
 async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     let Some(delay) = requested_wait(refused) else { return };
     if check_during_wait(session, refused, delay, paths).await {
@@ -396,8 +412,8 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
             session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         }
     }
-    let mut word = Some((refused.clone(), delay));
-    while let Some((refused, delay)) = word.take() {
+    let mut last_refusal = Some((refused.clone(), delay));
+    while let Some((refused, delay)) = last_refusal.take() {
         for span in [delay, delay + Duration::from_secs(1)] {
             let left = (refused.ended + span).saturating_sub(session.waiter.now());
             if !session.pause(left, "required by Retry-After").await {
@@ -406,71 +422,73 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
             let purpose = Purpose::Burst(Burst::Waited { span });
             let waited = session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
             if waited.status() == Some(200) && delay <= SHORT_WAIT_MAX {
-                send_until_refused(session, waited.sent, paths, &mut (1..=AGAIN_ROUNDS)).await;
+                send_until_refused(session, waited.sent, paths, &mut (1..=AFTER_WAIT_ROUNDS)).await;
             } else if waited.status() == Some(200) && ends_early {
-                session.is_renewed = is_new_window(session, 1, paths).await;
+                session.is_renewed = fill_new_window(session, 1, paths).await;
             }
             let again = requested_wait(&waited).filter(|_| waited.status() == Some(429));
             let Some(again) = again else { return };
-            // If refusals count, the latest `Retry-After` applies. At most one more wait.
+            // If the limiter counts refused requests, the latest `Retry-After` applies. At most one more wait.
             if refused.purpose == Purpose::Burst(Burst::StillRefused) && again > Duration::from_secs(1) {
-                word = Some((waited, again));
+                last_refusal = Some((waited, again));
                 break;
             }
         }
     }
 }
 
-/// Sends requests during a long wait, in which the key should be refused. If it is served, sends as many as possible,
-/// because no minute has three windows. Returns `true` if it was served; the earlier refusal no longer applies then.
+/// Sends requests during a long wait, in which the key should be refused. If one is served, sends as many as
+/// possible, to exceed what two windows in a minute allow. Returns `true` if one was served: the refusal no longer
+/// applies then.
 async fn check_during_wait(
     session: &mut Session<'_>,
     refused: &Exchange,
     delay: Duration,
     paths: &[String],
 ) -> bool {
-    let mut rounds = 1..=AGAIN_ROUNDS;
-    let mut since = None;
-    for at in WAIT_CHECK_SECONDS.map(Duration::from_secs) {
-        let left = (refused.ended + at).saturating_sub(session.waiter.now());
-        if at + SHORT_WAIT_MAX >= delay || !session.pause(left, "required by Retry-After").await {
+    let mut rounds = 1..=AFTER_WAIT_ROUNDS;
+    let mut served_since = None;
+    for check_at in WAIT_CHECK_SECONDS.map(Duration::from_secs) {
+        let left = (refused.ended + check_at).saturating_sub(session.waiter.now());
+        if check_at + SHORT_WAIT_MAX >= delay || !session.pause(left, "required by Retry-After").await {
             break;
         }
-        let looked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
-        if looked.status() == Some(200) {
-            send_until_refused(session, *since.get_or_insert(looked.sent), paths, &mut rounds).await;
+        let checked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
+        if checked.status() == Some(200) {
+            send_until_refused(session, *served_since.get_or_insert(checked.sent), paths, &mut rounds).await;
         }
     }
-    since.is_some()
+    served_since.is_some()
 }
 
+/// Returns the `Retry-After` of a refusal, unless it is longer than the run waits.
 fn requested_wait(refused: &Exchange) -> Option<Duration> {
     refused.answer().and_then(retry_after).filter(|span| *span <= TIMEOUT)
 }
 
-/// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the clock,
-/// or shorter than a minute.
+/// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the
+/// clock, or shorter than a minute.
 fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
     let recording = &session.recording;
-    let series = BurstCounts::from_burst(recording, 2).or_else(|| BurstCounts::from_burst(recording, 1));
+    let counts = BurstCounts::from_burst(recording, 2).or_else(|| BurstCounts::from_burst(recording, 1));
     let first = recording
         .exchanges
         .iter()
         .find(|exchange| exchange.caller == KEY && exchange.sent + WINDOW > refused.sent)
         .map_or(Duration::ZERO, |exchange| exchange.sent);
-    series.is_some_and(|series| series.reading() == LimiterReading::Exact)
+    counts.is_some_and(|counts| counts.reading() == LimiterReading::Exact)
         && delay > SHORT_WAIT_MAX
         && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
 }
 
-/// Returns `true` if the key is served as often as only a new window allows.
-async fn is_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
+/// Sends as many requests as only a new window serves. Returns `true` if all are served.
+async fn fill_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
     let purpose = Purpose::Burst(Burst::Again { round });
-    for batch in 0..FRESH_BATCHES {
-        let path = |at: usize| paths[(batch * BATCH + at) % paths.len()].clone();
-        let aims: Vec<_> = (0..BATCH).map(|at| (KEY, purpose.clone(), path(at))).collect();
-        if session.send_together(&aims).await.iter().any(|exchange| exchange.status() != Some(200)) {
+    for batch in 0..NEW_WINDOW_BATCHES {
+        let path = |index: usize| paths[(batch * BATCH + index) % paths.len()].clone();
+        let requests: Vec<_> = (0..BATCH).map(|index| (KEY, purpose.clone(), path(index))).collect();
+        if session.send_together(&requests).await.iter().any(|exchange| exchange.status() != Some(200)) {
             return false;
         }
     }
@@ -484,20 +502,21 @@ pub(crate) async fn close(session: &mut Session<'_>) {
         return;
     }
     let is_refused = |exchange: &Exchange| exchange.caller == KEY && exchange.status() == Some(429);
-    let closed = session.recording.find_last(is_refused).map_or(Duration::ZERO, |exchange| exchange.sent);
+    let previous_refusal =
+        session.recording.find_last(is_refused).map_or(Duration::ZERO, |exchange| exchange.sent);
     let mut paths = PATHS.map(str::to_owned).to_vec();
     send_burst(session, Burst::CLOSING, &mut paths).await;
     let refused =
-        session.recording.find_last(is_refused).filter(|recording| recording.sent > closed).cloned();
+        session.recording.find_last(is_refused).filter(|exchange| exchange.sent > previous_refusal).cloned();
     let delay = refused.as_ref().and_then(requested_wait).filter(|delay| *delay > SHORT_WAIT_MAX);
     if let Some((refused, span)) = refused.zip(delay)
-        && refused.ended + span + NEAR_MIN < closed + WINDOW
+        && refused.ended + span + NEAR_MINUTE_MIN < previous_refusal + WINDOW
     {
         let left = (refused.ended + span).saturating_sub(session.waiter.now());
-        if session.pause(left, "a window ends sooner than a minute after the one before").await {
+        if session.pause(left, "the window ends less than a minute after the previous one").await {
             let purpose = Purpose::Burst(Burst::Waited { span });
             session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
-            is_new_window(session, 2, &paths).await;
+            fill_new_window(session, 2, &paths).await;
         }
     }
     reserve_fresh_window(session);
@@ -514,11 +533,11 @@ async fn send_until_refused(
     for round in rounds {
         let purpose = Purpose::Burst(Burst::Again { round });
         let mut refused = None;
-        for batch in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / BATCH as u32 {
-            let aims: Vec<_> = (0..BATCH)
-                .map(|at| (KEY, purpose.clone(), paths[(batch as usize + at) % paths.len()].clone()))
+        for batch in 0..AFTER_WAIT_MAX / AFTER_WAIT_ROUNDS as u32 / BATCH as u32 {
+            let requests: Vec<_> = (0..BATCH)
+                .map(|index| (KEY, purpose.clone(), paths[(batch as usize + index) % paths.len()].clone()))
                 .collect();
-            let exchanges = session.send_together(&aims).await;
+            let exchanges = session.send_together(&requests).await;
             refused = exchanges.into_iter().find(|exchange| exchange.status() == Some(429));
             if refused.is_some() || session.has_stopped() {
                 break;
@@ -535,10 +554,10 @@ async fn send_until_refused(
 
 /// Reserves a fresh window of the test key for the next probes.
 fn reserve_fresh_window(session: &mut Session<'_>) {
-    let shot = |exchange: &Exchange| {
+    let is_burst_request = |exchange: &Exchange| {
         matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }))
     };
-    if let Some(last) = session.recording.find_last(shot).map(|exchange| exchange.ended) {
+    if let Some(last) = session.recording.find_last(is_burst_request).map(|exchange| exchange.ended) {
         session.idle_until(last + IDLE_WINDOW);
     }
 }

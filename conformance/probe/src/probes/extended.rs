@@ -8,7 +8,7 @@ use crate::session::Session;
 
 pub(crate) const REQUESTS_MAX: u32 = 13;
 /// A page beyond the end of every list.
-const FAR: u32 = 1_000_000;
+const PAGE_BEYOND_END: u32 = 1_000_000;
 
 /// The choices with their paths. Placeholders such as `{charge}` are replaced by objects of the test mode.
 const CHOICES: [(&str, &str); REQUESTS_MAX as usize] = [
@@ -27,6 +27,7 @@ const CHOICES: [(&str, &str); REQUESTS_MAX as usize] = [
     ("payment link", "/v1/payment-links/{payment_link}"),
 ];
 
+/// Sends the request of each choice.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let observed = learn(&session.recording, Mode::Test);
     let absent = observed.event.as_deref().map(|id| session.unused_id_like(id, 11));
@@ -35,9 +36,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         ("{invoice}", observed.invoice),
         ("{payment_link}", observed.payment_link),
         ("{absent}", absent),
-        ("{far}", Some(FAR.to_string())),
+        ("{far}", Some(PAGE_BEYOND_END.to_string())),
     ];
-    for (what, path) in CHOICES {
+    for (name, path) in CHOICES {
         let mut path = path.to_owned();
         for (placeholder, value) in &replacements {
             if let Some(value) = value {
@@ -47,7 +48,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
         // Paths with missing objects are skipped.
         if !path.contains('{') {
-            session.send(Caller::Own(Mode::Test), Purpose::Choice { what: what.to_owned() }, &path).await;
+            session.send(Caller::Own(Mode::Test), Purpose::Choice { what: name.to_owned() }, &path).await;
         }
     }
 }

@@ -11,6 +11,7 @@ use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording
 use crate::probes::lists::RECORDS_MIN;
 use crate::probes::positions::{LONG, filtered_request};
 
+/// The names and values of combined filters.
 type Filters = Vec<(&'static str, String)>;
 
 /// The filter values in the lists of a mode.
@@ -25,13 +26,13 @@ impl FilterValues {
     pub(super) fn from_recording(
         recording: &Recording,
         mode: Mode,
-        fits: impl Fn(&Purpose) -> bool,
+        has_purpose: impl Fn(&Purpose) -> bool,
     ) -> FilterValues {
         let rows = |list| {
             let mut pages = BTreeMap::new();
             for exchange in recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode))
             {
-                let Some(request) = page_request(exchange).filter(|_| fits(&exchange.purpose)) else {
+                let Some(request) = page_request(exchange).filter(|_| has_purpose(&exchange.purpose)) else {
                     continue;
                 };
                 if (request.list, request.per_page) == (list, Some(LONG)) && request.filters.is_empty() {
@@ -59,22 +60,23 @@ impl FilterValues {
 
     /// Returns every value of a filter in the lists.
     pub(super) fn values(&self, list: List, filter: &str) -> BTreeSet<String> {
-        let texts = |rows: &[Value], path: &[&str]| -> BTreeSet<String> {
+        let values_at = |rows: &[Value], path: &[&str]| -> BTreeSet<String> {
             let texts = rows.iter().filter_map(|row| text_at(row, path));
             texts.filter(|text| !text.is_empty()).map(str::to_owned).collect()
         };
         match filter {
-            "charge" | "invoice" => texts(&self.events, &[filter, "code"]),
+            "charge" | "invoice" => values_at(&self.events, &[filter, "code"]),
             "payment_link" => {
-                let mut links = texts(&self.events, &["charge", "payment_link"]);
+                let mut links = values_at(&self.events, &["charge", "payment_link"]);
                 links.extend(self.charges.iter().filter_map(shown_link).map(str::to_owned));
                 links
             }
-            _ => texts(self.rows(list), &[filter]),
+            _ => values_at(self.rows(list), &[filter]),
         }
     }
 
-    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
+    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no
+    /// value.
     pub(super) fn requests(&self) -> [Option<PageRequest>; 11] {
         let events = &self.events[..];
         let value = |name, path: [&str; 2]| {
@@ -90,28 +92,29 @@ impl FilterValues {
             pair.insert(0, ("type", kind));
             Some(pair)
         };
-        let by = |list, filters: Option<Filters>| {
+        let request = |list, filters: Option<Filters>| {
             // An empty value does not filter.
             let filters = filters.filter(|filters| filters.iter().all(|(_, value)| !value.is_empty()))?;
             let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
             Some(filtered_request(list, &filters, LONG))
         };
         [
-            by(List::Events, selective_value(events, "type").map(|(kind, _)| vec![("type", kind)])),
-            by(List::Events, value("charge", ["charge", "code"])),
-            by(List::Events, value("invoice", ["invoice", "code"])),
-            by(List::Charges, self.status(List::Charges, "charge")),
-            by(List::Invoices, self.status(List::Invoices, "invoice")),
-            by(List::Charges, value("payment_link", ["charge", "payment_link"]).or_else(listed_link)),
-            by(List::Events, type_of(events, "charge")),
-            by(List::Events, type_of(events, "invoice")),
-            by(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),
-            by(List::Events, all_three()),
-            by(List::Charges, status_and_link(events)),
+            request(List::Events, selective_value(events, "type").map(|(kind, _)| vec![("type", kind)])),
+            request(List::Events, value("charge", ["charge", "code"])),
+            request(List::Events, value("invoice", ["invoice", "code"])),
+            request(List::Charges, self.status(List::Charges, "charge")),
+            request(List::Invoices, self.status(List::Invoices, "invoice")),
+            request(List::Charges, value("payment_link", ["charge", "payment_link"]).or_else(listed_link)),
+            request(List::Events, type_of(events, "charge")),
+            request(List::Events, type_of(events, "invoice")),
+            request(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),
+            request(List::Events, all_three()),
+            request(List::Charges, status_and_link(events)),
         ]
     }
 
-    /// Replaces a request by status by that of the second page, if there is one: the first was read in test mode.
+    /// Returns the request of the second page for a filter by status, if there is one, because the first page was
+    /// read in test mode. Returns other requests unchanged.
     pub(super) fn second_page(&self, request: PageRequest) -> PageRequest {
         const HALVES: u64 = 2;
         let [(name, value)] = &request.filters[..] else { return request };
@@ -123,12 +126,12 @@ impl FilterValues {
         PageRequest { page: Some(2), per_page: Some(count / HALVES), ..request }
     }
 
-    /// Returns the further requests of a burst: the second page of each filter by number, all other types and statuses
-    /// in the lists, and the events of the oldest objects and of objects with events of every type.
+    /// Returns the further requests of a burst: the second page of each filter by number, all other types and
+    /// statuses in the lists, and the events of the oldest objects and of objects with events of every type.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
-        let mut own: Vec<_> = self.requests().into_iter().flatten().collect();
-        own.retain(|request| request.filters.len() == 1);
-        let has_second = |request: &&PageRequest| {
+        let mut single_filters: Vec<_> = self.requests().into_iter().flatten().collect();
+        single_filters.retain(|request| request.filters.len() == 1);
+        let has_second_page = |request: &&PageRequest| {
             let (name, value) = &request.filters[0];
             let value_in = |row| match name.as_str() {
                 "charge" | "invoice" => text_at(row, &[name, "code"]),
@@ -136,11 +139,11 @@ impl FilterValues {
             };
             self.rows(request.list).iter().filter(|row| value_in(row) == Some(value)).count() > 1
         };
-        let second =
+        let second_page =
             |request: &PageRequest| PageRequest { page: Some(2), per_page: Some(1), ..request.clone() };
-        let by_default = |request: &PageRequest| PageRequest { per_page: None, ..request.clone() };
-        let mut further: Vec<_> = own.iter().filter(has_second).map(second).collect();
-        further.extend(own.iter().find(has_second).map(by_default));
+        let with_default_size = |request: &PageRequest| PageRequest { per_page: None, ..request.clone() };
+        let mut further: Vec<_> = single_filters.iter().filter(has_second_page).map(second_page).collect();
+        further.extend(single_filters.iter().find(has_second_page).map(with_default_size));
         let values =
             |list, name| value_counts(self.rows(list), name).into_keys().map(move |key| (list, name, key));
         let oldest = |list, name, path: [&str; 2]| {
@@ -162,7 +165,7 @@ impl FilterValues {
             .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
         let requests = values.map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG));
         for request in requests {
-            if !own.contains(&request) && !further.contains(&request) {
+            if !single_filters.contains(&request) && !further.contains(&request) {
                 further.push(request);
             }
         }
@@ -171,9 +174,9 @@ impl FilterValues {
 
     /// Returns a status that several rows of the list have, but not all; otherwise one of the events.
     fn status(&self, list: List, member: &str) -> Option<Filters> {
-        let shown = selective_value(self.rows(list), "status").map(|(status, _)| status);
+        let listed = selective_value(self.rows(list), "status").map(|(status, _)| status);
         let status_in_events = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
-        let status = shown.or_else(|| status_in_events().map(str::to_owned))?;
+        let status = listed.or_else(|| status_in_events().map(str::to_owned))?;
         Some(vec![("status", status)])
     }
 
@@ -189,8 +192,8 @@ impl FilterValues {
     }
 }
 
-/// Returns the fewest values of a member whose events have all types, most types first and the newest of those, because a
-/// filter may omit events of some types.
+/// Returns few values of a member whose events have all types, because a filter may omit events of some types.
+/// Values with the most types come first, and of those the newest.
 fn values_of_every_type<'a>(events: &'a [Value], path: [&str; 2]) -> Vec<&'a str> {
     let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut newest_first = Vec::new();
@@ -205,7 +208,9 @@ fn values_of_every_type<'a>(events: &'a [Value], path: [&str; 2]) -> Vec<&'a str
     let mut covered = BTreeSet::new();
     loop {
         let uncovered = |value: &&&str| types[**value].difference(&covered).count();
-        let Some(value) = newest_first.iter().rev().max_by_key(uncovered).filter(|v| uncovered(v) > 0) else {
+        let Some(value) =
+            newest_first.iter().rev().max_by_key(uncovered).filter(|value| uncovered(value) > 0)
+        else {
             return values;
         };
         covered.extend(&types[*value]);
@@ -222,8 +227,8 @@ pub(super) fn value_counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a st
     counts
 }
 
-/// Returns a value of a member, and `true` if it is selective: it fills two pages of two, and not all rows have it. A
-/// selective value is preferred.
+/// Returns a value of a member, preferably a selective one, and `true` if it is selective: its rows need two pages of
+/// two, and not all rows have it.
 fn selective_value(rows: &[Value], name: &str) -> Option<(String, bool)> {
     let is_selective = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
     let mut found: Vec<_> =
@@ -232,7 +237,7 @@ fn selective_value(rows: &[Value], name: &str) -> Option<(String, bool)> {
     found.into_iter().next().map(|(value, is_selective)| (value.to_owned(), is_selective))
 }
 
-/// Returns a mode and an event type, preferably one for which `selective_value` returns `true`.
+/// Returns a mode and an event type, preferably a selective one, see [`selective_value`].
 pub(super) fn selective_type(modes: &[(Mode, &FilterValues); 2]) -> Option<(Mode, String)> {
     let found = modes
         .iter()
@@ -242,7 +247,7 @@ pub(super) fn selective_type(modes: &[(Mode, &FilterValues); 2]) -> Option<(Mode
     found.into_iter().next().map(|(mode, (kind, _))| (mode, kind))
 }
 
-/// Returns the type of an event and its charge or invoice, preferably one that also has events of other types.
+/// Returns filters by the type of an event and its charge or invoice, preferably one with events of other types, too.
 fn type_of(events: &[Value], object: &'static str) -> Option<Filters> {
     let code = |event: &Value| text_at(event, &[object, "code"]).map(str::to_owned);
     let kind = |event: &Value| text_at(event, &["type"]).map(str::to_owned);
@@ -262,7 +267,9 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
     for (event, charge) in charges {
         let related = invoices
             .iter()
-            .find(|(of, invoice)| holds_charge(of, charge) || names_invoice(event, invoice))
+            .find(|(invoice_event, invoice)| {
+                holds_charge(invoice_event, charge) || names_invoice(event, invoice)
+            })
             .map(|(_, invoice)| *invoice);
         let invoice = related.or(invoices.first().map(|(_, invoice)| *invoice));
         pairs.push((related.is_none(), event, charge, invoice?));
@@ -275,17 +282,20 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
 
 /// Returns a status and a payment link, preferably ones that select different charges.
 fn status_and_link(events: &[Value]) -> Option<Filters> {
-    let both = |event: &Value| {
+    let pair_of = |event: &Value| {
         Some((
             text_at(event, &["charge", "status"])?.to_owned(),
             text_at(event, &["charge", "payment_link"]).map(str::to_owned),
         ))
     };
-    let all: Vec<_> = events.iter().filter_map(both).collect();
-    let linked = all.iter().filter_map(|(status, link)| Some((status, link.as_ref()?)));
+    let pairs: Vec<_> = events.iter().filter_map(pair_of).collect();
+    let linked = pairs.iter().filter_map(|(status, link)| Some((status, link.as_ref()?)));
     let selectivity = |status: &String, link: &String| {
-        let others = |row: &&(String, Option<String>)| (row.0 == *status) != (row.1.as_ref() == Some(link));
-        let groups: BTreeSet<_> = all.iter().filter(others).map(|pair| pair.0 == *status).collect();
+        let matches_one = |(other_status, other_link): &&(String, Option<String>)| {
+            (other_status == status) != (other_link.as_ref() == Some(link))
+        };
+        let groups: BTreeSet<_> =
+            pairs.iter().filter(matches_one).map(|(other_status, _)| other_status == status).collect();
         groups.len()
     };
     let (status, link) = linked.max_by_key(|(status, link)| selectivity(status, link))?;
@@ -304,10 +314,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(found: Option<Filters>, expected: &str) {
+    fn check_filters(found: Option<Filters>, expected: &str) {
         let found = found.unwrap_or_default();
-        let shown: Vec<_> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(shown.join("&"), expected);
+        let texts: Vec<_> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(texts.join("&"), expected);
     }
 
     #[test]
@@ -319,11 +329,14 @@ mod tests {
         let settled =
             event("invoice.paid", &Value::Null, &json!({ "code": "i2", "charges": [{ "code": "c2" }] }));
         let events = [lone.clone(), invoice.clone(), paid, created, settled];
-        check(type_of(&events, "charge"), "type=charge.paid&charge=c2");
-        check(type_of(&events, "invoice"), "type=invoice.created&invoice=i1");
-        check(charge_and_invoice(&events).map(|pair| pair.1), "charge=c2&invoice=i2");
-        check(charge_and_invoice(&[lone.clone(), invoice]).map(|pair| pair.1), "charge=c1&invoice=i1");
-        check(charge_and_invoice(&[lone]).map(|pair| pair.1), "");
+        check_filters(type_of(&events, "charge"), "type=charge.paid&charge=c2");
+        check_filters(type_of(&events, "invoice"), "type=invoice.created&invoice=i1");
+        check_filters(charge_and_invoice(&events).map(|pair| pair.1), "charge=c2&invoice=i2");
+        check_filters(
+            charge_and_invoice(&[lone.clone(), invoice]).map(|pair| pair.1),
+            "charge=c1&invoice=i1",
+        );
+        check_filters(charge_and_invoice(&[lone]).map(|pair| pair.1), "");
     }
 
     #[test]

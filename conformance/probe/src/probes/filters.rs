@@ -1,4 +1,4 @@
-//! Filters, single, in pairs, and the three filters of events combined.
+//! Requests for filtered lists: with one filter, with two, and with the three filters of events combined.
 //!
 //! The burst has read all of them in test mode. This probe reads single filters in live mode, and those that no burst
 //! has read.
@@ -22,8 +22,8 @@ use crate::session::{Session, percent_encode};
 const LINKS_FOLLOWED_MAX: u32 = 2;
 /// The requests with one filter: two pages of a type, and five filters.
 const SINGLE_FILTERS: u32 = 7;
-/// The requests with combined filters, and a second page by number. If a burst has read them, the long pages are read
-/// again instead.
+/// The requests with combined filters, and a second page by number. If a burst has read these, the requests are
+/// used for the long pages instead.
 const COMBINED_FILTERS: u32 = 6;
 const UNKNOWN_VALUES: u32 = UNKNOWN_VALUE_FILTERS.len() as u32;
 /// The requests for an old paid invoice, and its charge.
@@ -43,14 +43,15 @@ const REQUESTS_MAX: u32 = NEEDED
     + OTHER_VALUES_MAX;
 /// The most further types and statuses that are requested. A burst requests all of them in test mode.
 const OTHER_VALUES_MAX: u32 = 9;
-/// Either key may have the values to filter by.
+/// Equal bounds for both keys, because the values to filter by may be in either mode.
 pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, other: 0, total: REQUESTS_MAX };
 
+/// Reads the filtered lists.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut links_followed = 0;
     let is_page = |purpose: &Purpose| matches!(purpose, Purpose::Page(_));
     let [live, test] = Mode::BOTH.map(|mode| FilterValues::from_recording(&session.recording, mode, is_page));
-    let has_burst = has_filtered(&session.recording, List::Events, &["type"]);
+    let has_burst = has_burst_filtered(&session.recording, List::Events, &["type"]);
     let modes = match has_burst {
         true => [(Mode::Live, &live), (Mode::Test, &test)],
         false => [(Mode::Test, &test), (Mode::Live, &live)],
@@ -65,12 +66,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     for (live_request, test_request) in live.requests().into_iter().zip(test.requests()).skip(1) {
-        let is_shown = |request: &PageRequest| {
+        let is_in_burst = |request: &PageRequest| {
             let names: Vec<_> = request.filters.iter().map(|(name, _)| name.as_str()).collect();
-            has_filtered(&session.recording, request.list, &names)
+            has_burst_filtered(&session.recording, request.list, &names)
         };
-        let shown = live_request.as_ref().or(test_request.as_ref()).is_some_and(is_shown);
-        let found = match shown {
+        let was_in_burst = live_request.as_ref().or(test_request.as_ref()).is_some_and(is_in_burst);
+        let found = match was_in_burst {
             true => live_request
                 .filter(|request| request.filters.len() == 1)
                 .map(|request| (Mode::Live, live.second_page(request))),
@@ -78,53 +79,54 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 .map(|test_request| (Mode::Test, test_request))
                 .or(live_request.map(|live_request| (Mode::Live, live_request))),
         };
-        if let Some((mode, filters)) = found {
-            read_filtered(session, mode, filters, &mut links_followed).await;
+        if let Some((mode, request)) = found {
+            read_filtered(session, mode, request, &mut links_followed).await;
         }
     }
     read_old_paid_invoice(session, &modes).await;
-    unknown_values(session, &modes).await;
-    halved_values(session, &modes).await;
-    other_values(session, &modes).await;
+    read_unknown_values(session, &modes).await;
+    read_halved_values(session, &modes).await;
+    read_other_values(session, &modes).await;
     read_again(session).await;
 }
 
-/// Reads the types and statuses in the lists that no request filtered by, in both modes alternately, and then those that
+/// Filters by the types and statuses that no request filtered by, in both modes alternately, and then by those that
 /// were requested in one mode only, with the other key. The lists alternate.
-async fn other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
-    let is_asked = |mode: Mode, request: &PageRequest| {
-        let is_same = |sent: PageRequest| (sent.list, &sent.filters) == (request.list, &request.filters);
-        let mut own =
+async fn read_other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+    let was_requested = |mode: Mode, request: &PageRequest| {
+        let has_same_filters =
+            |sent: PageRequest| (sent.list, &sent.filters) == (request.list, &request.filters);
+        let mut of_mode =
             session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
-        own.any(|exchange| page_request(exchange).is_some_and(is_same))
+        of_mode.any(|exchange| page_request(exchange).is_some_and(has_same_filters))
     };
-    let of_lists = UNKNOWN_VALUE_FILTERS.map(|(list, name)| {
+    let requests_by_list = UNKNOWN_VALUE_FILTERS.map(|(list, name)| {
         let [first, second] = modes.each_ref().map(|(_, available)| available.values(list, name));
         let values: BTreeSet<&String> = first.iter().chain(&second).collect();
-        // Of all statuses of a charge, the specification names this one.
+        // `paid` is the only status of a charge that the specification names.
         let (paid, others): (Vec<_>, Vec<_>) = values.into_iter().partition(|value| *value == "paid");
         let (mut new, mut known) = (Vec::new(), Vec::new());
         for value in paid.into_iter().chain(others) {
             let request = filtered_request(list, &[(name, value)], LONG);
-            let shown = [(modes[0].0, &first), (modes[1].0, &second)];
-            let mut open: Vec<Mode> = shown
+            let values_by_mode = [(modes[0].0, &first), (modes[1].0, &second)];
+            let mut remaining_modes: Vec<Mode> = values_by_mode
                 .into_iter()
-                .filter(|(mode, values)| values.contains(value) && !is_asked(*mode, &request))
+                .filter(|(mode, values)| values.contains(value) && !was_requested(*mode, &request))
                 .map(|(mode, _)| mode)
                 .collect();
-            if modes.iter().any(|(mode, _)| is_asked(*mode, &request)) {
-                known.extend(open.into_iter().map(|mode| (mode, request.clone())));
-            } else if !open.is_empty() {
-                let mode = open.swap_remove(new.len() % open.len());
+            if modes.iter().any(|(mode, _)| was_requested(*mode, &request)) {
+                known.extend(remaining_modes.into_iter().map(|mode| (mode, request.clone())));
+            } else if !remaining_modes.is_empty() {
+                let mode = remaining_modes.swap_remove(new.len() % remaining_modes.len());
                 new.push((mode, request));
             }
         }
         new.extend(known);
         new
     });
-    let longest = of_lists.iter().map(Vec::len).max().unwrap_or_default();
-    let requests =
-        (0..longest).flat_map(|at| of_lists.iter().filter_map(move |requests| requests.get(at).cloned()));
+    let longest = requests_by_list.iter().map(Vec::len).max().unwrap_or_default();
+    let requests = (0..longest)
+        .flat_map(|index| requests_by_list.iter().filter_map(move |requests| requests.get(index).cloned()));
     for (mode, request) in requests.take(OTHER_VALUES_MAX as usize) {
         if session.has_room() {
             session.page(mode, request).await;
@@ -132,13 +134,14 @@ async fn other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues);
     }
 }
 
-/// Reads the unfiltered lists again, for comparison with the filtered pages in between. A page whose selection changed
-/// is read once more, between two reads of the unfiltered list.
+/// Reads the unfiltered lists again, for comparison with the filtered pages that were read in between. If the
+/// records that a filter selects changed meanwhile, reads that page once more, between two reads of the unfiltered
+/// list.
 async fn read_again(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         for list in List::ALL {
             let lacks_comparison = |exchange: &Exchange| {
-                filtered_by(exchange, mode).is_some_and(|request| request.list == list)
+                filtered_request_of(exchange, mode).is_some_and(|request| request.list == list)
                     && enclosing_reads(&session.recording, exchange, list).is_none()
             };
             if session.recording.exchanges.iter().any(lacks_comparison) && session.has_room() {
@@ -157,17 +160,17 @@ async fn read_again(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the request of a filtered page with the key of a mode, if it was not a link.
-fn filtered_by(exchange: &Exchange, mode: Mode) -> Option<PageRequest> {
+/// Returns the request of an exchange if it read a filtered page with the key of a mode, and not by a link.
+fn filtered_request_of(exchange: &Exchange, mode: Mode) -> Option<PageRequest> {
     let is_read = exchange.caller == Caller::Own(mode) && exchange.status() == Some(200);
     page_request(exchange).filter(|request| is_read && !request.filters.is_empty() && request.link.is_none())
 }
 
-/// Returns a filtered page that was never read between two unfiltered reads with the same selection.
+/// Returns a filtered page that was never read between two unfiltered pages that contain the same selected records.
 fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
     let pairs = &ChargeInvoices::from_recording(recording);
-    let selected = |request: &PageRequest, whole: &Exchange| {
-        let page = Page::from_exchange(whole)?;
+    let selected = |request: &PageRequest, long_page: &Exchange| {
+        let page = Page::from_exchange(long_page)?;
         selected_names(request.list, &page.rows()?.iter().collect::<Vec<_>>(), &request.filters, pairs)
     };
     let is_stable = |exchange: &Exchange, request: &PageRequest| {
@@ -177,7 +180,7 @@ fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
     let mut unstable = Vec::new();
     for exchange in &recording.exchanges {
         let Some((mode, request)) =
-            Mode::BOTH.into_iter().find_map(|mode| Some((mode, filtered_by(exchange, mode)?)))
+            Mode::BOTH.into_iter().find_map(|mode| Some((mode, filtered_request_of(exchange, mode)?)))
         else {
             continue;
         };
@@ -195,8 +198,9 @@ async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &Filte
     if modes.iter().any(|(_, available)| available.rows(List::Events).iter().any(is_paid)) {
         return;
     }
-    let full = modes.iter().filter(|(_, available)| available.rows(List::Events).len() as u64 >= LONG);
-    for (mode, _) in full {
+    let with_older_events =
+        modes.iter().filter(|(_, available)| available.rows(List::Events).len() as u64 >= LONG);
+    for (mode, _) in with_older_events {
         if !session.has_room_for(OLD_INVOICE) {
             return;
         }
@@ -210,14 +214,14 @@ async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &Filte
     }
 }
 
-/// Filters by values that no record has.
+/// The filters that are requested by a value that no record has.
 const UNKNOWN_VALUE_FILTERS: [(List, &str); 3] =
     [(List::Events, "type"), (List::Charges, "status"), (List::Invoices, "status")];
 
-async fn unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+async fn read_unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     for (list, filter) in UNKNOWN_VALUE_FILTERS {
-        let found = modes.iter().find(|(_, available)| !available.rows(list).is_empty());
-        if let Some((mode, available)) = found
+        let with_rows = modes.iter().find(|(_, available)| !available.rows(list).is_empty());
+        if let Some((mode, available)) = with_rows
             && session.has_room()
         {
             let unknown =
@@ -230,23 +234,23 @@ async fn unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues
     }
 }
 
-/// Filters whose value is also requested by its first half. Databases may compare without case, and frameworks cut off
-/// blanks: neither is excluded by the specification.
+/// The filters that are requested by the first half of a value. Other similar values are not tested: databases may
+/// ignore case and frameworks may trim blanks, which the specification allows.
 const HALVED_FILTERS: [(List, &str); 2] = [(List::Events, "charge"), (List::Charges, "payment_link")];
 
-/// Returns the first half of a value. Without its last characters only, the code of a charge may be that of an older one.
+/// Returns the first half of a value. A longer prefix of the code of a charge may be the code of an older charge.
 fn first_half(value: &str) -> Option<String> {
     const LEN_MIN: usize = 8;
     let len = value.chars().count();
     (len >= LEN_MIN).then(|| value.chars().take(len / 2).collect())
 }
 
-async fn halved_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+async fn read_halved_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     for (list, filter) in HALVED_FILTERS {
         let found = modes.iter().find_map(|(mode, available)| {
-            let shown = available.values(list, filter);
-            let mut halves = shown.iter().filter_map(|value| first_half(value));
-            Some((*mode, halves.find(|value| !shown.contains(value) && !is_hexadecimal(value))?))
+            let values = available.values(list, filter);
+            let mut halves = values.iter().filter_map(|value| first_half(value));
+            Some((*mode, halves.find(|value| !values.contains(value) && !is_hexadecimal(value))?))
         });
         if let Some((mode, value)) = found
             && session.has_room()
@@ -263,31 +267,33 @@ fn is_hexadecimal(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// Returns a prefix of a filter value that is not a value itself: the first word of `charge.paid`, or `paid` without its
-/// last letter.
+/// Returns a prefix of a filter value that is not a value itself: the first word of `charge.paid`, or `paid`
+/// without its last letter.
 fn value_prefix(rows: &[Value], name: &str) -> Option<String> {
-    let shown = value_counts(rows, name);
-    let mut prefixes = shown.keys().filter_map(|value| {
-        let last = value.char_indices().next_back().map(|(last, _)| last);
+    let counts = value_counts(rows, name);
+    let mut prefixes = counts.keys().filter_map(|value| {
+        let last = value.char_indices().next_back().map(|(index, _)| index);
         let end = value.rfind('.').or(last).filter(|end| *end > 0)?;
         Some(&value[..end])
     });
-    prefixes.find(|value| !shown.contains_key(value)).map(str::to_owned)
+    prefixes.find(|value| !counts.contains_key(value)).map(str::to_owned)
 }
 
 /// Returns `true` if a burst read a list with filters of these names.
-fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
-    let in_burst =
+fn has_burst_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
+    let burst_requests =
         recording.exchanges.iter().filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)));
-    in_burst.filter(|exchange| exchange.status() == Some(200)).filter_map(page_request).any(|request| {
+    burst_requests.filter(|exchange| exchange.status() == Some(200)).filter_map(page_request).any(|request| {
         request.list == list
             && request.filters.iter().map(|(name, _)| name.as_str()).eq(names.iter().copied())
     })
 }
 
-async fn read_filtered(session: &mut Session<'_>, mode: Mode, filters: PageRequest, followed: &mut u32) {
-    let (exchange, page) = session.page(mode, filters).await;
-    // A link with all parameters is not followed. The others must be, because only their page shows what they preserve.
+/// Reads a filtered page, and the page of a link that lacks a parameter of the request.
+async fn read_filtered(session: &mut Session<'_>, mode: Mode, request: PageRequest, followed: &mut u32) {
+    let (exchange, page) = session.page(mode, request).await;
+    // A link with all parameters is not followed. Only the page of another link shows whether the filter is
+    // preserved.
     if *followed < LINKS_FOLLOWED_MAX
         && session.has_room()
         && let Some(rel) = page.and_then(|page| link_lacking_parameter(&exchange, &page))

@@ -15,22 +15,23 @@ use crate::session::{Session, path_of};
 
 const KEY: Caller = Caller::Own(Mode::Test);
 /// The page size: small, so that short lists have several pages, but not 1.
-const SIZE: u64 = 2;
-/// The requests per list: the long page, the first page, the second and third page either way, and the final long page,
-/// three times and once of another size if it lacks the created record.
+const PAGE_SIZE: u64 = 2;
+/// The most requests per list: the long page, the first page, the second and third page by number and by link, and
+/// the final long page: three times, and once of another size if it lacks the created record.
 const PER_LIST: u32 = 10;
-/// The time until a new record is in its list.
-const SETTLING: Duration = Duration::from_secs(2);
-const TIMES: u32 = 2;
+/// The time after which a new record should be in its list.
+const LIST_DELAY: Duration = Duration::from_secs(2);
+/// The number of created records.
+const CREATIONS: u32 = 2;
 
-/// Returns the number of requests beyond all others.
+/// Returns the most requests of this probe.
 pub(crate) fn requests(plan: &Plan) -> u32 {
-    lists(plan).len() as u32 * PER_LIST + writes(plan)
+    growing_lists(plan).len() as u32 * PER_LIST + writes(plan)
 }
 
-/// Returns the number of these that create records.
+/// Returns the number of these requests that create records.
 pub(crate) fn writes(plan: &Plan) -> u32 {
-    if plan.writes.is_some() { TIMES } else { 0 }
+    if plan.writes.is_some() { CREATIONS } else { 0 }
 }
 
 /// Returns the number of create requests without a key, which must be refused.
@@ -39,10 +40,11 @@ pub(crate) fn refused_writes(plan: &Plan) -> u32 {
 }
 
 /// Returns the lists that grow: all of them with a hook, whose records are unknown. The create request opens charges.
-fn lists(plan: &Plan) -> &'static [List] {
+fn growing_lists(plan: &Plan) -> &'static [List] {
     if plan.hook.is_some() { &List::ALL } else { &[List::Charges, List::Events] }
 }
 
+/// Reads the lists page by page, creating a record before each later page.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let plan = session.plan;
     session.recording.inserts.by = [
@@ -52,44 +54,51 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     .into_iter()
     .flatten()
     .collect();
-    let mut trails = Vec::new();
-    for list in lists(plan) {
-        let whole = send_during_inserts(session, *list, Step::Whole, &page_path(*list, None, LONG)).await;
-        let known = ids(&whole);
+    let mut paged_lists = Vec::new();
+    for list in growing_lists(plan) {
+        let long_page =
+            send_during_inserts(session, *list, Step::Whole, &sized_page_path(*list, None, LONG)).await;
+        let known = ids(&long_page);
         if known.len() as u64 >= RECORDS_MIN {
             let first =
-                send_during_inserts(session, *list, Step::First, &page_path(*list, Some(1), SIZE)).await;
-            trails.push((*list, Some(first), known));
+                send_during_inserts(session, *list, Step::First, &sized_page_path(*list, Some(1), PAGE_SIZE))
+                    .await;
+            paged_lists.push((*list, Some(first), known));
         }
     }
-    if trails.is_empty() {
+    if paged_lists.is_empty() {
         return;
     }
-    for page in 2..2 + u64::from(TIMES) {
+    for page in 2..2 + u64::from(CREATIONS) {
         create_record(session).await;
-        for (list, last, _) in &mut trails {
-            send_during_inserts(session, *list, Step::ByNumber { page }, &page_path(*list, Some(page), SIZE))
-                .await;
-            let path = last.take().and_then(|from| session.link_path(&from, *list, "next"));
+        for (list, last, _) in &mut paged_lists {
+            send_during_inserts(
+                session,
+                *list,
+                Step::ByNumber { page },
+                &sized_page_path(*list, Some(page), PAGE_SIZE),
+            )
+            .await;
+            let path = last.take().and_then(|previous| session.link_path(&previous, *list, "next"));
             if let Some(path) = path {
                 *last = Some(send_during_inserts(session, *list, Step::ByLink { page }, &path).await);
             }
         }
     }
-    for (list, _, known) in trails {
+    for (list, _, known) in paged_lists {
         // The same address as before the creations, for which a cache would return the old response.
-        let path = page_path(list, None, LONG);
-        let fresh = send_during_inserts(session, list, Step::Fresh, &path).await;
-        if may_have_grown(session, list) && ids(&fresh).is_subset(&known) {
-            // A cache of the first address does not have this one.
-            let other =
-                send_during_inserts(session, list, Step::Fresh, &page_path(list, None, LONG - 1)).await;
-            let has_grown = is_created(session, list) || !ids(&other).is_subset(&known);
-            if has_grown && session.pause(SETTLING, "the list is read again").await {
+        let path = sized_page_path(list, None, LONG);
+        let last_page = send_during_inserts(session, list, Step::Fresh, &path).await;
+        if may_have_grown(session, list) && ids(&last_page).is_subset(&known) {
+            // A cache of the first address does not have this address.
+            let other_size =
+                send_during_inserts(session, list, Step::Fresh, &sized_page_path(list, None, LONG - 1)).await;
+            let has_grown = is_created(session, list) || !ids(&other_size).is_subset(&known);
+            if has_grown && session.pause(LIST_DELAY, "the list is read again").await {
                 send_during_inserts(session, list, Step::Fresh, &path).await;
             }
         }
-        // The next replica shows it as well.
+        // Another replica should list the record, too.
         send_during_inserts(session, list, Step::Fresh, &path).await;
     }
     if let Some(create) = &plan.writes {
@@ -103,7 +112,7 @@ fn is_created(session: &Session<'_>, list: List) -> bool {
     session.recording.exchanges.iter().any(|exchange| exchange.created_in() == Some(list))
 }
 
-/// The same, for a hook too, which may have created a record in any list.
+/// Returns `true` if a record may have been created in the list: by a request, or by the hook, which may create any.
 fn may_have_grown(session: &Session<'_>, list: List) -> bool {
     is_created(session, list) || session.plan.hook.is_some()
 }
@@ -114,7 +123,7 @@ fn ids(exchange: &Exchange) -> BTreeSet<String> {
     page.as_ref().and_then(Page::rows).into_iter().flatten().map(identity).collect()
 }
 
-fn page_path(list: List, page: Option<u64>, size: u64) -> String {
+fn sized_page_path(list: List, page: Option<u64>, size: u64) -> String {
     path_of(&sized_request(list, page, size))
 }
 
@@ -127,16 +136,16 @@ async fn create_record(session: &mut Session<'_>) {
     if let Some(create) = &plan.writes {
         let asset = accepted_asset(session).unwrap_or_else(|| "BTC".to_owned());
         let body = create.body.replace("{asset}", &asset);
-        let answer = session.post(KEY, &create.path, &body).await;
-        if !answer.status().is_some_and(|status| (200..300).contains(&status)) {
-            record_fault(
+        let exchange = session.post(KEY, &create.path, &body).await;
+        if !exchange.status().is_some_and(|status| (200..300).contains(&status)) {
+            record_error(
                 session,
-                format!("POST {}: {} (exchange {})", create.path, answer.summary(), answer.number),
+                format!("POST {}: {} (exchange {})", create.path, exchange.summary(), exchange.number),
             );
         }
     }
     if let Some(hook) = &plan.hook {
-        session.progress.on_wait(hook.time_limit, "the hook creates something");
+        session.progress.on_wait(hook.time_limit, "the hook creates a record");
         let base = plan.shown_base();
         let environment = [
             ("CHARGEPROOF_URL", base.as_str()),
@@ -145,15 +154,15 @@ async fn create_record(session: &mut Session<'_>) {
         ];
         if let Err(why) = hook::run(hook, &environment, &plan.interrupt).await {
             let why = session.redact_text(&why);
-            record_fault(session, why);
+            record_error(session, why);
         }
     }
 }
 
-fn record_fault(session: &mut Session<'_>, why: String) {
-    let faults = &mut session.recording.inserts.faults;
-    if !faults.contains(&why) {
-        faults.push(why);
+fn record_error(session: &mut Session<'_>, why: String) {
+    let errors = &mut session.recording.inserts.faults;
+    if !errors.contains(&why) {
+        errors.push(why);
     }
 }
 
@@ -162,7 +171,7 @@ fn accepted_asset(session: &Session<'_>) -> Option<String> {
     let body = session.recording.account(Mode::Test)?.answer()?.body.json()?;
     let first = body.get("meta")?.get("accepted_assets")?.get(0)?;
     let code = first.as_str().or_else(|| first.get("code")?.as_str())?;
-    // It is inserted into a JSON text.
+    // The code is inserted into a JSON text without escapes.
     code.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
         .then(|| code.to_owned())

@@ -16,20 +16,22 @@ use crate::session::{Session, event_path, path_of, percent_encode};
 
 /// The requests of three rounds per mode. The second and the third may need one more.
 const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);
-/// Own events, and filters by objects of each mode.
-const OTHERS: u32 = 14;
-pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OTHERS + ROUNDS };
+/// The requests for own events, and filters by objects of each mode.
+const OWN_AND_FILTERS: u32 = 14;
+pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OWN_AND_FILTERS + ROUNDS };
 /// The requests without the third rounds.
-pub(crate) const NEEDED: u32 = OTHERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
+pub(crate) const NEEDED: u32 = OWN_AND_FILTERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
 /// The comparisons among these: two rounds per mode, and a pair per filter.
 const COMPARED: u32 = Mode::BOTH.len() as u32 * (3 + ROUND_MAX) + 4 * 2;
 pub(crate) const OTHER_COST: Cost = Cost { live: 2, test: 2, other: 4, total: 6 };
 
+/// Requests own events, then events and filters of the other mode.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
-        let mut wanted = events_with_most_data(session, mode);
-        // One own event is the precondition of all refusals. Those that a burst has read need not be read again.
-        let is_shown = |id: &String| {
+        let mut own_events = events_with_most_data(session, mode);
+        // A refusal counts only if an own event is served, so one is always read. Those that a burst has read need
+        // not be read again.
+        let is_read = |id: &String| {
             session
                 .recording
                 .find_last(|exchange| {
@@ -37,13 +39,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 })
                 .is_some()
         };
-        let mut position = 0;
-        wanted.retain(|id| {
-            position += 1;
-            position == 1 || !is_shown(id)
+        let mut count = 0;
+        own_events.retain(|id| {
+            count += 1;
+            count == 1 || !is_read(id)
         });
-        wanted.extend(old_event(session, mode).filter(|id| !wanted.contains(id)));
-        for (index, id) in wanted.iter().enumerate() {
+        own_events.extend(old_event(session, mode).filter(|id| !own_events.contains(id)));
+        for (index, id) in own_events.iter().enumerate() {
             if index == 0 || session.has_room_for(1 + COMPARED) {
                 request_event(session, mode, id, Side::Own, 1).await;
             }
@@ -52,57 +54,59 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
         let foreign = learn(&session.recording, mode.other());
-        // Its own key has just read it: a cache that ignores the key would reveal it.
+        // An event that the key of its mode has just read: a cache that ignores the key would reveal it.
         let event = events_with_most_data(session, mode.other()).into_iter().next().or(foreign.event);
         if let Some(id) = event {
-            let is_alike = Comparison { mode, foreign: &id }.round(session, 1).await;
+            let is_alike = Comparison { mode, foreign: &id }.send_round(session, 1).await;
             compared.push((mode, id, is_alike));
         }
         if let Some(code) = foreign.charge {
-            filter_trials(session, mode, List::Events, "charge", &code, "").await;
+            request_filter_pair(session, mode, List::Events, "charge", &code, "").await;
         }
     }
-    for (list, filter, pick) in ONE_WAY {
-        let found = Mode::BOTH.into_iter().find_map(|mode| Some((mode, foreign_value(session, mode, pick)?)));
+    for (list, filter, select) in ONE_WAY {
+        let found =
+            Mode::BOTH.into_iter().find_map(|mode| Some((mode, foreign_value(session, mode, select)?)));
         if let Some((mode, code)) = found {
-            filter_trials(session, mode, list, filter, &code, "").await;
+            request_filter_pair(session, mode, list, filter, &code, "").await;
         }
     }
     // A difference counts only if it occurs in every round. After two such rounds, a third is sent.
     for (mode, id, is_alike) in compared {
         let comparison = Comparison { mode, foreign: &id };
         if session.has_room_for(ROUND_MAX)
-            && !comparison.round(session, 2).await
+            && !comparison.send_round(session, 2).await
             && !is_alike
             && session.has_room_for(ROUND_MAX)
         {
-            comparison.round(session, 3).await;
+            comparison.send_round(session, 3).await;
         }
     }
 }
 
-type Pick = fn(ObservedIds) -> Option<String>;
+/// A function that selects the value of a filter.
+type SelectValue = fn(ObservedIds) -> Option<String>;
 
 /// The filters that are tested in one direction first, and in the other if requests are left.
-const ONE_WAY: [(List, &str, Pick); 2] = [
+const ONE_WAY: [(List, &str, SelectValue); 2] = [
     (List::Events, "invoice", |observed| observed.invoice),
     (List::Charges, "payment_link", |observed| observed.payment_link),
 ];
 
 /// Returns a filter value of the other mode.
-fn foreign_value(session: &Session<'_>, mode: Mode, pick: Pick) -> Option<String> {
-    pick(learn(&session.recording, mode.other()))
+fn foreign_value(session: &Session<'_>, mode: Mode, select: SelectValue) -> Option<String> {
+    select(learn(&session.recording, mode.other()))
 }
 
 /// Tests the other directions of these filters, if requests are left.
 pub(super) async fn test_remaining_directions(session: &mut Session<'_>) {
-    for (list, filter, pick) in ONE_WAY {
+    for (list, filter, select) in ONE_WAY {
         let mut found = Mode::BOTH
             .into_iter()
-            .filter_map(|mode| Some((mode, foreign_value(session, mode, pick)?)))
+            .filter_map(|mode| Some((mode, foreign_value(session, mode, select)?)))
             .skip(1);
         if let Some((mode, code)) = found.next() {
-            filter_trials(session, mode, list, filter, &code, "").await;
+            request_filter_pair(session, mode, list, filter, &code, "").await;
         }
     }
 }
@@ -111,23 +115,25 @@ pub(super) async fn test_remaining_directions(session: &mut Session<'_>) {
 /// each.
 pub(super) fn events_with_most_data(session: &Session<'_>, mode: Mode) -> Vec<String> {
     let events = events(&session.recording, mode);
-    let of = |kind: &str| {
-        let kinds = events
+    let first_of_type = |prefix: &str| {
+        let matching = events
             .iter()
-            .filter(|event| text_at(event, &["type"]).is_some_and(|text| text.starts_with(kind)));
-        kinds.filter_map(|kind| text_at(kind, &["id"])).map(str::to_owned).next()
+            .filter(|event| text_at(event, &["type"]).is_some_and(|text| text.starts_with(prefix)));
+        matching.filter_map(|event| text_at(event, &["id"])).map(str::to_owned).next()
     };
     let found: Vec<_> = ["charge", "invoice"]
         .iter()
-        .filter_map(|of_a| of(&format!("{of_a}.paid")).or_else(|| of(&format!("{of_a}."))))
+        .filter_map(|object| {
+            first_of_type(&format!("{object}.paid")).or_else(|| first_of_type(&format!("{object}.")))
+        })
         .collect();
-    // Events may have nothing readable but their ids.
+    // The events may have no readable types.
     if found.is_empty() { first_event_id(&events).into_iter().collect() } else { found }
 }
 
-/// Returns an old event of the unfiltered pages: the oldest one whose object changed its status later, so that the event
-/// alone must show the same status as the list, or the oldest of all. In live mode a charge comes first, in test mode an
-/// invoice.
+/// Returns an old event of the unfiltered pages: the oldest one whose object changed its status later, so that the
+/// event alone must show the same status as the list, or the oldest of all. In live mode a charge comes first, in
+/// test mode an invoice.
 pub(super) fn old_event(session: &Session<'_>, mode: Mode) -> Option<String> {
     let own = session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
     let pages = own.filter(|exchange| {
@@ -138,8 +144,8 @@ pub(super) fn old_event(session: &Session<'_>, mode: Mode) -> Option<String> {
     let mut rows: Vec<Value> = rows.collect();
     rows.sort_by_key(|row| text_at(row, &["created_at"]).map(str::to_owned));
     let members = if mode == Mode::Live { ["charge", "invoice"] } else { ["invoice", "charge"] };
-    let changed = |member| (0..rows.len()).find(|&at| has_changed(&rows[at], &rows[at..], member));
-    let row = members.into_iter().find_map(changed).map_or(rows.first(), |at| rows.get(at))?;
+    let changed = |member| (0..rows.len()).find(|&index| has_changed(&rows[index], &rows[index..], member));
+    let row = members.into_iter().find_map(changed).map_or(rows.first(), |index| rows.get(index))?;
     text_at(row, &["id"]).map(str::to_owned)
 }
 
@@ -165,8 +171,15 @@ pub(super) async fn test_other_spellings(session: &mut Session<'_>) {
     if session.has_room() && id != id.to_ascii_uppercase() {
         request_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, RESPELLED).await;
     }
-    filter_trials(session, mode, List::Events, "charge", code, &format!("&type={}", percent_encode(kind)))
-        .await;
+    request_filter_pair(
+        session,
+        mode,
+        List::Events,
+        "charge",
+        code,
+        &format!("&type={}", percent_encode(kind)),
+    )
+    .await;
 }
 
 /// The largest number of requests of one round.
@@ -179,30 +192,30 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Sends the requests of one round, at an odd distance from the previous one, so that an effect on every second
-    /// response hits another request. Returns `true` if all responses look alike.
-    async fn round(&self, session: &mut Session<'_>, round: u8) -> bool {
+    /// Sends the requests of one round, at an odd distance from the previous round, so that an effect on every second
+    /// response affects another request. Returns `true` if all responses look alike.
+    async fn send_round(&self, session: &mut Session<'_>, round: u8) -> bool {
         let mut sides = order_of(round);
-        let before = session.recording.find_last(|exchange| {
+        let previous = session.recording.find_last(|exchange| {
             exchange.caller == Caller::Own(self.mode)
-                && matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, round: of, .. }
-                    if *of + 1 == round)
+                && matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, round: earlier, .. }
+                    if *earlier + 1 == round)
         });
         let next = session.recording.exchanges.len() as u32 + 1;
-        let first = sides.iter().position(|side| *side == Side::Foreign).unwrap_or_default() as u32;
-        if before.is_some_and(|before| (next + first - before.number).is_multiple_of(2)) {
+        let foreign_index = sides.iter().position(|side| *side == Side::Foreign).unwrap_or_default() as u32;
+        if previous.is_some_and(|previous| (next + foreign_index - previous.number).is_multiple_of(2)) {
             sides.insert(0, Side::AbsentBefore);
         }
         let mut exchanges = Vec::new();
-        for (which, side) in (u64::from(round) * 4..).zip(sides) {
+        for (variant, side) in (u64::from(round) * 4..).zip(sides) {
             let id = if side == Side::Foreign {
                 self.foreign.to_owned()
             } else {
-                session.unused_id_like(self.foreign, which)
+                session.unused_id_like(self.foreign, variant)
             };
             exchanges.push((request_event(session, self.mode, &id, side, round).await, id));
         }
-        seem_alike(&exchanges)
+        look_alike(&exchanges)
     }
 }
 
@@ -214,31 +227,32 @@ pub(super) fn order_of(round: u8) -> Vec<Side> {
     }
 }
 
-/// Returns `true` if foreign responses differ from absent ones only in features that also differ within a kind, and in
-/// header fields of gateways.
-fn seem_alike(exchanges: &[(Exchange, String)]) -> bool {
+/// Returns `true` if foreign responses differ from absent ones only in features that also differ within a kind, and
+/// in header fields of gateways.
+fn look_alike(exchanges: &[(Exchange, String)]) -> bool {
     let is_foreign =
         |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, .. });
-    let messages =
-        |foreign: bool, text_of: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
-            let of_kind = exchanges.iter().filter(|(exchange, _)| is_foreign(exchange) == foreign);
-            of_kind.filter_map(|(exchange, id)| Some(text_of(exchange.answer()?, id))).collect()
+    let features =
+        |foreign: bool, feature_of: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
+            let of_side = exchanges.iter().filter(|(exchange, _)| is_foreign(exchange) == foreign);
+            of_side.filter_map(|(exchange, id)| Some(feature_of(exchange.answer()?, id))).collect()
         };
-    let is_alike = |text_of: &dyn Fn(&Answer, &str) -> Option<String>| {
-        let [foreign, absent] = [true, false].map(|foreign| messages(foreign, text_of));
+    let is_alike = |feature_of: &dyn Fn(&Answer, &str) -> Option<String>| {
+        let [foreign, absent] = [true, false].map(|foreign| features(foreign, feature_of));
         foreign.len() != 1 || absent.len() != 1 || foreign == absent
     };
-    let answers = || exchanges.iter().filter_map(|(exchange, _)| exchange.answer());
+    let responses = || exchanges.iter().filter_map(|(exchange, _)| exchange.answer());
     let names: BTreeSet<&String> =
-        answers().flat_map(|answer| answer.headers.iter().map(|(name, _)| name)).collect();
-    is_alike(&|answer, _| Some(answer.status.to_string()))
-        && is_alike(&|answer, id| Some(answer.body.replace(id, "")))
+        responses().flat_map(|response| response.headers.iter().map(|(name, _)| name)).collect();
+    is_alike(&|response, _| Some(response.status.to_string()))
+        && is_alike(&|response, id| Some(response.body.replace(id, "")))
         && names
             .into_iter()
             .filter(|name| !is_infrastructure(name))
-            .all(|name| is_alike(&|answer, id| answer.header(name).map(|value| value.replace(id, ""))))
+            .all(|name| is_alike(&|response, id| response.header(name).map(|value| value.replace(id, ""))))
 }
 
+/// Requests one event with the key of a mode.
 pub(crate) async fn request_event(
     session: &mut Session<'_>,
     mode: Mode,
@@ -250,13 +264,14 @@ pub(crate) async fn request_event(
     session.send(Caller::Own(mode), purpose, &event_path(id)).await
 }
 
-async fn filter_trials(
+/// Filters a list by a nonexistent value and by a foreign one. `more_query`: appended to the query.
+async fn request_filter_pair(
     session: &mut Session<'_>,
     mode: Mode,
     list: List,
     filter: &str,
     foreign: &str,
-    beside: &str,
+    more_query: &str,
 ) {
     if !session.has_room_for(2) {
         return;
@@ -264,7 +279,7 @@ async fn filter_trials(
     let absent = session.unused_id_like(foreign, 1);
     for (code, side) in [(absent.as_str(), Side::AbsentBefore), (foreign, Side::Foreign)] {
         let purpose = Purpose::Filter { list, filter: filter.to_owned(), side };
-        let path = format!("{}?{filter}={}{beside}", list.path(), percent_encode(code));
+        let path = format!("{}?{filter}={}{more_query}", list.path(), percent_encode(code));
         session.send(Caller::Own(mode), purpose, &path).await;
     }
 }
@@ -276,11 +291,12 @@ pub(crate) async fn probe_other(session: &mut Session<'_>) {
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.as_str())) else {
         return;
     };
+    // The rows of the last list, the events.
     let mut rows = Vec::new();
     for list in [List::Charges, List::Invoices, List::Events] {
-        let page = sized_request(list, None, LONG);
-        let path = path_of(&page);
-        let exchange = session.send(Caller::OtherAccount, Purpose::Page(page), &path).await;
+        let request = sized_request(list, None, LONG);
+        let path = path_of(&request);
+        let exchange = session.send(Caller::OtherAccount, Purpose::Page(request), &path).await;
         rows = Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
     }
     if let Some(id) = first_event_id(&rows) {

@@ -1,5 +1,5 @@
-//! One event of each type, requested with the key of the other mode, because isolation may fail for a single type. Then
-//! filters by objects of the other mode in the remaining direction.
+//! One event of each type, requested with the key of the other mode, because isolation may fail for a single type.
+//! Then filters by objects of the other mode in the remaining direction.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,24 @@ use crate::probes::positions::sized_request;
 use crate::session::Session;
 
 const EVENT_TYPES_MAX: u32 = EVENT_TYPES.len() as u32;
-/// The events of each mode with the other key and once with their own, a page of each list with an invalid size, three
-/// filters with two values each, an old event, an id in capital letters and two texts that resemble an id.
+/// The events of each mode with the other key and once with their own, a page of each list with an invalid size,
+/// three filters with two values each, an old event, an id in capital letters and two ids that resemble an existing
+/// one.
 const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + 3 + 6 + 4;
-const OUT_OF_RANGE: u64 = 101;
+const INVALID_PAGE_SIZE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, other: 0, total: REQUESTS_MAX };
 /// The round number, different from those of comparisons.
 pub(crate) const ROUND: u8 = 9;
 
-/// Requests as many types as the budget allows.
+/// Requests events of as many types as the budget allows.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     // The specification leaves the response open, so a quick run skips the request.
     for list in [List::Events, List::Charges, List::Invoices] {
         if session.has_room() {
-            session.page(Mode::Test, sized_request(list, None, OUT_OF_RANGE)).await;
+            session.page(Mode::Test, sized_request(list, None, INVALID_PAGE_SIZE)).await;
         }
     }
-    resembling_ids(session).await;
+    request_resembling_ids(session).await;
     test_remaining_directions(session).await;
     test_other_spellings(session).await;
     // Isolation may fail for old events.
@@ -43,20 +44,23 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     {
         request_event(session, Mode::Live, &id, Side::Foreign, ROUND).await;
     }
-    let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
+    let types: Vec<_> = untested_types(&session.recording).into_iter().enumerate().collect();
     // The first round alternates between the modes; the second requests the remaining events.
     for round in 0..2 {
-        for (index, (_, ids)) in &wanted {
-            let turn = Mode::BOTH[(index + round) % 2];
-            let found = [turn, turn.other()].into_iter().find_map(|mode| Some((mode, ids.get(&mode)?)));
-            let Some((mode, id)) = found.filter(|(mode, _)| round == 0 || *mode == turn) else { continue };
+        for (index, (_, ids)) in &types {
+            let preferred = Mode::BOTH[(index + round) % 2];
+            let found =
+                [preferred, preferred.other()].into_iter().find_map(|mode| Some((mode, ids.get(&mode)?)));
+            let Some((mode, id)) = found.filter(|(mode, _)| round == 0 || *mode == preferred) else {
+                continue;
+            };
             if session.has_room() {
                 request_event(session, mode.other(), id, Side::Foreign, ROUND).await;
             }
         }
     }
     // The burst has read one event of each type in test mode.
-    for id in wanted.iter().filter_map(|(_, (_, ids))| ids.get(&Mode::Live)) {
+    for id in types.iter().filter_map(|(_, (_, ids))| ids.get(&Mode::Live)) {
         if session.has_room() {
             request_event(session, Mode::Live, id, Side::Own, ROUND).await;
         }
@@ -64,38 +68,39 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 }
 
 /// Requests an id with one more and with one less character.
-async fn resembling_ids(session: &mut Session<'_>) {
+async fn request_resembling_ids(session: &mut Session<'_>) {
     let Some(id) = events_with_most_data(session, Mode::Test).into_iter().find(|id| id.is_ascii()) else {
         return;
     };
     let shortened = id[..id.len().saturating_sub(1)].to_owned();
-    for text in [format!("{id}0"), shortened] {
-        if session.has_room() && !text.is_empty() {
-            request_event(session, Mode::Test, &text, Side::AbsentAfter, RESEMBLING).await;
+    for id in [format!("{id}0"), shortened] {
+        if session.has_room() && !id.is_empty() {
+            request_event(session, Mode::Test, &id, Side::AbsentAfter, RESEMBLING).await;
         }
     }
 }
 
-/// Returns the first event of each type and mode, without types that were requested with the other key.
-fn types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
+/// Returns the newest event of each type and mode, without the types that were requested with the other key.
+fn untested_types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
     let mut found: BTreeMap<String, BTreeMap<Mode, String>> = BTreeMap::new();
-    let mut tried = Vec::new();
+    let mut tested = Vec::new();
     for mode in Mode::BOTH {
         for event in events(recording, mode) {
             let (Some(kind), Some(id)) = (text_at(&event, &["type"]), text_at(&event, &["id"])) else {
                 continue;
             };
-            if was_requested(recording, &event) {
-                tried.push(kind.to_owned());
+            if was_requested_as_foreign(recording, &event) {
+                tested.push(kind.to_owned());
             }
             found.entry(kind.to_owned()).or_default().entry(mode).or_insert_with(|| id.to_owned());
         }
     }
-    found.retain(|kind, _| !tried.contains(kind));
+    found.retain(|kind, _| !tested.contains(kind));
     found
 }
 
-fn was_requested(recording: &Recording, event: &Value) -> bool {
+/// Returns `true` if an event was requested with the key of the other mode.
+fn was_requested_as_foreign(recording: &Recording, event: &Value) -> bool {
     recording.exchanges.iter().any(|exchange| match &exchange.purpose {
         Purpose::Event { id, side: Side::Foreign, .. } => event["id"] == **id,
         _ => false,

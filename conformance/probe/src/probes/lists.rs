@@ -1,4 +1,4 @@
-//! The lists: default pages, long pages, all kinds of positions, and links.
+//! Reads the lists: default pages, long pages, pages at all kinds of positions, and links.
 //!
 //! The burst reads many pages with the test key. So this probe reads the lists of live mode, and those of test mode
 //! that no burst has read or of which live mode has too few records.
@@ -16,32 +16,33 @@ pub(crate) const COST: Cost = Cost { live: 32, test: 32, other: 0, total: 37 };
 /// The fewest records of a list with a second page.
 pub(crate) const RECORDS_MIN: u64 = 3;
 
+/// Reads the lists, in live mode if it has enough records.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     // Charges are compared with events that are read later, invoices with events that were read before.
     for list in [List::Charges, List::Events, List::Invoices] {
-        let live = total(session, list, Mode::Live).await;
-        let test = total(session, list, Mode::Test).await;
+        let live = read_total(session, list, Mode::Live).await;
+        let test = read_total(session, list, Mode::Test).await;
         let (mode, total) = if live >= RECORDS_MIN { (Mode::Live, live) } else { (Mode::Test, test) };
         for read_mode in Mode::BOTH {
             let long = sized_request(list, None, LONG);
             let is_read =
                 session.recording.find_last(|exchange| is_page(exchange, read_mode, &long)).is_some();
             // The events of both modes provide identifiers.
-            let is_wanted =
+            let is_needed =
                 read_mode == mode || list == List::Events || !session.has_burst_page(read_mode, &long);
-            if is_wanted && !is_read {
+            if is_needed && !is_read {
                 session.page(read_mode, long).await;
             }
         }
         if total >= RECORDS_MIN {
-            pages(session, list, mode, total).await;
-            read_again(session, list, mode).await;
+            read_pages(session, list, mode, total).await;
+            reread_if_grown(session, list, mode).await;
         }
     }
 }
 
 /// Returns the number of records in a list, from a page of a burst if there is one; otherwise reads a page.
-async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
+async fn read_total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     let page = match session.burst_page(mode, &plain_request(list)).and_then(Page::from_exchange) {
         Some(page) => Some(page),
         None if (mode, list == List::Events) == (Mode::Test, false) => {
@@ -53,23 +54,25 @@ async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
 }
 
 /// Reads the long page of a list again if the list has grown.
-async fn read_again(session: &mut Session<'_>, list: List, mode: Mode) {
-    let pages = || session.recording.exchanges.iter().rev().filter(|exchange| is_of(exchange, list, mode));
+async fn reread_if_grown(session: &mut Session<'_>, list: List, mode: Mode) {
+    let pages = || {
+        session.recording.exchanges.iter().rev().filter(|exchange| is_unfiltered_page(exchange, list, mode))
+    };
     let total = |exchange: &Exchange| Page::from_exchange(exchange)?.meta("total");
     let long = sized_request(list, None, LONG);
-    let whole = pages().find(|exchange| page_request(exchange).as_ref() == Some(&long));
-    if whole.map(total) != pages().next().map(total) && session.has_room() {
+    let long_page = pages().find(|exchange| page_request(exchange).as_ref() == Some(&long));
+    if long_page.map(total) != pages().next().map(total) && session.has_room() {
         session.page(mode, long).await;
     }
 }
 
-fn is_of(exchange: &Exchange, list: List, mode: Mode) -> bool {
+fn is_unfiltered_page(exchange: &Exchange, list: List, mode: Mode) -> bool {
     let request = page_request(exchange).filter(|_| exchange.caller == Caller::Own(mode));
     request.is_some_and(|request| request.list == list && request.filters.is_empty())
 }
 
 /// Reads all kinds of positions, and the links of a page that has all four.
-async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
+async fn read_pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     let mut requests = positions::covering_pages(list, total).into_iter();
     let Some(middle) = requests.next() else { return };
     let (middle, _) = session.page(mode, middle).await;
@@ -79,33 +82,34 @@ async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
         }
     }
     if list == List::Events {
-        // A size that does not divide the total, from the first page.
+        // The first page, of a size that does not divide the total.
         let uneven = (2..=7).find(|size| !total.is_multiple_of(*size)).unwrap_or(2);
         let (first, _) = session.page(mode, sized_request(list, Some(1), uneven)).await;
-        follow(session, mode, &first, &["next"]).await;
-        let further: &[_] = if is_plain(&middle) { &["last"] } else { &["prev", "first", "last"] };
-        follow(session, mode, &middle, further).await;
-    } else if !is_plain(&middle) {
-        follow(session, mode, &middle, &["next", "last"]).await;
+        follow_links(session, mode, &first, &["next"]).await;
+        let rels: &[_] = if has_known_links(&middle) { &["last"] } else { &["prev", "first", "last"] };
+        follow_links(session, mode, &middle, rels).await;
+    } else if !has_known_links(&middle) {
+        follow_links(session, mode, &middle, &["next", "last"]).await;
     }
 }
 
-/// Returns `true` if all links of a page have a page number and specified parameters only. Such links need not be
-/// followed.
-fn is_plain(exchange: &Exchange) -> bool {
+/// Returns `true` if all links of a page have a page number and only parameters of the specification. The targets
+/// of such links are known, so they need not be followed.
+fn has_known_links(exchange: &Exchange) -> bool {
     let page = Page::from_exchange(exchange);
     let links = ["first", "last", "prev", "next"].map(|rel| page.as_ref()?.link(rel).map(link_query));
     links
         .into_iter()
         .flatten()
-        .all(|(pairs, is_plain)| is_plain && pairs.iter().any(|(name, _)| name == "page"))
+        .all(|(pairs, has_only_specified)| has_only_specified && pairs.iter().any(|(name, _)| name == "page"))
 }
 
 fn is_page(exchange: &Exchange, mode: Mode, request: &PageRequest) -> bool {
     exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::Page(request.clone())
 }
 
-async fn follow(session: &mut Session<'_>, mode: Mode, from: &Exchange, rels: &[&str]) {
+/// Follows links of a page.
+async fn follow_links(session: &mut Session<'_>, mode: Mode, from: &Exchange, rels: &[&str]) {
     for rel in rels {
         session.follow(mode, from, rel).await;
     }

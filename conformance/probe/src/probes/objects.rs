@@ -11,13 +11,14 @@ use crate::session::{Session, percent_encode};
 
 /// The number of comparisons of absent and foreign objects.
 const ROUNDS: u8 = 2;
-const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
+const REQUESTS_PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
 /// Returns the number of requests of this probe, with both keys together.
 pub(crate) fn requests(plan: &Plan) -> u32 {
-    plan.paths.by_kind().iter().filter(|(_, path)| path.is_some()).count() as u32 * PER_KIND
+    plan.paths.by_kind().iter().filter(|(_, path)| path.is_some()).count() as u32 * REQUESTS_PER_KIND
 }
 
+/// Sends the requests for each configured kind.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let plan = session.plan;
     for (kind, path) in plan.paths.by_kind() {
@@ -32,30 +33,30 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 }
             };
             if let (Some(own), Some(foreign)) = (code(mode), code(mode.other())) {
-                Objects { kind, path, mode }.call(session, &own, &foreign).await;
+                ObjectRequests { kind, path, mode }.send_rounds(session, &own, &foreign).await;
             }
         }
     }
 }
 
-/// The single objects of a kind, requested with the key of a mode.
-struct Objects<'a> {
+/// The requests for single objects of a kind with the key of a mode.
+struct ObjectRequests<'a> {
     kind: ObjectKind,
     path: &'a str,
     mode: Mode,
 }
 
-impl Objects<'_> {
+impl ObjectRequests<'_> {
     /// Sends two rounds in different order, to distinguish a real difference from an effect of a load balancer.
-    async fn call(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
+    async fn send_rounds(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
         for round in 1..=ROUNDS {
             if round == ROUNDS {
                 // Sent between the rounds, so that an effect on every second response affects different requests in
                 // each round.
                 self.request_object(session, own, Side::Own, 1).await;
             }
-            for (which, side) in (u64::from(round) * 4..).zip(order_of(round)) {
-                let absent = session.unused_id_like(foreign, which);
+            for (variant, side) in (u64::from(round) * 4..).zip(order_of(round)) {
+                let absent = session.unused_id_like(foreign, variant);
                 let id = if side == Side::Foreign { foreign } else { &absent };
                 self.request_object(session, id, side, round).await;
             }

@@ -1,25 +1,28 @@
-//! The pages of a list that cover all kinds of positions.
+//! Requests for the pages of a list that cover all kinds of positions: first, middle, last, past a default page.
 
 use std::collections::BTreeSet;
 
 use conformance_model::recording::{List, PageRequest};
 
 pub(super) use conformance_model::reading::LONG;
-const DEFAULT: u64 = 25;
+/// The page size without the parameter `per_page`.
+const DEFAULT_PAGE_SIZE: u64 = 25;
 /// The most long pages of a list that a burst reads.
 const LONG_PAGES_MAX: u64 = 3;
 /// Small page sizes: 1, and two that do not divide all totals.
-const SIZES: [u64; 3] = [1, 3, 7];
+const SMALL_PAGE_SIZES: [u64; 3] = [1, 3, 7];
 
 /// Returns the request of a list without parameters.
 pub(super) fn plain_request(list: List) -> PageRequest {
     PageRequest { list, filters: Vec::new(), page: None, per_page: None, link: None }
 }
 
+/// Returns the request of a page of this size.
 pub(super) fn sized_request(list: List, page: Option<u64>, per_page: u64) -> PageRequest {
     PageRequest { page, per_page: Some(per_page), ..plain_request(list) }
 }
 
+/// Returns the request of the first page of a filtered list.
 pub(super) fn filtered_request(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest {
     let filters = filters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     PageRequest { filters, ..sized_request(list, None, per_page) }
@@ -28,11 +31,11 @@ pub(super) fn filtered_request(list: List, filters: &[(&str, &str)], per_page: u
 /// Returns the requests of the pages of a list that a burst reads.
 pub(super) fn burst_positions(list: List, total: u64) -> Vec<PageRequest> {
     let mut requests = Vec::new();
-    let last = total.div_ceil(DEFAULT);
+    let last = total.div_ceil(DEFAULT_PAGE_SIZE);
     requests.extend(
         existing_pages([2, last.div_ceil(2), last], last, 2).map(|page| numbered_request(list, page)),
     );
-    for size in SIZES {
+    for size in SMALL_PAGE_SIZES {
         let last = total.div_ceil(size);
         // The last page and a middle one come first, because a burst may end before all are read.
         let pages = existing_pages([1, 2, 3, last.div_ceil(2), last], last, 1);
@@ -46,22 +49,22 @@ pub(super) fn long_pages(list: List, total: u64) -> impl Iterator<Item = PageReq
     (2..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(move |page| sized_request(list, Some(page), LONG))
 }
 
-/// Returns the fewest pages that cover all kinds of positions: a middle page of an odd size first, a later page of the
-/// default size, one of size 1, and the last page of a size that divides the total.
+/// Returns the fewest pages that cover all kinds of positions: a middle page of an odd size first, a later page of
+/// the default size, one of size 1, and the last page of a size that divides the total.
 pub(super) fn covering_pages(list: List, total: u64) -> Vec<PageRequest> {
-    const AFTER_THE_THIRD: u64 = 4;
-    let odd = [7, 5, 3].into_iter().find(|size| total.div_ceil(*size) > AFTER_THE_THIRD);
-    let middle = odd.map_or((2, 2), |size| {
+    const MIDDLE_PAGE_MIN: u64 = 4;
+    let odd = [7, 5, 3].into_iter().find(|size| total.div_ceil(*size) > MIDDLE_PAGE_MIN);
+    let (middle_size, middle_page) = odd.map_or((2, 2), |size| {
         let last = total.div_ceil(size);
-        (size, last.div_ceil(2).max(AFTER_THE_THIRD))
+        (size, last.div_ceil(2).max(MIDDLE_PAGE_MIN))
     });
-    let mut requests = vec![sized_request(list, Some(middle.1), middle.0)];
-    requests.push(match total > DEFAULT {
+    let mut requests = vec![sized_request(list, Some(middle_page), middle_size)];
+    requests.push(match total > DEFAULT_PAGE_SIZE {
         true => numbered_request(list, 2),
         false => sized_request(list, Some(2), odd.unwrap_or(1)),
     });
     requests.push(sized_request(list, Some(3), 1));
-    if (DEFAULT + 1..=2 * DEFAULT).contains(&total) {
+    if (DEFAULT_PAGE_SIZE + 1..=2 * DEFAULT_PAGE_SIZE).contains(&total) {
         // The second page of the default size is the last one.
         requests.push(sized_request(list, Some(2), 1));
     }
@@ -71,10 +74,12 @@ pub(super) fn covering_pages(list: List, total: u64) -> Vec<PageRequest> {
     requests
 }
 
+/// Returns the request of a page of the default size.
 fn numbered_request(list: List, page: u64) -> PageRequest {
     PageRequest { page: Some(page), ..plain_request(list) }
 }
 
+/// Returns those of the page numbers that are in `first..=last`, in order, each once.
 fn existing_pages<const N: usize>(
     pages: [u64; N],
     last: u64,
@@ -89,19 +94,25 @@ mod tests {
     use crate::session::path_of;
 
     #[track_caller]
-    fn check(total: u64, expected: &[&str]) {
+    fn check_covering_pages(total: u64, expected: &[&str]) {
         let found: Vec<_> = covering_pages(List::Charges, total).iter().map(path_of).collect();
         let expected: Vec<_> = expected.iter().map(|query| format!("/v1/charges?{query}")).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn a_few_pages_show_every_position() {
-        check(64, &["per_page=7&page=5", "page=2", "per_page=1&page=3", "per_page=2&page=32"]);
+    fn covering_pages_include_every_kind_of_position() {
+        check_covering_pages(64, &["per_page=7&page=5", "page=2", "per_page=1&page=3", "per_page=2&page=32"]);
         let last_is_second = ["per_page=7&page=4", "page=2", "per_page=1&page=3", "per_page=1&page=2"];
-        check(32, &[&last_is_second[..], &["per_page=2&page=16"]].concat());
-        check(13, &["per_page=3&page=4", "per_page=3&page=2", "per_page=1&page=3", "per_page=13&page=1"]);
-        check(3, &["per_page=2&page=2", "per_page=1&page=2", "per_page=1&page=3", "per_page=3&page=1"]);
+        check_covering_pages(32, &[&last_is_second[..], &["per_page=2&page=16"]].concat());
+        check_covering_pages(
+            13,
+            &["per_page=3&page=4", "per_page=3&page=2", "per_page=1&page=3", "per_page=13&page=1"],
+        );
+        check_covering_pages(
+            3,
+            &["per_page=2&page=2", "per_page=1&page=2", "per_page=1&page=3", "per_page=3&page=1"],
+        );
     }
 
     #[test]

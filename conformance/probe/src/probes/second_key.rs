@@ -9,18 +9,21 @@ use crate::session::{Session, event_path, path_of};
 
 pub(crate) const COST: Cost = Cost { live: 0, test: 1, other: 5, total: 6 };
 
+/// Sends these requests, and reads the events again with the test key.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     session.send(Caller::Second, Purpose::Account, ACCOUNT_PATH).await;
     for list in List::ALL {
-        let page = sized_request(list, None, LONG);
-        let path = path_of(&page);
-        session.send(Caller::Second, Purpose::Page(page), &path).await;
+        let request = sized_request(list, None, LONG);
+        let path = path_of(&request);
+        session.send(Caller::Second, Purpose::Page(request), &path).await;
     }
-    let own = session.recording.find_last(|exchange| {
+    let own_event = session.recording.find_last(|exchange| {
         let is_own = matches!(&exchange.purpose, Purpose::Event { side: Side::Own, .. });
         is_own && exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(200)
     });
-    if let Some(purpose @ Purpose::Event { id, .. }) = own.map(|exchange| exchange.purpose.clone()).as_ref() {
+    if let Some(purpose @ Purpose::Event { id, .. }) =
+        own_event.map(|exchange| exchange.purpose.clone()).as_ref()
+    {
         session.send(Caller::Second, purpose.clone(), &event_path(id)).await;
     }
     // Events may have been recorded since the test key read them.

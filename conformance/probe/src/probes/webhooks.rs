@@ -24,15 +24,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub(crate) const COST: Cost = Cost { live: 8, test: 8, other: 0, total: 16 };
-/// The number of events per mode that are read singly with each key.
-const SINGLES_MAX: usize = 2;
-/// The most pages of events per mode that are read after the deliveries. A busy account has more new events than a page.
+/// The number of events per mode that are requested by their id with each key.
+const SINGLE_EVENTS_MAX: usize = 2;
+/// The most pages of events per mode that are read after the deliveries. A busy account has more new events than a
+/// page.
 const AFTER_PAGES: u32 = 3;
 /// The shortest wait for expected deliveries after all other requests.
-const LINGER: Duration = Duration::from_secs(8);
+const EXPECTED_WAIT_MIN: Duration = Duration::from_secs(8);
 /// The time after the last expected delivery in which an unexpected one may follow.
-const QUIET: Duration = Duration::from_secs(2);
+const UNEXPECTED_WAIT: Duration = Duration::from_secs(2);
 
+/// Records the deliveries, and requests their events from the API.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let Some(webhooks) = &session.plan.webhooks else { return };
     let deliveries = match &webhooks.source {
@@ -48,24 +50,24 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             record_captured(webhooks, received, endpoints, &session.redactor)
         }
     };
-    let none = deliveries.received.is_empty();
+    let is_empty = deliveries.received.is_empty();
     session.recording.deliveries = Some(deliveries);
-    if !none {
+    if !is_empty {
         read_back(session).await;
     }
 }
 
-/// Returns the longest wait of a plan, given that of its other waits, during which the receiver runs.
-pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
+/// Returns the longest wait of a plan with the receiver, which runs during the other waits.
+pub(crate) fn wait(plan: &Plan, other_waits: Duration) -> Duration {
     match plan.webhooks.as_ref().map(|webhooks| &webhooks.source) {
         Some(Source::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
-            others.max(*receive_for) + LINGER
+            other_waits.max(*receive_for) + EXPECTED_WAIT_MIN
         }
-        _ => others,
+        _ => other_waits,
     }
 }
 
-/// Reads the existing events. Events recorded later are new.
+/// Reads the events that exist before the deliveries.
 pub(crate) async fn read_existing_events(session: &mut Session<'_>) {
     let source = session.plan.webhooks.as_ref().map(|webhooks| &webhooks.source);
     let Some(Source::Receiver { receive_for, .. }) = source else { return };
@@ -76,6 +78,7 @@ pub(crate) async fn read_existing_events(session: &mut Session<'_>) {
     session.progress.on_receive(*receive_for);
 }
 
+/// Reads the events of both modes, newest first, until a page has one that existed before the deliveries.
 async fn read_new_events(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         let before = before_rows(&session.recording, mode);
@@ -92,14 +95,14 @@ async fn read_new_events(session: &mut Session<'_>) {
 }
 
 async fn request_long_page(session: &mut Session<'_>, mode: Mode, purpose: Purpose, page: u32) -> Exchange {
-    let number = if page == 1 { String::new() } else { format!("&page={page}") };
-    let path = format!("{}?per_page={LONG}{number}", List::Events.path());
+    let page_parameter = if page == 1 { String::new() } else { format!("&page={page}") };
+    let path = format!("{}?per_page={LONG}{page_parameter}", List::Events.path());
     session.send(Caller::Own(mode), purpose, &path).await
 }
 
 /// Waits until all caused events were delivered, or for the time of the plan, which includes the earlier part of the
-/// run. Once every type was delivered, the list of events shows the remaining ones. Returns the time of its read since the
-/// start of the receiver, too.
+/// run. Once every type was delivered, the list of events shows the remaining ones. Also returns the
+/// time of that read since the start of the receiver.
 async fn receive(
     session: &mut Session<'_>,
     receiver: &BackgroundReceiver,
@@ -118,17 +121,17 @@ async fn receive(
     let left = until.saturating_sub(session.waiter.now());
     let all_types = receiver.until(every_type_delivered(receiver.endpoints()));
     let has_all_types = tokio::select! {
-        _ = session.wait_for_deliveries(left, "deliveries may arrive until then") => false,
+        _ = session.wait_for_deliveries(left, "deliveries may arrive") => false,
         () = all_types, if !left.is_zero() => true,
     };
     if has_all_types {
-        session.wait_for_deliveries(QUIET, "further deliveries may arrive").await;
+        session.wait_for_deliveries(UNEXPECTED_WAIT, "further deliveries may arrive").await;
     }
     let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.started_at()).ok();
     read_new_events(session).await;
     // Every type was delivered, or the time is over. Deliveries of the listed events may still arrive.
     let missing = expected_deliveries(&session.recording, &receiver.endpoints());
-    let left = until.saturating_sub(session.waiter.now()).max(LINGER);
+    let left = until.saturating_sub(session.waiter.now()).max(EXPECTED_WAIT_MIN);
     tokio::select! {
         _ = session.wait_for_deliveries(left, "deliveries of the listed events may arrive") => {}
         () = receiver.until(all_delivered(missing, receiver.endpoints())) => {}
@@ -143,52 +146,57 @@ fn endpoint_of(endpoints: &[Endpoint], received: &ReceivedRequest) -> Option<usi
     endpoints.iter().position(|endpoint| path.ends_with(&endpoint.path))
 }
 
-/// Returns a predicate that is `true` once every endpoint has received every type that it subscribes to.
+/// Returns a function that is called with each received request, and returns `true` once every endpoint has
+/// received every type that it subscribes to.
 fn every_type_delivered(endpoints: Vec<Endpoint>) -> impl FnMut(&ReceivedRequest) -> bool {
-    let types = endpoints.iter().enumerate().flat_map(|(at, endpoint)| {
-        endpoint.events.iter().flatten().map(move |kind| (at, kind.clone())).collect::<Vec<_>>()
+    let types = endpoints.iter().enumerate().flat_map(|(index, endpoint)| {
+        endpoint.events.iter().flatten().map(move |kind| (index, kind.clone())).collect::<Vec<_>>()
     });
     let mut awaited: BTreeSet<_> = types.collect();
     move |received| {
         let body: Value = serde_json::from_slice(&received.body.0).unwrap_or_default();
-        if let (Some(at), Some(kind)) = (endpoint_of(&endpoints, received), text_at(&body, &["event"])) {
-            awaited.remove(&(at, kind.to_owned()));
+        if let (Some(endpoint), Some(kind)) = (endpoint_of(&endpoints, received), text_at(&body, &["event"]))
+        {
+            awaited.remove(&(endpoint, kind.to_owned()));
         }
         awaited.is_empty()
     }
 }
 
-/// Returns the new events for which an endpoint is subscribed, each with the index of the endpoint.
+/// Returns the expected deliveries: the index of each endpoint with the id of each new event that it subscribes to.
 fn expected_deliveries(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, String)> {
     let mut missing = BTreeSet::new();
-    for (at, endpoint) in endpoints.iter().enumerate() {
+    for (index, endpoint) in endpoints.iter().enumerate() {
         let (Some(mode), Some(types)) = (endpoint.mode, &endpoint.events) else { continue };
         let before = before_rows(recording, mode);
         let known: BTreeSet<_> = before.iter().filter_map(|row| text_at(row, &["id"])).collect();
         for row in after_rows(recording, mode).unwrap_or_default() {
-            let wants = text_at(&row, &["type"]).is_some_and(|kind| types.contains(kind));
-            if let Some(id) = text_at(&row, &["id"]).filter(|id| wants && !known.contains(id)) {
-                missing.insert((at, id.to_owned()));
+            let is_subscribed = text_at(&row, &["type"]).is_some_and(|kind| types.contains(kind));
+            if let Some(id) = text_at(&row, &["id"]).filter(|id| is_subscribed && !known.contains(id)) {
+                missing.insert((index, id.to_owned()));
             }
         }
     }
     missing
 }
 
-/// Returns a predicate that is `true` once each of these events was delivered to its endpoint.
+/// Returns a function that is called with each received request, and returns `true` once each of these events was
+/// delivered to its endpoint.
 fn all_delivered(
     mut missing: BTreeSet<(usize, String)>,
     endpoints: Vec<Endpoint>,
 ) -> impl FnMut(&ReceivedRequest) -> bool {
     move |received| {
         let body: Value = serde_json::from_slice(&received.body.0).unwrap_or_default();
-        if let (Some(at), Some(id)) = (endpoint_of(&endpoints, received), text_at(&body, &["event_id"])) {
-            missing.remove(&(at, id.to_owned()));
+        if let (Some(endpoint), Some(id)) = (endpoint_of(&endpoints, received), text_at(&body, &["event_id"]))
+        {
+            missing.remove(&(endpoint, id.to_owned()));
         }
         missing.is_empty()
     }
 }
 
+/// Returns the deliveries that a receiver got during the run.
 fn record_received(
     webhooks: &Webhooks,
     receiver: &BackgroundReceiver,
@@ -200,15 +208,15 @@ fn record_received(
         Ok(triggered) => (triggered, None),
         Err(why) => (TriggeredDeliveries::default(), Some(keys.redact(&why))),
     };
-    let ReceivedRequests { requests: kept, lost, strays } = received;
-    let began = receiver.started_at();
-    let since = |received: &ReceivedRequest| Duration::try_from(received.at - began).unwrap_or_default();
-    let arrivals = kept.iter().map(|(received, status)| (since(received), received, *status));
+    let ReceivedRequests { requests, lost, strays } = received;
+    let started_at = receiver.started_at();
+    let since = |received: &ReceivedRequest| Duration::try_from(received.at - started_at).unwrap_or_default();
+    let arrivals = requests.iter().map(|(received, status)| (since(received), received, *status));
     let mut deliveries = redacted_deliveries(&webhooks.names, &receiver.endpoints(), arrivals, keys);
     deliveries.receiver = Some(receiver.address().to_string());
     deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.redact(url));
-    deliveries.began = Some(began.unix_timestamp());
-    deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - began).unwrap_or_default();
+    deliveries.began = Some(started_at.unix_timestamp());
+    deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - started_at).unwrap_or_default();
     deliveries.settled = triggered.settled;
     deliveries.trouble = error;
     deliveries.registrations = triggered.registrations;
@@ -217,6 +225,7 @@ fn record_received(
     deliveries
 }
 
+/// Returns the deliveries that were captured before the run.
 fn record_captured(
     webhooks: &Webhooks,
     received: &[ReceivedRequest],
@@ -272,7 +281,9 @@ fn redacted_deliveries<'a>(
             answered,
             signed: match signature_status(received, &keyring(names, endpoints, endpoint)) {
                 // It may be signed with an unknown secret.
-                SignatureStatus::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
+                SignatureStatus::Unknown
+                    if endpoint.is_none_or(|index| endpoints[index].secret.is_none()) =>
+                {
                     SignatureStatus::NoSecret
                 }
                 signed => signed,
@@ -284,25 +295,25 @@ fn redacted_deliveries<'a>(
 
 /// Returns `true` if a request has a feature of a delivery. A public receiver gets other requests too.
 fn looks_like_delivery(received: &ReceivedRequest, names: &Names) -> bool {
-    let marked = ["Event", "Delivery", "Signature"]
+    let has_webhook_header = ["Event", "Delivery", "Signature"]
         .iter()
         .any(|header| !received.header_values(&names.header(header)).is_empty());
-    let envelope = || {
+    let has_envelope = || {
         let body: Option<Value> = serde_json::from_slice(&received.body.0).ok();
         body.is_some_and(|body| body.get("event_id").is_some() && body.get("data").is_some())
     };
-    marked || received.header_text("User-Agent") == Some(&names.user_agent) || envelope()
+    has_webhook_header || received.header_text("User-Agent") == Some(&names.user_agent) || has_envelope()
 }
 
-/// Returns the secrets from the view of an endpoint: its own and others.
+/// Returns the secrets for an endpoint: its own, and those of the others.
 fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring {
     let mut keyring = Keyring { names: names.clone(), ..Keyring::default() };
-    let own_secret = own.and_then(|at| endpoints[at].secret.as_ref());
-    for (at, endpoint) in endpoints.iter().enumerate() {
+    let own_secret = own.and_then(|index| endpoints[index].secret.as_ref());
+    for (index, endpoint) in endpoints.iter().enumerate() {
         let Some(secret) = &endpoint.secret else { continue };
         let named = (endpoint.path.clone(), secret.clone());
-        // Endpoints may share a secret, so if its own is unknown it may be any.
-        if own == Some(at) || own_secret.is_none_or(|known: &Secret| known == secret) {
+        // Endpoints may share a secret, so if the secret of this endpoint is unknown, it may be any.
+        if own == Some(index) || own_secret.is_none_or(|known: &Secret| known == secret) {
             keyring.secrets.push(named);
         } else {
             keyring.other_mode.push(named);
@@ -311,6 +322,7 @@ fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring
     keyring
 }
 
+/// Redacts keys in bytes.
 fn without_keys(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
     match std::str::from_utf8(&bytes.0) {
         Ok(text) => RawBytes(keys.redact(text).into_bytes()),
@@ -341,19 +353,20 @@ async fn read_back(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the events of a mode that are read singly, unlisted ones first.
+/// Returns the ids of the delivered events of a mode to request, unlisted ones first.
 fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
     let listed = listed_events(recording, mode);
-    let mut wanted: Vec<(bool, String)> = Vec::new();
+    let mut delivered: Vec<(bool, String)> = Vec::new();
     let received = recording.deliveries.iter().flat_map(|deliveries| &deliveries.received);
     for body in received.filter_map(|delivery| serde_json::from_slice::<Value>(&delivery.body.0).ok()) {
         let Some(id) = text_at(&body, &["event_id"]).filter(|id| !id.is_empty()) else { continue };
-        if text_at(&body, &["mode"]) != Some(mode.as_str()) || wanted.iter().any(|(_, known)| known == id) {
+        if text_at(&body, &["mode"]) != Some(mode.as_str()) || delivered.iter().any(|(_, known)| known == id)
+        {
             continue;
         }
-        wanted.push((listed.contains_key(id), id.to_owned()));
+        delivered.push((listed.contains_key(id), id.to_owned()));
     }
     // The sort is stable: within each half, the first delivered is first.
-    wanted.sort_by_key(|(listed, _)| *listed);
-    wanted.into_iter().take(SINGLES_MAX).map(|(_, id)| id).collect()
+    delivered.sort_by_key(|(listed, _)| *listed);
+    delivered.into_iter().take(SINGLE_EVENTS_MAX).map(|(_, id)| id).collect()
 }

@@ -19,16 +19,16 @@ use conformance_probe::{Connections, HttpClient, Waiter};
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const MINUTE: Duration = Duration::from_secs(60);
 /// The pause before a retry after a transient failure.
-const PAUSE: Duration = Duration::from_secs(1);
-/// The longest `Retry-After` that is waited for.
-const TIMEOUT: Duration = Duration::from_secs(90);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The longest `Retry-After` that the client obeys; a longer one is judged as the response.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(90);
 
 /// Receives the progress of a fuzz run.
 pub trait Progress {
     /// Called after each request.
-    fn on_request(&mut self, requests: u32, of: u32, found: usize);
+    fn on_request(&mut self, requests: u32, total: u32, violations: usize);
     /// Called before a wait.
-    fn on_wait(&mut self, span: Duration, why: &str);
+    fn on_wait(&mut self, duration: Duration, why: &str);
 }
 
 /// The judged response to a request.
@@ -38,7 +38,7 @@ pub(super) struct JudgedResponse {
     pub(super) violations: Vec<Violation>,
 }
 
-/// The reason why no request was sent.
+/// The reason why the run cannot start.
 pub(super) enum StartError {
     Unreachable(String),
     WrongKey(String),
@@ -71,8 +71,8 @@ impl<'a> FuzzClient<'a> {
         waiter: &'a mut dyn Waiter,
         progress: &'a mut dyn Progress,
     ) -> FuzzClient<'a> {
-        let (limit, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
-        let client = HttpClient::new(&plan.base, Connections::Kept, limit, BODY_BYTES_MAX, ca_pem);
+        let (timeout, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
+        let client = HttpClient::new(&plan.base, Connections::Kept, timeout, BODY_BYTES_MAX, ca_pem);
         let tails = [&plan.live_key, &plan.test_key].map(|key| key.tail(&plan.key_prefix));
         let redactor = Redactor::new(tails, KEY_BLANK);
         FuzzClient { plan, client, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
@@ -92,21 +92,21 @@ impl<'a> FuzzClient<'a> {
         }
     }
 
-    /// Checks that the server responds, and that each key has its mode.
+    /// Checks that the server accepts each key, and that it reports the key's mode.
     pub(super) async fn check_server(&mut self) -> Result<(), StartError> {
         for (by, name) in [(RequestKey::Live, "live"), (RequestKey::Test, "test")] {
             let template = RequestTemplate::get(by, "/v1/account");
-            let filled = template.resolve(&KnownIds::default());
-            match self.send(&template, &filled).await {
+            let resolved = template.resolve(&KnownIds::default());
+            match self.send(&template, &resolved).await {
                 Ending::Lost(why) => return Err(StartError::Unreachable(why)),
-                Ending::Answered(answer) if answer.status != 200 => {
+                Ending::Answered(response) if response.status != 200 => {
                     return Err(StartError::WrongKey(format!(
-                        "the {name} key gets {} from /v1/account, and 200 is needed",
-                        answer.status
+                        "GET /v1/account with the {name} key returned {}; 200 is required",
+                        response.status
                     )));
                 }
                 ending => {
-                    if let Some(violation) = judge::judge(&template, &filled, &ending, &KnownIds::default())
+                    if let Some(violation) = judge::judge(&template, &resolved, &ending, &KnownIds::default())
                         .into_iter()
                         .find(|violation| violation.statement == "account.mode")
                     {
@@ -124,48 +124,48 @@ impl<'a> FuzzClient<'a> {
         template: &RequestTemplate,
         known: &mut KnownIds,
     ) -> JudgedResponse {
-        let filled = template.resolve(known);
-        let mut ending = self.send(template, &filled).await;
+        let resolved = template.resolve(known);
+        let mut ending = self.send(template, &resolved).await;
         if judge::may_pass(&ending) && !template.writes() {
-            self.pause(PAUSE, "repeated after an unusable response").await;
-            ending = self.send(template, &filled).await;
+            self.pause(RETRY_DELAY, "repeated after an unusable response").await;
+            ending = self.send(template, &resolved).await;
         }
-        let mut violations = judge::judge(template, &filled, &ending, known);
-        if let Ending::Answered(answer) = &ending
+        let mut violations = judge::judge(template, &resolved, &ending, known);
+        if let Ending::Answered(response) = &ending
             && judge::may_pass(&ending)
         {
             violations.push(Violation {
                 statement: "answers.no_server_error".to_owned(),
                 expected: "a usable response to the repeated request".to_owned(),
-                actual: answer.status.to_string(),
+                actual: response.status.to_string(),
             });
         }
         for violation in &mut violations {
             violation.actual = self.redactor.redact(&violation.actual);
             violation.expected = self.redactor.redact(&violation.expected);
         }
-        judge::learn(template, &filled, &ending, known);
-        JudgedResponse { sent: filled.sent, ending, violations }
+        judge::learn(template, &resolved, &ending, known);
+        JudgedResponse { sent: resolved.sent, ending, violations }
     }
 
-    /// Sends a sequence. Returns the violation if its last response violates this invariant.
+    /// Sends a sequence. Returns the reproduction if its last response violates this statement.
     pub(super) async fn reproduce(
         &mut self,
         statement: &str,
         templates: &[RequestTemplate],
     ) -> Option<Reproduction> {
         let mut known = KnownIds::default();
-        let (mut sent, mut last) = (Vec::new(), Vec::new());
+        let (mut sent, mut last_violations) = (Vec::new(), Vec::new());
         for template in templates {
             let judged = self.send_and_judge(template, &mut known).await;
             sent.push(judged.sent);
-            last = judged.violations;
+            last_violations = judged.violations;
         }
-        let violation = last.into_iter().find(|violation| violation.statement == statement)?;
+        let violation = last_violations.into_iter().find(|violation| violation.statement == statement)?;
         Some(Reproduction { violation, templates: templates.to_vec(), sent, repeats: true })
     }
 
-    async fn send(&mut self, template: &RequestTemplate, filled: &ResolvedRequest) -> Ending {
+    async fn send(&mut self, template: &RequestTemplate, resolved: &ResolvedRequest) -> Ending {
         let keys =
             Keys { live: &self.plan.live_key, test: &self.plan.test_key, prefix: &self.plan.key_prefix };
         let mut headers: Vec<(String, String)> =
@@ -175,38 +175,38 @@ impl<'a> FuzzClient<'a> {
         }
         headers.extend(keys.authorization(template.by).map(|value| ("authorization".to_owned(), value)));
         headers.extend(template.headers.iter().cloned());
-        let address = address(&self.plan.base, &filled.sent.target);
-        let body = filled.sent.body.clone().unwrap_or_default().into_bytes();
+        let address = address(&self.plan.base, &resolved.sent.target);
+        let body = resolved.sent.body.clone().unwrap_or_default().into_bytes();
         loop {
-            self.keep_pace(template.by).await;
+            self.wait_for_rate_limit(template.by).await;
             self.requests += 1;
             let ending = self.client.send(&template.method, &address, &headers, body.clone()).await;
             let wait = match &ending {
-                Ending::Answered(answer) if answer.status == 429 => retry_after(answer),
+                Ending::Answered(response) if response.status == 429 => retry_after(response),
                 _ => None,
             };
-            // A refusal without Retry-After is judged as the response.
-            match wait.filter(|wait| *wait <= TIMEOUT) {
+            // A 429 without Retry-After is judged as the response.
+            match wait.filter(|wait| *wait <= RETRY_AFTER_MAX) {
                 None => return ending,
-                Some(wait) => self.pause(wait.max(PAUSE), "the server sent a Retry-After").await,
+                Some(wait) => self.pause(wait.max(RETRY_DELAY), "the server sent a Retry-After").await,
             }
         }
     }
 
-    async fn pause(&mut self, span: Duration, why: &str) {
-        self.progress.on_wait(span, why);
-        // If the clock cannot be advanced, the next response shows it.
-        let _ = self.waiter.wait(span).await;
+    async fn pause(&mut self, duration: Duration, why: &str) {
+        self.progress.on_wait(duration, why);
+        // If the wait fails, the next response shows it.
+        let _ = self.waiter.wait(duration).await;
     }
 
     /// Waits until the key may send a request. Requests without a valid key count for the test key, because a server
     /// may count them.
-    async fn keep_pace(&mut self, by: RequestKey) {
+    async fn wait_for_rate_limit(&mut self, by: RequestKey) {
         let Some(rate) = self.plan.rate else { return };
-        let whose = if by == RequestKey::Live { "live" } else { "test" };
+        let key_name = if by == RequestKey::Live { "live" } else { "test" };
         let now = self.waiter.now();
-        let sent = self.sent.entry(whose).or_default();
-        while sent.front().is_some_and(|at| *at + MINUTE < now) {
+        let sent = self.sent.entry(key_name).or_default();
+        while sent.front().is_some_and(|sent_at| *sent_at + MINUTE < now) {
             sent.pop_front();
         }
         let wait = match sent.front() {
@@ -214,9 +214,9 @@ impl<'a> FuzzClient<'a> {
             _ => None,
         };
         if let Some(wait) = wait {
-            self.pause(wait, "keeping within the limit").await;
+            self.pause(wait, "waiting for the rate limit").await;
         }
         let now = self.waiter.now();
-        self.sent.entry(whose).or_default().push_back(now);
+        self.sent.entry(key_name).or_default().push_back(now);
     }
 }

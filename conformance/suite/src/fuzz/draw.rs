@@ -8,7 +8,7 @@ use conformance_model::catalogue::EVENT_TYPES;
 use super::request_template::{RequestKey, RequestTemplate};
 
 const ENDPOINTS: [&str; 4] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events"];
-const ODD_PATHS: &[&str] = &[
+const UNUSUAL_PATHS: &[&str] = &[
     "/v1",
     "/v1/",
     "/v1/event",
@@ -31,7 +31,7 @@ const ODD_PATHS: &[&str] = &[
     "/v1/events/{event:test:0}/charge",
     "/v2/account",
 ];
-const ODD_VALUES: &[&str] = &[
+const UNUSUAL_VALUES: &[&str] = &[
     "",
     "0",
     "-1",
@@ -82,61 +82,61 @@ const BODIES: &[&str] = &[
 pub(super) struct RequestGenerator {
     rng: ChaCha8Rng,
     allow_writes: bool,
-    /// The generated requests, some of which are repeated.
-    drawn: Vec<RequestTemplate>,
+    /// The requests so far. Some are repeated later.
+    generated: Vec<RequestTemplate>,
 }
 
 impl RequestGenerator {
     pub(super) fn new(seed: u64, allow_writes: bool) -> RequestGenerator {
-        RequestGenerator { rng: ChaCha8Rng::seed_from_u64(seed), allow_writes, drawn: Vec::new() }
+        RequestGenerator { rng: ChaCha8Rng::seed_from_u64(seed), allow_writes, generated: Vec::new() }
     }
 
-    fn random_below(&mut self, n: usize) -> usize {
-        (self.rng.next_u64() % n as u64) as usize
+    fn random_below(&mut self, limit: usize) -> usize {
+        (self.rng.next_u64() % limit as u64) as usize
     }
 
-    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.random_below(all.len())]
+    fn choose<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        choices[self.random_below(choices.len())]
     }
 
-    /// Returns the next request. The first ones read the existing objects.
+    /// Returns the next request. The first eight read the existing objects with each key.
     pub(super) fn next(&mut self) -> RequestTemplate {
-        let first = [
+        let initial_reads = [
             "/v1/account",
             "/v1/events?per_page=100",
             "/v1/charges?per_page=100",
             "/v1/invoices?per_page=100",
         ];
-        let n = self.drawn.len();
-        let template = match first.get(n / 2) {
+        let index = self.generated.len();
+        let template = match initial_reads.get(index / 2) {
             Some(target) => RequestTemplate::get(
-                if n.is_multiple_of(2) { RequestKey::Live } else { RequestKey::Test },
+                if index.is_multiple_of(2) { RequestKey::Live } else { RequestKey::Test },
                 *target,
             ),
-            None => self.drawn_freely(),
+            None => self.random_request(),
         };
-        self.drawn.push(template.clone());
+        self.generated.push(template.clone());
         template
     }
 
-    fn drawn_freely(&mut self) -> RequestTemplate {
+    fn random_request(&mut self) -> RequestTemplate {
         let mut template = match self.random_below(100) {
-            0..=29 => self.list(),
-            30..=49 => self.event(),
+            0..=29 => self.list_request(),
+            30..=49 => self.event_request(),
             50..=54 => RequestTemplate::get(self.own_key(), "/v1/account"),
-            55..=71 => self.hostile_list(),
-            72..=81 => self.refused_request(),
-            82..=88 => RequestTemplate::get(self.own_key(), self.one_of(ODD_PATHS)),
+            55..=71 => self.list_request_with_unusual_values(),
+            72..=81 => self.request_with_invalid_key(),
+            82..=88 => RequestTemplate::get(self.own_key(), self.choose(UNUSUAL_PATHS)),
             89..=93 => {
-                let again = self.random_below(self.drawn.len());
-                self.drawn[again].clone()
+                let index = self.random_below(self.generated.len());
+                self.generated[index].clone()
             }
             94..=96 => {
-                let method = self.one_of(&["HEAD", "OPTIONS"]);
-                RequestTemplate { method: method.to_owned(), ..self.list() }
+                let method = self.choose(&["HEAD", "OPTIONS"]);
+                RequestTemplate { method: method.to_owned(), ..self.list_request() }
             }
-            _ if self.allow_writes => self.create(),
-            _ => self.list(),
+            _ if self.allow_writes => self.create_request(),
+            _ => self.list_request(),
         };
         if self.random_below(12) == 0 {
             let headers: [(&str, &str); 6] = [
@@ -157,18 +157,18 @@ impl RequestGenerator {
         if self.random_below(2) == 0 { RequestKey::Live } else { RequestKey::Test }
     }
 
-    /// Returns a placeholder of an identifier: of the live or the test mode, or nonexistent.
+    /// Returns a placeholder of an identifier: one of the live or the test mode, or a nonexistent one.
     fn id_placeholder(&mut self, kind: &str) -> String {
-        let mode = self.one_of(&["live", "test"]);
-        let n = self.random_below(40);
+        let mode = self.choose(&["live", "test"]);
+        let index = self.random_below(40);
         match self.random_below(5) {
-            0 => format!("{{absent:{kind}:{mode}:{n}}}"),
-            _ => format!("{{{kind}:{mode}:{n}}}"),
+            0 => format!("{{absent:{kind}:{mode}:{index}}}"),
+            _ => format!("{{{kind}:{mode}:{index}}}"),
         }
     }
 
-    fn list(&mut self) -> RequestTemplate {
-        let path = self.one_of(&ENDPOINTS[1..]);
+    fn list_request(&mut self) -> RequestTemplate {
+        let path = self.choose(&ENDPOINTS[1..]);
         let mut query = Vec::new();
         let filters: &[&str] = match path {
             "/v1/events" => &["type", "charge", "invoice"],
@@ -178,8 +178,8 @@ impl RequestGenerator {
         for filter in filters {
             if self.random_below(3) == 0 {
                 let value = match *filter {
-                    "type" => self.one_of(&EVENT_TYPES).to_owned(),
-                    "status" => self.one_of(STATUSES).to_owned(),
+                    "type" => self.choose(&EVENT_TYPES).to_owned(),
+                    "status" => self.choose(STATUSES).to_owned(),
                     "payment_link" => self.id_placeholder("link"),
                     kind => self.id_placeholder(kind),
                 };
@@ -194,18 +194,18 @@ impl RequestGenerator {
             query.push(format!("page={}", 1 + self.random_below(6)));
         }
         // Parameters are in random order.
-        for at in (1..query.len()).rev() {
-            let other = self.random_below(at + 1);
-            query.swap(at, other);
+        for index in (1..query.len()).rev() {
+            let other = self.random_below(index + 1);
+            query.swap(index, other);
         }
         RequestTemplate::get(self.own_key(), with_query(path, &query))
     }
 
-    fn hostile_list(&mut self) -> RequestTemplate {
-        let path = self.one_of(&ENDPOINTS);
+    fn list_request_with_unusual_values(&mut self) -> RequestTemplate {
+        let path = self.choose(&ENDPOINTS);
         let mut query = Vec::new();
         for _ in 0..=self.random_below(3) {
-            let (name, value) = (self.one_of(PARAMETERS), self.one_of(ODD_VALUES));
+            let (name, value) = (self.choose(PARAMETERS), self.choose(UNUSUAL_VALUES));
             query.push(match self.random_below(6) {
                 0 => format!("{name}[]={value}"),
                 1 => format!("{name}={value}&{name}=1"),
@@ -216,7 +216,7 @@ impl RequestGenerator {
         RequestTemplate::get(self.own_key(), with_query(path, &query))
     }
 
-    fn event(&mut self) -> RequestTemplate {
+    fn event_request(&mut self) -> RequestTemplate {
         let name = self.id_placeholder("event");
         let target = match self.random_below(10) {
             0 => format!("/v1/events/{name}x"),
@@ -227,17 +227,17 @@ impl RequestGenerator {
         RequestTemplate::get(self.own_key(), target)
     }
 
-    fn refused_request(&mut self) -> RequestTemplate {
+    fn request_with_invalid_key(&mut self) -> RequestTemplate {
         let by = RequestKey::INVALID[self.random_below(RequestKey::INVALID.len())];
         match self.random_below(3) {
-            0 => RequestTemplate { by, ..self.event() },
-            1 => RequestTemplate { by, ..self.list() },
-            _ => RequestTemplate::get(by, self.one_of(&ENDPOINTS)),
+            0 => RequestTemplate { by, ..self.event_request() },
+            1 => RequestTemplate { by, ..self.list_request() },
+            _ => RequestTemplate::get(by, self.choose(&ENDPOINTS)),
         }
     }
 
-    fn create(&mut self) -> RequestTemplate {
-        let body = self.one_of(BODIES).to_owned();
+    fn create_request(&mut self) -> RequestTemplate {
+        let body = self.choose(BODIES).to_owned();
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         if self.random_below(3) == 0 {
             headers.push(("idempotency-key".to_owned(), format!("fuzz-{}", self.random_below(4))));

@@ -1,7 +1,7 @@
 //! The invariants of every response: pure functions of the request, the response and the earlier responses.
 //!
-//! They follow from the specification alone. Where it leaves a choice, such as the response to a size out of range,
-//! both pass.
+//! They follow from the specification alone. Where it leaves a choice, such as the response to a page size out of
+//! range, every choice passes.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use conformance_model::reading::{duplicate_key, has_text, identity, is_json, tex
 use conformance_model::recording::{Answer, Ending, List, shorten};
 
 const PER_PAGE_MAX: u64 = 100;
-/// The shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
+/// The length of the shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
 const CONCLUSIVE_CHARS_MIN: usize = 8;
 
 /// A violation of a statement by a response.
@@ -62,36 +62,36 @@ impl Operation {
 /// Returns the invariants that a response violates.
 pub(super) fn judge(
     template: &RequestTemplate,
-    filled: &ResolvedRequest,
+    resolved: &ResolvedRequest,
     ending: &Ending,
     known: &KnownIds,
 ) -> Vec<Violation> {
-    let answer = match ending {
-        Ending::Answered(answer) => answer,
-        Ending::Lost(why) => return vec![violation("answers.silence", "an answer", format!("none: {why}"))],
+    let response = match ending {
+        Ending::Answered(response) => response,
+        Ending::Lost(why) => return vec![violation("answers.silence", "a response", format!("none: {why}"))],
     };
-    let mut judging = ResponseCheck { template, filled, answer, known, found: Vec::new() };
-    judging.check_any_path();
-    let path = filled.sent.target.split(['?', '#']).next().unwrap_or_default();
+    let mut check = ResponseCheck { template, resolved, response, known, violations: Vec::new() };
+    check.check_any_path();
+    let path = resolved.sent.target.split(['?', '#']).next().unwrap_or_default();
     if let Some(operation) = Operation::from_request(&template.method, path) {
-        judging.check_operation(&operation);
+        check.check_operation(&operation);
     }
-    judging.found
+    check.violations
 }
 
-/// Adds the objects of a response to the known ones.
+/// Adds the identifiers in a response to the known ones.
 pub(super) fn learn(
     template: &RequestTemplate,
-    filled: &ResolvedRequest,
+    resolved: &ResolvedRequest,
     ending: &Ending,
     known: &mut KnownIds,
 ) {
-    let (Some(mode), Ending::Answered(answer)) = (template.by.mode(), ending) else { return };
-    let path = filled.sent.target.split('?').next().unwrap_or_default();
+    let (Some(mode), Ending::Answered(response)) = (template.by.mode(), ending) else { return };
+    let path = resolved.sent.target.split('?').next().unwrap_or_default();
     let Some(operation) = Operation::from_request(&template.method, path) else { return };
     let Some(body) = (200..300)
-        .contains(&answer.status)
-        .then(|| serde_json::from_str::<Value>(&answer.body).ok())
+        .contains(&response.status)
+        .then(|| serde_json::from_str::<Value>(&response.body).ok())
         .flatten()
     else {
         return;
@@ -122,35 +122,36 @@ fn violation(statement: &str, expected: impl Into<String>, actual: impl Into<Str
     Violation { statement: statement.to_owned(), expected: expected.into(), actual: actual.into() }
 }
 
+/// The check of one response.
 struct ResponseCheck<'a> {
     template: &'a RequestTemplate,
-    filled: &'a ResolvedRequest,
-    answer: &'a Answer,
+    resolved: &'a ResolvedRequest,
+    response: &'a Answer,
     known: &'a KnownIds,
-    found: Vec<Violation>,
+    violations: Vec<Violation>,
 }
 
 impl ResponseCheck<'_> {
     fn report_violation(&mut self, statement: &str, expected: impl Into<String>, actual: impl Into<String>) {
-        self.found.push(violation(statement, expected, actual));
+        self.violations.push(violation(statement, expected, actual));
     }
 
     fn response_text(&self) -> String {
-        format!("{} {}", self.answer.status, shorten(&self.answer.body)).trim_end().to_owned()
+        format!("{} {}", self.response.status, shorten(&self.response.body)).trim_end().to_owned()
     }
 
     fn check_any_path(&mut self) {
-        let status = self.answer.status;
+        let status = self.response.status;
         if status >= 500 && !matches!(status, 502..=504) {
             self.report_violation("answers.no_server_error", "no server error", self.response_text());
         }
-        if status == 429 && self.answer.header("retry-after").is_none_or(|text| text.trim().is_empty()) {
+        if status == 429 && self.response.header("retry-after").is_none_or(|text| text.trim().is_empty()) {
             self.report_violation("limits.retry_after", "a Retry-After header with 429", "none");
         }
     }
 
     fn check_operation(&mut self, operation: &Operation) {
-        let status = self.answer.status;
+        let status = self.response.status;
         // The HTTP server or a proxy may refuse a request before it reaches the API.
         if matches!(status, 400 | 408 | 413 | 414 | 429 | 431) || status >= 500 {
             return;
@@ -164,39 +165,43 @@ impl ResponseCheck<'_> {
         if status == 401 {
             return self.report_violation("auth.known_key", "a valid key is accepted", self.response_text());
         }
-        let Some(body) = self.json() else { return };
+        let Some(body) = self.check_json() else { return };
         self.check_no_foreign_ids(mode, &body);
         match operation {
-            Operation::Account => self.account(mode, &body),
-            Operation::List(list) => self.list(*list, mode, &body),
-            Operation::Event(id) => self.event(mode, id, &body),
+            Operation::Account => self.check_account(mode, &body),
+            Operation::List(list) => self.check_list(*list, mode, &body),
+            Operation::Event(id) => self.check_event(mode, id, &body),
             Operation::Create => {}
         }
     }
 
     fn check_refusal(&mut self) {
-        if self.answer.status != 401 {
+        if self.response.status != 401 {
             return self.report_violation("auth.refused", "401 without a valid key", self.response_text());
         }
-        let Some(body) = self.json() else { return };
+        let Some(body) = self.check_json() else { return };
         if !has_text(&body) {
             self.report_violation("auth.message", "a message in JSON", self.response_text());
         }
     }
 
-    /// Returns the body as JSON, which all responses of the API are except redirects and empty ones.
-    fn json(&mut self) -> Option<Value> {
-        let answer = self.answer;
-        if matches!(answer.status, 204 | 300..=399) {
+    /// Checks that the body is JSON, and returns it; `None` for redirects, empty responses and invalid JSON.
+    fn check_json(&mut self) -> Option<Value> {
+        let response = self.response;
+        if matches!(response.status, 204 | 300..=399) {
             return None;
         }
-        let body = is_json(answer).then(|| serde_json::from_str(&answer.body).ok()).flatten();
-        match (&body, duplicate_key(&answer.body)) {
+        let body = is_json(response).then(|| serde_json::from_str(&response.body).ok()).flatten();
+        match (&body, duplicate_key(&response.body)) {
             (None, _) => {
                 self.report_violation("answers.json", "JSON with a JSON Content-Type", self.response_text())
             }
             (Some(_), Some(name)) => {
-                self.report_violation("answers.json", "names that are given once", format!("`{name}` twice"));
+                self.report_violation(
+                    "answers.json",
+                    "each name once in an object",
+                    format!("`{name}` twice"),
+                );
             }
             (Some(_), None) => {}
         }
@@ -205,25 +210,27 @@ impl ResponseCheck<'_> {
 
     /// Checks that a body has no identifier of the other mode.
     fn check_no_foreign_ids(&mut self, mode: Mode, body: &Value) {
-        if self.answer.status >= 300 {
+        if self.response.status >= 300 {
             return;
         }
-        let mut shown = BTreeSet::new();
-        names(body, &mut shown);
-        let leak =
-            self.known.foreign_ids(mode).find(|id| id.len() >= CONCLUSIVE_CHARS_MIN && shown.contains(*id));
+        let mut ids_in_body = BTreeSet::new();
+        collect_ids(body, &mut ids_in_body);
+        let leak = self
+            .known
+            .foreign_ids(mode)
+            .find(|id| id.len() >= CONCLUSIVE_CHARS_MIN && ids_in_body.contains(*id));
         if let Some(id) = leak {
             let other = mode.other().as_str();
             self.report_violation(
                 "isolation.leak",
                 format!("no object of {other} mode"),
-                format!("`{id}` in the answer"),
+                format!("`{id}` in the response"),
             );
         }
     }
 
-    fn account(&mut self, mode: Mode, body: &Value) {
-        if self.answer.status != 200 {
+    fn check_account(&mut self, mode: Mode, body: &Value) {
+        if self.response.status != 200 {
             return self.report_violation("account.served", "200", self.response_text());
         }
         let stated = body.pointer("/meta/mode").cloned().unwrap_or_default();
@@ -236,12 +243,13 @@ impl ResponseCheck<'_> {
         }
     }
 
-    fn event(&mut self, mode: Mode, id: &str, body: &Value) {
-        let own = self.known.has_seen(mode, id);
-        let foreign = !own && self.known.has_seen(mode.other(), id);
-        let made_up = self.filled.named.iter().any(|value| value.text == id && value.owner.is_none());
-        match self.answer.status {
-            200 if foreign || made_up => {
+    fn check_event(&mut self, mode: Mode, id: &str, body: &Value) {
+        let is_own = self.known.has_seen(mode, id);
+        let is_foreign = !is_own && self.known.has_seen(mode.other(), id);
+        let is_nonexistent =
+            self.resolved.named.iter().any(|value| value.text == id && value.owner.is_none());
+        match self.response.status {
+            200 if is_foreign || is_nonexistent => {
                 self.report_violation(
                     "isolation.not_found",
                     "404, as if it did not exist",
@@ -250,7 +258,7 @@ impl ResponseCheck<'_> {
             }
             200 => {
                 let row = body.get("data").filter(|data| data.is_object()).unwrap_or(body);
-                if text_at(row, &["id"]).is_some_and(|shown| !shown.eq_ignore_ascii_case(id)) {
+                if text_at(row, &["id"]).is_some_and(|received_id| !received_id.eq_ignore_ascii_case(id)) {
                     self.report_violation(
                         "events.single",
                         format!("the event `{id}`"),
@@ -259,15 +267,15 @@ impl ResponseCheck<'_> {
                 }
                 self.check_event_unchanged(mode, row);
             }
-            404 if own && self.known.shown_before(mode, id).is_some() => {
+            404 if is_own && self.known.shown_before(mode, id).is_some() => {
                 self.report_violation(
                     "events.readable",
-                    "200 for an event that the list has shown",
+                    "200 for an event that a response contained before",
                     self.response_text(),
                 );
             }
             404 => {}
-            _ if foreign => self.report_violation(
+            _ if is_foreign => self.report_violation(
                 "isolation.not_found",
                 "404, as if it did not exist",
                 self.response_text(),
@@ -286,10 +294,10 @@ impl ResponseCheck<'_> {
         }
     }
 
-    fn list(&mut self, list: List, mode: Mode, body: &Value) {
-        let query = Query::from_target(&self.filled.sent.target);
-        if self.answer.status != 200 {
-            if query.is_plain() {
+    fn check_list(&mut self, list: List, mode: Mode, body: &Value) {
+        let query = Query::from_target(&self.resolved.sent.target);
+        if self.response.status != 200 {
+            if query.has_only_valid_paging() {
                 self.report_violation("lists.served", "200", self.response_text());
             }
             return;
@@ -310,27 +318,27 @@ impl ResponseCheck<'_> {
                 shorten(&meta.to_string()),
             );
         };
-        self.numbers(&query, [page, last, size, total], rows.len() as u64);
-        self.ends(body, page, last);
+        self.check_numbers(&query, [page, last, size, total], rows.len() as u64);
+        self.check_end_links(body, page, last);
         let mut ids = BTreeSet::new();
-        if let Some(twice) = rows.iter().map(identity).find(|id| !ids.insert(id.clone())) {
+        if let Some(repeated_id) = rows.iter().map(identity).find(|id| !ids.insert(id.clone())) {
             self.report_violation(
                 "paging.joined",
                 "no record twice on a page",
-                format!("`{}` twice", shorten(&twice)),
+                format!("`{}` twice", shorten(&repeated_id)),
             );
         }
-        self.order(rows);
-        self.filters(list, &query, rows, total);
+        self.check_order(rows);
+        self.check_filters(list, &query, rows, total);
         if list == List::Events {
             rows.iter().for_each(|row| self.check_event_unchanged(mode, row));
         }
     }
 
-    fn numbers(&mut self, query: &Query, [page, last, size, total]: [u64; 4], rows: u64) {
-        let shown = format!("page {page} of {last}, {rows} rows, per_page {size}, total {total}");
+    fn check_numbers(&mut self, query: &Query, [page, last, size, total]: [u64; 4], rows: u64) {
+        let actual = format!("page {page} of {last}, {rows} rows, per_page {size}, total {total}");
         if !(1..=PER_PAGE_MAX).contains(&size) {
-            return self.report_violation("paging.per_page", "a size from 1 to 100", shown);
+            return self.report_violation("paging.per_page", "a size from 1 to 100", actual);
         }
         let value = |name: &str| match query.values(name).as_slice() {
             [] => Some(None),
@@ -339,45 +347,45 @@ impl ResponseCheck<'_> {
         };
         match value("per_page") {
             Some(None) if size != 25 => {
-                self.report_violation("paging.default_size", "25 without per_page", shown.clone())
+                self.report_violation("paging.default_size", "25 without per_page", actual.clone())
             }
-            Some(Some(wanted @ 1..=PER_PAGE_MAX)) if wanted != size => {
-                self.report_violation("paging.per_page", format!("per_page {wanted}"), shown.clone());
+            Some(Some(requested @ 1..=PER_PAGE_MAX)) if requested != size => {
+                self.report_violation("paging.per_page", format!("per_page {requested}"), actual.clone());
             }
             _ => {}
         }
         let pages = total.div_ceil(size);
         if last != pages && !(pages == 0 && last == 1) {
-            self.report_violation("paging.last_page", format!("last_page {pages}"), shown.clone());
+            self.report_violation("paging.last_page", format!("last_page {pages}"), actual.clone());
         }
         match value("page") {
-            Some(None) if page != 1 => self.report_violation("paging.current_page", "page 1", shown.clone()),
+            Some(None) if page != 1 => self.report_violation("paging.current_page", "page 1", actual.clone()),
             // Past the end, a server may return the last page.
-            Some(Some(wanted)) if wanted >= 1 && wanted <= pages && wanted != page => {
-                self.report_violation("paging.current_page", format!("page {wanted}"), shown.clone());
+            Some(Some(requested)) if requested >= 1 && requested <= pages && requested != page => {
+                self.report_violation("paging.current_page", format!("page {requested}"), actual.clone());
             }
             _ => {}
         }
-        let length = total.saturating_sub(page.saturating_sub(1).saturating_mul(size)).min(size);
-        if rows != length {
-            self.report_violation("paging.length", format!("{length} rows"), shown);
+        let row_count = total.saturating_sub(page.saturating_sub(1).saturating_mul(size)).min(size);
+        if rows != row_count {
+            self.report_violation("paging.length", format!("{row_count} rows"), actual);
         }
     }
 
-    fn ends(&mut self, body: &Value, page: u64, last: u64) {
+    fn check_end_links(&mut self, body: &Value, page: u64, last: u64) {
         let Some(links) = body.get("links").and_then(Value::as_object) else {
             return self.report_violation("paging.links", "`links`", "none");
         };
-        let has = |name: &str| links.get(name).is_some_and(|link| link.is_string());
-        let shown = format!("prev {}, next {} on page {page} of {last}", has("prev"), has("next"));
-        if page == 1 && has("prev") || page >= last && has("next") {
-            self.report_violation("paging.ends", "no link beyond the ends", shown);
-        } else if page > 1 && page <= last && !has("prev") || page < last && !has("next") {
-            self.report_violation("paging.ends", "a link to the page before and after", shown);
+        let has_link = |name: &str| links.get(name).is_some_and(|link| link.is_string());
+        let actual = format!("prev {}, next {} on page {page} of {last}", has_link("prev"), has_link("next"));
+        if page == 1 && has_link("prev") || page >= last && has_link("next") {
+            self.report_violation("paging.ends", "no link beyond the ends", actual);
+        } else if page > 1 && page <= last && !has_link("prev") || page < last && !has_link("next") {
+            self.report_violation("paging.ends", "a link to the page before and after", actual);
         }
     }
 
-    fn order(&mut self, rows: &[Value]) {
+    fn check_order(&mut self, rows: &[Value]) {
         let times: Vec<_> =
             rows.iter().filter_map(|row| text_at(row, &["created_at"]).and_then(utc)).collect();
         if times.len() == rows.len() && !times.is_sorted_by(|a, b| a >= b) {
@@ -389,7 +397,7 @@ impl ResponseCheck<'_> {
         }
     }
 
-    fn filters(&mut self, list: List, query: &Query, rows: &[Value], total: u64) {
+    fn check_filters(&mut self, list: List, query: &Query, rows: &[Value], total: u64) {
         let fields: &[(&str, &[&str])] = match list {
             List::Events => {
                 &[("type", &["type"]), ("charge", &["charge", "code"]), ("invoice", &["invoice", "code"])]
@@ -399,30 +407,29 @@ impl ResponseCheck<'_> {
         };
         for (name, path) in fields {
             let values = query.values(name);
-            let &[wanted] = values.as_slice() else { continue };
-            let wanted = wanted.as_str();
-            if wanted.is_empty() {
+            let &[requested] = values.as_slice() else { continue };
+            let requested = requested.as_str();
+            if requested.is_empty() {
                 continue;
             }
             // Rows of charges and invoices need not have the filtered field.
-            let other = rows.iter().find(|row| text_at(row, path).is_some_and(|text| text != wanted));
-            if let Some(row) = other {
+            let unmatched = rows.iter().find(|row| text_at(row, path).is_some_and(|text| text != requested));
+            if let Some(row) = unmatched {
                 let statement = format!("filters.{name}");
                 self.report_violation(
                     &statement,
-                    format!("only rows with `{wanted}`"),
+                    format!("only rows with `{requested}`"),
                     shorten(&row.to_string()),
                 );
             }
-            let named = self.filled.named.iter().find(|value| value.text == wanted);
-            let is_foreign =
-                named.is_some_and(|named| named.owner.is_none() || named.owner != self.template.by.mode());
+            let used = self.resolved.named.iter().find(|value| value.text == requested);
+            let is_foreign = used.is_some_and(|id| id.owner.is_none() || id.owner != self.template.by.mode());
             let mode = self.template.by.mode();
-            let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
+            let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, requested));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
                 self.report_violation(
                     "isolation.filters",
-                    "nothing, as for what does not exist",
+                    "no rows, as for an object that does not exist",
                     format!("total {total}"),
                 );
             }
@@ -430,20 +437,20 @@ impl ResponseCheck<'_> {
     }
 }
 
-/// Collects all texts that are identifiers by their name.
-fn names<'a>(value: &'a Value, into: &mut BTreeSet<&'a str>) {
+/// Collects the values of all members named `id`, `code` or `payment_link`.
+fn collect_ids<'a>(value: &'a Value, ids: &mut BTreeSet<&'a str>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
                 match member {
                     Value::String(text) if matches!(name.as_str(), "id" | "code" | "payment_link") => {
-                        into.insert(text);
+                        ids.insert(text);
                     }
-                    _ => names(member, into),
+                    _ => collect_ids(member, ids),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| names(item, into)),
+        Value::Array(items) => items.iter().for_each(|item| collect_ids(item, ids)),
         _ => {}
     }
 }
@@ -462,8 +469,8 @@ impl Query {
         self.0.iter().filter(|(own, _)| own == name).map(|(_, value)| value).collect()
     }
 
-    /// Returns `true` if all parameters are valid.
-    fn is_plain(&self) -> bool {
+    /// Returns `true` if the only parameters are a low `page` and a valid `per_page`, each at most once.
+    fn has_only_valid_paging(&self) -> bool {
         self.0.iter().all(|(name, value)| match name.as_str() {
             "page" => value.parse::<u64>().is_ok_and(|n| (1..=3).contains(&n)),
             "per_page" => value.parse::<u64>().is_ok_and(|n| (1..=PER_PAGE_MAX).contains(&n)),
@@ -475,7 +482,7 @@ impl Query {
 /// Returns `true` if a retry may succeed.
 pub(super) fn may_pass(ending: &Ending) -> bool {
     match ending {
-        Ending::Answered(answer) => matches!(answer.status, 502..=504),
+        Ending::Answered(response) => matches!(response.status, 502..=504),
         Ending::Lost(_) => true,
     }
 }

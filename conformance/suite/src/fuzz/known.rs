@@ -10,7 +10,7 @@ use conformance_model::reading::{text_at, unused_id_like};
 /// The largest number of identifiers per kind. A few suffice to detect leaks.
 const IDS_MAX: usize = 400;
 
-/// An identifier in a request, and the mode that owns it.
+/// An identifier in a request, and the mode that owns it; `None` if it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedId {
     pub(super) text: String,
@@ -27,8 +27,8 @@ pub(super) enum IdKind {
 }
 
 impl IdKind {
-    fn from_name(word: &str) -> Option<IdKind> {
-        Some(match word {
+    fn from_name(name: &str) -> Option<IdKind> {
+        Some(match name {
             "event" => IdKind::Event,
             "charge" => IdKind::Charge,
             "invoice" => IdKind::Invoice,
@@ -38,46 +38,46 @@ impl IdKind {
     }
 
     /// Returns a nonexistent identifier of this kind, for use before any is known.
-    fn nonexistent_id(self, n: usize) -> String {
+    fn nonexistent_id(self, index: usize) -> String {
         let like = match self {
             IdKind::Event => "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c",
             _ => "k3v9q0zj7t2m",
         };
-        unused_id_like(like, n as u64 + 1)
+        unused_id_like(like, index as u64 + 1)
     }
 }
 
-/// The known identifiers.
+/// The identifiers that the keys have received, in order of receipt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownIds {
     ids: BTreeMap<(IdKind, Mode), Vec<String>>,
-    seen: BTreeSet<(Mode, String)>,
-    /// The constant part of each event, by the mode that received it.
+    received: BTreeSet<(Mode, String)>,
+    /// The constant part of each event, by mode and id.
     events: BTreeMap<(Mode, String), String>,
 }
 
 impl KnownIds {
     /// Returns the identifier of a placeholder such as `event:live:2`; `None` if it is invalid.
     pub(super) fn look_up(&self, name: &str) -> Option<NamedId> {
-        let (absent, name) = match name.strip_prefix("absent:") {
+        let (is_absent, name) = match name.strip_prefix("absent:") {
             Some(rest) => (true, rest),
             None => (false, name),
         };
         let mut parts = name.split(':');
         let kind = IdKind::from_name(parts.next()?)?;
         let mode = Mode::BOTH.into_iter().find(|mode| Some(mode.as_str()) == name.split(':').nth(1))?;
-        let n: usize = parts.nth(1)?.parse().ok()?;
-        let all = self.ids.get(&(kind, mode)).map_or(&[][..], Vec::as_slice);
-        Some(match (all.get(n).or(all.last()), absent) {
+        let index: usize = parts.nth(1)?.parse().ok()?;
+        let ids = self.ids.get(&(kind, mode)).map_or(&[][..], Vec::as_slice);
+        Some(match (ids.get(index).or(ids.last()), is_absent) {
             (Some(id), false) => NamedId { text: id.clone(), owner: Some(mode) },
-            (Some(id), true) => NamedId { text: unused_id_like(id, n as u64 + 1), owner: None },
-            (None, _) => NamedId { text: kind.nonexistent_id(n), owner: None },
+            (Some(id), true) => NamedId { text: unused_id_like(id, index as u64 + 1), owner: None },
+            (None, _) => NamedId { text: kind.nonexistent_id(index), owner: None },
         })
     }
 
     /// Returns `true` if the key of a mode has received an identifier.
     pub(super) fn has_seen(&self, mode: Mode, id: &str) -> bool {
-        self.seen.contains(&(mode, id.to_owned()))
+        self.received.contains(&(mode, id.to_owned()))
     }
 
     /// Returns the constant part of an event as last received; `None` if it was not received.
@@ -85,13 +85,13 @@ impl KnownIds {
         self.events.get(&(mode, id.to_owned())).map(String::as_str)
     }
 
-    /// Adds the identifiers of an object.
+    /// Adds the identifiers of an object, and for an event those of its charge and invoice.
     pub(super) fn learn(&mut self, mode: Mode, kind: IdKind, row: &Value) {
         match kind {
             IdKind::Event => {
                 if let Some(id) = text_at(row, &["id"]) {
                     self.insert(IdKind::Event, mode, id);
-                    if self.seen.contains(&(mode, id.to_owned())) {
+                    if self.received.contains(&(mode, id.to_owned())) {
                         self.events.insert((mode, id.to_owned()), constant_part(row));
                     }
                 }
@@ -113,16 +113,19 @@ impl KnownIds {
     }
 
     fn insert(&mut self, kind: IdKind, mode: Mode, id: &str) {
-        let all = self.ids.entry((kind, mode)).or_default();
-        if all.len() < IDS_MAX && self.seen.insert((mode, id.to_owned())) {
-            all.push(id.to_owned());
+        let ids = self.ids.entry((kind, mode)).or_default();
+        if ids.len() < IDS_MAX && self.received.insert((mode, id.to_owned())) {
+            ids.push(id.to_owned());
         }
     }
 
     /// Returns the identifiers that only the key of the other mode has received.
     pub(super) fn foreign_ids(&self, mode: Mode) -> impl Iterator<Item = &str> {
-        let of_other = self.ids.iter().filter(move |((_, of), _)| *of == mode.other());
-        of_other.flat_map(|(_, ids)| ids).map(String::as_str).filter(move |id| !self.has_seen(mode, id))
+        let ids_of_other_mode = self.ids.iter().filter(move |((_, owner), _)| *owner == mode.other());
+        ids_of_other_mode
+            .flat_map(|(_, ids)| ids)
+            .map(String::as_str)
+            .filter(move |id| !self.has_seen(mode, id))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Fuzzing of any implementation with sequences of valid and invalid requests.
 //!
-//! `draw` generates requests from a seed, `known` stores the received identifiers, `judge` checks each response against
-//! the specification and the earlier responses, `client` sends requests within the rate limit, and `shrink` finds the
-//! shortest sequence that violates the same invariant. Requests contain placeholders instead of identifiers, so that a
-//! sequence can be replayed, shortened, or run against another account.
+//! `generator` generates requests from a seed, `known_ids` stores the received identifiers, `judge` checks each
+//! response against the specification and the earlier responses, `client` sends requests within the rate limit, and
+//! `shrink` finds the shortest sequence that violates the same invariant. Requests contain placeholders instead of
+//! identifiers, so that a sequence can be replayed, shortened, or run against another account.
 
 mod client;
 mod draw;
@@ -47,7 +47,7 @@ pub struct Plan {
     pub seed: u64,
     /// The number of requests, without those for shrinking.
     pub requests: u32,
-    /// The longest duration of the run.
+    /// The maximum duration of the run, without shrinking.
     pub lasting: Option<Duration>,
     /// The requests per minute and key; `None` if the server has no limit.
     pub rate: Option<u32>,
@@ -73,6 +73,7 @@ pub struct Reproduction {
     /// The requests as sent, with identifiers in place of placeholders.
     pub sent: Vec<SentRequest>,
     /// `true` if the violation occurred again when the sequence was replayed.
+    #[serde(rename = "repeats")]
     pub repeats: bool,
 }
 
@@ -87,7 +88,7 @@ pub struct Outcome {
     pub seed: u64,
     /// The number of sent requests, including those for shrinking.
     pub requests: u32,
-    /// The number of judged responses by status; `lost` if there was none.
+    /// The number of judged responses by status; `lost` counts requests without a response.
     pub statuses: std::collections::BTreeMap<String, u32>,
     /// The reason why no request could be sent, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +140,7 @@ impl SavedFindings {
         })?;
         match saved.format {
             SavedFindings::FORMAT => Ok(saved),
-            other => Err(FileError::OtherFormat { found: other.into(), supported: SavedFindings::FORMAT }),
+            found => Err(FileError::OtherFormat { found: found.into(), supported: SavedFindings::FORMAT }),
         }
     }
 }

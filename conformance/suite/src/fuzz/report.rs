@@ -9,8 +9,8 @@ use crate::report::{Style, Tone, one_line, pretty};
 
 /// Returns the file for `fuzz --replay`: the violated invariants and their sequences.
 pub fn saved_findings(outcome: &Outcome) -> String {
-    let kept = SavedFindings { format: SavedFindings::FORMAT, found: outcome.found.clone() };
-    pretty(&kept) + "\n"
+    let saved = SavedFindings { format: SavedFindings::FORMAT, found: outcome.found.clone() };
+    pretty(&saved) + "\n"
 }
 
 /// Returns the JSON report.
@@ -20,13 +20,13 @@ pub fn json(outcome: &Outcome) -> String {
     pretty(&value) + "\n"
 }
 
-/// Returns the text report: each violated invariant with curl commands that reproduce it. `kept`: the file with the
-/// sequences, if there is one.
-pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
+/// Returns the text report: each violated invariant with curl commands that reproduce it. `saved_file`: the path of
+/// the file with the sequences, if they were saved.
+pub fn text(outcome: &Outcome, style: Style, saved_file: Option<&str>) -> String {
     let mut out = String::new();
     let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("writing to a string cannot fail");
     if let Some(why) =
-        outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {why}", outcome.base))
+        outcome.unreachable.as_ref().map(|why| format!("{} does not respond: {why}", outcome.base))
     {
         line(&why);
     }
@@ -45,13 +45,13 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
         if !found.repeats {
             line("  not reproduced when the requests were repeated");
         }
-        for (n, (template, sent)) in found.templates.iter().zip(&found.sent).enumerate() {
-            let name = if n == 0 { "asked" } else { "" };
+        for (index, (template, sent)) in found.templates.iter().zip(&found.sent).enumerate() {
+            let name = if index == 0 { "request" } else { "" };
             if let Some(base) = &base {
                 line(&format!("  {name:<9} {}", template.curl(base, &outcome.key_prefix, sent)));
             }
         }
-        if let Some(file) = kept {
+        if let Some(file) = saved_file {
             line(&format!("  again     chargeproof fuzz {} --replay {file}", outcome.base));
         }
     }
@@ -59,9 +59,9 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
         outcome.statuses.iter().map(|(status, count)| format!("{count} × {status}")).collect();
     let summary = match outcome.found.len() {
         0 if outcome.exit_code() != 0 && outcome.statuses.is_empty() => "nothing was judged".to_owned(),
-        0 => "no rule was broken".to_owned(),
-        1 => "1 rule was broken".to_owned(),
-        n => format!("{n} rules were broken"),
+        0 => "no invariant was violated".to_owned(),
+        1 => "1 invariant was violated".to_owned(),
+        count => format!("{count} invariants were violated"),
     };
     let summary = if outcome.interrupted { format!("interrupted: {summary} so far") } else { summary };
     let line = format!(
@@ -71,7 +71,7 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
         outcome.exit_code()
     );
     if !statuses.is_empty() {
-        writeln!(out, "answers   {}", statuses.join(", ")).expect("writing to a string cannot fail");
+        writeln!(out, "responses {}", statuses.join(", ")).expect("writing to a string cannot fail");
     }
     writeln!(out, "{line}").expect("writing to a string cannot fail");
     out

@@ -20,11 +20,11 @@ pub enum RequestKey {
     /// No key.
     #[serde(rename = "nobody")]
     NoKey,
-    /// An unknown key of the correct form.
+    /// An unknown key of the correct format.
     Unknown,
     /// The test key without its last character.
     Shortened,
-    /// The test key under the live prefix.
+    /// The test key with the prefix of a live key.
     Swapped,
     /// The test key under another scheme.
     OtherScheme,
@@ -53,13 +53,14 @@ impl RequestKey {
     }
 }
 
-/// One request. In `target` and `body`, the placeholder `{event:live:2}` is the third event that the live key received
-/// (the last one if there are fewer); the same for `{charge:…}`, `{invoice:…}` and `{link:…}`. `{absent:event:live:2}`
-/// is a nonexistent identifier of the same form.
+/// One request. In `target` and `body`, the placeholder `{event:live:2}` stands for the id of the third event that the
+/// live key received (of the last one if there are fewer); the same for `{charge:…}`, `{invoice:…}` and `{link:…}`.
+/// `{absent:event:live:2}` stands for a nonexistent id of the same format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestTemplate {
     /// The key that it carries.
+    #[serde(rename = "by")]
     pub by: RequestKey,
     /// The method.
     pub method: String,
@@ -88,7 +89,7 @@ pub struct SentRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResolvedRequest {
     pub(super) sent: SentRequest,
-    /// The identifiers in the request, with their owners; none if they do not exist.
+    /// The identifiers that replaced placeholders, in order.
     pub(super) named: Vec<NamedId>,
 }
 
@@ -109,7 +110,7 @@ impl Keys<'_> {
             RequestKey::NoKey => return None,
             RequestKey::Unknown => format!("Bearer {}_test_{}", self.prefix, unused_id_like(tail, 7)),
             RequestKey::Shortened => {
-                let end = test.char_indices().last().map_or(0, |(at, _)| at);
+                let end = test.char_indices().last().map_or(0, |(index, _)| index);
                 format!("Bearer {}", &test[..end])
             }
             RequestKey::Swapped => format!("Bearer {}_live_{tail}", self.prefix),
@@ -135,30 +136,30 @@ impl RequestTemplate {
         !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
     }
 
-    /// Replaces the placeholders by known identifiers.
+    /// Replaces the placeholders by identifiers.
     pub(super) fn resolve(&self, known: &KnownIds) -> ResolvedRequest {
         let mut named = Vec::new();
-        let target = fill(&self.target, known, &mut named);
-        let body = self.body.as_deref().map(|body| fill(body, known, &mut named));
+        let target = fill_placeholders(&self.target, known, &mut named);
+        let body = self.body.as_deref().map(|body| fill_placeholders(body, known, &mut named));
         ResolvedRequest { sent: SentRequest { target, body }, named }
     }
 
     /// Returns a curl command that sends the same request.
     pub(super) fn curl(&self, base: &Url, prefix: &str, sent: &SentRequest) -> String {
-        let mut line = "curl -i".to_owned();
+        let mut command = "curl -i".to_owned();
         if self.method != "GET" {
-            line.push_str(&format!(" -X {}", self.method));
+            command.push_str(&format!(" -X {}", self.method));
         }
         if let Some(value) = shown_authorization(self.by, prefix) {
-            line.push_str(&format!(" -H \"Authorization: {value}\""));
+            command.push_str(&format!(" -H \"Authorization: {value}\""));
         }
         for (name, value) in &self.headers {
-            line.push_str(&format!(" -H {}", shell_quote(&format!("{name}: {value}"))));
+            command.push_str(&format!(" -H {}", shell_quote(&format!("{name}: {value}"))));
         }
         if let Some(body) = &sent.body {
-            line.push_str(&format!(" --data-binary {}", shell_quote(body)));
+            command.push_str(&format!(" --data-binary {}", shell_quote(body)));
         }
-        format!("{line} --path-as-is {}", shell_quote(&address(base, &sent.target)))
+        format!("{command} --path-as-is {}", shell_quote(&address(base, &sent.target)))
     }
 }
 
@@ -182,21 +183,21 @@ pub(super) fn shown_authorization(by: RequestKey, prefix: &str) -> Option<String
     })
 }
 
-/// Quotes a word for the shell.
-fn shell_quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+/// Quotes an argument for the shell.
+fn shell_quote(argument: &str) -> String {
+    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-fn fill(text: &str, known: &KnownIds, named: &mut Vec<NamedId>) -> String {
+fn fill_placeholders(text: &str, known: &KnownIds, named: &mut Vec<NamedId>) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find('{') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
+    while let Some(start) = rest.find('{') {
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
         match rest.find('}').and_then(|end| Some((end, known.look_up(&rest[1..end])?))) {
-            Some((end, name)) => {
-                out.push_str(&name.text);
-                named.push(name);
+            Some((end, id)) => {
+                out.push_str(&id.text);
+                named.push(id);
                 rest = &rest[end + 1..];
             }
             None => {

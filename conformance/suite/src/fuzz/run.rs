@@ -18,28 +18,28 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
     }
-    let mut draw = RequestGenerator::new(plan.seed, plan.allow_writes);
+    let mut generator = RequestGenerator::new(plan.seed, plan.allow_writes);
     let mut known = KnownIds::default();
     let (mut templates, mut sent) = (Vec::new(), Vec::new());
-    let mut found = Vec::<Reproduction>::new();
-    let begun = client.waiter.now();
+    let mut reproductions = Vec::<Reproduction>::new();
+    let started_at = client.waiter.now();
     for _ in 0..plan.requests {
-        if plan.lasting.is_some_and(|lasting| client.waiter.now().saturating_sub(begun) >= lasting) {
+        if plan.lasting.is_some_and(|lasting| client.waiter.now().saturating_sub(started_at) >= lasting) {
             break;
         }
-        let template = draw.next();
+        let template = generator.next();
         let Some(judged) =
             unless_interrupted(&plan.interrupt, client.send_and_judge(&template, &mut known)).await
         else {
             break;
         };
-        let JudgedResponse { sent: went_out, ending, violations } = judged;
+        let JudgedResponse { sent: sent_request, ending, violations } = judged;
         templates.push(template);
-        sent.push(went_out);
-        count(&mut outcome, &ending);
+        sent.push(sent_request);
+        count_status(&mut outcome, &ending);
         for violation in violations {
-            if found.iter().all(|earlier| earlier.violation.statement != violation.statement) {
-                found.push(Reproduction {
+            if reproductions.iter().all(|earlier| earlier.violation.statement != violation.statement) {
+                reproductions.push(Reproduction {
                     violation,
                     templates: templates.clone(),
                     sent: sent.clone(),
@@ -47,11 +47,12 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
                 });
             }
         }
-        client.progress.on_request(client.requests, plan.requests, found.len());
+        client.progress.on_request(client.requests, plan.requests, reproductions.len());
     }
-    for first in found {
-        let shrunk = unless_interrupted(&plan.interrupt, shrink::shrink(&mut client, first.clone())).await;
-        outcome.found.push(shrunk.unwrap_or(first));
+    for reproduction in reproductions {
+        let shrunk =
+            unless_interrupted(&plan.interrupt, shrink::shrink(&mut client, reproduction.clone())).await;
+        outcome.found.push(shrunk.unwrap_or(reproduction));
     }
     outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
@@ -62,7 +63,7 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
 /// requests.
 pub async fn replay(
     plan: &Plan,
-    kept: &[Reproduction],
+    saved: &[Reproduction],
     waiter: &mut dyn Waiter,
     progress: &mut dyn Progress,
 ) -> Outcome {
@@ -71,8 +72,8 @@ pub async fn replay(
     if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
     }
-    for found in kept {
-        let reproduction = client.reproduce(&found.violation.statement, &found.templates);
+    for finding in saved {
+        let reproduction = client.reproduce(&finding.violation.statement, &finding.templates);
         let Some(reproduction) = unless_interrupted(&plan.interrupt, reproduction).await else { break };
         outcome.found.extend(reproduction);
     }
@@ -98,14 +99,14 @@ async fn unless_interrupted<T>(interrupt: &Interrupt, work: impl Future<Output =
     tokio::select! {
         biased;
         () = interrupt.wait_until_raised() => None,
-        done = work => Some(done),
+        output = work => Some(output),
     }
 }
 
-fn count(outcome: &mut Outcome, ending: &Ending) {
-    let word = match ending {
-        Ending::Answered(answer) => answer.status.to_string(),
+fn count_status(outcome: &mut Outcome, ending: &Ending) {
+    let status = match ending {
+        Ending::Answered(response) => response.status.to_string(),
         Ending::Lost(_) => "lost".to_owned(),
     };
-    *outcome.statuses.entry(word).or_default() += 1;
+    *outcome.statuses.entry(status).or_default() += 1;
 }

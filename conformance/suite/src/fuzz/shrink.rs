@@ -7,12 +7,12 @@ const REQUESTS_MAX: usize = 150;
 
 /// Shrinks a sequence whose last request violates an invariant.
 pub(super) async fn shrink(client: &mut FuzzClient<'_>, first: Reproduction) -> Reproduction {
-    let mut best = Best { found: first, spent: 0 };
-    let whole = best.found.templates.clone();
-    let last = whole.last().cloned().into_iter();
+    let mut best = Best { found: first, request_count: 0 };
+    let all = best.found.templates.clone();
+    let last_template = all.last().cloned().into_iter();
     // Most violations need one request, or one after the lists that provide identifiers.
-    let lists = whole.iter().filter(|template| template.target.contains("per_page=100")).cloned();
-    for templates in [last.clone().collect(), lists.chain(last).collect(), whole] {
+    let lists = all.iter().filter(|template| template.target.contains("per_page=100")).cloned();
+    for templates in [last_template.clone().collect(), lists.chain(last_template).collect(), all] {
         if best.attempt(client, templates).await {
             break;
         }
@@ -24,20 +24,20 @@ pub(super) async fn shrink(client: &mut FuzzClient<'_>, first: Reproduction) -> 
     best.found
 }
 
-/// The best sequence so far.
+/// The shortest sequence so far, and the number of requests sent to shrink it.
 struct Best {
     found: Reproduction,
-    spent: usize,
+    request_count: usize,
 }
 
 impl Best {
-    /// Replaces the best sequence if this one violates the invariant too.
+    /// Sends a sequence, and keeps it if it violates the invariant too.
     async fn attempt(&mut self, client: &mut FuzzClient<'_>, templates: Vec<RequestTemplate>) -> bool {
         // The budget applies only after the violation was reproduced once.
-        if self.found.repeats && self.spent + templates.len() > REQUESTS_MAX {
+        if self.found.repeats && self.request_count + templates.len() > REQUESTS_MAX {
             return false;
         }
-        self.spent += templates.len();
+        self.request_count += templates.len();
         match client.reproduce(&self.found.violation.statement, &templates).await {
             Some(found) => {
                 self.found = found;
@@ -47,17 +47,17 @@ impl Best {
         }
     }
 
-    /// Removes requests, first many at a time.
+    /// Removes requests, first half of them at once, then fewer.
     async fn drop_requests(&mut self, client: &mut FuzzClient<'_>) {
         let mut chunk = self.found.templates.len() / 2;
         while chunk >= 1 {
-            let mut at = 0;
+            let mut start = 0;
             // The last request shows the violation.
-            while at + chunk < self.found.templates.len() {
-                let mut fewer = self.found.templates.clone();
-                fewer.drain(at..at + chunk);
-                if !self.attempt(client, fewer).await {
-                    at += chunk;
+            while start + chunk < self.found.templates.len() {
+                let mut remaining = self.found.templates.clone();
+                remaining.drain(start..start + chunk);
+                if !self.attempt(client, remaining).await {
+                    start += chunk;
                 }
             }
             chunk /= 2;
@@ -66,30 +66,35 @@ impl Best {
 
     /// Removes headers and parameters.
     async fn simplify(&mut self, client: &mut FuzzClient<'_>) {
-        for n in 0..self.found.templates.len() {
-            if !self.found.templates[n].headers.is_empty() && !self.found.templates[n].writes() {
-                let mut plainer = self.found.templates.clone();
-                plainer[n].headers.clear();
-                self.attempt(client, plainer).await;
+        for template_index in 0..self.found.templates.len() {
+            if !self.found.templates[template_index].headers.is_empty()
+                && !self.found.templates[template_index].writes()
+            {
+                let mut simpler = self.found.templates.clone();
+                simpler[template_index].headers.clear();
+                self.attempt(client, simpler).await;
             }
-            let mut at = 0;
-            while let Some((path, query)) = self.found.templates[n].target.split_once('?') {
+            let mut part_index = 0;
+            while let Some((path, query)) = self.found.templates[template_index].target.split_once('?') {
                 let parts: Vec<&str> = query.split('&').collect();
-                if at >= parts.len() {
+                if part_index >= parts.len() {
                     break;
                 }
-                let rest: Vec<&str> = parts
+                let remaining: Vec<&str> = parts
                     .iter()
                     .enumerate()
-                    .filter(|(index, _)| *index != at)
+                    .filter(|(index, _)| *index != part_index)
                     .map(|(_, part)| *part)
                     .collect();
-                let target =
-                    if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) };
-                let mut plainer = self.found.templates.clone();
-                plainer[n].target = target;
-                if !self.attempt(client, plainer).await {
-                    at += 1;
+                let target = if remaining.is_empty() {
+                    path.to_owned()
+                } else {
+                    format!("{path}?{}", remaining.join("&"))
+                };
+                let mut simpler = self.found.templates.clone();
+                simpler[template_index].target = target;
+                if !self.attempt(client, simpler).await {
+                    part_index += 1;
                 }
             }
         }

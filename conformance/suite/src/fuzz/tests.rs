@@ -1,4 +1,4 @@
-//! The invariants on single responses. The integration tests of the package have whole runs.
+//! The invariants on single responses. The integration tests of the package have complete runs.
 
 use std::process::Command;
 
@@ -30,14 +30,14 @@ fn known_ids() -> KnownIds {
     known
 }
 
-fn answer(status: u16, body: &Value) -> Answer {
+fn json_response(status: u16, body: &Value) -> Answer {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     Answer { status, headers, body: body.to_string().into() }
 }
 
 fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
     let [page, last, size, total] = numbers;
-    let link = |there: bool| if there { json!("/v1/events") } else { Value::Null };
+    let link = |exists: bool| if exists { json!("/v1/events") } else { Value::Null };
     json!({
         "data": rows,
         "links": {"first": "/", "last": "/", "prev": link(page > 1), "next": link(page < last)},
@@ -46,19 +46,19 @@ fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
 }
 
 #[track_caller]
-fn check(by: RequestKey, target: &str, answer: Answer, expected: &[&str]) {
+fn check(by: RequestKey, target: &str, response: Answer, expected: &[&str]) {
     let template = RequestTemplate::get(by, target);
     let found =
-        judge::judge(&template, &template.resolve(&known_ids()), &Ending::Answered(answer), &known_ids());
+        judge::judge(&template, &template.resolve(&known_ids()), &Ending::Answered(response), &known_ids());
     let statements: Vec<_> = found.iter().map(|violation| violation.statement.as_str()).collect();
     assert_eq!(statements, expected, "{found:?}");
 }
 
 #[test]
 fn a_server_error_is_a_violation_on_any_path() {
-    check(RequestKey::Live, "/v1/%00", answer(500, &json!({})), &["answers.no_server_error"]);
-    check(RequestKey::Live, "/nowhere", answer(404, &json!({})), &[]);
-    check(RequestKey::NoKey, "/v1/events", answer(500, &json!({})), &["answers.no_server_error"]);
+    check(RequestKey::Live, "/v1/%00", json_response(500, &json!({})), &["answers.no_server_error"]);
+    check(RequestKey::Live, "/nowhere", json_response(404, &json!({})), &[]);
+    check(RequestKey::NoKey, "/v1/events", json_response(500, &json!({})), &["answers.no_server_error"]);
 }
 
 #[test]
@@ -73,18 +73,18 @@ fn a_missing_response_is_a_violation() {
 fn requests_without_a_valid_key_are_refused() {
     let message = json!({"message": "Unauthenticated."});
     for by in RequestKey::INVALID {
-        check(by, "/v1/events", answer(401, &message), &[]);
-        check(by, "/v1/events", answer(400, &message), &[]);
-        check(by, "/v1/events", answer(200, &list(&[], [1, 1, 25, 0])), &["auth.refused"]);
-        check(by, "/v1/events", answer(403, &message), &["auth.refused"]);
+        check(by, "/v1/events", json_response(401, &message), &[]);
+        check(by, "/v1/events", json_response(400, &message), &[]);
+        check(by, "/v1/events", json_response(200, &list(&[], [1, 1, 25, 0])), &["auth.refused"]);
+        check(by, "/v1/events", json_response(403, &message), &["auth.refused"]);
     }
-    check(RequestKey::NoKey, "/v1/account", answer(401, &json!({})), &["auth.message"]);
-    check(RequestKey::Live, "/v1/account", answer(401, &message), &["auth.known_key"]);
+    check(RequestKey::NoKey, "/v1/account", json_response(401, &json!({})), &["auth.message"]);
+    check(RequestKey::Live, "/v1/account", json_response(401, &message), &["auth.known_key"]);
 }
 
 #[test]
 fn a_curl_line_shows_the_key_that_was_sent() {
-    // A key may have any form after the prefix of its mode.
+    // A key may contain underscores after the prefix of its mode.
     let (live, test) = ("svc_live_Ab_12", "svc_test_Cd_34_e");
     let keys = Keys { live: &Secret::new(live), test: &Secret::new(test), prefix: "svc" };
     for by in [
@@ -95,15 +95,15 @@ fn a_curl_line_shows_the_key_that_was_sent() {
         RequestKey::OtherScheme,
         RequestKey::NoScheme,
     ] {
-        let shown = shown_authorization(by, "svc").expect("a key is sent");
+        let header = shown_authorization(by, "svc").expect("a key is sent");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("printf %s \"{shown}\"")]);
+        shell.args(["-c", &format!("printf %s \"{header}\"")]);
         let output = shell
             .env("CHARGEPROOF_LIVE_KEY", live)
             .env("CHARGEPROOF_TEST_KEY", test)
             .output()
             .expect("sh can be started");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{shown}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{header}");
     }
     assert_eq!(keys.authorization(RequestKey::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");
 }
@@ -118,28 +118,28 @@ fn responses_of_specified_paths_are_json() {
     check(RequestKey::Live, "/v1/events", html(422), &["answers.json"]);
     check(RequestKey::Live, "/v1/events", html(400), &[]);
     check(RequestKey::Live, "/v1/event", html(404), &[]);
-    let twice = Answer { body: r#"{"message":"a","message":"b"}"#.into(), ..answer(422, &json!({})) };
+    let twice = Answer { body: r#"{"message":"a","message":"b"}"#.into(), ..json_response(422, &json!({})) };
     check(RequestKey::Live, "/v1/events?page=0", twice, &["answers.json"]);
 }
 
 #[test]
 fn objects_of_the_other_mode_are_not_found() {
-    let shown = |id: &str| answer(200, &json!({"data": event(id, "charge.paid")}));
+    let served = |id: &str| json_response(200, &json!({"data": event(id, "charge.paid")}));
     let path = |id: &str| format!("/v1/events/{id}");
-    let absent = || answer(404, &json!({"message": "Not found."}));
-    check(RequestKey::Live, &path(OWN), shown(OWN), &[]);
+    let absent = || json_response(404, &json!({"message": "Not found."}));
+    check(RequestKey::Live, &path(OWN), served(OWN), &[]);
     check(RequestKey::Live, &path(OWN), absent(), &["events.readable"]);
     check(RequestKey::Live, &path(FOREIGN), absent(), &[]);
-    check(RequestKey::Live, &path(FOREIGN), shown(FOREIGN), &["isolation.leak", "isolation.not_found"]);
-    check(RequestKey::Live, &path(FOREIGN), answer(403, &json!({})), &["isolation.not_found"]);
+    check(RequestKey::Live, &path(FOREIGN), served(FOREIGN), &["isolation.leak", "isolation.not_found"]);
+    check(RequestKey::Live, &path(FOREIGN), json_response(403, &json!({})), &["isolation.not_found"]);
     check(RequestKey::Live, "/v1/events/{absent:event:live:0}", absent(), &[]);
-    let made_up = RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}");
-    let id = made_up.resolve(&known_ids()).named[0].text.clone();
-    check(RequestKey::Live, "/v1/events/{absent:event:live:0}", shown(&id), &["isolation.not_found"]);
+    let nonexistent = RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}");
+    let id = nonexistent.resolve(&known_ids()).named[0].text.clone();
+    check(RequestKey::Live, "/v1/events/{absent:event:live:0}", served(&id), &["isolation.not_found"]);
     check(
         RequestKey::Live,
         "/v1/events",
-        answer(200, &list(&[event(FOREIGN, "charge.paid")], [1, 1, 25, 1])),
+        json_response(200, &list(&[event(FOREIGN, "charge.paid")], [1, 1, 25, 1])),
         &["isolation.leak"],
     );
 }
@@ -150,17 +150,22 @@ fn an_event_does_not_change() {
     check(
         RequestKey::Live,
         &format!("/v1/events/{OWN}"),
-        answer(200, &json!({"data": changed})),
+        json_response(200, &json!({"data": changed})),
         &["events.stable"],
     );
-    check(RequestKey::Live, "/v1/events", answer(200, &list(&[changed], [1, 1, 25, 1])), &["events.stable"]);
+    check(
+        RequestKey::Live,
+        "/v1/events",
+        json_response(200, &list(&[changed], [1, 1, 25, 1])),
+        &["events.stable"],
+    );
 }
 
 #[test]
 fn a_page_is_consistent_with_its_numbers() {
     let row = |n: u64| json!({"code": format!("charge{n}"), "status": "paid", "created_at": format!("2026-01-05T09:00:{:02}Z", 59 - n)});
     let rows = |from: u64, count: u64| (from..from + count).map(row).collect::<Vec<_>>();
-    let page = |count, numbers| answer(200, &list(&rows(0, count), numbers));
+    let page = |count, numbers| json_response(200, &list(&rows(0, count), numbers));
     let path_of = |query: &str| format!("/v1/charges{query}");
     check(RequestKey::Live, &path_of(""), page(3, [1, 1, 25, 3]), &[]);
     check(RequestKey::Live, &path_of(""), page(3, [1, 2, 2, 3]), &["paging.default_size", "paging.length"]);
@@ -171,28 +176,33 @@ fn a_page_is_consistent_with_its_numbers() {
     check(RequestKey::Live, &path_of("?per_page=2"), page(2, [1, 3, 2, 3]), &["paging.last_page"]);
     check(RequestKey::Live, &path_of("?per_page=500"), page(3, [1, 1, 100, 3]), &[]);
     check(RequestKey::Live, &path_of("?per_page=500"), page(3, [1, 1, 500, 3]), &["paging.per_page"]);
-    check(RequestKey::Live, &path_of("?per_page=500"), answer(422, &json!({"message": "no"})), &[]);
-    check(RequestKey::Live, &path_of(""), answer(422, &json!({"message": "no"})), &["lists.served"]);
-    check(RequestKey::Live, &path_of("?page=9"), answer(200, &list(&[], [9, 1, 25, 3])), &[]);
-    check(RequestKey::Live, &path_of(""), answer(200, &list(&[], [1, 0, 25, 0])), &[]);
+    check(RequestKey::Live, &path_of("?per_page=500"), json_response(422, &json!({"message": "no"})), &[]);
+    check(RequestKey::Live, &path_of(""), json_response(422, &json!({"message": "no"})), &["lists.served"]);
+    check(RequestKey::Live, &path_of("?page=9"), json_response(200, &list(&[], [9, 1, 25, 3])), &[]);
+    check(RequestKey::Live, &path_of(""), json_response(200, &list(&[], [1, 0, 25, 0])), &[]);
     let twice = [row(0), row(0)];
-    check(RequestKey::Live, &path_of(""), answer(200, &list(&twice, [1, 1, 25, 2])), &["paging.joined"]);
-    let upside_down = [row(1), row(0)];
     check(
         RequestKey::Live,
         &path_of(""),
-        answer(200, &list(&upside_down, [1, 1, 25, 2])),
+        json_response(200, &list(&twice, [1, 1, 25, 2])),
+        &["paging.joined"],
+    );
+    let oldest_first = [row(1), row(0)];
+    check(
+        RequestKey::Live,
+        &path_of(""),
+        json_response(200, &list(&oldest_first, [1, 1, 25, 2])),
         &["paging.newest_first"],
     );
     let mut beyond = list(&rows(0, 1), [1, 1, 25, 1]);
     beyond["links"]["next"] = json!("/v1/charges?page=2");
-    check(RequestKey::Live, &path_of(""), answer(200, &beyond), &["paging.ends"]);
+    check(RequestKey::Live, &path_of(""), json_response(200, &beyond), &["paging.ends"]);
 }
 
 #[test]
 fn a_filtered_list_has_matching_rows_only() {
     let rows = [event(OWN, "charge.paid")];
-    let body = || answer(200, &list(&rows, [1, 1, 25, 1]));
+    let body = || json_response(200, &list(&rows, [1, 1, 25, 1]));
     check(RequestKey::Live, "/v1/events?type=charge.paid", body(), &[]);
     check(RequestKey::Live, "/v1/events?type=charge.expired", body(), &["filters.type"]);
     check(RequestKey::Live, "/v1/events?type=charge.expired&type=charge.paid", body(), &[]);
@@ -206,27 +216,27 @@ fn a_filtered_list_has_matching_rows_only() {
     check(
         RequestKey::Live,
         "/v1/charges?payment_link={link:test:0}",
-        answer(404, &json!({"message": "no"})),
+        json_response(404, &json!({"message": "no"})),
         &[],
     );
 }
 
 #[test]
 fn a_429_has_a_retry_after() {
-    check(RequestKey::Live, "/v1/events", answer(429, &json!({})), &["limits.retry_after"]);
+    check(RequestKey::Live, "/v1/events", json_response(429, &json!({})), &["limits.retry_after"]);
 }
 
 #[test]
 fn placeholders_are_replaced_by_known_identifiers() {
-    let filled = RequestTemplate::get(
+    let resolved = RequestTemplate::get(
         RequestKey::Live,
         "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={",
     )
     .resolve(&known_ids());
     let expected = format!("/v1/events/{FOREIGN}?charge=code{}&x={{nothing}}&y={{", &OWN[30..]);
-    assert_eq!(filled.sent, SentRequest { target: expected, body: None });
+    assert_eq!(resolved.sent, SentRequest { target: expected, body: None });
     assert_eq!(
-        filled.named.iter().map(|value| value.owner).collect::<Vec<_>>(),
+        resolved.named.iter().map(|value| value.owner).collect::<Vec<_>>(),
         [Some(Mode::Test), Some(Mode::Live)]
     );
     let ResolvedRequest { named, .. } =

@@ -10,21 +10,21 @@ use conformance_receiver::Names;
 
 /// A generator of ids and codes, which are unique to a seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DeliveryKey {
+pub(super) struct IdGenerator {
     pub(super) seed: u64,
 }
 
-impl DeliveryKey {
-    fn bytes(self, what: &str) -> [u8; 32] {
+impl IdGenerator {
+    fn hash(self, name: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.seed.to_be_bytes());
-        hash.update(what);
+        hash.update(name);
         hash.finalize().into()
     }
 
     /// Returns a UUID for a name.
-    pub(super) fn uuid(self, what: &str) -> String {
-        let mut bytes = self.bytes(what);
+    pub(super) fn uuid(self, name: &str) -> String {
+        let mut bytes = self.hash(name);
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         let digits = hex::encode(&bytes[..16]);
@@ -33,23 +33,23 @@ impl DeliveryKey {
     }
 
     /// Returns a code of a charge or an invoice for a name.
-    pub(super) fn code(self, what: &str) -> String {
-        const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-        self.bytes(what)[..12].iter().map(|byte| char::from(LETTERS[usize::from(*byte) % 36])).collect()
+    pub(super) fn code(self, name: &str) -> String {
+        const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        self.hash(name)[..12].iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % 36])).collect()
     }
 }
 
-/// The construction of a signature.
+/// The signature of a delivery: correct, or with a deliberate fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignatureVariant {
     /// The correct signature.
-    Right,
-    /// The correct signature, at a time this many seconds from now.
-    At(i64),
+    Valid,
+    /// The correct signature for a time this many seconds from now.
+    TimeOffset(i64),
     /// With an unknown secret.
     WrongSecret,
-    /// With the secret of the other mode, or that of the endpoint if unknown.
-    OtherMode,
+    /// With the secret of the other mode, or that of the endpoint if the other is not known.
+    OtherModeSecret,
     /// Over the body, without the time.
     BodyOnly,
     /// For a time an hour ago, with the current time in the header.
@@ -65,45 +65,48 @@ pub(super) enum SignatureVariant {
 /// A delivery before it is sent.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedDelivery {
-    /// The id of the delivery.
-    pub(super) delivery: String,
-    /// The event type.
-    pub(super) kind: String,
+    pub(super) delivery_id: String,
+    pub(super) event_type: String,
     pub(super) body: String,
-    pub(super) sign: SignatureVariant,
+    pub(super) signature: SignatureVariant,
 }
 
 /// The content of a delivery.
 pub(super) struct DeliveryContent<'a> {
-    pub(super) delivery: String,
-    /// The event; `None` in a test delivery.
-    pub(super) event: Option<String>,
-    pub(super) kind: &'a str,
+    pub(super) delivery_id: String,
+    /// The id of the event; `None` in a test delivery.
+    pub(super) event_id: Option<String>,
+    pub(super) event_type: &'a str,
     pub(super) mode: Mode,
     pub(super) created_at: &'a str,
     pub(super) data: Value,
-    /// Additional fields, each after a comma.
-    pub(super) more: &'a str,
+    /// Additional JSON members of the body, each after a comma.
+    pub(super) extra_members: &'a str,
 }
 
 impl DeliveryContent<'_> {
     /// Writes the body, with the fields in the order of the service.
-    pub(super) fn delivery(self, sign: SignatureVariant) -> PreparedDelivery {
-        let event = self.event.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
+    pub(super) fn prepare(self, signature: SignatureVariant) -> PreparedDelivery {
+        let event_id = self.event_id.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
         let body = format!(
-            r#"{{"id":"{}","event_id":{event},"event":"{}","mode":"{}","created_at":"{}"{},"data":{}}}"#,
-            self.delivery,
-            self.kind,
+            r#"{{"id":"{}","event_id":{event_id},"event":"{}","mode":"{}","created_at":"{}"{},"data":{}}}"#,
+            self.delivery_id,
+            self.event_type,
             self.mode.as_str(),
             self.created_at,
-            self.more,
+            self.extra_members,
             self.data
         );
-        PreparedDelivery { delivery: self.delivery, kind: self.kind.to_owned(), body, sign }
+        PreparedDelivery {
+            delivery_id: self.delivery_id,
+            event_type: self.event_type.to_owned(),
+            body,
+            signature,
+        }
     }
 }
 
-/// The secrets of the signatures.
+/// The secrets that sign deliveries.
 pub(super) struct Secrets<'a> {
     pub(super) own: &'a Secret,
     pub(super) other_mode: Option<&'a Secret>,
@@ -124,34 +127,36 @@ impl PreparedDelivery {
         secrets: &Secrets<'_>,
     ) -> (Vec<(String, String)>, Vec<u8>) {
         let own = secrets.own.expose();
-        let body = match self.sign {
+        let body = match self.signature {
             SignatureVariant::Tampered => self.body.replacen("\"fiat_amount\":\"", "\"fiat_amount\":\"9", 1),
             _ => self.body.clone(),
         };
-        let header = |t: i64, v1: &str| format!("t={t},v1={v1}");
+        let header_value = |t: i64, v1: &str| format!("t={t},v1={v1}");
         let signed = |key: &str, t: i64, body: &str| mac(key, &format!("{t}.{body}"));
-        let signature = match self.sign {
-            SignatureVariant::Right | SignatureVariant::Tampered => {
-                Some(header(now, &signed(own, now, &self.body)))
+        let signature = match self.signature {
+            SignatureVariant::Valid | SignatureVariant::Tampered => {
+                Some(header_value(now, &signed(own, now, &self.body)))
             }
-            SignatureVariant::At(offset) => Some(header(now + offset, &signed(own, now + offset, &body))),
+            SignatureVariant::TimeOffset(offset) => {
+                Some(header_value(now + offset, &signed(own, now + offset, &body)))
+            }
             SignatureVariant::WrongSecret => {
-                Some(header(now, &signed("whsec_00000000000000000000000000000000", now, &body)))
+                Some(header_value(now, &signed("whsec_00000000000000000000000000000000", now, &body)))
             }
-            SignatureVariant::OtherMode => {
+            SignatureVariant::OtherModeSecret => {
                 let key = secrets.other_mode.map_or(own, Secret::expose);
-                Some(header(now, &signed(key, now, &body)))
+                Some(header_value(now, &signed(key, now, &body)))
             }
-            SignatureVariant::BodyOnly => Some(header(now, &mac(own, &body))),
-            SignatureVariant::TimeChanged => Some(header(now, &signed(own, now - 3_600, &body))),
+            SignatureVariant::BodyOnly => Some(header_value(now, &mac(own, &body))),
+            SignatureVariant::TimeChanged => Some(header_value(now, &signed(own, now - 3_600, &body))),
             SignatureVariant::Missing => None,
             SignatureVariant::Malformed(text) => Some(text.to_owned()),
         };
         let mut headers = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
             ("user-agent".to_owned(), names.user_agent.clone()),
-            (names.header("Event"), self.kind.clone()),
-            (names.header("Delivery"), self.delivery.clone()),
+            (names.header("Event"), self.event_type.clone()),
+            (names.header("Delivery"), self.delivery_id.clone()),
         ];
         headers.extend(signature.map(|text| (names.header("Signature"), text)));
         (headers, body.into_bytes())
@@ -159,16 +164,16 @@ impl PreparedDelivery {
 }
 
 fn mac(key: &str, message: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(message.as_bytes());
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// Returns the charge of a delivery, from `sample` or the default, with a code and a status.
+/// Returns `sample`, or a default charge, with another code and status.
 pub(super) fn charge(sample: Option<&Map<String, Value>>, code: &str, status: &str) -> Map<String, Value> {
-    let paid = status == "paid";
-    let received = if paid { "0.002500000000000000" } else { "0.000000000000000000" };
-    let ours = json!({
+    let is_paid = status == "paid";
+    let received = if is_paid { "0.002500000000000000" } else { "0.000000000000000000" };
+    let default_charge = json!({
         "fiat_amount": "150.00",
         "fiat_currency": "EUR",
         "asset": "BTC",
@@ -179,10 +184,10 @@ pub(super) fn charge(sample: Option<&Map<String, Value>>, code: &str, status: &s
         "metadata": { "order": code },
         "payment_link": null,
         "invoice": null,
-        "paid_at": if paid { json!("2026-01-05T09:20:00.000000Z") } else { Value::Null },
+        "paid_at": if is_paid { json!("2026-01-05T09:20:00.000000Z") } else { Value::Null },
     });
-    let ours = ours.as_object().expect("a charge is a JSON object").clone();
-    let mut charge = sample.cloned().unwrap_or(ours);
+    let default_charge = default_charge.as_object().expect("a charge is a JSON object").clone();
+    let mut charge = sample.cloned().unwrap_or(default_charge);
     charge.insert("code".to_owned(), json!(code));
     charge.insert("status".to_owned(), json!(status));
     charge
@@ -207,26 +212,26 @@ pub(super) fn invoice(code: &str, charge: &str, status: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn signed_delivery(sign: SignatureVariant) -> (Vec<(String, String)>, String) {
+    fn signed_delivery(signature: SignatureVariant) -> (Vec<(String, String)>, String) {
         let content = DeliveryContent {
-            delivery: "d".to_owned(),
-            event: Some("e".to_owned()),
-            kind: "charge.paid",
+            delivery_id: "d".to_owned(),
+            event_id: Some("e".to_owned()),
+            event_type: "charge.paid",
             mode: Mode::Live,
             created_at: "2026-01-05T09:20:00.000000Z",
             data: json!({ "charge": { "fiat_amount": "1.00" } }),
-            more: "",
+            extra_members: "",
         };
         let own = Secret::new("whsec_0123456789abcdefghijklmnopqrstuv");
         let secrets = Secrets { own: &own, other_mode: None };
         let (headers, body) =
-            content.delivery(sign).headers_and_body(1_767_603_600, &Names::default(), &secrets);
+            content.prepare(signature).headers_and_body(1_767_603_600, &Names::default(), &secrets);
         (headers, String::from_utf8(body).expect("text"))
     }
 
     #[test]
     fn a_delivery_is_signed_over_its_time_and_its_body() {
-        let (headers, body) = signed_delivery(SignatureVariant::Right);
+        let (headers, body) = signed_delivery(SignatureVariant::Valid);
         assert_eq!(
             body,
             r#"{"id":"d","event_id":"e","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:20:00.000000Z","data":{"charge":{"fiat_amount":"1.00"}}}"#
@@ -241,9 +246,9 @@ mod tests {
 
     #[test]
     fn each_fault_differs_from_the_correct_signature() {
-        let right = signed_delivery(SignatureVariant::Right);
-        for sign in [
-            SignatureVariant::At(-3_600),
+        let valid = signed_delivery(SignatureVariant::Valid);
+        for signature in [
+            SignatureVariant::TimeOffset(-3_600),
             SignatureVariant::WrongSecret,
             SignatureVariant::BodyOnly,
             SignatureVariant::TimeChanged,
@@ -251,17 +256,17 @@ mod tests {
             SignatureVariant::Missing,
             SignatureVariant::Malformed("v1="),
         ] {
-            assert_ne!(signed_delivery(sign), right, "{sign:?}");
+            assert_ne!(signed_delivery(signature), valid, "{signature:?}");
         }
     }
 
     #[test]
     fn ids_are_uuids_of_the_seed() {
-        let id = DeliveryKey { seed: 1 }.uuid("a");
+        let id = IdGenerator { seed: 1 }.uuid("a");
         assert_eq!((id.len(), &id[14..15]), (36, "4"));
-        assert_eq!(id, DeliveryKey { seed: 1 }.uuid("a"));
-        assert_ne!(id, DeliveryKey { seed: 2 }.uuid("a"));
-        assert_ne!(id, DeliveryKey { seed: 1 }.uuid("b"));
-        assert_eq!(DeliveryKey { seed: 1 }.code("a").len(), 12);
+        assert_eq!(id, IdGenerator { seed: 1 }.uuid("a"));
+        assert_ne!(id, IdGenerator { seed: 2 }.uuid("a"));
+        assert_ne!(id, IdGenerator { seed: 1 }.uuid("b"));
+        assert_eq!(IdGenerator { seed: 1 }.code("a").len(), 12);
     }
 }

@@ -7,34 +7,37 @@ use super::{
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult, Verdict, verdict};
 
-const NEEDS_WITNESS: &str = "actions of the handler cannot be observed from outside";
-const WITNESS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
+const ACTIONS_UNKNOWN: &str = "actions of the handler cannot be observed from outside";
+const COUNT_ACTIONS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
 
 /// Returns the verdicts on the selected statements.
-pub(super) fn rows(attempt: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
+pub(super) fn rows(plan: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
     let first = FirstTrial::from_results(results);
     let mut rows = Vec::new();
     for trial in TRIALS {
         let result = results.iter().find(|result| result.trial == trial.name);
-        let mut push_row = |(id, level, text): TrialStatement, judge: &dyn Fn() -> Verdict| {
-            if is_selected(attempt, id) {
+        let mut push_row = |statement: TrialStatement, judge: &dyn Fn() -> Verdict| {
+            let TrialStatement { id, level, text } = statement;
+            if is_selected(plan, id) {
                 rows.push(HandlerRow { id, level, text, verdict: judge() });
             }
         };
-        if let Some((statement, answers)) = trial.answers {
-            push_row(statement, &|| verdict(statement.1, judge_responses(trial, answers, result, &first)));
+        if let Some((statement, expected)) = trial.responses {
+            push_row(statement, &|| {
+                verdict(statement.level, judge_responses(trial, expected, result, &first))
+            });
         }
-        if let Some((statement, times)) = trial.actions {
-            push_row(statement, &|| match attempt.without_acts {
+        if let Some((statement, action_count)) = trial.actions {
+            push_row(statement, &|| match plan.without_acts {
                 true => Verdict::LeftOut { by: "--without acts".to_owned() },
-                false => verdict(statement.1, judge_actions(trial, times, result, &first)),
+                false => verdict(statement.level, judge_actions(trial, action_count, result, &first)),
             });
         }
     }
     rows
 }
 
-/// The result of the first trial. A refusal counts only if the handler accepts a valid delivery.
+/// The result of the first trial, a valid delivery. If the handler refuses it, refusals in other trials prove nothing.
 struct FirstTrial {
     is_accepted: bool,
     actions: Option<u64>,
@@ -43,9 +46,9 @@ struct FirstTrial {
 impl FirstTrial {
     fn from_results(results: &[TrialResult]) -> FirstTrial {
         let first = results.first();
-        let takes = first.is_some_and(|trial| trial.sent.iter().all(|sent| is_accepted(&sent.response)));
-        let acts = first.and_then(|trial| trial.actions.clone()).and_then(Result::ok);
-        FirstTrial { is_accepted: takes, actions: acts }
+        let is_accepted = first.is_some_and(|trial| trial.sent.iter().all(|sent| is_2xx(&sent.response)));
+        let actions = first.and_then(|trial| trial.actions.clone()).and_then(Result::ok);
+        FirstTrial { is_accepted, actions }
     }
 }
 
@@ -53,76 +56,82 @@ fn is_first(trial: &Trial) -> bool {
     trial.name == TRIALS[0].name
 }
 
-fn is_accepted(response: &HandlerResponse) -> bool {
+fn is_2xx(response: &HandlerResponse) -> bool {
     matches!(response, HandlerResponse::Status(200..=299, _))
 }
 
 fn judge_responses(
     trial: &Trial,
-    answers: ExpectedResponses,
-    seen: Option<&TrialResult>,
+    expected: ExpectedResponses,
+    result: Option<&TrialResult>,
     first: &FirstTrial,
 ) -> CheckResult {
-    let Some(seen) = seen else {
+    let Some(result) = result else {
         return Err(CheckError::unjudged(
-            "it was not tried",
+            "the trial did not run",
             "let the run finish, without --only and --skip",
         ));
     };
-    let no_ground = || {
+    let unjudgeable = || {
         Err(CheckError::unjudged(
             "the handler refuses valid deliveries, so its refusals prove nothing",
             "fix `answers.delivery` first: check the secret and the header prefix",
         ))
     };
     if !is_first(trial) && !first.is_accepted {
-        return no_ground();
+        return unjudgeable();
     }
-    let broken = |wanted: &str, sent: &SentDelivery| {
+    let violation = |expected: &str, sent: &SentDelivery| {
         Err(CheckError::violation(
             None,
-            wanted,
+            expected,
             format!("{}, to {}", response_text(&sent.response), sent.kind),
         ))
     };
-    let all = &seen.sent;
-    match answers {
-        ExpectedResponses::Accepted => match all.iter().find(|sent| !is_accepted(&sent.response)) {
-            Some(sent) => broken("2xx", sent),
+    let all = &result.sent;
+    match expected {
+        ExpectedResponses::Accepted => match all.iter().find(|sent| !is_2xx(&sent.response)) {
+            Some(sent) => violation("2xx", sent),
             None => Ok(CheckOutcome::Holds),
         },
-        ExpectedResponses::OneAccepted => match all.iter().any(|sent| is_accepted(&sent.response)) {
+        ExpectedResponses::OneAccepted => match all.iter().any(|sent| is_2xx(&sent.response)) {
             true => Ok(CheckOutcome::Holds),
-            false => broken("2xx to at least one", &all[0]),
+            false => violation("2xx to at least one", &all[0]),
         },
         ExpectedResponses::Refused => {
             // A missing response and a server error are refusals too: the sender retries.
-            match all.iter().find(|sent| is_accepted(&sent.response)) {
-                Some(sent) => broken("a refusal such as 400 or 401", sent),
+            match all.iter().find(|sent| is_2xx(&sent.response)) {
+                Some(sent) => violation("a refusal such as 400 or 401", sent),
                 None => Ok(CheckOutcome::Holds),
             }
         }
         ExpectedResponses::NoServerError => {
-            let calm = |sent: &&SentDelivery| matches!(sent.response, HandlerResponse::Status(..500, _));
-            match all.iter().find(|sent| !calm(sent)) {
-                Some(sent) => broken("an answer below 500", sent),
+            let is_no_server_error =
+                |sent: &&SentDelivery| matches!(sent.response, HandlerResponse::Status(..500, _));
+            match all.iter().find(|sent| !is_no_server_error(sent)) {
+                Some(sent) => violation("a status below 500", sent),
                 None => Ok(CheckOutcome::Holds),
             }
         }
     }
 }
 
-fn judge_actions(trial: &Trial, times: u64, seen: Option<&TrialResult>, first: &FirstTrial) -> CheckResult {
-    let unjudged = |why: String| Err(CheckError::unjudged(why, WITNESS));
-    match seen.and_then(|trial| trial.actions.as_ref()) {
-        None => unjudged(NEEDS_WITNESS.to_owned()),
+fn judge_actions(
+    trial: &Trial,
+    expected: u64,
+    result: Option<&TrialResult>,
+    first: &FirstTrial,
+) -> CheckResult {
+    let unjudged = |why: String| Err(CheckError::unjudged(why, COUNT_ACTIONS));
+    match result.and_then(|trial| trial.actions.as_ref()) {
+        None => unjudged(ACTIONS_UNKNOWN.to_owned()),
         Some(Err(why)) => unjudged(why.clone()),
         Some(Ok(_)) if !is_first(trial) && first.actions != Some(1) => unjudged(
             "`--acted` did not report one action for a valid delivery, so its other results prove nothing"
                 .to_owned(),
         ),
-        Some(Ok(count)) if *count == times => Ok(CheckOutcome::Holds),
-        Some(Ok(count)) => Err(CheckError::violation(None, actions_text(times), actions_text(*count))),
+        Some(Ok(count)) if *count == expected => Ok(CheckOutcome::Holds),
+        Some(Ok(count)) => Err(CheckError::violation(None, actions_text(expected), actions_text(*count))),
     }
 }
 
@@ -138,6 +147,6 @@ fn response_text(response: &HandlerResponse) -> String {
     match response {
         HandlerResponse::Status(status @ 300..=399, _) => format!("{status}, and senders follow no redirect"),
         HandlerResponse::Status(status, text) => format!("{status} {text}").trim_end().to_owned(),
-        HandlerResponse::Nothing(why) => format!("no answer: {why}"),
+        HandlerResponse::Nothing(why) => format!("no response: {why}"),
     }
 }

@@ -1,9 +1,9 @@
 //! Tests a merchant's webhook handler with deliveries that it must accept, and others that it must refuse.
 //!
+//! A trial is a few deliveries with an expected response and an expected number of actions, such as "ship the order".
 //! `trials` is the table of trials, `delivery` writes and signs a delivery, `run` sends deliveries and records
-//! responses, `judge` computes verdicts from the record, `report` formats them. The actions of the handler are not
-//! observable over HTTP, so a [`Witness`] of the operator counts them; without one, statements about actions are not
-//! judged.
+//! responses, `judge` computes verdicts from the results, `report` formats them. Actions are not observable over HTTP,
+//! so an [`ActionCounter`] of the operator counts them; without one, statements about actions are not judged.
 
 mod delivery;
 mod judge;
@@ -30,7 +30,7 @@ pub use conformance_model::catalogue::fits;
 pub use report::{Format, render};
 pub use results::{HandlerResponse, SentDelivery, TrialResult};
 pub use run::{Order, Progress, Witness, attempt};
-pub use trials::statements;
+pub use trials::{TrialStatement, statements};
 
 /// The plan of a test of a handler.
 #[derive(Clone, Debug)]
@@ -45,13 +45,13 @@ pub struct Attempt {
     pub mode: Mode,
     /// The names of the headers.
     pub names: Names,
-    /// A charge to use in the deliveries, with new codes; a default if there is none.
+    /// The charge in the deliveries, which gets a new code in each trial; `None` for a default charge.
     pub sample: Option<serde_json::Map<String, serde_json::Value>>,
     /// The patterns of the selected statements; all if empty.
     pub only: Vec<String>,
     /// The patterns of the skipped statements.
     pub skip: Vec<String>,
-    /// Excludes the statements about actions, if the operator has no witness.
+    /// Excludes the statements about actions, because the operator cannot count actions.
     pub without_acts: bool,
     /// `true` if a warning counts as a failure.
     pub strict: bool,
@@ -59,7 +59,7 @@ pub struct Attempt {
     pub seed: u64,
     /// The time limit of a delivery.
     pub time_limit: Duration,
-    /// The longest time from the response to the action of the handler.
+    /// The longest wait after the responses for the expected actions of the handler.
     pub settle: Duration,
     /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
@@ -89,6 +89,7 @@ pub struct HandlerOutcome {
     /// The seed of ids and codes.
     pub seed: u64,
     /// The number of sent deliveries.
+    #[serde(rename = "posts")]
     pub posts: usize,
     /// The number of selected statements.
     pub expected: usize,
@@ -104,9 +105,9 @@ pub struct HandlerOutcome {
 impl HandlerOutcome {
     /// Returns `true` if every required statement was judged.
     pub fn is_complete(&self) -> bool {
-        let gap =
+        let is_gap =
             |row: &HandlerRow| row.level == Level::Must && matches!(row.verdict, Verdict::NotJudged { .. });
-        self.rows.len() >= self.expected && !self.rows.is_empty() && !self.rows.iter().any(gap)
+        self.rows.len() >= self.expected && !self.rows.is_empty() && !self.rows.iter().any(is_gap)
     }
 
     /// Returns the exit code: 0 all required statements were judged and hold, 1 a violation, 3 incomplete, 4 the

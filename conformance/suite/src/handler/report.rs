@@ -22,10 +22,11 @@ pub enum Format {
     Markdown,
 }
 
-/// Returns a report in a format, with a final line break. `again`: the command that repeats the run, without `--only`.
-pub fn render(outcome: &HandlerOutcome, format: Format, style: Style, again: &str) -> String {
+/// Returns a report in a format, with a final line break. `rerun_command`: the command that repeats the run, without
+/// `--only`.
+pub fn render(outcome: &HandlerOutcome, format: Format, style: Style, rerun_command: &str) -> String {
     match format {
-        Format::Text => text(outcome, style, again),
+        Format::Text => text(outcome, style, rerun_command),
         Format::Json => json(outcome),
         Format::Junit => junit(outcome),
         Format::Markdown => markdown(outcome),
@@ -46,17 +47,17 @@ fn details(row: &HandlerRow) -> Vec<(&'static str, String)> {
 }
 
 fn counts_text(outcome: &HandlerOutcome) -> String {
-    let words = [
+    let labels = [
         ("pass", "passed"),
         ("fail", "failed"),
         ("warn", "warned"),
         ("not judged", "not judged"),
         ("left out", "left out"),
     ];
-    let count = |word: &str| outcome.rows.iter().filter(|row| row.verdict.as_str() == word).count();
-    let parts: Vec<_> = words
+    let count = |verdict: &str| outcome.rows.iter().filter(|row| row.verdict.as_str() == verdict).count();
+    let parts: Vec<_> = labels
         .iter()
-        .map(|(word, label)| (count(word), label))
+        .map(|(verdict, label)| (count(verdict), label))
         .filter(|(count, _)| *count > 0)
         .map(|(count, label)| format!("{count} {label}"))
         .collect();
@@ -68,7 +69,7 @@ fn summary(outcome: &HandlerOutcome) -> String {
     let summary = if outcome.interrupted { format!("interrupted: {counts}") } else { counts };
     let complete = if outcome.is_complete() { "complete" } else { "incomplete" };
     format!(
-        "{}; {} of {} statements reported: {complete}; {} deliveries posted, seed {}; exit {}",
+        "{}; {} of {} statements reported: {complete}; {} deliveries sent, seed {}; exit {}",
         summary,
         outcome.rows.len(),
         outcome.expected,
@@ -78,15 +79,15 @@ fn summary(outcome: &HandlerOutcome) -> String {
     )
 }
 
-fn stop(outcome: &HandlerOutcome) -> Option<String> {
-    outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {}", outcome.url, one_line(why)))
+fn stop_reason(outcome: &HandlerOutcome) -> Option<String> {
+    outcome.unreachable.as_ref().map(|why| format!("{} does not respond: {}", outcome.url, one_line(why)))
 }
 
-fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
+fn text(outcome: &HandlerOutcome, style: Style, rerun_command: &str) -> String {
     const MARGIN: &str = "                  ";
     let mut out = String::new();
     let mut line = |text: String| writeln!(out, "{text}").expect("writing to a string cannot fail");
-    if let Some(why) = stop(outcome) {
+    if let Some(why) = stop_reason(outcome) {
         line(why);
     }
     for row in outcome.rows.iter().filter(|row| !matches!(row.verdict, Verdict::NotJudged { .. })) {
@@ -95,7 +96,7 @@ fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
             line(format!("{MARGIN}{name:<9} {text}"));
         }
         if matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_)) {
-            line(format!("{MARGIN}{:<9} {again} --only {}", "again", row.id));
+            line(format!("{MARGIN}{:<9} {rerun_command} --only {}", "again", row.id));
         }
     }
     let gaps = gaps(&outcome.rows);
@@ -109,18 +110,18 @@ fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
         line(format!("    {}", ids.join(", ")));
     }
     line(format!("\n{}", summary(outcome)));
-    let (word, tone) = match outcome.exit_code() {
+    let (title, tone) = match outcome.exit_code() {
         0 => ("Passed", Tone::Good),
         1 => ("Failed", Tone::Bad),
         4 => ("Unreachable", Tone::Bad),
         130 => ("Interrupted", Tone::Doubt),
         _ => ("Incomplete", Tone::Doubt),
     };
-    line(format!("\n{}: exit {}", style.colour(word, tone), outcome.exit_code()));
+    line(format!("\n{}: exit {}", style.colour(title, tone), outcome.exit_code()));
     out
 }
 
-/// Returns the statements that were not judged, by cause and remedy in the order of the trials.
+/// Returns the statements that were not judged, grouped by cause and remedy, in the order of the trials.
 fn gaps(rows: &[HandlerRow]) -> Vec<((&str, &str), Vec<&str>)> {
     let mut gaps: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for row in rows {
@@ -173,7 +174,7 @@ fn junit(outcome: &HandlerOutcome) -> String {
         TestCaseStatus::success()
     } else {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_message(stop(outcome).unwrap_or_else(|| summary(outcome)));
+        status.set_message(stop_reason(outcome).unwrap_or_else(|| summary(outcome)));
         status
     };
     let mut case = TestCase::new("every required statement is judged", status);
@@ -187,16 +188,16 @@ fn markdown(outcome: &HandlerOutcome) -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
     let mut out = format!(
         "## Webhook handler\n\n{}\n",
-        stop(outcome).map_or_else(|| summary(outcome), |why| cell(&why))
+        stop_reason(outcome).map_or_else(|| summary(outcome), |why| cell(&why))
     );
     if !outcome.rows.is_empty() {
         out.push_str("\n| verdict | statement | |\n|---|---|---|\n");
     }
     for row in &outcome.rows {
-        let below: Vec<_> =
+        let details_text: Vec<_> =
             details(row).into_iter().map(|(name, text)| format!("{name}: {}", cell(&text))).collect();
-        let (word, id, below) = (row.verdict.as_str(), row.id, below.join("; "));
-        writeln!(out, "| {word} | `{id}` {} | {below} |", cell(row.text))
+        let (verdict, id, details_text) = (row.verdict.as_str(), row.id, details_text.join("; "));
+        writeln!(out, "| {verdict} | `{id}` {} | {details_text} |", cell(row.text))
             .expect("writing to a string cannot fail");
     }
     out

@@ -20,9 +20,9 @@ pub enum HandlerResponse {
 impl HandlerResponse {
     pub(super) fn from_ending(ending: Ending, redaction: &SecretRedaction) -> HandlerResponse {
         match ending {
-            Ending::Answered(answer) => HandlerResponse::Status(
-                answer.status,
-                redaction.redact(&answer.body).chars().take(SHOWN_CHARS_MAX).collect(),
+            Ending::Answered(response) => HandlerResponse::Status(
+                response.status,
+                redaction.redact(&response.body).chars().take(SHOWN_CHARS_MAX).collect(),
             ),
             Ending::Lost(why) => HandlerResponse::Nothing(redaction.redact(&why)),
         }
@@ -45,18 +45,18 @@ pub struct TrialResult {
     pub trial: &'static str,
     /// The deliveries, in order.
     pub sent: Vec<SentDelivery>,
-    /// The number of the handler's actions; `None` if nothing counts them, an error if they could not be counted.
+    /// The number of the handler's actions; `None` if they were not counted, an error if counting failed.
     pub actions: Option<Result<u64, String>>,
 }
 
 /// Returns the ids of the statements that a trial tests.
-pub(super) fn ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
-    let answers = trial.answers.map(|((id, ..), _)| id);
-    answers.into_iter().chain(trial.actions.map(|((id, ..), _)| id))
+pub(super) fn statement_ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
+    let responses = trial.responses.map(|(statement, _)| statement.id);
+    responses.into_iter().chain(trial.actions.map(|(statement, _)| statement.id))
 }
 
 /// Returns `true` if a statement was selected.
-pub(super) fn is_selected(attempt: &Attempt, id: &str) -> bool {
-    let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
-    (attempt.only.is_empty() || named(&attempt.only)) && !named(&attempt.skip)
+pub(super) fn is_selected(plan: &Attempt, id: &str) -> bool {
+    let matches_any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
+    (plan.only.is_empty() || matches_any(&plan.only)) && !matches_any(&plan.skip)
 }

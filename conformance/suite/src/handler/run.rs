@@ -7,17 +7,17 @@ use tokio::time::sleep;
 
 use super::{
     Attempt, HandlerOutcome,
-    delivery::{DeliveryKey, Secrets},
+    delivery::{IdGenerator, Secrets},
     judge::rows,
-    results::{HandlerResponse, SentDelivery, TrialResult, ids, is_selected},
+    results::{HandlerResponse, SentDelivery, TrialResult, is_selected, statement_ids},
     trials::{TRIALS, Trial, TrialContext},
 };
 use conformance_model::verdict::Verdict;
 use conformance_probe::{Connections, HttpClient};
 use conformance_receiver::SecretRedaction;
 
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The interval between queries of the witness while the handler is expected to act.
+const RESPONSE_BYTES_MAX: usize = 64 * 1024;
+/// The interval between counts of actions while the handler is expected to act.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The objects of a trial, for the commands of the operator.
@@ -33,160 +33,162 @@ pub struct Order {
 
 /// Counts the actions of the handler.
 pub trait Witness {
-    /// Prepares a trial, for example by creating the order in the shop.
+    /// Prepares a trial, for example by creating an order in the shop that the charge pays.
     ///
     /// # Errors
     ///
     /// The reason of the failure, as a sentence.
-    fn prepare(&mut self, order: &Order) -> Result<(), String>;
-    /// Returns the number of the handler's actions on the order so far.
+    fn prepare(&mut self, objects: &Order) -> Result<(), String>;
+    /// Returns the number of the handler's actions for the trial's charge so far.
     ///
     /// # Errors
     ///
     /// The reason why it is unknown, as a sentence.
-    fn action_count(&mut self, order: &Order) -> Result<u64, String>;
+    fn action_count(&mut self, objects: &Order) -> Result<u64, String>;
 }
 
 /// Receives the progress of the trials.
 pub trait Progress {
     /// Called at the start of a trial.
-    fn on_trial(&mut self, name: &str, number: usize, of: usize);
+    fn on_trial(&mut self, name: &str, number: usize, total: usize);
 }
 
 /// Tests a handler. Needs a Tokio runtime with I/O and time. After an interrupt, no more deliveries are sent, and the
 /// current trial has no result.
 pub async fn attempt(
-    attempt: &Attempt,
-    mut witness: Option<&mut dyn Witness>,
+    plan: &Attempt,
+    mut action_counter: Option<&mut dyn Witness>,
     progress: &mut dyn Progress,
 ) -> HandlerOutcome {
-    let (url, limit, ca_pem) = (&attempt.url, attempt.time_limit, attempt.ca_pem.as_deref());
-    let client = HttpClient::new(url, Connections::Fresh, limit, ANSWER_BYTES_MAX, ca_pem);
+    let (url, timeout, ca_pem) = (&plan.url, plan.time_limit, plan.ca_pem.as_deref());
+    let client = HttpClient::new(url, Connections::Fresh, timeout, RESPONSE_BYTES_MAX, ca_pem);
     // The first trial is always run, because it is the precondition of all others.
-    let chosen: Vec<&Trial> = TRIALS
+    let selected: Vec<&Trial> = TRIALS
         .iter()
         .enumerate()
-        .filter(|(n, trial)| *n == 0 || has_selected_statement(attempt, trial))
-        .map(|numbered| numbered.1)
+        .filter(|(index, trial)| *index == 0 || has_selected_statement(plan, trial))
+        .map(|(_, trial)| trial)
         .collect();
-    let mut took: Vec<TrialResult> = Vec::new();
+    let mut results: Vec<TrialResult> = Vec::new();
     let mut unreachable = None;
-    for (n, trial) in chosen.iter().enumerate() {
-        progress.on_trial(trial.name, n + 1, chosen.len());
-        // A reborrow per iteration: `as_deref_mut` would borrow it for the whole loop.
-        let lent: Option<&mut dyn Witness> = match &mut witness {
-            Some(witness) => Some(&mut **witness),
+    for (index, trial) in selected.iter().enumerate() {
+        progress.on_trial(trial.name, index + 1, selected.len());
+        // A new borrow per iteration: `as_deref_mut` would borrow it for the whole loop.
+        let counter_ref: Option<&mut dyn Witness> = match &mut action_counter {
+            Some(action_counter) => Some(&mut **action_counter),
             None => None,
         };
         let result = tokio::select! {
             biased;
-            () = attempt.interrupt.wait_until_raised() => break,
-            result = run(attempt, trial, &client, lent) => result,
+            () = plan.interrupt.wait_until_raised() => break,
+            result = run_trial(plan, trial, &client, counter_ref) => result,
         };
-        if n == 0
+        if index == 0
             && let [SentDelivery { response: HandlerResponse::Nothing(why), .. }] = result.sent.as_slice()
         {
             unreachable = Some(why.clone());
             break;
         }
-        took.push(result);
+        results.push(result);
     }
-    let posts = took.iter().map(|trial| trial.sent.len()).sum();
-    let expected = TRIALS.iter().flat_map(ids).filter(|id| is_selected(attempt, id)).count();
-    let mut rows = if unreachable.is_some() { Vec::new() } else { rows(attempt, &took) };
-    for row in rows.iter_mut().filter(|_| attempt.strict) {
+    let sent_count = results.iter().map(|trial| trial.sent.len()).sum();
+    let expected = TRIALS.iter().flat_map(statement_ids).filter(|id| is_selected(plan, id)).count();
+    let mut rows = if unreachable.is_some() { Vec::new() } else { rows(plan, &results) };
+    for row in rows.iter_mut().filter(|_| plan.strict) {
         if let Verdict::Warn(finding) = &row.verdict {
             row.verdict = Verdict::Fail(finding.clone());
         }
     }
     HandlerOutcome {
-        url: display_url(attempt),
-        seed: attempt.seed,
-        posts,
+        url: display_url(plan),
+        seed: plan.seed,
+        posts: sent_count,
         expected,
         unreachable,
-        interrupted: attempt.interrupt.is_raised(),
+        interrupted: plan.interrupt.is_raised(),
         rows,
     }
 }
 
 /// Returns the address without user name and password.
-fn display_url(attempt: &Attempt) -> String {
-    let mut url = attempt.url.clone();
-    // Neither fails for an address with a host.
+fn display_url(plan: &Attempt) -> String {
+    let mut url = plan.url.clone();
+    // These fail only for an address without a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()
 }
 
-fn has_selected_statement(attempt: &Attempt, trial: &Trial) -> bool {
-    ids(trial).any(|id| is_selected(attempt, id))
+fn has_selected_statement(plan: &Attempt, trial: &Trial) -> bool {
+    statement_ids(trial).any(|id| is_selected(plan, id))
 }
 
-async fn run(
-    attempt: &Attempt,
+async fn run_trial(
+    plan: &Attempt,
     trial: &Trial,
     client: &HttpClient,
-    mut witness: Option<&mut dyn Witness>,
+    mut action_counter: Option<&mut dyn Witness>,
 ) -> TrialResult {
     let now = OffsetDateTime::now_utc();
     let created_at = conformance_receiver::timestamp(now);
-    let scene = TrialContext {
-        draw: DeliveryKey { seed: attempt.seed },
+    let context = TrialContext {
+        ids: IdGenerator { seed: plan.seed },
         trial: trial.name,
-        mode: attempt.mode,
+        mode: plan.mode,
         created_at: &created_at,
-        sample: attempt.sample.as_ref(),
+        sample: plan.sample.as_ref(),
     };
-    let order = Order { trial: trial.name, charge: scene.charge_code(), invoice: scene.invoice_code() };
-    let mut took = TrialResult { trial: trial.name, sent: Vec::new(), actions: None };
-    if let Some(witness) = &mut witness
-        && let Err(why) = witness.prepare(&order)
+    let objects = Order { trial: trial.name, charge: context.charge_code(), invoice: context.invoice_code() };
+    let mut result = TrialResult { trial: trial.name, sent: Vec::new(), actions: None };
+    if let Some(action_counter) = &mut action_counter
+        && let Err(why) = action_counter.prepare(&objects)
     {
-        took.actions = Some(Err(why));
+        result.actions = Some(Err(why));
     }
-    let secrets = Secrets { own: &attempt.secret, other_mode: attempt.other_mode_secret.as_ref() };
+    let secrets = Secrets { own: &plan.secret, other_mode: plan.other_mode_secret.as_ref() };
     let redaction = SecretRedaction::new(secrets.iter());
-    for wave in (trial.batches)(&scene) {
-        let posts: Vec<_> = wave
+    for batch in (trial.batches)(&context) {
+        let pending: Vec<_> = batch
             .into_iter()
             .map(|delivery| {
                 let now = OffsetDateTime::now_utc().unix_timestamp();
-                let (headers, body) = delivery.headers_and_body(now, &attempt.names, &secrets);
-                let (client, address, redaction) =
-                    (client.clone(), attempt.url.to_string(), redaction.clone());
-                let post = async move {
+                let (headers, body) = delivery.headers_and_body(now, &plan.names, &secrets);
+                let (client, address, redaction) = (client.clone(), plan.url.to_string(), redaction.clone());
+                let request = async move {
                     HandlerResponse::from_ending(
                         client.send("POST", &address, &headers, body).await,
                         &redaction,
                     )
                 };
-                (delivery.kind, tokio::spawn(post))
+                (delivery.event_type, tokio::spawn(request))
             })
             .collect();
-        for (kind, post) in posts {
-            let response = post.await.unwrap_or_else(|error| HandlerResponse::Nothing(error.to_string()));
-            took.sent.push(SentDelivery { kind, response });
+        for (kind, request) in pending {
+            let response = request.await.unwrap_or_else(|error| HandlerResponse::Nothing(error.to_string()));
+            result.sent.push(SentDelivery { kind, response });
         }
     }
-    if let (Some(witness), None, Some((_, times))) = (witness, &took.actions, &trial.actions) {
-        took.actions = Some(wait_for_actions(witness, &order, *times, attempt.settle).await);
+    if let (Some(action_counter), None, Some((_, expected))) =
+        (action_counter, &result.actions, &trial.actions)
+    {
+        result.actions = Some(wait_for_actions(action_counter, &objects, *expected, plan.settle).await);
     }
-    took
+    result
 }
 
-/// Waits until the handler has acted as often as expected, and then for a surplus action.
+/// Waits until the handler has acted as often as expected, then a little longer for a surplus action. Returns the
+/// number of actions.
 async fn wait_for_actions(
-    witness: &mut dyn Witness,
-    order: &Order,
-    times: u64,
+    action_counter: &mut dyn Witness,
+    objects: &Order,
+    expected: u64,
     settle: Duration,
 ) -> Result<u64, String> {
-    let began = Instant::now();
-    while witness.action_count(order)? < times && began.elapsed() < settle {
+    let started_at = Instant::now();
+    while action_counter.action_count(objects)? < expected && started_at.elapsed() < settle {
         sleep(POLL_INTERVAL).await;
     }
-    // A surplus action may be late: a second worker of a queue, a second thread.
+    // A surplus action may be late, for example if a second queue worker or thread performs it.
     sleep(settle / 4).await;
-    witness.action_count(order)
+    action_counter.action_count(objects)
 }

@@ -13,37 +13,41 @@ use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
 use conformance_receiver::{Diagnosis, Keyring, Names, ReceivedRequest, diagnose};
 
-use super::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt};
+use super::{Attempt, HandlerOutcome, Order, Progress, TrialStatement, Witness, attempt};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 
-/// The fault of a handler.
+/// The faults of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    VerifiesNothing,
-    WritesTheBodyAgain,
-    IgnoresTheTime,
-    ForgetsEvents,
-    KnowsDeliveriesOnly,
-    RemembersTooLate,
-    ActsOnBoth,
+    VerifiesNoSignature,
+    VerifiesReformattedBody,
+    IgnoresSignatureTime,
+    StoresNoEventIds,
+    DeduplicatesByDeliveryId,
+    StoresEventIdsLate,
+    ActsOnChargeAndInvoice,
     ActsInEveryMode,
-    ActsOnTests,
-    StumblesOverNewTypes,
-    StumblesOverNulls,
-    StumblesOverOrder,
-    CrashesOnJunk,
-    Redirects,
-    RefusesAll,
-    SignsWithoutTime,
+    ActsOnTestDeliveries,
+    RefusesUnknownTypes,
+    FailsOnNulls,
+    RefusesLateEvents,
+    FailsOnMalformedSignatures,
+    RespondsWithRedirect,
+    RefusesEverything,
+    AcceptsBodyOnlySignatures,
 }
 
+/// The state of the merchant's shop.
 #[derive(Default)]
 struct Shop {
-    events: BTreeMap<String, Instant>,
-    opened: BTreeSet<String>,
-    acts: BTreeMap<String, u64>,
+    /// The time at which each event id was stored, for deduplication.
+    stored_at: BTreeMap<String, Instant>,
+    /// The codes of the charges whose creation was reported.
+    created: BTreeSet<String>,
+    /// The number of actions by the code of the charge.
+    action_counts: BTreeMap<String, u64>,
 }
 
 #[derive(Clone)]
@@ -53,23 +57,24 @@ struct Handler {
 }
 
 /// The time until the handler with a race condition stores an event id.
-const LATE: Duration = Duration::from_millis(200);
+const STORE_DELAY: Duration = Duration::from_millis(200);
 
 impl Handler {
     fn verifies(&self, request: &Request) -> bool {
         let headers =
             request.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().into())).collect();
-        // As a JSON parser and writer that preserve the order of keys would.
-        let plain = String::from_utf8_lossy(&request.body);
+        // As a JSON parser and writer would that preserve the order of keys.
+        let text = String::from_utf8_lossy(&request.body);
         let rewritten =
-            plain.replace("\\u0061", "a").replace("\" : \"", "\":\"").replace("{ \n", "{").into_bytes();
-        let raw = if self.fault == Fault::WritesTheBodyAgain { &rewritten } else { &request.body };
+            text.replace("\\u0061", "a").replace("\" : \"", "\":\"").replace("{ \n", "{").into_bytes();
+        let verified_body =
+            if self.fault == Fault::VerifiesReformattedBody { &rewritten } else { &request.body };
         let received = ReceivedRequest {
             at: time::OffsetDateTime::now_utc(),
             method: "POST".to_owned(),
             path: "/".to_owned(),
             headers,
-            body: raw.as_slice().into(),
+            body: verified_body.as_slice().into(),
         };
         let keyring = Keyring {
             names: Names::default(),
@@ -78,15 +83,16 @@ impl Handler {
         };
         let signed_at = received
             .header_text("x-service-signature")
-            .and_then(|text| text.strip_prefix("t=")?.split(',').next()?.parse().ok());
+            .and_then(|header| header.strip_prefix("t=")?.split(',').next()?.parse().ok());
         let now = match self.fault {
-            Fault::IgnoresTheTime => signed_at.unwrap_or_default(),
+            Fault::IgnoresSignatureTime => signed_at.unwrap_or_default(),
             _ => received.unix_secs(),
         };
         match diagnose(&received, &keyring, now) {
             Diagnosis::Verified { .. } => true,
             Diagnosis::NotVerified { reasons, .. } => {
-                self.fault == Fault::SignsWithoutTime && reasons == [conformance_receiver::Reason::BodyOnly]
+                self.fault == Fault::AcceptsBodyOnlySignatures
+                    && reasons == [conformance_receiver::Reason::BodyOnly]
             }
             Diagnosis::NotJudged => false,
         }
@@ -94,10 +100,10 @@ impl Handler {
 
     fn handle(&self, request: &Request) -> u16 {
         let fault = self.fault;
-        if fault == Fault::RefusesAll {
+        if fault == Fault::RefusesEverything {
             return 401;
         }
-        if fault == Fault::CrashesOnJunk
+        if fault == Fault::FailsOnMalformedSignatures
             && request
                 .headers
                 .get("x-service-signature")
@@ -106,51 +112,53 @@ impl Handler {
             return 500;
         }
         let Ok(body) = serde_json::from_slice::<Value>(&request.body) else { return 400 };
-        if fault != Fault::VerifiesNothing && !self.verifies(request) {
+        if fault != Fault::VerifiesNoSignature && !self.verifies(request) {
             return 401;
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let kind = text(&body["event"]);
-        if fault == Fault::Redirects {
+        if fault == Fault::RespondsWithRedirect {
             return 302;
         }
-        if fault == Fault::StumblesOverNewTypes && kind == "charge.celebrated" {
+        if fault == Fault::RefusesUnknownTypes && kind == "charge.celebrated" {
             return 422;
         }
         let charge = &body["data"]["charge"];
-        if fault == Fault::StumblesOverNulls && charge.is_object() && charge["customer_email"].is_null() {
+        if fault == Fault::FailsOnNulls && charge.is_object() && charge["customer_email"].is_null() {
             return 500;
         }
         let mut shop = self.shop.lock().unwrap();
         let code = match kind.as_str() {
-            "charge.paid" if !charge["invoice"].is_null() && fault != Fault::ActsOnBoth => return 204,
+            "charge.paid" if !charge["invoice"].is_null() && fault != Fault::ActsOnChargeAndInvoice => {
+                return 204;
+            }
             "charge.paid" => text(&charge["code"]),
             "invoice.paid" => text(&body["data"]["invoice"]["charges"][0]["code"]),
             "charge.created" => {
                 let code = text(&charge["code"]);
-                let is_late = shop.acts.contains_key(&code);
-                shop.opened.insert(code);
-                return if fault == Fault::StumblesOverOrder && is_late { 409 } else { 204 };
+                let is_late = shop.action_counts.contains_key(&code);
+                shop.created.insert(code);
+                return if fault == Fault::RefusesLateEvents && is_late { 409 } else { 204 };
             }
             _ => return 204,
         };
         if body["mode"] != "live" && fault != Fault::ActsInEveryMode
-            || body["test"] == true && fault != Fault::ActsOnTests
+            || body["test"] == true && fault != Fault::ActsOnTestDeliveries
         {
             return 204;
         }
         let key = match fault {
-            Fault::KnowsDeliveriesOnly => text(&body["id"]),
+            Fault::DeduplicatesByDeliveryId => text(&body["id"]),
             _ => text(&body["event_id"]),
         };
-        let known = shop.events.get(&key).is_some_and(|at| match fault {
-            Fault::ForgetsEvents => false,
-            Fault::RemembersTooLate => at.elapsed() > LATE,
+        let is_known = shop.stored_at.get(&key).is_some_and(|stored_at| match fault {
+            Fault::StoresNoEventIds => false,
+            Fault::StoresEventIdsLate => stored_at.elapsed() > STORE_DELAY,
             _ => true,
         });
-        if !known {
-            shop.events.insert(key, Instant::now());
-            *shop.acts.entry(code).or_default() += 1;
+        if !is_known {
+            shop.stored_at.insert(key, Instant::now());
+            *shop.action_counts.entry(code).or_default() += 1;
         }
         204
     }
@@ -159,19 +167,19 @@ impl Handler {
 impl Respond for Handler {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         let status = self.handle(request);
-        let answer = ResponseTemplate::new(status);
-        if status == 302 { answer.insert_header("location", "/elsewhere") } else { answer }
+        let response = ResponseTemplate::new(status);
+        if status == 302 { response.insert_header("location", "/elsewhere") } else { response }
     }
 }
 
 impl Witness for Handler {
-    fn prepare(&mut self, order: &Order) -> Result<(), String> {
-        assert_eq!(order.charge.len(), 12, "an order is named by its charge");
+    fn prepare(&mut self, objects: &Order) -> Result<(), String> {
+        assert_eq!(objects.charge.len(), 12, "the code of a charge has 12 characters");
         Ok(())
     }
 
-    fn action_count(&mut self, order: &Order) -> Result<u64, String> {
-        Ok(self.shop.lock().unwrap().acts.get(&order.charge).copied().unwrap_or(0))
+    fn action_count(&mut self, objects: &Order) -> Result<u64, String> {
+        Ok(self.shop.lock().unwrap().action_counts.get(&objects.charge).copied().unwrap_or(0))
     }
 }
 
@@ -201,15 +209,20 @@ fn plan(url: &str) -> Attempt {
     }
 }
 
-async fn attempt_with(fault: Fault, change: impl FnOnce(&mut Attempt), seen: bool) -> HandlerOutcome {
+async fn attempt_with(
+    fault: Fault,
+    change: impl FnOnce(&mut Attempt),
+    counts_actions: bool,
+) -> HandlerOutcome {
     let handler = Handler { fault, shop: Arc::default() };
     let server = MockServer::start().await;
     Mock::given(method("POST")).respond_with(handler.clone()).mount(&server).await;
     let mut plan = plan(&server.uri());
     change(&mut plan);
-    let mut witness = handler;
-    let witness: Option<&mut dyn Witness> = if seen { Some(&mut witness) } else { None };
-    attempt(&plan, witness, &mut Quiet).await
+    let mut action_counter = handler;
+    let action_counter: Option<&mut dyn Witness> =
+        if counts_actions { Some(&mut action_counter) } else { None };
+    attempt(&plan, action_counter, &mut Quiet).await
 }
 
 /// Returns the names of the violated statements.
@@ -234,7 +247,7 @@ async fn a_correct_handler_passes_every_trial() {
 async fn each_fault_violates_exactly_its_statements() {
     for (fault, expected) in [
         (
-            Fault::VerifiesNothing,
+            Fault::VerifiesNoSignature,
             vec![
                 "answers.tampered",
                 "acts.tampered",
@@ -250,32 +263,32 @@ async fn each_fault_violates_exactly_its_statements() {
                 "answers.future",
             ],
         ),
-        (Fault::WritesTheBodyAgain, vec!["answers.raw_body"]),
-        (Fault::IgnoresTheTime, vec!["answers.stale", "acts.stale", "answers.future"]),
-        (Fault::ForgetsEvents, vec!["acts.retry", "acts.resent", "acts.together"]),
-        (Fault::KnowsDeliveriesOnly, vec!["acts.resent", "acts.together"]),
-        (Fault::ActsOnBoth, vec!["acts.invoice"]),
+        (Fault::VerifiesReformattedBody, vec!["answers.raw_body"]),
+        (Fault::IgnoresSignatureTime, vec!["answers.stale", "acts.stale", "answers.future"]),
+        (Fault::StoresNoEventIds, vec!["acts.retry", "acts.resent", "acts.together"]),
+        (Fault::DeduplicatesByDeliveryId, vec!["acts.resent", "acts.together"]),
+        (Fault::ActsOnChargeAndInvoice, vec!["acts.invoice"]),
         (Fault::ActsInEveryMode, vec!["acts.other_mode"]),
-        (Fault::ActsOnTests, vec!["acts.test_delivery"]),
-        (Fault::StumblesOverNewTypes, vec!["answers.unknown_type"]),
-        (Fault::StumblesOverNulls, vec!["answers.nulls"]),
-        (Fault::StumblesOverOrder, vec!["answers.order"]),
-        (Fault::CrashesOnJunk, vec!["answers.calm"]),
-        (Fault::SignsWithoutTime, vec!["answers.body_only"]),
+        (Fault::ActsOnTestDeliveries, vec!["acts.test_delivery"]),
+        (Fault::RefusesUnknownTypes, vec!["answers.unknown_type"]),
+        (Fault::FailsOnNulls, vec!["answers.nulls"]),
+        (Fault::RefusesLateEvents, vec!["answers.order"]),
+        (Fault::FailsOnMalformedSignatures, vec!["answers.calm"]),
+        (Fault::AcceptsBodyOnlySignatures, vec!["answers.body_only"]),
     ] {
         let outcome = attempt_with(fault, |_| {}, true).await;
         assert_eq!(violated_statements(&outcome), expected, "{fault:?}");
-        let must = outcome.rows.iter().any(|row| row.verdict.as_str() == "fail");
-        assert_eq!(outcome.exit_code(), u8::from(must), "{fault:?}");
+        let has_failure = outcome.rows.iter().any(|row| row.verdict.as_str() == "fail");
+        assert_eq!(outcome.exit_code(), u8::from(has_failure), "{fault:?}");
     }
 }
 
 #[tokio::test]
 async fn warnings_count_as_failures_with_strict() {
     let only = |plan: &mut Attempt| plan.only = vec!["answers.future".to_owned(), "answers.stale".to_owned()];
-    let lenient = attempt_with(Fault::IgnoresTheTime, only, false).await;
+    let lenient = attempt_with(Fault::IgnoresSignatureTime, only, false).await;
     let strict = attempt_with(
-        Fault::IgnoresTheTime,
+        Fault::IgnoresSignatureTime,
         |plan| {
             only(plan);
             plan.strict = true;
@@ -283,31 +296,31 @@ async fn warnings_count_as_failures_with_strict() {
         false,
     )
     .await;
-    let words =
+    let verdicts =
         |outcome: &HandlerOutcome| outcome.rows.iter().map(|row| row.verdict.as_str()).collect::<Vec<_>>();
-    assert!(words(&lenient).contains(&"warn"), "{:?}", words(&lenient));
-    assert_eq!((words(&strict), strict.exit_code()), (vec!["fail"; lenient.rows.len()], 1));
+    assert!(verdicts(&lenient).contains(&"warn"), "{:?}", verdicts(&lenient));
+    assert_eq!((verdicts(&strict), strict.exit_code()), (vec!["fail"; lenient.rows.len()], 1));
 }
 
 #[tokio::test]
-async fn a_race_of_two_deliveries_is_found() {
+async fn a_race_between_two_deliveries_is_detected() {
     let outcome =
-        attempt_with(Fault::RemembersTooLate, |plan| plan.only = vec!["acts.*".to_owned()], true).await;
+        attempt_with(Fault::StoresEventIdsLate, |plan| plan.only = vec!["acts.*".to_owned()], true).await;
     assert!(violated_statements(&outcome).contains(&"acts.together"), "{:?}", violated_statements(&outcome));
 }
 
 #[tokio::test]
 async fn refusals_are_not_judged_if_everything_is_refused() {
-    for fault in [Fault::RefusesAll, Fault::Redirects] {
+    for fault in [Fault::RefusesEverything, Fault::RespondsWithRedirect] {
         let outcome = attempt_with(fault, |_| {}, true).await;
         assert_eq!(violated_statements(&outcome), ["answers.delivery", "acts.delivery"], "{fault:?}");
-        let silent = outcome.rows.iter().filter(|row| row.verdict.as_str() == "not judged").count();
-        assert_eq!(silent, outcome.rows.len() - 2, "{fault:?}");
+        let unjudged = outcome.rows.iter().filter(|row| row.verdict.as_str() == "not judged").count();
+        assert_eq!(unjudged, outcome.rows.len() - 2, "{fault:?}");
     }
 }
 
 #[tokio::test]
-async fn without_a_witness_the_run_is_incomplete_unless_acts_are_excluded() {
+async fn a_run_without_action_counts_is_incomplete_unless_actions_are_excluded() {
     let outcome = attempt_with(Fault::None, |_| {}, false).await;
     assert_eq!((outcome.exit_code(), violated_statements(&outcome).len()), (3, 0));
     let outcome = attempt_with(Fault::None, |plan| plan.without_acts = true, false).await;
@@ -318,7 +331,8 @@ async fn without_a_witness_the_run_is_incomplete_unless_acts_are_excluded() {
 #[tokio::test]
 async fn only_selected_statements_are_reported_but_the_first_trial_is_always_run() {
     let only = |name: &str| vec![name.to_owned()];
-    let outcome = attempt_with(Fault::RefusesAll, |plan| plan.only = only("answers.tampered"), true).await;
+    let outcome =
+        attempt_with(Fault::RefusesEverything, |plan| plan.only = only("answers.tampered"), true).await;
     assert_eq!(outcome.rows.len(), 1);
     assert_eq!(outcome.rows[0].verdict.as_str(), "not judged");
     let outcome = attempt_with(Fault::None, |plan| plan.only = only("answers.tampered"), true).await;
@@ -334,8 +348,8 @@ async fn a_missing_handler_is_unreachable() {
 #[test]
 fn statements_are_sentences_with_unique_names() {
     let mut names = BTreeSet::new();
-    for (id, _, text) in super::statements() {
-        assert!(names.insert(id), "{id} is there twice");
+    for TrialStatement { id, text, .. } in super::statements() {
+        assert!(names.insert(id), "two statements have the id {id}");
         assert!(text.ends_with('.'), "{id}: {text}");
         assert!(id.starts_with("answers.") || id.starts_with("acts."), "{id}");
     }

@@ -7,29 +7,29 @@ use conformance_model::deliveries::Deliveries;
 use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Exchange, Forgery, Recording};
 
-/// Returns a curl command that repeats a request.
+/// Returns a curl command that repeats the request of an exchange.
 pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
     let origin = Url::parse(&recording.base).map(|base| base.origin().ascii_serialization());
     let address = format!("{}{}", origin.unwrap_or_default(), exchange.target);
-    let how = if exchange.method() == "HEAD" { "-I" } else { "-i" };
+    let flag = if exchange.method() == "HEAD" { "-I" } else { "-i" };
     match authorization(recording, exchange.caller) {
-        None => format!("curl {how} '{address}'"),
-        Some(value) => format!("curl {how} -H \"Authorization: {value}\" '{address}'"),
+        None => format!("curl {flag} '{address}'"),
+        Some(value) => format!("curl {flag} -H \"Authorization: {value}\" '{address}'"),
     }
 }
 
 /// Returns the command that checks one statement again.
 pub(super) fn recheck_command(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
-    let from = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
+    let delivery_options = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
         None => String::new(),
         Some(Deliveries { receiver: Some(address), public_url, .. }) => {
-            let public = public_url.as_ref().map(|url| format!(" --public-url {url}"));
-            format!(" --receiver {address}{}", public.unwrap_or_default())
+            let public_url = public_url.as_ref().map(|url| format!(" --public-url {url}"));
+            format!(" --receiver {address}{}", public_url.unwrap_or_default())
         }
         Some(_) => " --deliveries FILE".to_owned(),
     };
-    let with = match id {
+    let statement_options = match id {
         _ if id.starts_with("extended.") => " --profile extended".to_owned(),
         _ if id.starts_with("paging.stable") => match &recording.inserts.by[..] {
             [] => " --allow-writes".to_owned(),
@@ -42,36 +42,37 @@ pub(super) fn recheck_command(recording: &Recording, id: &str) -> String {
         "webhooks.redirects" => " --redirect-trial".to_owned(),
         _ => String::new(),
     };
-    format!("chargeproof check {base}{from} --only {id}{with}")
+    format!("chargeproof check {base}{delivery_options} --only {id}{statement_options}")
 }
 
+/// Returns the value of the `Authorization` header in shell syntax.
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
-    const TEST: &str = "CHARGEPROOF_TEST_KEY";
+    const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
     let [live, test] = Mode::BOTH.map(|mode| mode.key_start(&recording.key_prefix));
     Some(match caller {
         Caller::NoKey => return None,
         Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
-        Caller::Own(Mode::Test) => format!("Bearer ${TEST}"),
+        Caller::Own(Mode::Test) => format!("Bearer ${TEST_KEY}"),
         Caller::Second => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
         Caller::OtherAccount => "Bearer $CHARGEPROOF_OTHER_ACCOUNT_KEY".into(),
         Caller::Revoked => "Bearer $CHARGEPROOF_REVOKED_KEY".into(),
         Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),
-        Caller::Forged(Forgery::NoScheme) => format!("${TEST}"),
-        Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST}"),
-        Caller::Forged(Forgery::BasicScheme) => format!("Basic ${TEST}"),
-        Caller::Forged(Forgery::WordAppended) => format!("Bearer ${TEST} x"),
-        Caller::Forged(Forgery::BasicUser) => format!("Basic $(printf %s \"${TEST}:\" | base64 -w0)"),
-        Caller::Forged(Forgery::ListAppended) => format!("Bearer ${TEST},x"),
+        Caller::Forged(Forgery::NoScheme) => format!("${TEST_KEY}"),
+        Caller::Forged(Forgery::OtherScheme) => format!("Token ${TEST_KEY}"),
+        Caller::Forged(Forgery::BasicScheme) => format!("Basic ${TEST_KEY}"),
+        Caller::Forged(Forgery::WordAppended) => format!("Bearer ${TEST_KEY} x"),
+        Caller::Forged(Forgery::BasicUser) => format!("Basic $(printf %s \"${TEST_KEY}:\" | base64 -w0)"),
+        Caller::Forged(Forgery::ListAppended) => format!("Bearer ${TEST_KEY},x"),
         Caller::Forged(Forgery::Encoded) => {
-            format!("Bearer $(printf %s \"${TEST}\" | sed s/_/%5F/g)")
+            format!("Bearer $(printf %s \"${TEST_KEY}\" | sed s/_/%5F/g)")
         }
         Caller::Forged(Forgery::Unknown) => format!("Bearer {test}0000000000000000000000000000000000000000"),
-        Caller::Forged(Forgery::LastCharacter) => format!("Bearer ${{{TEST}%?}}~"),
+        Caller::Forged(Forgery::LastCharacter) => format!("Bearer ${{{TEST_KEY}%?}}~"),
         Caller::Forged(Forgery::LetterCase) => {
-            format!("Bearer {test}$(printf %s \"${{{TEST}#{test}}}\" | tr a-zA-Z A-Za-z)")
+            format!("Bearer {test}$(printf %s \"${{{TEST_KEY}#{test}}}\" | tr a-zA-Z A-Za-z)")
         }
-        Caller::Forged(Forgery::Shortened) => format!("Bearer ${{{TEST}%????}}"),
-        Caller::Forged(Forgery::Appended) => format!("Bearer ${{{TEST}}}0"),
-        Caller::Forged(Forgery::OtherPrefix) => format!("Bearer {live}${{{TEST}#{test}}}"),
+        Caller::Forged(Forgery::Shortened) => format!("Bearer ${{{TEST_KEY}%????}}"),
+        Caller::Forged(Forgery::Appended) => format!("Bearer ${{{TEST_KEY}}}0"),
+        Caller::Forged(Forgery::OtherPrefix) => format!("Bearer {live}${{{TEST_KEY}#{test}}}"),
     })
 }

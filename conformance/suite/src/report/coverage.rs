@@ -15,29 +15,30 @@ pub(super) struct Sentence {
     /// The section of the specification.
     pub(super) section: String,
     /// The position in the section.
-    pub(super) place: String,
+    #[serde(rename = "place")]
+    pub(super) position: String,
     /// The first 16 digits of the sentence's SHA-256.
     pub(super) source: String,
     /// The statements that restate it.
-    pub(super) statements: Vec<Claim>,
+    pub(super) statements: Vec<RestatingStatement>,
 }
 
 /// A statement that restates a sentence.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[cfg_attr(test, serde(deny_unknown_fields))]
-pub(super) struct Claim {
+pub(super) struct RestatingStatement {
     /// The statement's name.
     pub(super) id: String,
-    /// Its verdict; `unjudged` if no check judges it, `not asked` if this run did not include it.
+    /// Its verdict; `unjudged` if no check judges it, `not asked` if it was not selected.
     pub(super) verdict: String,
     /// The reason why no check judges it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) because: Option<String>,
+    #[serde(rename = "because", skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
 }
 
-impl Claim {
-    /// Returns the CSS class of the verdict.
+impl RestatingStatement {
+    /// Returns the verdict as a CSS class.
     pub(super) fn class(&self) -> String {
         self.verdict.replace(' ', "-")
     }
@@ -46,8 +47,8 @@ impl Claim {
 impl Sentence {
     /// Returns `true` if a statement of it was judged or observed.
     pub(super) fn is_judged(&self) -> bool {
-        let words = ["pass", "fail", "warn", "known", "observed"];
-        self.statements.iter().any(|claim| words.contains(&claim.verdict.as_str()))
+        let judged_verdicts = ["pass", "fail", "warn", "known", "observed"];
+        self.statements.iter().any(|statement| judged_verdicts.contains(&statement.verdict.as_str()))
     }
 }
 
@@ -57,25 +58,25 @@ pub(super) fn coverage(rows: &[Row]) -> Vec<Sentence> {
         return Vec::new();
     }
     let verdicts: BTreeMap<&str, &Verdict> = rows.iter().map(|row| (row.id.as_str(), &row.verdict)).collect();
-    let mut claims: BTreeMap<String, Vec<(String, Option<String>)>> = BTreeMap::new();
+    let mut restating: BTreeMap<String, Vec<(String, Option<String>)>> = BTreeMap::new();
     for (id, requirement) in catalogue() {
         for hash in &requirement.source {
-            claims.entry(hash.clone()).or_default().push((id.clone(), requirement.unjudged.clone()));
+            restating.entry(hash.clone()).or_default().push((id.clone(), requirement.unjudged.clone()));
         }
     }
-    let claim = |(id, unjudged): &(String, Option<String>)| {
+    let statement = |(id, unjudged): &(String, Option<String>)| {
         let verdict = match (verdicts.get(id.as_str()), unjudged) {
             (Some(verdict), _) => verdict.as_str(),
             (None, Some(_)) => "unjudged",
             (None, None) => "not asked",
         };
-        Claim { id: id.clone(), verdict: verdict.to_owned(), because: unjudged.clone() }
+        RestatingStatement { id: id.clone(), verdict: verdict.to_owned(), reason: unjudged.clone() }
     };
     let sentence = |line: &str| {
         let mut parts = line.splitn(3, ' ').map(str::to_owned);
-        let (source, section, place) = (parts.next()?, parts.next()?, parts.next()?);
-        let statements = claims.get(&source).into_iter().flatten().map(claim).collect();
-        Some(Sentence { section, place, source, statements })
+        let (source, section, position) = (parts.next()?, parts.next()?, parts.next()?);
+        let statements = restating.get(&source).into_iter().flatten().map(statement).collect();
+        Some(Sentence { section, position, source, statements })
     };
     SENTENCES.lines().filter(|line| !line.starts_with('#')).filter_map(sentence).collect()
 }
@@ -87,17 +88,17 @@ mod tests {
 
     #[test]
     fn every_sentence_has_a_statement_and_every_source_a_sentence() {
-        let found = coverage(&samples::mixed().rows);
-        assert_eq!(found.len(), SENTENCES.lines().count() - 1);
-        for sentence in &found {
+        let sentences = coverage(&samples::mixed().rows);
+        assert_eq!(sentences.len(), SENTENCES.lines().count() - 1);
+        for sentence in &sentences {
             assert!(
                 !sentence.statements.is_empty(),
                 "{} {} has no statement",
                 sentence.section,
-                sentence.place
+                sentence.position
             );
         }
-        let known: Vec<_> = found.iter().map(|sentence| sentence.source.as_str()).collect();
+        let known: Vec<_> = sentences.iter().map(|sentence| sentence.source.as_str()).collect();
         for (id, requirement) in catalogue() {
             assert!(
                 requirement.source.iter().all(|hash| known.contains(&hash.as_str())),
@@ -109,13 +110,15 @@ mod tests {
     #[test]
     fn a_sentence_has_the_verdicts_of_its_statements() {
         let found = coverage(&samples::mixed().rows);
-        let words = |place: &str| {
-            let at =
-                |sentence: &&Sentence| format!("{} {}", sentence.section, sentence.place).starts_with(place);
-            let claims = found.iter().filter(at).flat_map(|sentence| &sentence.statements);
-            claims.map(|claim| format!("{} {}", claim.id, claim.verdict)).collect::<Vec<_>>().join(", ")
+        let verdicts_at = |position: &str| {
+            let is_at = |sentence: &&Sentence| {
+                format!("{} {}", sentence.section, sentence.position).starts_with(position)
+            };
+            let statements = found.iter().filter(is_at).flat_map(|sentence| &sentence.statements);
+            let verdicts = statements.map(|statement| format!("{} {}", statement.id, statement.verdict));
+            verdicts.collect::<Vec<_>>().join(", ")
         };
-        let row = words("8 row 1");
+        let row = verdicts_at("8 row 1");
         for part in ["limits.refused pass", "limits.mcp unjudged", "limits.per_key not asked"] {
             assert!(row.contains(part), "{part} in {row}");
         }

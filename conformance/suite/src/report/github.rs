@@ -20,7 +20,12 @@ pub fn github(outcome: &Outcome) -> String {
             Verdict::Warn(_) | Verdict::Known { .. } => "warning",
             _ => continue,
         };
-        annotate(&mut out, kind, &format!("{}: {}", row.verdict.as_str(), row.id), &annotation(&view, row));
+        annotate(
+            &mut out,
+            kind,
+            &format!("{}: {}", row.verdict.as_str(), row.id),
+            &annotation_text(&view, row),
+        );
     }
     for gap in view.gaps().into_iter().filter(|gap| gap.rows.iter().any(|row| row.is_gap())) {
         let text = format!("remedy: {}\n{}", gap.remedy, gap.ids().join(", "));
@@ -44,28 +49,28 @@ pub fn github(outcome: &Outcome) -> String {
         view.counts_text(),
         view.reported_count()
     ));
-    let (word, _) = view.verdict();
-    annotate(&mut out, kind, &format!("{word}: {}", outcome.recording.base), &summary.join("\n"));
+    let (verdict, _) = view.verdict();
+    annotate(&mut out, kind, &format!("{verdict}: {}", outcome.recording.base), &summary.join("\n"));
     out
 }
 
-fn annotation(view: &ReportView<'_>, row: &Row) -> String {
+fn annotation_text(view: &ReportView<'_>, row: &Row) -> String {
     let lines = view.details(row).into_iter().map(|(name, text)| format!("{name:<11} {text}"));
     [row.requirement.text.clone()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 fn annotate(out: &mut String, kind: &str, title: &str, text: &str) {
-    writeln!(out, "::{kind} title={}::{}", property(title), data(text))
+    writeln!(out, "::{kind} title={}::{}", escape_property(title), escape_text(text))
         .expect("writing to a string cannot fail");
 }
 
-/// Escapes a value for a workflow command. A line break in a server's text could start another command.
-fn data(text: &str) -> String {
+/// Escapes the text of a workflow command. A line break in a server's text could start another command.
+fn escape_text(text: &str) -> String {
     printable(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
 
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_text(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]

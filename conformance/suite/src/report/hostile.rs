@@ -12,7 +12,7 @@ use crate::check::Outcome;
 use crate::report::json::schema;
 use crate::report::{Format, Style, render, samples};
 
-/// Texts that could end a string, a line, a cell, an element or a document of some format.
+/// Texts that could end a string, a line, a table cell, an element or a document of a format.
 const TEXTS: [&str; 14] = [
     "\u{fffe}\u{ffff}\u{1fffe}\u{10ffff}\u{fdd0}",
     "\0\u{1}\u{8}\u{b}\u{c}\u{1b}[31m\u{7f}\u{85}\u{9b}2J",
@@ -44,15 +44,15 @@ fn outcome_with(text: &str) -> Outcome {
             Verdict::NotJudged { .. } => Verdict::NotJudged { why: text.to_owned(), remedy: text.to_owned() },
             Verdict::NotApplicable { .. } => Verdict::NotApplicable { why: text.to_owned() },
             Verdict::Observed { .. } => Verdict::Observed { seen: text.to_owned() },
-            other => other,
+            unchanged => unchanged,
         };
     }
     for exchange in &mut outcome.recording.exchanges {
         exchange.target += text;
-        if let Ending::Answered(answer) = &mut exchange.ending {
-            answer.headers.push((text.to_owned(), text.to_owned()));
-            answer.headers.push(("x-ratelimit-".to_owned() + text, text.to_owned()));
-            answer.body = text.to_owned().into();
+        if let Ending::Answered(response) = &mut exchange.ending {
+            response.headers.push((text.to_owned(), text.to_owned()));
+            response.headers.push(("x-ratelimit-".to_owned() + text, text.to_owned()));
+            response.body = text.to_owned().into();
         }
     }
     outcome
@@ -65,9 +65,9 @@ fn outcomes(text: &str) -> [Outcome; 2] {
 }
 
 #[track_caller]
-fn check(format: Format, read: impl Fn(&Outcome, &str)) {
+fn check(format: Format, assert_safe: impl Fn(&Outcome, &str)) {
     for outcome in TEXTS.iter().flat_map(|text| outcomes(text)) {
-        read(&outcome, &render(&outcome, format, Style::Plain));
+        assert_safe(&outcome, &render(&outcome, format, Style::Plain));
     }
 }
 
@@ -85,12 +85,12 @@ fn junit_is_well_formed_xml_with_a_case_for_each_row() {
 }
 
 #[test]
-fn json_fits_the_schema_and_keeps_every_text() {
+fn json_matches_the_schema_and_keeps_every_text() {
     let validator = jsonschema::validator_for(&schema()).expect("the schema is valid");
     check(Format::Json, |outcome, report| {
         let report: Value = serde_json::from_str(report).expect("a JSON report");
-        let wrong: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
-        assert!(wrong.is_empty(), "{wrong:?}");
+        let errors: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
         for (row, statement) in outcome.rows.iter().zip(report["statements"].as_array().expect("a list")) {
             if let Verdict::Fail(finding) = &row.verdict {
                 assert_eq!(statement["actual"], *finding.actual);
@@ -102,8 +102,8 @@ fn json_fits_the_schema_and_keeps_every_text() {
 /// Collects the elements of a document in order.
 fn elements(node: &Handle, into: &mut Vec<String>) {
     if let NodeData::Element { name, attrs, .. } = &node.data {
-        let of = |attribute: &html5ever::Attribute| format!(" {}", attribute.name.local);
-        into.push(name.local.to_string() + &attrs.borrow().iter().map(of).collect::<String>());
+        let attribute_text = |attribute: &html5ever::Attribute| format!(" {}", attribute.name.local);
+        into.push(name.local.to_string() + &attrs.borrow().iter().map(attribute_text).collect::<String>());
     }
     node.children.borrow().iter().for_each(|child| elements(child, into));
 }
@@ -119,12 +119,12 @@ fn parse_elements(page: &str) -> Vec<String> {
 
 #[test]
 fn a_page_has_the_same_elements_whatever_a_server_sends() {
-    let plain =
+    let harmless =
         outcomes("plain").map(|outcome| parse_elements(&render(&outcome, Format::Html, Style::Plain)));
     let kinds = |found: &[String]| found.iter().cloned().collect::<std::collections::BTreeSet<_>>();
     check(Format::Html, |outcome, report| {
         let found = kinds(&parse_elements(report));
-        let known = kinds(&plain[usize::from(outcome.stop.is_some())]);
+        let known = kinds(&harmless[usize::from(outcome.stop.is_some())]);
         assert!(found.is_subset(&known), "{:?} in {report}", found.difference(&known));
     });
 }
@@ -151,10 +151,11 @@ fn tables(text: &str) -> (Vec<usize>, Vec<String>) {
 
 #[test]
 fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
-    let plain = outcomes("plain").map(|outcome| tables(&render(&outcome, Format::Markdown, Style::Plain)).1);
+    let harmless =
+        outcomes("plain").map(|outcome| tables(&render(&outcome, Format::Markdown, Style::Plain)).1);
     check(Format::Markdown, |outcome, report| {
         let (cells, kinds) = tables(report);
-        assert_eq!(kinds, plain[usize::from(outcome.stop.is_some())], "{report}");
+        assert_eq!(kinds, harmless[usize::from(outcome.stop.is_some())], "{report}");
         if outcome.stop.is_none() {
             let every_statement = cells.last().expect("the statements are in a table");
             assert_eq!(*every_statement, 4 * (outcome.rows.len() + 1), "{report}");
@@ -162,27 +163,27 @@ fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
     });
 }
 
-/// Parses an annotation as GitHub's runner does: `::kind name=value,…::text`, with its escapes decoded.
-fn annotation(line: &str) -> (String, String, String) {
-    let (head, text) = line.strip_prefix("::").and_then(|command| command.split_once("::")).expect(line);
+/// Returns the kind and the title of an annotation, parsed as GitHub's runner does: `::kind name=value,…::text`.
+fn kind_and_title(line: &str) -> (String, String) {
+    let (head, _) = line.strip_prefix("::").and_then(|command| command.split_once("::")).expect(line);
     let (kind, properties) = head.split_once(' ').expect(line);
     let values: Vec<_> =
         properties.split(',').map(|property| property.split_once('=').expect(line)).collect();
     let [("title", title)] = values[..] else { panic!("{line}") };
-    let decoded = |text: &str| text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%");
-    (kind.to_owned(), decoded(&title.replace("%3A", ":").replace("%2C", ",")), decoded(text))
+    let title = title.replace("%3A", ":").replace("%2C", ",");
+    (kind.to_owned(), title.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%"))
 }
 
 #[test]
-fn annotations_are_one_command_a_line() {
+fn each_annotation_is_one_command_on_one_line() {
     check(Format::Github, |outcome, report| {
-        let found: Vec<_> =
-            report.split(['\n', '\r']).filter(|line| !line.is_empty()).map(annotation).collect();
-        let errors = found.iter().filter(|(kind, ..)| kind == "error").count();
+        let annotations: Vec<_> =
+            report.split(['\n', '\r']).filter(|line| !line.is_empty()).map(kind_and_title).collect();
+        let errors = annotations.iter().filter(|(kind, _)| kind == "error").count();
         assert_eq!(errors, 2, "{report}");
-        assert!(found.iter().all(|(_, title, _)| !title.is_empty()), "{report}");
+        assert!(annotations.iter().all(|(_, title)| !title.is_empty()), "{report}");
         let failed = outcome.rows.iter().find(|row| matches!(row.verdict, Verdict::Fail(_)));
-        let is_listed = |id: &str| found.iter().any(|(_, title, _)| *title == format!("fail: {id}"));
+        let is_listed = |id: &str| annotations.iter().any(|(_, title)| *title == format!("fail: {id}"));
         assert!(failed.is_none_or(|row| is_listed(&row.id)), "{report}");
     });
 }

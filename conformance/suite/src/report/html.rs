@@ -16,62 +16,62 @@ struct Page<'a> {
     base: &'a str,
     exit: u8,
     headline: String,
-    mood: &'static str,
+    run_class: &'static str,
     stop: Option<String>,
     completeness: String,
     reported: String,
     requests: String,
     notes: Vec<String>,
-    tiles: Vec<Tile>,
-    sections: Vec<Part<'a>>,
-    grave: Vec<Group<'a>>,
+    tiles: Vec<VerdictCount>,
+    sections: Vec<SectionView<'a>>,
+    failures: Vec<VerdictGroup<'a>>,
     gaps: Vec<Gap<'a>>,
     observations: &'a [Observation],
     power: Vec<String>,
-    covered: String,
+    coverage_summary: String,
     chapters: Vec<Chapter>,
 }
 
-/// The sentences of a section of the specification.
+/// The coverage of a section of the specification, by sentence.
 struct Chapter {
     name: String,
     sentences: Vec<Sentence>,
 }
 
-/// A verdict and its number of statements.
-struct Tile {
-    word: &'static str,
+/// The number of statements with a verdict.
+struct VerdictCount {
+    verdict: &'static str,
     class: String,
     count: usize,
 }
 
 /// The statements of a section of the specification.
-struct Part<'a> {
+struct SectionView<'a> {
     name: String,
     counts: String,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<StatementEntry<'a>>,
 }
 
 /// The statements with one verdict.
-struct Group<'a> {
+struct VerdictGroup<'a> {
     title: &'static str,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<StatementEntry<'a>>,
 }
 
 /// A statement with its verdict and details.
-struct Entry<'a> {
+struct StatementEntry<'a> {
     id: &'a str,
     spec: &'a str,
     level: &'static str,
     text: &'a str,
-    word: &'static str,
+    verdict: &'static str,
     class: String,
-    sign: &'static str,
+    symbol: &'static str,
     details: Vec<(&'static str, String)>,
     exchange: Option<ExchangeView>,
 }
 
-/// An exchange without the key.
+/// A recorded request, without its key, and the response.
 struct ExchangeView {
     number: u32,
     method: &'static str,
@@ -84,18 +84,22 @@ struct ExchangeView {
 /// Returns the report as one HTML file.
 pub fn html(outcome: &Outcome) -> String {
     let view = ReportView::from_outcome(outcome);
-    let (word, sentence) = view.verdict();
-    let headline = format!("{word}: {sentence}");
-    let mood = match outcome.exit_code() {
+    let (verdict, reason) = view.verdict();
+    let headline = format!("{verdict}: {reason}");
+    let run_class = match outcome.exit_code() {
         0 => "pass",
         1 | 4 => "fail",
         _ => "not-judged",
     };
-    let count = |word: &'static str| Tile { word, class: class(word), count: view.rows(word).len() };
-    let grave = [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")];
-    let group = |(word, title): (&str, &'static str)| Group {
+    let count = |verdict: &'static str| VerdictCount {
+        verdict,
+        class: css_class(verdict),
+        count: view.rows(verdict).len(),
+    };
+    let failures = [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")];
+    let group = |(verdict, title): (&str, &'static str)| VerdictGroup {
         title,
-        entries: view.rows(word).into_iter().map(|row| entry(&view, row)).collect(),
+        entries: view.rows(verdict).into_iter().map(|row| entry(&view, row)).collect(),
     };
     let sentences = coverage(&outcome.rows);
     let judged = sentences.iter().filter(|sentence| sentence.is_judged()).count();
@@ -103,7 +107,7 @@ pub fn html(outcome: &Outcome) -> String {
         base: &outcome.recording.base,
         exit: outcome.exit_code(),
         headline,
-        mood,
+        run_class,
         stop: view.stop(),
         completeness: view.completeness(),
         reported: view.reported_count(),
@@ -113,17 +117,17 @@ pub fn html(outcome: &Outcome) -> String {
         sections: view
             .sections
             .iter()
-            .map(|section| Part {
+            .map(|section| SectionView {
                 name: section.name(),
                 counts: section.counts_text(),
                 entries: section.rows.iter().map(|row| entry(&view, row)).collect(),
             })
             .collect(),
-        grave: grave.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
+        failures: failures.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
         gaps: view.gaps(),
         observations: &view.observations,
         power: view.power(),
-        covered: format!("{judged} of {} judged or observed", sentences.len()),
+        coverage_summary: format!("{judged} of {} judged or observed", sentences.len()),
         chapters: chapters(sentences),
     };
     printable(&page.render().expect("rendering HTML to memory cannot fail")) + "\n"
@@ -141,9 +145,9 @@ fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {
     found
 }
 
-fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
-    let word = row.verdict.as_str();
-    let sign = match word {
+fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> StatementEntry<'a> {
+    let verdict = row.verdict.as_str();
+    let symbol = match verdict {
         "pass" => "✓",
         "fail" => "✕",
         "warn" => "!",
@@ -153,14 +157,14 @@ fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
         _ => "–",
     };
     let exchange = view.violating_exchange(row).map(exchange_view);
-    Entry {
+    StatementEntry {
         id: &row.id,
         spec: &row.requirement.spec,
         level: row.requirement.level.as_str(),
         text: &row.requirement.text,
-        word,
-        class: class(word),
-        sign,
+        verdict,
+        class: css_class(verdict),
+        symbol,
         details: view.details(row),
         exchange,
     }
@@ -168,8 +172,10 @@ fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
 
 fn exchange_view(exchange: &Exchange) -> ExchangeView {
     let (status, headers, body) = match &exchange.ending {
-        Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], lines(&answer.body)),
-        Ending::Lost(why) => (format!("no answer: {}", one_line(&shorten(why))), &[][..], Vec::new()),
+        Ending::Answered(response) => {
+            (response.status.to_string(), &response.headers[..], lines(&response.body))
+        }
+        Ending::Lost(why) => (format!("no response: {}", one_line(&shorten(why))), &[][..], Vec::new()),
     };
     let headers = headers.iter().map(|(name, value)| (one_line(name), one_line(value))).collect();
     let target = one_line(&exchange.target);
@@ -179,14 +185,14 @@ fn exchange_view(exchange: &Exchange) -> ExchangeView {
 /// Returns the lines of a body, shortened. The page has no line breaks between them, so that none starts a line of a CI
 /// log.
 fn lines(body: &str) -> Vec<String> {
-    const LETTERS_MAX: usize = 4000;
-    let (shown, more) = match body.char_indices().nth(LETTERS_MAX) {
+    const CHARS_MAX: usize = 4000;
+    let (start, more) = match body.char_indices().nth(CHARS_MAX) {
         None => (body, None),
-        Some((at, _)) => (&body[..at], Some(format!("… ({} bytes in all)", body.len()))),
+        Some((end, _)) => (&body[..end], Some(format!("… ({} bytes in all)", body.len()))),
     };
-    shown.split('\n').map(one_line).chain(more).collect()
+    start.split('\n').map(one_line).chain(more).collect()
 }
 
-fn class(word: &str) -> String {
-    word.replace(' ', "-")
+fn css_class(verdict: &str) -> String {
+    verdict.replace(' ', "-")
 }

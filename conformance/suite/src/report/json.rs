@@ -37,7 +37,8 @@ struct Report {
     duration_ms: Option<u64>,
     /// True if the run was interrupted. Statements whose requests were not all sent are not judged.
     interrupted: bool,
-    /// 0 all held, 1 a violation, 2 configuration, 3 incomplete, 4 unreachable, 130 interrupted.
+    /// The exit code: 0 all statements hold, 1 a violation, 2 configuration, 3 incomplete, 4 unreachable,
+    /// 130 interrupted.
     exit_code: u8,
     /// The reason why nothing could be judged, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,17 +55,17 @@ struct Report {
     complete: bool,
     /// True if the run is incomplete, but the operator accepts all gaps.
     accepted: bool,
-    /// The selected statements.
+    /// The patterns that select statements.
     selection: Selection,
     /// The parts that the operator excluded.
     without: Vec<String>,
-    /// The faults of the baseline of known failures. Any fault fails the run.
+    /// The stale entries of the baseline of known failures, as messages. Any of them fails the run.
     baseline_faults: Vec<String>,
     /// True if personal values and amounts are hidden.
     private: bool,
     /// The requests that were sent.
     requests: Requests,
-    /// One for each statement.
+    /// The selected statements with their verdicts.
     statements: Vec<Statement>,
     /// The open points of the specification, and the choices of this service.
     observations: Vec<Observation>,
@@ -88,9 +89,9 @@ struct Requests {
     test: u32,
     /// With any other key, or none.
     other: u32,
-    /// The part of all these in bursts.
+    /// The number of these requests that were sent in bursts.
     in_bursts: u32,
-    /// The part of all these that are retries.
+    /// The number of these requests that are retries.
     repeats: u32,
     /// All of them.
     total: u32,
@@ -106,14 +107,14 @@ struct Statement {
     /// The section of the specification.
     spec: String,
     /// The level.
-    level: Firmness,
+    level: StatementLevel,
     /// The statement itself.
     text: String,
     /// The verdict.
-    verdict: Word,
+    verdict: VerdictName,
     /// Of a pass: the satisfied interpretation of the specification, or the evidence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reading: Option<String>,
+    #[serde(rename = "reading", skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     /// Of a failure or warning: the expectation.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<String>,
@@ -124,11 +125,11 @@ struct Statement {
     #[serde(skip_serializing_if = "Option::is_none")]
     exchange: Option<u32>,
     /// Of a failure or warning: a command that repeats the request. Keys are environment variables.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<String>,
+    #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
+    curl_command: Option<String>,
     /// Of a failure or warning: the command that judges this statement again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    again: Option<String>,
+    #[serde(rename = "again", skip_serializing_if = "Option::is_none")]
+    recheck_command: Option<String>,
     /// Of a failure or warning: its fingerprint for a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
@@ -136,21 +137,21 @@ struct Statement {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
     /// The reason why it was not judged, does not apply, was excluded or is a known failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    because: Option<String>,
+    #[serde(rename = "because", skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     /// The remedy that lets it be judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
     /// The observation, where the specification leaves it open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seen: Option<String>,
+    #[serde(rename = "seen", skip_serializing_if = "Option::is_none")]
+    observation: Option<String>,
 }
 
 /// The level of a statement.
 #[derive(Clone, Copy, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "lowercase")]
-enum Firmness {
+enum StatementLevel {
     /// The specification requires it.
     #[default]
     Must,
@@ -164,7 +165,7 @@ enum Firmness {
 #[derive(Clone, Copy, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum VerdictName {
     /// It was tested and holds.
     Pass,
     /// A required statement was violated.
@@ -218,7 +219,7 @@ pub fn json(outcome: &Outcome) -> String {
             repeats: ledger.repeats,
             total: ledger.total(),
         },
-        statements: outcome.rows.iter().map(|row| statement(outcome, row)).collect(),
+        statements: outcome.rows.iter().map(|row| report_statement(outcome, row)).collect(),
         observations: view.observations,
         power: outcome.power.clone(),
         coverage: coverage(&outcome.rows),
@@ -234,64 +235,66 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 /// Returns equal JSON with invisible characters escaped. A terminal would interpret DEL, C1 controls and bidirectional
 /// marks in the text of a server, which JSON does not escape.
 pub fn escape_invisible(text: &str) -> String {
-    let mut tame = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
-        if (is_unseen(character) && character != '\n') || (character == '#' && tame.ends_with('#')) {
+        if (is_unseen(character) && character != '\n') || (character == '#' && escaped.ends_with('#')) {
             // Such characters occur only within strings.
             for unit in character.encode_utf16(&mut [0; 2]) {
-                tame.push_str(&format!("\\u{unit:04x}"));
+                escaped.push_str(&format!("\\u{unit:04x}"));
             }
         } else {
-            tame.push(character);
+            escaped.push(character);
         }
     }
-    tame
+    escaped
 }
 
-fn statement(outcome: &Outcome, row: &Row) -> Statement {
+fn report_statement(outcome: &Outcome, row: &Row) -> Statement {
     let requirement = &row.requirement;
-    let bare = Statement {
+    let blank = Statement {
         id: row.id.clone(),
         spec: requirement.spec.clone(),
         level: match requirement.level {
-            Level::Must => Firmness::Must,
-            Level::Should => Firmness::Should,
-            Level::Open => Firmness::Open,
+            Level::Must => StatementLevel::Must,
+            Level::Should => StatementLevel::Should,
+            Level::Open => StatementLevel::Open,
         },
         text: requirement.text.clone(),
         ..Statement::default()
     };
     match row.verdict.clone() {
-        Verdict::Pass { note } => Statement { verdict: Word::Pass, reading: note, ..bare },
-        Verdict::Fail(finding) => with_evidence(outcome, Word::Fail, finding, bare),
-        Verdict::Warn(finding) => with_evidence(outcome, Word::Warn, finding, bare),
+        Verdict::Pass { note } => Statement { verdict: VerdictName::Pass, note, ..blank },
+        Verdict::Fail(finding) => with_evidence(outcome, VerdictName::Fail, finding, blank),
+        Verdict::Warn(finding) => with_evidence(outcome, VerdictName::Warn, finding, blank),
         Verdict::NotJudged { why, remedy } => {
-            Statement { verdict: Word::NotJudged, because: Some(why), remedy: Some(remedy), ..bare }
+            Statement { verdict: VerdictName::NotJudged, reason: Some(why), remedy: Some(remedy), ..blank }
         }
         Verdict::NotApplicable { why } => {
-            Statement { verdict: Word::NotApplicable, because: Some(why), ..bare }
+            Statement { verdict: VerdictName::NotApplicable, reason: Some(why), ..blank }
         }
-        Verdict::Observed { seen } => Statement { verdict: Word::Observed, seen: Some(seen), ..bare },
+        Verdict::Observed { seen } => {
+            Statement { verdict: VerdictName::Observed, observation: Some(seen), ..blank }
+        }
         Verdict::Known { finding, known } => {
-            let statement = with_evidence(outcome, Word::Known, finding, bare);
-            Statement { because: Some(known.reason), expires: Some(known.expires), ..statement }
+            let statement = with_evidence(outcome, VerdictName::Known, finding, blank);
+            Statement { reason: Some(known.reason), expires: Some(known.expires), ..statement }
         }
-        Verdict::LeftOut { by } => Statement { verdict: Word::LeftOut, because: Some(by), ..bare },
+        Verdict::LeftOut { by } => Statement { verdict: VerdictName::LeftOut, reason: Some(by), ..blank },
     }
 }
 
-fn with_evidence(outcome: &Outcome, verdict: Word, finding: Finding, bare: Statement) -> Statement {
+fn with_evidence(outcome: &Outcome, verdict: VerdictName, finding: Finding, blank: Statement) -> Statement {
     let recording = &outcome.recording;
     let exchange = finding.exchange.and_then(|number| recording.exchange(number));
     Statement {
         verdict,
-        fingerprint: Some(fingerprint(&bare.id, &finding)),
+        fingerprint: Some(fingerprint(&blank.id, &finding)),
         expected: Some(finding.expected),
         actual: Some(finding.actual),
         exchange: finding.exchange,
-        asked: exchange.map(|exchange| curl(recording, exchange)),
-        again: Some(recheck_command(recording, &bare.id)),
-        ..bare
+        curl_command: exchange.map(|exchange| curl(recording, exchange)),
+        recheck_command: Some(recheck_command(recording, &blank.id)),
+        ..blank
     }
 }
 
@@ -335,12 +338,12 @@ mod tests {
     }
 
     #[test]
-    fn every_report_fits_the_schema() {
+    fn every_report_matches_the_schema() {
         let validator = jsonschema::validator_for(&schema()).expect("the schema is valid");
         for (name, outcome) in samples::all() {
             let report: serde_json::Value = serde_json::from_str(&json(&outcome)).expect("a JSON report");
-            let wrong: Vec<_> = validator.iter_errors(&report).map(|err| err.to_string()).collect();
-            assert!(wrong.is_empty(), "{name}: {wrong:?}");
+            let errors: Vec<_> = validator.iter_errors(&report).map(|err| err.to_string()).collect();
+            assert!(errors.is_empty(), "{name}: {errors:?}");
         }
         assert!(!validator.is_valid(&serde_json::json!({})), "an empty object is not a report");
     }

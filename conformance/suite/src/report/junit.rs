@@ -24,17 +24,17 @@ pub fn junit(outcome: &Outcome) -> String {
     }
     for section in &view.sections {
         let mut suite = TestSuite::new(section.name());
-        suite.add_test_cases(section.rows.iter().map(|row| case(&view, row)));
+        suite.add_test_cases(section.rows.iter().map(|row| test_case(&view, row)));
         report.add_test_suite(suite);
     }
-    report.add_test_suite(completeness(&view));
+    report.add_test_suite(completeness_suite(&view));
     if !outcome.baseline.known.is_empty() {
-        report.add_test_suite(baseline(outcome));
+        report.add_test_suite(baseline_suite(outcome));
     }
     report.to_string().expect("writing XML to memory cannot fail")
 }
 
-fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
+fn test_case(view: &ReportView<'_>, row: &Row) -> TestCase {
     let lines = view.details(row);
     let details: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
     let status = match &row.verdict {
@@ -53,8 +53,8 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
         | Verdict::Known { .. }
         | Verdict::LeftOut { .. } => {
             let mut status = TestCaseStatus::skipped();
-            let because: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();
-            status.set_type(row.verdict.as_str()).set_message(because.join("; "));
+            let reasons: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();
+            status.set_type(row.verdict.as_str()).set_message(reasons.join("; "));
             status
         }
         Verdict::Pass { .. } | Verdict::Warn(_) | Verdict::Observed { .. } => TestCaseStatus::success(),
@@ -69,7 +69,7 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
 }
 
 /// Returns a suite with one case, which fails if the run is incomplete.
-fn completeness(view: &ReportView<'_>) -> TestSuite {
+fn completeness_suite(view: &ReportView<'_>) -> TestSuite {
     let outcome = view.outcome;
     let mut suite = TestSuite::new("completeness");
     for (name, value) in [
@@ -114,7 +114,7 @@ fn completeness(view: &ReportView<'_>) -> TestSuite {
 }
 
 /// Returns a suite with one case, which fails if the baseline has a stale entry.
-fn baseline(outcome: &Outcome) -> TestSuite {
+fn baseline_suite(outcome: &Outcome) -> TestSuite {
     let status = if outcome.faults.is_empty() {
         TestCaseStatus::success()
     } else {

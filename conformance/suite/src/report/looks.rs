@@ -4,8 +4,8 @@ use testkit::browser::{Browser, Viewport, axe};
 
 use crate::report::{html, samples};
 
-/// The details of a verdict and the sentences of a chapter, which are closed at first.
-const OPEN_ALL: &str = "document.querySelectorAll('details').forEach((it) => it.open = true)";
+/// Opens the details of verdicts and the sentences of chapters, which are closed at first.
+const OPEN_ALL: &str = "document.querySelectorAll('details').forEach((element) => element.open = true)";
 
 #[tokio::test]
 async fn an_html_report_is_accessible_at_every_width_and_in_both_colour_schemes() {
@@ -17,12 +17,12 @@ async fn an_html_report_is_accessible_at_every_width_and_in_both_colour_schemes(
         let page = browser.page().await;
         page.open(&format!("file://{}", file.display())).await;
         page.eval(OPEN_ALL).await;
-        for look in Viewport::ALL {
-            page.set_viewport(look).await;
+        for viewport in Viewport::ALL {
+            page.set_viewport(viewport).await;
             page.assert_fits().await;
-            // Each colour scheme once, each at another width, because the rules are slow.
-            if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&look) {
-                axe::judge(&page, &format!("{name} {}", look.name)).await;
+            // One width per colour scheme, because the accessibility rules are slow.
+            if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&viewport) {
+                axe::judge(&page, &format!("{name} {}", viewport.name)).await;
             }
         }
         assert_eq!(page.errors(), Vec::<String>::new(), "{name}");

@@ -11,14 +11,17 @@ use crate::report::view::{ReportView, WORDS, is_unseen};
 pub fn markdown(outcome: &Outcome) -> String {
     let view = ReportView::from_outcome(outcome);
     let mut out = String::new();
-    let (word, sentence) = view.verdict();
-    let sign = match outcome.exit_code() {
+    let (verdict, reason) = view.verdict();
+    let symbol = match outcome.exit_code() {
         0 => "✅",
         1 => "❌",
         _ => "⚠️",
     };
-    push_line(&mut out, &format!("## {sign} {word}: {sentence}\n"));
-    push_line(&mut out, &format!("{} — {}  ", code(&outcome.recording.base), escape(&view.completeness())));
+    push_line(&mut out, &format!("## {symbol} {verdict}: {reason}\n"));
+    push_line(
+        &mut out,
+        &format!("{} — {}  ", code_span(&outcome.recording.base), escape(&view.completeness())),
+    );
     push_line(
         &mut out,
         &format!(
@@ -32,36 +35,39 @@ pub fn markdown(outcome: &Outcome) -> String {
     for note in view.notes().into_iter().chain(view.origin()) {
         push_line(&mut out, &format!("{}\n", escape(&note)));
     }
-    for sentence in view.power() {
-        push_line(&mut out, &format!("{}  ", escape(&sentence)));
+    for line in view.power() {
+        push_line(&mut out, &format!("{}  ", escape(&line)));
     }
     if let Some(why) = view.stop() {
         push_line(&mut out, &format!("> {}\n", escape(&why)));
     }
-    matrix(&mut out, &view);
-    for (word, title) in [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")] {
-        let rows = view.rows(word);
+    write_matrix(&mut out, &view);
+    for (verdict, title) in [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")] {
+        let rows = view.rows(verdict);
         if !rows.is_empty() {
             push_line(&mut out, &format!("### {title}\n"));
-            rows.into_iter().for_each(|row| entry(&mut out, &view, row));
+            rows.into_iter().for_each(|row| write_statement(&mut out, &view, row));
         }
     }
-    gaps(&mut out, &view);
-    observations(&mut out, &view);
-    every_statement(&mut out, &view);
+    write_gaps(&mut out, &view);
+    write_observations(&mut out, &view);
+    write_statements(&mut out, &view);
     out
 }
 
-fn matrix(out: &mut String, view: &ReportView<'_>) {
+fn write_matrix(out: &mut String, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }
     push_line(out, &format!("| section | {} |", WORDS.join(" | ")));
     push_line(out, &format!("|---|{}", "--:|".repeat(WORDS.len())));
     for section in &view.sections {
-        let of = |word: &&str| section.rows.iter().filter(|row| row.verdict.as_str() == *word).count();
-        let cells =
-            WORDS.iter().map(of).map(|count| if count == 0 { String::new() } else { count.to_string() });
+        let count_of =
+            |verdict: &&str| section.rows.iter().filter(|row| row.verdict.as_str() == *verdict).count();
+        let cells = WORDS
+            .iter()
+            .map(count_of)
+            .map(|count| if count == 0 { String::new() } else { count.to_string() });
         push_line(
             out,
             &format!("| {} | {} |", escape(&section.name()), cells.collect::<Vec<_>>().join(" | ")),
@@ -70,17 +76,17 @@ fn matrix(out: &mut String, view: &ReportView<'_>) {
     push_line(out, "");
 }
 
-fn entry(out: &mut String, view: &ReportView<'_>, row: &Row) {
+fn write_statement(out: &mut String, view: &ReportView<'_>, row: &Row) {
     push_line(out, &format!("**{}** {}\n", escape(&row.id), escape(&row.requirement.text)));
     let lines = view.details(row);
     let lines: Vec<_> =
         lines.iter().map(|(name, text)| format!("{name:<11} {}", on_one_line(text))).collect();
     let body = lines.join("\n");
-    let fence = "`".repeat(longest_run(&body).max(2) + 1);
+    let fence = "`".repeat(longest_backtick_run(&body).max(2) + 1);
     push_line(out, &format!("{fence}text\n{body}\n{fence}\n"));
 }
 
-fn gaps(out: &mut String, view: &ReportView<'_>) {
+fn write_gaps(out: &mut String, view: &ReportView<'_>) {
     let gaps = view.gaps();
     if gaps.is_empty() {
         return;
@@ -94,27 +100,28 @@ fn gaps(out: &mut String, view: &ReportView<'_>) {
     push_line(out, "");
 }
 
-fn observations(out: &mut String, view: &ReportView<'_>) {
+fn write_observations(out: &mut String, view: &ReportView<'_>) {
     if view.observations.is_empty() {
         return;
     }
     push_line(out, "### Observed, where the specification leaves it open\n");
-    push_line(out, "| what | seen |\n|---|---|");
-    for it in &view.observations {
-        push_line(out, &format!("| {} | {} |", escape(&it.topic), escape(&it.seen)));
+    push_line(out, "| topic | observation |\n|---|---|");
+    for observation in &view.observations {
+        let (topic, seen) = (escape(&observation.topic), escape(&observation.seen));
+        push_line(out, &format!("| {topic} | {seen} |"));
     }
     push_line(out, "");
 }
 
-fn every_statement(out: &mut String, view: &ReportView<'_>) {
+fn write_statements(out: &mut String, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }
     push_line(out, "<details><summary>Every statement</summary>\n");
     push_line(out, "| | statement | section | text |\n|---|---|---|---|");
     for row in view.sections.iter().flat_map(|section| &section.rows) {
-        let (word, spec, text) = (row.verdict.as_str(), &row.requirement.spec, &row.requirement.text);
-        push_line(out, &format!("| {word} | {} | {} | {} |", escape(&row.id), escape(spec), escape(text)));
+        let (verdict, spec, text) = (row.verdict.as_str(), &row.requirement.spec, &row.requirement.text);
+        push_line(out, &format!("| {verdict} | {} | {} | {} |", escape(&row.id), escape(spec), escape(text)));
     }
     push_line(out, "\n</details>");
 }
@@ -122,22 +129,22 @@ fn every_statement(out: &mut String, view: &ReportView<'_>) {
 /// Escapes text, so that a server cannot inject markup, table cells or mentions.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in on_one_line(text).chars() {
-        match letter {
+    for character in on_one_line(text).chars() {
+        match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '@' => out.push_str("&#64;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => out.extend(['\\', letter]),
-            _ => out.push(letter),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => out.extend(['\\', character]),
+            _ => out.push(character),
         }
     }
     out
 }
 
 /// Returns a code span with a fence that is longer than any backticks in the text.
-fn code(text: &str) -> String {
-    let fence = "`".repeat(longest_run(text) + 1);
+fn code_span(text: &str) -> String {
+    let fence = "`".repeat(longest_backtick_run(text) + 1);
     format!("{fence}{}{fence}", on_one_line(text))
 }
 
@@ -145,7 +152,8 @@ fn on_one_line(text: &str) -> String {
     text.chars().map(|character| if is_unseen(character) { ' ' } else { character }).collect()
 }
 
-fn longest_run(text: &str) -> usize {
+/// Returns the length of the longest run of backticks.
+fn longest_backtick_run(text: &str) -> usize {
     text.split(|character| character != '`').map(str::len).max().unwrap_or(0)
 }
 
@@ -170,6 +178,6 @@ mod tests {
 
     #[test]
     fn code_may_contain_backticks() {
-        assert_eq!(code("a``b"), "```a``b```");
+        assert_eq!(code_span("a``b"), "```a``b```");
     }
 }

@@ -61,11 +61,11 @@ pub fn render(outcome: &Outcome, format: Format, layout: impl Into<Layout>) -> S
 mod tests {
     use super::*;
 
-    /// Removes the coverage from a report, which would change with the catalogue.
+    /// Removes the coverage from a report, so that snapshots do not change with the catalogue.
     fn without_coverage(report: &str) -> String {
-        const MARKS: [(&str, &str); 2] =
+        const MARKERS: [(&str, &str); 2] =
             [("<!-- coverage -->", "<!-- end -->\n"), (",\n  \"coverage\": [", "\n  ]\n")];
-        for (begin, end) in MARKS {
+        for (begin, end) in MARKERS {
             if let Some((before, rest)) = report.split_once(begin) {
                 let after = rest.split_once(end).map_or("", |(_, after)| after);
                 return format!("{before}\n{after}");
@@ -75,10 +75,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(format: Format, ending: &str) {
+    fn check(format: Format, extension: &str) {
         for (name, outcome) in samples::all() {
             let report = without_coverage(&render(&outcome, format, Style::Plain));
-            insta::assert_snapshot!(format!("{name}.{ending}"), report);
+            insta::assert_snapshot!(format!("{name}.{extension}"), report);
         }
     }
 
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_a_text_is_wider_than_the_terminal_but_commands() {
+    fn no_line_except_commands_is_wider_than_the_terminal() {
         for columns in [40, 80, 120] {
             for (detail, style) in [(Detail::Brief, Style::Plain), (Detail::Full, Style::Colour)] {
                 let layout = Layout { style, detail, columns: Some(columns) };
                 for (name, mut outcome) in samples::all() {
                     outcome.recording.base = "https://大きい.example".to_owned();
                     for line in render(&outcome, Format::Text, layout).lines() {
-                        let is_command = line.trim_start().starts_with("asked ")
+                        let is_command = line.trim_start().starts_with("request ")
                             || line.trim_start().starts_with("again ");
                         let width = textwrap::core::display_width(line);
                         assert!(is_command || width <= columns, "{name}: {width} of {columns}: {line}");
@@ -139,15 +139,15 @@ mod tests {
     }
 
     #[test]
-    fn every_format_says_how_many_checks_were_expected_and_reported() {
+    fn every_format_reports_the_numbers_of_expected_and_reported_checks() {
         let outcome = samples::mixed();
         let (expected, reported) = (outcome.expected_checks(), outcome.rows.len());
         let sentence = format!("{reported} of {expected} checks reported");
-        let whole = |format| render(&outcome, format, Style::Plain);
+        let report_as = |format| render(&outcome, format, Style::Plain);
         for format in [Format::Text, Format::Junit, Format::Markdown, Format::Html, Format::Github] {
-            assert!(whole(format).contains(&sentence), "{format:?}");
+            assert!(report_as(format).contains(&sentence), "{format:?}");
         }
-        let json = whole(Format::Json);
+        let json = report_as(Format::Json);
         assert!(json.contains(&format!("\"expected\": {expected}")) && json.contains("\"reported\": 9"));
     }
 
@@ -180,8 +180,8 @@ mod tests {
     fn every_line_of_the_annotations_is_a_command() {
         for (name, outcome) in samples::all() {
             for line in github(&outcome).lines() {
-                let begins = ["::error title=", "::warning title=", "::notice title="];
-                assert!(begins.iter().any(|begin| line.starts_with(begin)), "{name}: {line}");
+                let prefixes = ["::error title=", "::warning title=", "::notice title="];
+                assert!(prefixes.iter().any(|prefix| line.starts_with(prefix)), "{name}: {line}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Handwritten outcomes for the tests of all formats.
+//! Handwritten outcomes: fixtures for the tests of all formats.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) fn all() -> [(&'static str, Outcome); 5] {
     ]
 }
 
-/// Returns one row of each verdict, with hostile texts for every format.
+/// Returns an outcome with a row of each verdict, and a server's text that attacks every format.
 pub(crate) fn mixed() -> Outcome {
     let hostile = "403 {\"message\":\"<script>alert('x')</script> | ```\\n::error::no, 50%\"} ]]>\u{1b}[2J\n::error::x ##[error]y \u{202e}z";
     let finding = |expected: &str, actual: &str, exchange| Finding {
@@ -129,7 +129,7 @@ pub(crate) fn unreachable() -> Outcome {
     outcome
 }
 
-/// Returns the outcome of a refused key.
+/// Returns the outcome of a run that was stopped because a key was refused.
 pub(crate) fn refused() -> Outcome {
     outcome(Vec::new(), Some(Stop::Configuration("the live key is refused with 401".into())))
 }
@@ -184,7 +184,8 @@ fn recording() -> Recording {
         Purpose::Page(PageRequest { list: List::Charges, filters, page: None, per_page: Some(2), link: None })
     };
     let event = |side| Purpose::Event { id: id.into(), side, round: 1 };
-    let trial = Purpose::Filter { list: List::Events, filter: "type".into(), side: Side::AbsentBefore };
+    let absent_filter =
+        Purpose::Filter { list: List::Events, filter: "type".into(), side: Side::AbsentBefore };
     let links =
         |next: &str| json!({ "first": "/v1/charges?page=1", "last": null, "prev": null, "next": next });
     let charges = json!({
@@ -195,17 +196,17 @@ fn recording() -> Recording {
         "links": links("https://pay.example/v1/charges?page=2"),
         "meta": { "current_page": 1, "last_page": 2, "per_page": 2, "total": 3 },
     });
-    let none = json!({
+    let empty_page = json!({
         "data": [], "links": links("/x"),
         "meta": { "current_page": 1, "last_page": 0, "per_page": 2, "total": 0 },
     });
-    let no = json!({ "message": "No." });
+    let refusal = json!({ "message": "No." });
     let mut exchanges = vec![
         exchange(page(vec![]), "/v1/charges?per_page=2", 200, &charges),
-        exchange(page(vec![("status".into(), "x".into())]), "/v1/charges?status=x", 200, &none),
-        exchange(event(Side::Foreign), &format!("/v1/events/{id}"), 403, &no),
-        exchange(trial, "/v1/events?type=x", 404, &no),
-        exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &no),
+        exchange(page(vec![("status".into(), "x".into())]), "/v1/charges?status=x", 200, &empty_page),
+        exchange(event(Side::Foreign), &format!("/v1/events/{id}"), 403, &refusal),
+        exchange(absent_filter, "/v1/events?type=x", 404, &refusal),
+        exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &refusal),
     ];
     for (number, exchange) in (1..).zip(&mut exchanges) {
         exchange.number = number;

@@ -17,7 +17,7 @@ pub enum Style {
     Colour,
 }
 
-/// The colour class of a word.
+/// The meaning of a text, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -63,7 +63,7 @@ pub enum Detail {
 /// The layout of a text report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Its colours.
+    /// The colours.
     pub style: Style,
     /// The detail.
     pub detail: Detail,
@@ -78,13 +78,13 @@ impl From<Style> for Layout {
     }
 }
 
-/// The details that are commands, which are not wrapped, so that they can be copied.
-const COMMANDS: [&str; 2] = ["asked", "again"];
-/// The most statements that are listed per gap.
-const NAMED_MAX: usize = 3;
+/// The names of details that are commands. They are not wrapped, so that they can be copied.
+const COMMAND_DETAILS: [&str; 2] = ["request", "again"];
+/// The largest number of statements that are listed per gap.
+const LISTED_IDS_MAX: usize = 3;
 const MARGIN: usize = 4;
 /// The indentation of details below a statement with its verdict.
-const WORD_MARGIN: usize = 18;
+const VERDICT_MARGIN: usize = 18;
 /// The smallest width at which lines are wrapped.
 const COLUMNS_MIN: usize = 40;
 
@@ -101,22 +101,22 @@ pub(super) fn text_with_layout(outcome: &Outcome, layout: Layout) -> String {
         page.paragraph("", &why);
     }
     if layout.detail == Detail::Full {
-        every_statement(&mut page, &view);
+        write_statements(&mut page, &view);
     }
-    violations(&mut page, &view);
-    for (word, title) in [("known", "Known failures"), ("warn", "Warnings")] {
-        let rows = view.rows(word);
+    write_violations(&mut page, &view);
+    for (verdict, title) in [("known", "Known failures"), ("warn", "Warnings")] {
+        let rows = view.rows(verdict);
         if !rows.is_empty() && layout.detail == Detail::Brief {
             page.title(title, Tone::Doubt);
             rows.into_iter().for_each(|row| page.statement(&view, row));
-            page.gap();
+            page.blank_line();
         }
     }
-    gaps(&mut page, &view);
+    write_gaps(&mut page, &view);
     if layout.detail == Detail::Brief {
-        chapters(&mut page, &view);
+        write_chapters(&mut page, &view);
     }
-    summary(&mut page, &view);
+    write_summary(&mut page, &view);
     page.out
 }
 
@@ -127,19 +127,19 @@ struct TextPage {
 }
 
 impl TextPage {
-    /// Writes a wrapped text after a head, with a hanging indent.
-    fn paragraph(&mut self, head: &str, text: &str) {
-        let indent = " ".repeat(textwrap::core::display_width(head));
+    /// Writes a text after a prefix, wrapped with a hanging indent.
+    fn paragraph(&mut self, prefix: &str, text: &str) {
+        let indent = " ".repeat(textwrap::core::display_width(prefix));
         match self.layout.columns.filter(|columns| *columns >= COLUMNS_MIN) {
             Some(columns) => {
                 let options = textwrap::Options::new(columns)
-                    .initial_indent(head)
+                    .initial_indent(prefix)
                     .subsequent_indent(&indent)
                     .word_splitter(textwrap::WordSplitter::NoHyphenation)
                     .break_words(true);
                 textwrap::wrap(text, options).iter().for_each(|line| self.line(line));
             }
-            None => self.line(&format!("{head}{text}")),
+            None => self.line(&format!("{prefix}{text}")),
         }
     }
 
@@ -147,7 +147,7 @@ impl TextPage {
         writeln!(self.out, "{}", text.trim_end()).expect("writing to a string cannot fail");
     }
 
-    fn gap(&mut self) {
+    fn blank_line(&mut self) {
         self.line("");
     }
 
@@ -164,10 +164,10 @@ impl TextPage {
 
     fn details(&mut self, view: &ReportView<'_>, row: &Row, margin: usize) {
         for (name, text) in view.details(row) {
-            let head = format!("{:margin$}{name:<11} ", "");
-            match COMMANDS.contains(&name) {
-                true => self.line(&format!("{head}{text}")),
-                false => self.paragraph(&head, &text),
+            let prefix = format!("{:margin$}{name:<11} ", "");
+            match COMMAND_DETAILS.contains(&name) {
+                true => self.line(&format!("{prefix}{text}")),
+                false => self.paragraph(&prefix, &text),
             }
         }
     }
@@ -182,16 +182,16 @@ impl TextPage {
     }
 }
 
-fn every_statement(page: &mut TextPage, view: &ReportView<'_>) {
+fn write_statements(page: &mut TextPage, view: &ReportView<'_>) {
     for section in &view.sections {
         let title = page.layout.style.colour(&section.name(), Tone::Title);
         page.paragraph("", &format!("{title}   {}", section.counts_text()));
         for row in &section.rows {
-            let head = format!("{}  ", page.layout.style.paint(&row.verdict));
-            page.paragraph(&head, &format!("{}   {}", row.id, row.requirement.text));
-            page.details(view, row, WORD_MARGIN);
+            let prefix = format!("{}  ", page.layout.style.paint(&row.verdict));
+            page.paragraph(&prefix, &format!("{}   {}", row.id, row.requirement.text));
+            page.details(view, row, VERDICT_MARGIN);
         }
-        page.gap();
+        page.blank_line();
     }
     if !view.observations.is_empty() {
         page.title("Observed, where the specification leaves it open", Tone::Title);
@@ -201,12 +201,12 @@ fn every_statement(page: &mut TextPage, view: &ReportView<'_>) {
             .map(|observation| (observation.topic.clone(), observation.seen.clone()))
             .collect();
         page.table(&rows);
-        page.gap();
+        page.blank_line();
     }
 }
 
 /// Writes one failure for each cause, and the names of the others with the same exchange.
-fn violations(page: &mut TextPage, view: &ReportView<'_>) {
+fn write_violations(page: &mut TextPage, view: &ReportView<'_>) {
     let causes = view.causes();
     if causes.is_empty() {
         return;
@@ -220,10 +220,10 @@ fn violations(page: &mut TextPage, view: &ReportView<'_>) {
             page.paragraph(&format!("{:MARGIN$}{:<11} ", "", "also"), &others.join(", "));
         }
     }
-    page.gap();
+    page.blank_line();
 }
 
-fn gaps(page: &mut TextPage, view: &ReportView<'_>) {
+fn write_gaps(page: &mut TextPage, view: &ReportView<'_>) {
     let gaps = view.gaps();
     if gaps.is_empty() {
         return;
@@ -233,33 +233,33 @@ fn gaps(page: &mut TextPage, view: &ReportView<'_>) {
         page.paragraph("  ", &gap.title());
         page.paragraph(&" ".repeat(MARGIN), &gap.remedy);
         let ids = gap.ids();
-        let more = ids.len().saturating_sub(NAMED_MAX);
-        let mut named = ids[..ids.len() - more].join(", ");
+        let more = ids.len().saturating_sub(LISTED_IDS_MAX);
+        let mut listed = ids[..ids.len() - more].join(", ");
         if more > 0 {
-            named.push_str(&format!(" and {more} more"));
+            listed.push_str(&format!(" and {more} more"));
         }
-        page.paragraph(&" ".repeat(MARGIN), &named);
+        page.paragraph(&" ".repeat(MARGIN), &listed);
     }
-    page.gap();
+    page.blank_line();
 }
 
-fn chapters(page: &mut TextPage, view: &ReportView<'_>) {
+fn write_chapters(page: &mut TextPage, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }
     page.title("Chapters of the specification", Tone::Title);
     let rows: Vec<_> = view.sections.iter().map(|section| (section.name(), section.counts_text())).collect();
     page.table(&rows);
-    page.gap();
+    page.blank_line();
 }
 
 /// Writes the summary, whose last line is the verdict on the run.
-fn summary(page: &mut TextPage, view: &ReportView<'_>) {
+fn write_summary(page: &mut TextPage, view: &ReportView<'_>) {
     for note in view.notes().into_iter().chain(view.origin()) {
         page.paragraph("", &note);
     }
-    for (at, sentence) in view.power().iter().enumerate() {
-        page.paragraph(if at == 0 { "" } else { "  " }, sentence);
+    for (index, line) in view.power().iter().enumerate() {
+        page.paragraph(if index == 0 { "" } else { "  " }, line);
     }
     page.paragraph("", &view.completeness());
     page.paragraph("", &view.counts_text());
@@ -269,13 +269,13 @@ fn summary(page: &mut TextPage, view: &ReportView<'_>) {
         _ => "",
     };
     page.paragraph("", &format!("{}, {requests} requests{hint}", view.reported_count()));
-    page.gap();
-    let (word, sentence) = view.verdict();
+    page.blank_line();
+    let (verdict, reason) = view.verdict();
     let tone = match view.outcome.exit_code() {
         0 => Tone::Good,
         1 | 4 => Tone::Bad,
         _ => Tone::Doubt,
     };
-    let word = page.layout.style.colour(word, tone);
-    page.paragraph("", &format!("{word}: {sentence}; exit {}", view.outcome.exit_code()));
+    let verdict = page.layout.style.colour(verdict, tone);
+    page.paragraph("", &format!("{verdict}: {reason}; exit {}", view.outcome.exit_code()));
 }

@@ -19,8 +19,8 @@ use crate::report::command::{curl, recheck_command};
 pub(super) const WORDS: [&str; 8] =
     ["fail", "known", "warn", "not judged", "pass", "observed", "not applicable", "left out"];
 
-/// The names of all verdicts with their words in a summary, in order.
-const SUMMARY: [(&str, &str); 8] = [
+/// The names of all verdicts with their labels in a summary, in order.
+const SUMMARY_LABELS: [(&str, &str); 8] = [
     ("pass", "passed"),
     ("fail", "failed"),
     ("known", "known"),
@@ -116,8 +116,8 @@ impl<'a> ReportView<'a> {
         }
     }
 
-    pub(super) fn rows(&self, word: &str) -> Vec<&'a Row> {
-        self.outcome.rows.iter().filter(|row| row.verdict.as_str() == word).collect()
+    pub(super) fn rows(&self, verdict: &str) -> Vec<&'a Row> {
+        self.outcome.rows.iter().filter(|row| row.verdict.as_str() == verdict).collect()
     }
 
     /// Returns the reason why the run was stopped, as a sentence.
@@ -125,7 +125,7 @@ impl<'a> ReportView<'a> {
         match self.outcome.stop.as_ref()? {
             Stop::Configuration(why) => Some(format!("cannot check: {}", one_line(why))),
             Stop::Unreachable(why) => {
-                Some(format!("{} did not answer: {}", self.outcome.recording.base, one_line(why)))
+                Some(format!("{} did not respond: {}", self.outcome.recording.base, one_line(why)))
             }
         }
     }
@@ -135,7 +135,7 @@ impl<'a> ReportView<'a> {
         if self.outcome.rows.is_empty() {
             return "nothing was judged".to_owned();
         }
-        let word = match (self.is_complete, &self.outcome.accept) {
+        let completeness = match (self.is_complete, &self.outcome.accept) {
             (true, _) => "complete".to_owned(),
             (false, _) if self.outcome.origin.interrupted.is_some() => "interrupted".to_owned(),
             (false, Accept::Lacking(parts)) if self.outcome.is_accepted() => {
@@ -147,7 +147,7 @@ impl<'a> ReportView<'a> {
             }
             (false, _) => "incomplete".to_owned(),
         };
-        format!("{} of {} required statements judged: {word}", self.judged, self.required)
+        format!("{} of {} required statements judged: {completeness}", self.judged, self.required)
     }
 
     /// Returns the numbers of verdicts: `39 passed, 1 failed`.
@@ -172,7 +172,8 @@ impl<'a> ReportView<'a> {
         let mut causes: Vec<(Option<u32>, Vec<&'a Row>)> = Vec::new();
         for row in self.sections.iter().flat_map(|section| &section.rows) {
             let Verdict::Fail(finding) = &row.verdict else { continue };
-            match causes.iter_mut().find(|(shown, _)| shown.is_some() && *shown == finding.exchange) {
+            match causes.iter_mut().find(|(exchange, _)| exchange.is_some() && *exchange == finding.exchange)
+            {
                 Some((_, rows)) => rows.push(row),
                 None => causes.push((finding.exchange, vec![row])),
             }
@@ -200,7 +201,7 @@ impl<'a> ReportView<'a> {
         gaps
     }
 
-    /// Returns the verdict on the run: a word and the reason.
+    /// Returns the verdict on the run, such as `Violations`, and its reason.
     pub(super) fn verdict(&self) -> (&'static str, String) {
         let statements = |count: usize, ending: &str| match count {
             1 => format!("1 required statement {ending}"),
@@ -211,11 +212,11 @@ impl<'a> ReportView<'a> {
             0 if !self.is_complete => ("Incomplete", "every statement that was judged holds".to_owned()),
             0 => ("Conforms", "every required statement was judged and holds".to_owned()),
             1 if self.rows("fail").is_empty() => ("Violations", "the baseline is out of date".to_owned()),
-            1 => ("Violations", statements(self.rows("fail").len(), "broken")),
+            1 => ("Violations", statements(self.rows("fail").len(), "violated")),
             2 => ("Not checked", "the configuration is wrong".to_owned()),
             3 => ("Incomplete", statements(gaps, "not judged")),
             130 => ("Interrupted", statements(gaps, "not judged")),
-            _ => ("Unreachable", "the target did not answer".to_owned()),
+            _ => ("Unreachable", "the target did not respond".to_owned()),
         }
     }
 
@@ -225,8 +226,8 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
-    /// would reveal more. There is no total, because a large chapter would hide a weak chapter. A chapter that the operator
-    /// leaves out has no share.
+    /// would reveal more faults. There is no total, because a large chapter would hide a weak one. A chapter that the
+    /// operator excludes has no share.
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
         let percent = |chapter: &Chapter| chapter.noticed * 100 / chapter.known.max(1);
@@ -253,12 +254,12 @@ impl<'a> ReportView<'a> {
 
     /// Returns `true` if every statement of a chapter is left out.
     fn is_left_out(&self, chapter: &str) -> bool {
-        let of_chapter = |row: &&Row| row.id.split('.').next() == Some(chapter);
-        let mut rows = self.outcome.rows.iter().filter(of_chapter).peekable();
+        let is_of_chapter = |row: &&Row| row.id.split('.').next() == Some(chapter);
+        let mut rows = self.outcome.rows.iter().filter(is_of_chapter).peekable();
         rows.peek().is_some() && rows.all(|row| matches!(row.verdict, Verdict::LeftOut { .. }))
     }
 
-    /// Returns the notes about the run: selection, privacy, and stale entries of the baseline.
+    /// Returns the notes about the run: selection, excluded parts, deliveries, privacy, and stale entries of the baseline.
     pub(super) fn notes(&self) -> Vec<String> {
         let outcome = self.outcome;
         let list = |name: &str, patterns: &[String]| {
@@ -295,11 +296,11 @@ impl<'a> ReportView<'a> {
     /// Returns the details of a statement as names and texts, with the command that repeats it at the end.
     pub(super) fn details(&self, row: &Row) -> Vec<(&'static str, String)> {
         let lines = match &row.verdict {
-            Verdict::Pass { note } => note.iter().map(|note| ("reading", note.clone())).collect(),
+            Verdict::Pass { note } => note.iter().map(|note| ("note", note.clone())).collect(),
             Verdict::Fail(finding) | Verdict::Warn(finding) => self.evidence(row, finding),
             Verdict::NotJudged { why, remedy } => vec![("because", why.clone()), ("remedy", remedy.clone())],
             Verdict::NotApplicable { why } => vec![("because", why.clone())],
-            Verdict::Observed { seen } => vec![("seen", seen.clone())],
+            Verdict::Observed { seen } => vec![("observed", seen.clone())],
             Verdict::Known { finding, known } => {
                 let mut lines = vec![("known", format!("{}, until {}", known.reason, known.expires))];
                 lines.extend(self.evidence(row, finding));
@@ -323,7 +324,7 @@ impl<'a> ReportView<'a> {
         let recording = &self.outcome.recording;
         let mut lines = vec![("expected", finding.expected.clone()), ("actual", finding.actual.clone())];
         if let Some(exchange) = self.violating_exchange(row) {
-            lines.push(("asked", curl(recording, exchange)));
+            lines.push(("request", curl(recording, exchange)));
         }
         lines.push(("fingerprint", fingerprint(&row.id, finding)));
         lines.push(("again", recheck_command(recording, &row.id)));
@@ -331,13 +332,13 @@ impl<'a> ReportView<'a> {
     }
 }
 
-/// Returns the places with data that the chapter's missed faults need, the most needed first.
+/// Returns the data that a run needs to reveal more faults of the chapter, the most needed first.
 fn most_needed(chapter: &Chapter) -> String {
-    const SHOWN: usize = 3;
+    const LISTED_MAX: usize = 3;
     let mut needs: Vec<_> = chapter.needs.iter().collect();
     needs.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let more = needs.len().saturating_sub(SHOWN);
-    let mut listed: Vec<_> = needs.into_iter().take(SHOWN).map(|(place, _)| place.clone()).collect();
+    let more = needs.len().saturating_sub(LISTED_MAX);
+    let mut listed: Vec<_> = needs.into_iter().take(LISTED_MAX).map(|(data, _)| data.clone()).collect();
     if more > 0 {
         listed.push(format!("{more} more"));
     }
@@ -356,9 +357,9 @@ fn deliveries_text(deliveries: &Deliveries) -> String {
         }
         None => format!("webhooks: {} captured before the run", received.len()),
     };
-    for (count, what) in [(*lost, "more not kept"), (*strays, "other requests")] {
+    for (count, label) in [(*lost, "more not stored"), (*strays, "other requests")] {
         if count > 0 {
-            text += &format!(", {count} {what}");
+            text += &format!(", {count} {label}");
         }
     }
     text + &trouble.iter().map(|trouble| format!("; {}", one_line(trouble))).collect::<String>()
@@ -371,7 +372,8 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
-/// The same on one line, and without `##`, because some CI systems interpret `##[` anywhere as a command.
+/// Returns the text on one line, without the characters that [`printable`] replaces and without `##`, because some CI
+/// systems interpret `##[` anywhere as a command.
 pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ").replace("##", "#\u{fffd}")
 }
@@ -389,9 +391,12 @@ pub fn is_unseen(character: char) -> bool {
 
 fn counts_text<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
-    let of = |word: &str| rows.iter().filter(|row| row.verdict.as_str() == word).count();
-    let label = SUMMARY.iter().map(|(word, label)| (of(word), label)).filter(|(count, _)| *count > 0);
-    label.map(|(count, label)| format!("{count} {label}")).collect::<Vec<_>>().join(", ")
+    let count_of = |verdict: &str| rows.iter().filter(|row| row.verdict.as_str() == verdict).count();
+    let counts = SUMMARY_LABELS
+        .iter()
+        .map(|(verdict, label)| (count_of(verdict), label))
+        .filter(|(count, _)| *count > 0);
+    counts.map(|(count, label)| format!("{count} {label}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the number and title of a section, such as `4.1 Pagination`.
@@ -399,7 +404,7 @@ pub(super) fn section_name(number: &str) -> String {
     format!("{number} {}", title(number)).trim_end().to_owned()
 }
 
-/// Returns the section of a reference: 4.1 for `4.1 item 6; 8`.
+/// Returns the first section of a reference to the specification: 4.1 for `4.1 item 6; 8`.
 fn section_of(spec: &str) -> String {
     let end = spec
         .find(|character: char| !character.is_ascii_alphanumeric() && character != '.')
@@ -444,17 +449,17 @@ mod tests {
     use conformance_faults::Power;
 
     #[track_caller]
-    fn check(spec: &str, expected: &str) {
+    fn check_section(spec: &str, expected: &str) {
         assert_eq!(section_of(spec), expected);
     }
 
     #[test]
     fn the_first_section_of_a_reference_counts() {
-        check("4.1 item 6; 8", "4.1");
-        check("4, row 1", "4");
-        check("7; 8", "7");
-        check("6.", "6");
-        check("HTTP (RFC 9110, 15.5.2)", "HTTP");
+        check_section("4.1 item 6; 8", "4.1");
+        check_section("4, row 1", "4");
+        check_section("7; 8", "7");
+        check_section("6.", "6");
+        check_section("HTTP (RFC 9110, 15.5.2)", "HTTP");
     }
 
     #[track_caller]
@@ -479,31 +484,31 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_seen(topic: &str, expected: &str) {
+    fn check_observation(topic: &str, expected: &str) {
         let outcome = samples::mixed();
         let found = observations(&outcome.recording, &outcome.rows);
-        let seen = found
+        let actual = found
             .iter()
             .find(|observation| observation.topic == topic)
             .map(|observation| observation.seen.as_str());
-        assert_eq!(seen, Some(expected), "{found:?}");
+        assert_eq!(actual, Some(expected), "{found:?}");
     }
 
     #[test]
     fn open_choices_are_observed() {
-        check_seen("Retry-After", "whole seconds");
-        check_seen("Links of a page", "absolute, relative");
-        check_seen("last_page of an empty list", "0");
-        check_seen("Times", "+00:00 with 0 decimals of a second, Z with 6 decimals of a second");
-        check_seen("Ids of events", "UUID version 7");
-        check_seen("Reading of the rate limit", "exact: the 121st request");
-        check_seen("States in lists", "paid");
-        check_seen("A ?type= that finds nothing", "404");
-        check_seen("Headers about the limit", "x-ratelimit-remaining");
+        check_observation("Retry-After", "whole seconds");
+        check_observation("Links of a page", "absolute, relative");
+        check_observation("last_page of an empty list", "0");
+        check_observation("Times", "+00:00 with 0 decimals of a second, Z with 6 decimals of a second");
+        check_observation("Ids of events", "UUID version 7");
+        check_observation("Reading of the rate limit", "exact: the 121st request");
+        check_observation("States in lists", "paid");
+        check_observation("A ?type= that finds nothing", "404");
+        check_observation("Headers about the limit", "x-ratelimit-remaining");
     }
 
     #[test]
-    fn a_chapter_that_is_left_out_is_not_the_weakest() {
+    fn an_excluded_chapter_is_not_the_weakest() {
         let mut outcome = samples::mixed();
         let chapter = |name: &str, noticed| Chapter {
             chapter: name.into(),
@@ -514,14 +519,14 @@ mod tests {
         };
         let chapters = vec![chapter("account", 9), chapter("limits", 0)];
         outcome.power = Some(Power { noticed: 9, known: 20, chapters });
-        let weakest = |outcome: &Outcome| ReportView::from_outcome(outcome).power().join("\n");
-        assert!(weakest(&outcome).contains("at least 0 % of the known faults of each chapter; limits is"));
+        let power_text = |outcome: &Outcome| ReportView::from_outcome(outcome).power().join("\n");
+        assert!(power_text(&outcome).contains("at least 0 % of the known faults of each chapter; limits is"));
         let limits = outcome.rows.iter_mut().filter(|row| row.id.starts_with("limits."));
         limits.for_each(|limit| limit.verdict = Verdict::LeftOut { by: "--quick".into() });
         let lines = "at least 90 % of the known faults of each chapter; account is the weakest\n\
                      account    9 of 10\n\
                      limits     left out";
-        assert!(weakest(&outcome).ends_with(lines), "{}", weakest(&outcome));
+        assert!(power_text(&outcome).ends_with(lines), "{}", power_text(&outcome));
     }
 
     #[test]

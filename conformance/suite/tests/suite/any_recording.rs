@@ -13,20 +13,20 @@ use proptest::prelude::*;
 use report::{Format, Style, render};
 use serde_json::{Value, json};
 
-/// The recordings of correct and faulty services that are mutated.
-static MATERIAL: LazyLock<Vec<Outcome>> = LazyLock::new(|| {
+/// The runs against correct and faulty servers whose recordings are mutated.
+static RUNS: LazyLock<Vec<Outcome>> = LazyLock::new(|| {
     let empty = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
     let mut without_limit = FakeServer { limiter: ::mutants::fake::Limiter::Off, ..FakeServer::default() };
-    without_limit.rewrite(|request, reply| {
-        if reply.status == 404 {
-            *reply = Reply::json(403, json!({ "message": request.path }));
+    without_limit.rewrite(|request, response| {
+        if response.status == 404 {
+            *response = Reply::json(403, json!({ "message": request.path }));
         }
     });
     let mut broken = FakeServer::default();
-    broken.rewrite(|request, reply| {
+    broken.rewrite(|request, response| {
         if request.is_list() {
-            reply.body["links"]["next"] = json!("//elsewhere.example/v1/events?page=0");
-            reply.body["meta"]["total"] = json!(u64::MAX);
+            response.body["links"]["next"] = json!("//elsewhere.example/v1/events?page=0");
+            response.body["meta"]["total"] = json!(u64::MAX);
         }
     });
     [FakeServer::default(), empty, without_limit, broken].into_iter().map(run).collect()
@@ -71,111 +71,125 @@ const TEXTS: &[&str] = &[
 const HEADERS: &[&str] = &["retry-after", "date", "content-type", "www-authenticate", "etag", "x-\u{7f}", ""];
 const STATUSES: &[u16] = &[0, 99, 200, 204, 301, 401, 403, 404, 418, 429, 500, 502, 503, 504, 999, u16::MAX];
 
-/// One mutation of a recording. The numbers select positions, modulo their count.
+/// One mutation of a recording. `exchange`, `other_exchange` and `value` are indexes, modulo the number of elements.
 #[derive(Clone, Debug)]
-struct Step {
-    what: u8,
-    at: usize,
-    other: usize,
-    pick: usize,
-    span: u64,
+struct Mutation {
+    kind: u8,
+    exchange: usize,
+    other_exchange: usize,
+    value: usize,
+    duration: u64,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = (0..15_u8, any::<usize>(), any::<usize>(), any::<usize>(), any::<u64>())
-        .prop_map(|(what, at, other, pick, span)| Step { what, at, other, pick, span });
-    proptest::collection::vec(step, 1..60)
+fn mutations() -> impl Strategy<Value = Vec<Mutation>> {
+    let mutation = (0..15_u8, any::<usize>(), any::<usize>(), any::<usize>(), any::<u64>()).prop_map(
+        |(kind, exchange, other_exchange, value, duration)| Mutation {
+            kind,
+            exchange,
+            other_exchange,
+            value,
+            duration,
+        },
+    );
+    proptest::collection::vec(mutation, 1..60)
 }
 
-fn text(pick: usize) -> String {
-    TEXTS[pick % TEXTS.len()].to_owned()
+fn text(value: usize) -> String {
+    TEXTS[value % TEXTS.len()].to_owned()
 }
 
-fn answer(exchange: &mut Exchange) -> &mut Answer {
+fn response_mut(exchange: &mut Exchange) -> &mut Answer {
     if !matches!(exchange.ending, Ending::Answered(_)) {
         exchange.ending =
             Ending::Answered(Answer { status: 200, headers: Vec::new(), body: conformance::Body::default() });
     }
-    let Ending::Answered(answer) = &mut exchange.ending else { unreachable!("it was just answered") };
-    answer
+    let Ending::Answered(response) = &mut exchange.ending else {
+        unreachable!("the ending was just set to a response")
+    };
+    response
 }
 
-/// Replaces a value in a JSON body.
-fn graft(body: &str, pick: usize) -> String {
+/// Replaces a value in a JSON body. The seed selects the value and its replacement.
+fn with_replaced_value(body: &str, seed: usize) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
-    let graft = match pick % 5 {
+    let replacement = match seed % 5 {
         0 => Value::Null,
         1 => json!(u64::MAX),
-        2 => json!(text(pick / 7)),
+        2 => json!(text(seed / 7)),
         3 => json!([[], {}, [null]]),
-        _ => serde_json::from_str(BODIES[pick / 5 % BODIES.len()]).unwrap_or(json!(-1.5)),
+        _ => serde_json::from_str(BODIES[seed / 5 % BODIES.len()]).unwrap_or(json!(-1.5)),
     };
-    replace(&mut value, pick, graft);
+    replace(&mut value, seed, replacement);
     value.to_string()
 }
 
-fn replace(at: &mut Value, pick: usize, graft: Value) {
-    let (choice, deeper) = (pick.wrapping_mul(31).wrapping_add(7), !pick.is_multiple_of(4));
-    match at {
-        Value::Object(members) if !members.is_empty() && deeper => {
-            let index = choice % members.len();
-            replace(members.values_mut().nth(index).expect("a member"), choice, graft);
+fn replace(target: &mut Value, seed: usize, replacement: Value) {
+    let (next_seed, descends) = (seed.wrapping_mul(31).wrapping_add(7), !seed.is_multiple_of(4));
+    match target {
+        Value::Object(members) if !members.is_empty() && descends => {
+            let index = next_seed % members.len();
+            replace(members.values_mut().nth(index).expect("a member"), next_seed, replacement);
         }
-        Value::Array(items) if !items.is_empty() && deeper => {
-            let index = choice % items.len();
-            replace(&mut items[index], choice, graft);
+        Value::Array(items) if !items.is_empty() && descends => {
+            let index = next_seed % items.len();
+            replace(&mut items[index], next_seed, replacement);
         }
-        end => *end = graft,
+        leaf => *leaf = replacement,
     }
 }
 
-fn apply_steps(mut recording: Recording, steps: &[Step]) -> Recording {
-    for Step { what, at, other, pick, span } in steps {
+fn apply_mutations(mut recording: Recording, mutations: &[Mutation]) -> Recording {
+    for Mutation { kind, exchange, other_exchange, value, duration } in mutations {
         let all = &mut recording.exchanges;
         if all.is_empty() {
             break;
         }
-        let (at, other, pick) = (at % all.len(), other % all.len(), *pick);
-        match what {
-            0 => all.swap(at, other),
-            1 => drop(all.drain(at.min(other)..=at.max(other))),
-            2 => all.push(all[at].clone()),
-            3 => all[at].purpose = all[other].purpose.clone(),
-            4 => all[at].caller = all[other].caller,
-            5 => all[at].ending = all[other].ending.clone(),
-            6 => (all[at].sent, all[at].ended) = (Duration::from_nanos(*span), Duration::from_millis(*span)),
-            7 => (all[at].sent, all[at].ended) = (Duration::MAX, Duration::ZERO),
-            8 => answer(&mut all[at]).body = BODIES[pick % BODIES.len()].into(),
-            9 => answer(&mut all[at]).status = STATUSES[pick % STATUSES.len()],
-            10 => answer(&mut all[at]).headers.push((HEADERS[pick % HEADERS.len()].into(), text(pick / 7))),
-            11 => {
-                let answer = answer(&mut all[at]);
-                answer.body = graft(&answer.body, pick).into();
+        let (index, other_index, value) = (exchange % all.len(), other_exchange % all.len(), *value);
+        match kind {
+            0 => all.swap(index, other_index),
+            1 => drop(all.drain(index.min(other_index)..=index.max(other_index))),
+            2 => all.push(all[index].clone()),
+            3 => all[index].purpose = all[other_index].purpose.clone(),
+            4 => all[index].caller = all[other_index].caller,
+            5 => all[index].ending = all[other_index].ending.clone(),
+            6 => {
+                (all[index].sent, all[index].ended) =
+                    (Duration::from_nanos(*duration), Duration::from_millis(*duration))
             }
-            12 => all[at].target = text(pick),
-            13 => all[at].number = [0, 1, u32::MAX, all[other].number][pick % 4],
-            _ => match (&mut all[at].purpose, pick % 4) {
-                (Purpose::Page(request), 0) => request.page = Some(*span),
-                (Purpose::Page(request), 1) => request.per_page = Some(*span),
+            7 => (all[index].sent, all[index].ended) = (Duration::MAX, Duration::ZERO),
+            8 => response_mut(&mut all[index]).body = BODIES[value % BODIES.len()].into(),
+            9 => response_mut(&mut all[index]).status = STATUSES[value % STATUSES.len()],
+            10 => response_mut(&mut all[index])
+                .headers
+                .push((HEADERS[value % HEADERS.len()].into(), text(value / 7))),
+            11 => {
+                let response = response_mut(&mut all[index]);
+                response.body = with_replaced_value(&response.body, value).into();
+            }
+            12 => all[index].target = text(value),
+            13 => all[index].number = [0, 1, u32::MAX, all[other_index].number][value % 4],
+            _ => match (&mut all[index].purpose, value % 4) {
+                (Purpose::Page(request), 0) => request.page = Some(*duration),
+                (Purpose::Page(request), 1) => request.per_page = Some(*duration),
                 (Purpose::Page(request), 2) => (request.page, request.per_page) = (Some(0), Some(0)),
                 (Purpose::Page(request), _) => {
                     if let Some(link) = &mut request.link {
-                        link.rel = text(pick);
+                        link.rel = text(value);
                     }
                 }
                 (Purpose::Event { id, round, .. }, _) => {
-                    *id = text(pick);
+                    *id = text(value);
                     *round = u8::MAX;
                 }
                 (Purpose::Burst(Burst::Waited { span }), _) => *span = Duration::MAX,
-                _ => recording.base = text(pick),
+                _ => recording.base = text(value),
             },
         }
     }
     recording
 }
 
-/// The number of cases. Each judges a whole recording several times.
+/// The number of cases. Few, because each judges a recording several times.
 const CASES: u32 = 32;
 
 /// Thins out bursts to a sixth, which suffices for this test.
@@ -190,57 +204,60 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_recording_makes_the_judge_panic(which in 0..4_usize, steps in steps()) {
-        let outcome = &MATERIAL[which];
-        let recording = apply_steps(thin_out_bursts(outcome), &steps);
+    fn no_recording_makes_the_judge_panic(run in 0..4_usize, mutations in mutations()) {
+        let outcome = &RUNS[run];
+        let recording = apply_mutations(thin_out_bursts(outcome), &mutations);
         let rows = judge(&recording);
         prop_assert_eq!(rows.len(), judged_statements().len());
-        let kept = Outcome { recording, ..outcome.clone() }.to_file();
-        let again = Outcome::from_file(&kept).map_err(|err| TestCaseError::fail(err.to_string()))?;
-        prop_assert_eq!(verdict_words(&again.rows), verdict_words(&rows));
+        let file = Outcome { recording, ..outcome.clone() }.to_file();
+        let parsed = Outcome::from_file(&file).map_err(|err| TestCaseError::fail(err.to_string()))?;
+        prop_assert_eq!(verdict_names(&parsed.rows), verdict_names(&rows));
         for format in
             [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github]
         {
-            let report = render(&again, format, Style::Plain);
-            let is_tame = report.chars().all(|character| !character.is_control() || character == '\n');
-            prop_assert!(is_tame, "a control character in {:?}", format);
+            let report = render(&parsed, format, Style::Plain);
+            let has_no_controls = report.chars().all(|character| !character.is_control() || character == '\n');
+            prop_assert!(has_no_controls, "a control character in {:?}", format);
         }
     }
 
     #[test]
     fn the_judge_does_not_panic_on_any_body(body in any::<String>(), header in any::<String>(), at in 0..70_usize) {
-        let mut recording = thin_out_bursts(&MATERIAL[0]);
+        let mut recording = thin_out_bursts(&RUNS[0]);
         let at = at % recording.exchanges.len();
-        let answer = answer(&mut recording.exchanges[at]);
-        answer.body = body.into();
-        answer.headers = vec![("retry-after".into(), header.clone()), ("content-type".into(), header)];
+        let response = response_mut(&mut recording.exchanges[at]);
+        response.body = body.into();
+        response.headers = vec![("retry-after".into(), header.clone()), ("content-type".into(), header)];
         prop_assert_eq!(judge(&recording).len(), judged_statements().len());
     }
 
     /// Related exchanges (equal requests of one caller, or bursts) must stay in order. All others may be in any
     /// order, with their numbers and times unchanged.
     #[test]
-    fn unrelated_exchanges_may_stand_in_any_order(
-        which in 0..4_usize,
+    fn unrelated_exchanges_may_be_in_any_order(
+        run in 0..4_usize,
         keys in proptest::collection::vec(any::<u32>(), 64),
     ) {
-        let recording = &MATERIAL[which].recording;
+        let recording = &RUNS[run].recording;
         let mut shuffled = recording.clone();
         let mut order: Vec<_> = (0..shuffled.exchanges.len()).collect();
-        let mixed = |at: usize| keys[at % keys.len()].wrapping_mul(at as u32 | 1).rotate_left(at as u32 % 31);
-        order.sort_by_key(|at| mixed(*at));
-        let mut by_kin: BTreeMap<String, Vec<Exchange>> = BTreeMap::new();
+        let sort_key = |index: usize| {
+            keys[index % keys.len()].wrapping_mul(index as u32 | 1).rotate_left(index as u32 % 31)
+        };
+        order.sort_by_key(|index| sort_key(*index));
+        let mut by_kind: BTreeMap<String, Vec<Exchange>> = BTreeMap::new();
         for exchange in recording.exchanges.iter().rev() {
-            by_kin.entry(exchange_kind(exchange)).or_default().push(exchange.clone());
+            by_kind.entry(exchange_kind(exchange)).or_default().push(exchange.clone());
         }
-        for (index, from) in order.into_iter().enumerate() {
-            let group = by_kin.get_mut(&exchange_kind(&recording.exchanges[from])).expect("a group");
+        for (index, source) in order.into_iter().enumerate() {
+            let group = by_kind.get_mut(&exchange_kind(&recording.exchanges[source])).expect("a group");
             shuffled.exchanges[index] = group.pop().expect("one exchange for each index");
         }
-        prop_assert_eq!(verdict_words(&judge(&shuffled)), verdict_words(&judge(recording)));
+        prop_assert_eq!(verdict_names(&judge(&shuffled)), verdict_names(&judge(recording)));
     }
 }
 
+/// Returns a text that is equal for exchanges that must stay in order.
 fn exchange_kind(exchange: &Exchange) -> String {
     match &exchange.purpose {
         Purpose::Burst(_) => "burst".to_owned(),
@@ -249,17 +266,17 @@ fn exchange_kind(exchange: &Exchange) -> String {
     }
 }
 
-fn verdict_words(rows: &[Row]) -> BTreeMap<String, &'static str> {
+fn verdict_names(rows: &[Row]) -> BTreeMap<String, &'static str> {
     rows.iter().map(|row| (row.id.clone(), row.verdict.as_str())).collect()
 }
 
 #[test]
-fn a_too_deeply_nested_body_is_not_json() {
-    let deep = |depth: usize| format!("{}1{}", "{\"a\":[".repeat(depth), "]}".repeat(depth));
+fn deeply_nested_bodies_are_judged() {
+    let nested = |depth: usize| format!("{}1{}", "{\"a\":[".repeat(depth), "]}".repeat(depth));
     for depth in [10, 60, 64, 100_000] {
-        let mut recording = MATERIAL[0].recording.clone();
+        let mut recording = RUNS[0].recording.clone();
         for exchange in &mut recording.exchanges {
-            answer(exchange).body = deep(depth).into();
+            response_mut(exchange).body = nested(depth).into();
         }
         assert_eq!(judge(&recording).len(), judged_statements().len());
     }
@@ -267,14 +284,19 @@ fn a_too_deeply_nested_body_is_not_json() {
 
 #[test]
 fn missing_exchanges_are_never_a_violation() {
-    let whole = &MATERIAL[0].recording;
-    let kinds: BTreeSet<_> = whole.exchanges.iter().map(exchange_kind).collect();
+    let complete = &RUNS[0].recording;
+    let kinds: BTreeSet<_> = complete.exchanges.iter().map(exchange_kind).collect();
     for missing in kinds {
-        let mut recording = whole.clone();
+        let mut recording = complete.clone();
         recording.exchanges.retain(|exchange| exchange_kind(exchange) != missing);
         for row in judge(&recording) {
-            let word = row.verdict.as_str();
-            assert!(word != "fail" && word != "warn", "{}: {:?} without {missing}", row.id, row.verdict);
+            let verdict = row.verdict.as_str();
+            assert!(
+                verdict != "fail" && verdict != "warn",
+                "{}: {:?} without {missing}",
+                row.id,
+                row.verdict
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use ::mutants::fake::{FakeServer, Reply, run_with};
 use conformance::{Ending, Exchange, Hook, Outcome, Paths, Plan, Profile};
 use serde_json::json;
 
-/// The options that change the requests. A combination is a bit set of these, and all combinations are tested.
+/// The options that change the requests. A combination is a bit set of their indexes.
 const OPTIONS: [fn(&mut Plan); 7] = [
     |plan| plan.quick = true,
     |plan| plan.thorough = true,
@@ -23,12 +23,12 @@ const OPTIONS: [fn(&mut Plan); 7] = [
 fn unstable_server() -> FakeServer {
     let mut server = FakeServer::default();
     let mut request = 0;
-    server.rewrite(move |_, reply| {
+    server.rewrite(move |_, response| {
         request += 1;
         if request % 5 == 0 {
             let status = if request % 10 == 0 { 429 } else { 503 };
-            *reply = Reply::json(status, json!({ "message": "Come back in a moment." }));
-            reply.set("retry-after", "1");
+            *response = Reply::json(status, json!({ "message": "Come back in a moment." }));
+            response.set("retry-after", "1");
         }
     });
     server
@@ -37,19 +37,19 @@ fn unstable_server() -> FakeServer {
 #[track_caller]
 fn check(options: usize) {
     let outcome = run_with(unstable_server(), |plan| {
-        let chosen = (0..OPTIONS.len()).filter(|at| options & (1 << at) != 0);
-        chosen.for_each(|at| OPTIONS[at](plan));
+        let selected = (0..OPTIONS.len()).filter(|index| options & (1 << index) != 0);
+        selected.for_each(|index| OPTIONS[index](plan));
     });
-    let Outcome { ledger: spent, budget: announced, .. } = &outcome;
-    let what = format!("options {options:07b}: {spent:?} of {announced:?}");
-    assert!(spent.functional() <= announced.outside_bursts() && spent.in_bursts <= announced.burst, "{what}");
-    assert!(spent.writes <= announced.writes && spent.repeats <= announced.repeats, "{what}");
-    // The ledger is the last resort: the probes must stay within the budget by themselves.
+    let Outcome { ledger: spent, budget, .. } = &outcome;
+    let context = format!("options {options:07b}: {spent:?} of {budget:?}");
+    assert!(spent.functional() <= budget.outside_bursts() && spent.in_bursts <= budget.burst, "{context}");
+    assert!(spent.writes <= budget.writes && spent.repeats <= budget.repeats, "{context}");
+    // The ledger refuses requests beyond the budget. The probes must stay within it without that.
     let refused =
         |exchange: &Exchange| matches!(&exchange.ending, Ending::Lost(why) if why.contains("announced"));
-    assert!(!outcome.recording.exchanges.iter().any(refused), "{what}");
-    let announcement = announced.to_string();
-    assert!(announcement.starts_with(&format!("at most {} requests", announced.outside_bursts())), "{what}");
+    assert!(!outcome.recording.exchanges.iter().any(refused), "{context}");
+    let announcement = budget.to_string();
+    assert!(announcement.starts_with(&format!("at most {} requests", budget.outside_bursts())), "{context}");
     assert!(announcement.lines().count() <= 3, "{announcement}");
 }
 
@@ -67,7 +67,7 @@ fn the_readme_shows_the_budget_of_a_check_with_two_keys() {
     let outcome = run_with(FakeServer::default(), |plan| {
         *plan = Plan::new(plan.base.clone(), plan.live_key.clone(), plan.test_key.clone());
     });
-    let announced = outcome.budget.to_string();
-    let line = announced.lines().next().expect("a line");
+    let budget = outcome.budget.to_string();
+    let line = budget.lines().next().expect("a line");
     assert!(include_str!("../../../../README.md").contains(line), "README.md should show: {line}");
 }

@@ -21,11 +21,11 @@ fn check_with(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8) {
     let report = report::text(&outcome, report::Style::Plain);
     assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{report}");
     assert_eq!(outcome.exit_code(), exit, "{report}");
-    within_budget(&outcome);
+    check_within_budget(&outcome);
 }
 
 #[track_caller]
-fn within_budget(outcome: &Outcome) {
+fn check_within_budget(outcome: &Outcome) {
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
     assert!(spent.functional() <= allowed.outside_bursts(), "{spent:?}");
     let keyed = allowed.functional.total - allowed.functional.other;
@@ -49,7 +49,7 @@ fn a_conforming_service_passes_everything() {
 }
 
 #[test]
-fn a_burst_across_the_border_of_a_window_is_repeated() {
+fn a_burst_that_spans_two_windows_is_repeated() {
     let mut server = FakeServer {
         limiter: Limiter::AlignedMinute,
         tick: Duration::from_millis(20),
@@ -57,7 +57,7 @@ fn a_burst_across_the_border_of_a_window_is_repeated() {
     };
     server.clock.advance(Duration::from_secs(59));
     // Without a `Date`, the end of the minute is unknown.
-    server.rewrite(|_, reply| reply.set("date", "Thu, 01 Jan 2026 00:00:30 GMT"));
+    server.rewrite(|_, response| response.set("date", "Thu, 01 Jan 2026 00:00:30 GMT"));
     let outcome = run(server);
     let report = report::text(&outcome, report::Style::Plain);
     assert!(report.contains("aligned window: the 163rd request"), "{report}");
@@ -76,13 +76,13 @@ fn a_key_that_another_client_used_gets_a_second_burst() {
 
 #[test]
 fn a_transient_failure_is_retried() {
-    for at in [1, 2, 60, 121, 150, 170, 190] {
-        let mut request = 0;
+    for failing_request in [1, 2, 60, 121, 150, 170, 190] {
+        let mut request_number = 0;
         check(move |server| {
-            server.rewrite(move |_, reply| {
-                request += 1;
-                if request == at {
-                    *reply = Reply::json(503, json!({ "message": "Come back in a moment." }));
+            server.rewrite(move |_, response| {
+                request_number += 1;
+                if request_number == failing_request {
+                    *response = Reply::json(503, json!({ "message": "Come back in a moment." }));
                 }
             });
         });
@@ -112,15 +112,15 @@ fn the_report_on_an_empty_account_names_the_objects_to_create() {
 }
 
 #[test]
-fn records_created_meanwhile_are_not_a_violation() {
+fn records_created_during_the_run_are_not_a_violation() {
     let mut server = FakeServer::default();
     let mut requests = 0;
-    server.rewrite(move |request, reply| {
-        if request.path == "/v1/events" && request.mode == Some(Mode::Live) && reply.status == 200 {
+    server.rewrite(move |request, response| {
+        if request.path == "/v1/events" && request.mode == Some(Mode::Live) && response.status == 200 {
             requests += 1;
             // A record was created between two requests.
             if requests > 4 && request.query.get("type").is_none_or(|kind| kind == "invoice.sent") {
-                grow(request, reply);
+                add_event(request, response);
             }
         }
     });
@@ -129,15 +129,15 @@ fn records_created_meanwhile_are_not_a_violation() {
     assert_eq!(ids_with_verdicts(&outcome, &["fail"]), Vec::<String>::new(), "{report}");
 }
 
-/// Returns the page with one more event.
-fn grow(request: &Request, reply: &mut Reply) {
+/// Replaces the page by one of a list with one more event.
+fn add_event(request: &Request, response: &mut Reply) {
     let mut book = Book::with_objects(1, 9, 3);
     let mut newest = book.events[0].clone();
     // An invoice may be sent several times, but has one first view.
     newest["type"] = json!("invoice.sent");
     newest["id"] = json!("0190a5c4-7f3e-7abf-8def-00000000ffff");
     book.events.insert(0, newest);
-    *reply = book.respond(request, Mode::Live, "");
+    *response = book.respond(request, Mode::Live, "");
 }
 
 #[test]
@@ -163,17 +163,17 @@ fn a_missing_key_leaves_a_gap() {
 
 #[test]
 fn a_quick_check_excludes_the_burst_and_reports_it() {
-    let full = FakeServer {
+    let with_many_records = FakeServer {
         live: Book::with_many_records(1),
         test: Book::with_many_records(2),
         ..FakeServer::default()
     };
-    for server in [FakeServer::default(), full] {
+    for server in [FakeServer::default(), with_many_records] {
         let outcome = run_with(server, |plan| plan.quick = true);
         let report = report::text(&outcome, report::Style::Plain);
         assert_eq!(outcome.exit_code(), 0, "{report}");
         assert_eq!(outcome.budget.burst, 0);
-        within_budget(&outcome);
+        check_within_budget(&outcome);
         let by_quick = |row: &&Row| row.verdict == Verdict::LeftOut { by: "--quick".to_owned() };
         let left_out: Vec<_> = outcome.rows.iter().filter(by_quick).map(|row| row.id.as_str()).collect();
         assert!(left_out.iter().all(|id| id.starts_with("limits.")), "{report}");
@@ -203,7 +203,7 @@ fn the_budget_is_reported_before_the_first_request() {
             self.0.push(budget.to_string());
         }
         fn on_request(&mut self, ledger: &Ledger) {
-            self.0.push(format!("{} asked", ledger.total()));
+            self.0.push(format!("{} sent", ledger.total()));
         }
     }
     let mut progress = ProgressLines(Vec::new());
@@ -211,14 +211,14 @@ fn the_budget_is_reported_before_the_first_request() {
     let mut clock = server.clock.clone();
     block_on(async { check_plan(plan(&wire::serve(server).await), &mut clock, &mut progress).await });
     let expected = "at most 194 requests: 149 with the two keys, 41 with other keys or none, 4 repeats; \
-                    2 of them write\n\
-                    before that bursts of about 140 requests with the test key (909 at most)\n\
-                    waits up to 65 s (247 s if the key was in use, or its limit asks for more than a minute)";
-    assert_eq!(progress.0[..2], [expected, "1 asked"]);
+                    2 of them create records\n\
+                    in addition, bursts of about 140 requests with the test key (at most 909)\n\
+                    waits up to 65 s (247 s if the key was in use, or its limit requires more than a minute)";
+    assert_eq!(progress.0[..2], [expected, "1 sent"]);
 }
 
 #[test]
-fn real_time_suffices_without_waits() {
+fn a_quick_check_runs_in_real_time() {
     let outcome = block_on(async {
         let mut plan = plan(&wire::serve(FakeServer::default()).await);
         plan.quick = true;
@@ -239,12 +239,12 @@ fn the_live_key_is_never_used_for_a_burst() {
 #[test]
 fn a_recording_contains_no_key_and_can_be_judged_again() {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
+    server.rewrite(|request, response| {
         // The worst case: the server echoes all input.
-        let given = request.authorization.clone().unwrap_or_default();
-        reply.set("x-you-sent", &given);
-        if reply.status == 401 {
-            reply.body = json!({ "message": format!("no such key: {given}") });
+        let sent_authorization = request.authorization.clone().unwrap_or_default();
+        response.set("x-you-sent", &sent_authorization);
+        if response.status == 401 {
+            response.body = json!({ "message": format!("no such key: {sent_authorization}") });
         }
     });
     let outcome = run(server);
@@ -253,10 +253,13 @@ fn a_recording_contains_no_key_and_can_be_judged_again() {
     for key in [LIVE_KEY, TEST_KEY, REVOKED_KEY, SECOND_KEY, OTHER_KEY] {
         let tail = &key["svc_live_".len()..];
         for part in [tail, &tail[..12], &tail[8..]] {
-            assert!(!text.contains(part) && !report.contains(part), "a part of a key shows");
+            assert!(
+                !text.contains(part) && !report.contains(part),
+                "a part of a key is in the recording or a report"
+            );
         }
     }
-    let again: Recording = serde_json::from_str(&text).unwrap();
-    let words = |rows: Vec<conformance::Row>| rows.into_iter().map(|row| row.verdict).collect::<Vec<_>>();
-    assert_eq!(words(judge(&again)), words(outcome.rows));
+    let parsed: Recording = serde_json::from_str(&text).unwrap();
+    let verdicts = |rows: Vec<conformance::Row>| rows.into_iter().map(|row| row.verdict).collect::<Vec<_>>();
+    assert_eq!(verdicts(judge(&parsed)), verdicts(outcome.rows));
 }

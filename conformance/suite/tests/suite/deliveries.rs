@@ -22,11 +22,11 @@ fn check_server(server: FakeServer) -> Outcome {
     let outcome = run_with(server, |_| {});
     let text = report::text(&outcome, report::Style::Plain);
     assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
-    let open: Vec<_> = ids_with_verdicts(&outcome, &["not judged"])
+    let unjudged: Vec<_> = ids_with_verdicts(&outcome, &["not judged"])
         .into_iter()
         .filter(|id| !id.starts_with("limits."))
         .collect();
-    assert_eq!(open, Vec::<String>::new(), "{text}");
+    assert_eq!(unjudged, Vec::<String>::new(), "{text}");
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
     assert!(spent.functional() <= allowed.outside_bursts(), "{spent:?}");
     outcome
@@ -38,7 +38,7 @@ fn check(change: impl FnOnce(&mut Sender)) -> Outcome {
 }
 
 #[track_caller]
-fn check_seen(outcome: &Outcome, part: &str) {
+fn check_report(outcome: &Outcome, part: &str) {
     let text = report::text(outcome, report::Style::Plain);
     assert!(text.contains(part), "{part:?} in {text}");
 }
@@ -46,18 +46,18 @@ fn check_seen(outcome: &Outcome, part: &str) {
 #[test]
 fn a_correct_sender_passes_everything() {
     let outcome = check(|_| {});
-    check_seen(&outcome, "after a 500 it was delivered again under the same id");
-    check_seen(&outcome, "after a 302 it was not delivered again");
-    check_seen(
+    check_report(&outcome, "after a 500 it was delivered again under the same id");
+    check_report(&outcome, "after a 302 it was not delivered again");
+    check_report(
         &outcome,
         "HMAC-SHA256 of `<t>.<body>` under the secret's text, in lower-case hexadecimal digits",
     );
-    check_seen(&outcome, "pending to paid");
+    check_report(&outcome, "pending to paid");
 }
 
 #[test]
 fn a_retry_may_have_a_new_id() {
-    check_seen(&check(|sender| sender.new_ids = true), "after a 500 it was delivered again under a new id");
+    check_report(&check(|sender| sender.new_ids = true), "after a 500 it was delivered again under a new id");
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn deliveries_may_be_duplicated_and_reordered() {
         sender.times = 2;
         sender.reversed = true;
     });
-    check_seen(&outcome, "were delivered again although they had been accepted");
-    check_seen(&outcome, "not always as created");
+    check_report(&outcome, "were delivered again although they had been accepted");
+    check_report(&outcome, "not always as created");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn other_signature_constructions_pass() {
             format!("t={t},v1={}", hex::encode(mac(secret, &message)))
         };
     });
-    check_seen(&outcome, "as usual, but the signed text is `<t>:<body>`");
+    check_report(&outcome, "as usual, but the signed text is `<t>:<body>`");
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn an_unknown_signature_construction_is_not_a_violation() {
         |_| {},
     );
     assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new());
-    let open = ids_with_verdicts(&outcome, &["not judged"]);
-    assert!(open.contains(&"webhooks.signed".to_owned()), "{open:?}");
-    check_seen(&outcome, "check that the secret belongs to this endpoint");
+    let unjudged = ids_with_verdicts(&outcome, &["not judged"]);
+    assert!(unjudged.contains(&"webhooks.signed".to_owned()), "{unjudged:?}");
+    check_report(&outcome, "check that the secret belongs to this endpoint");
 }
 
 #[test]
@@ -114,39 +114,39 @@ fn a_test_delivery_needs_no_event_and_no_subscription() {
             endpoint.mode == Some(mode)
                 && (wants || (kind == "charge.created" && endpoint.path == "/live-some"))
         };
-        sender.change_body = Box::new(|leaving, body| {
-            if leaving.path == "/live-some" && leaving.kind == "charge.created" {
+        sender.change_body = Box::new(|delivery, body| {
+            if delivery.path == "/live-some" && delivery.kind == "charge.created" {
                 body["test"] = json!(true);
                 body["event_id"] = json!(null);
             }
         });
     });
-    check_seen(&outcome, "1 marked `\"test\": true`");
+    check_report(&outcome, "1 marked `\"test\": true`");
 }
 
 /// Checks that a stored run has the same report, and contains no secret.
 #[track_caller]
-fn check_stored(make: impl Fn() -> FakeServer) {
-    let words = |outcome: &Outcome| {
+fn check_stored(server: impl Fn() -> FakeServer) {
+    let verdicts = |outcome: &Outcome| {
         let rows = outcome.rows.iter();
         rows.map(|row| format!("{} {}", row.id, row.verdict.as_str())).collect::<Vec<_>>()
     };
-    let plain = run_with(make(), |_| {});
+    let unredacted = run_with(server(), |_| {});
     for privacy in [None, Some(Redaction::new([1; 32])), Some(Redaction::new([2; 32]))] {
-        let hidden = privacy.is_some();
-        let outcome = run_with(make(), |plan| plan.privacy = privacy);
-        assert_eq!(words(&outcome), words(&plain));
+        let is_redacted = privacy.is_some();
+        let outcome = run_with(server(), |plan| plan.privacy = privacy);
+        assert_eq!(verdicts(&outcome), verdicts(&unredacted));
         let file = outcome.to_file();
-        let again = Outcome::from_file(&file).expect("a kept run");
-        assert_eq!(report::json(&again), report::json(&outcome));
-        assert_eq!(again.to_file(), file);
+        let parsed = Outcome::from_file(&file).expect("a stored run can be read");
+        assert_eq!(report::json(&parsed), report::json(&outcome));
+        assert_eq!(parsed.to_file(), file);
         for secret in
             [&LIVE_KEY[9..], &TEST_KEY[9..], &secret_of("/live")[6..], &secret_of("/test-some")[6..]]
         {
-            assert!(!file.contains(secret), "a secret shows");
+            assert!(!file.contains(secret), "a secret is in the file");
         }
         for part in ["Leerick", "ann@shop", "A-4711-B", "Two cups"] {
-            assert_eq!(file.contains(part), !hidden, "{part}");
+            assert_eq!(file.contains(part), !is_redacted, "{part}");
         }
     }
 }
@@ -157,8 +157,8 @@ fn stored_deliveries_have_equal_verdicts_and_no_secrets_or_personal_values() {
     check_stored(|| {
         server_with_sender(|sender| {
             // The worst case: the sender echoes all input.
-            sender.change_request = |leaving, sent| {
-                sent.set("X-Secret", &secret_of(&leaving.path));
+            sender.change_request = |delivery, sent| {
+                sent.set("X-Secret", &secret_of(&delivery.path));
                 sent.set("X-Key", LIVE_KEY);
             };
         })
@@ -185,10 +185,10 @@ fn check_remedy(change: impl FnOnce(&mut Plan), id: &str, part: &str) {
     });
     assert_eq!(outcome.exit_code(), 3);
     assert!(ids_with_verdicts(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
-    check_seen(&outcome, part);
+    check_report(&outcome, part);
 }
 
-fn from(source: Source) -> Webhooks {
+fn webhooks_from(source: Source) -> Webhooks {
     Webhooks { names: Names::default(), source, public_url: None }
 }
 
@@ -198,9 +198,9 @@ fn without_a_receiver_deliveries_are_not_judged_and_the_remedy_is_shown() {
     check_remedy(|_| {}, "endpoints.address", "`--register COMMAND`");
     let outcome = run_with(FakeServer::default(), |_| {});
     assert_eq!(outcome.exit_code(), 0);
-    let left = ids_with_verdicts(&outcome, &["left out"]);
-    assert!(left.iter().any(|id| id == "charges.asset_amount") && left.len() > 30, "{left:?}");
-    check_seen(&outcome, "--without webhooks");
+    let left_out = ids_with_verdicts(&outcome, &["left out"]);
+    assert!(left_out.iter().any(|id| id == "charges.asset_amount") && left_out.len() > 30, "{left_out:?}");
+    check_report(&outcome, "--without webhooks");
 }
 
 fn captured_requests(signature: &str) -> Vec<ReceivedRequest> {
@@ -212,21 +212,21 @@ fn captured_requests(signature: &str) -> Vec<ReceivedRequest> {
         "created_at": "2026-02-01T10:00:00.000000Z",
         "data": { "invoice": {} },
     });
-    let record = json!({
+    let delivery = json!({
         "at": "2026-02-01T10:00:01.000000Z",
         "method": "POST",
         "path": "/test",
         "headers": [["X-Service-Signature", signature]],
         "body": body.to_string(),
     });
-    let stray = json!({
+    let other_request = json!({
         "at": "2026-02-01T10:00:02.000000Z",
         "method": "GET",
         "path": "/robots.txt",
         "headers": [],
         "body": "",
     });
-    [record, stray].map(|request| serde_json::from_value(request).expect("a request")).to_vec()
+    [delivery, other_request].map(|request| serde_json::from_value(request).expect("a request")).to_vec()
 }
 
 fn endpoint(path: &str, mode: Mode) -> Endpoint {
@@ -239,11 +239,12 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
         let endpoints = vec![endpoint("/live", Mode::Live), endpoint("/test", Mode::Test)];
-        plan.webhooks = Some(from(Source::Captured { received: captured_requests("t=1,v1=ab"), endpoints }));
+        plan.webhooks =
+            Some(webhooks_from(Source::Captured { received: captured_requests("t=1,v1=ab"), endpoints }));
     });
-    let broken = ids_with_verdicts(&outcome, &["fail"]);
+    let failed = ids_with_verdicts(&outcome, &["fail"]);
     for id in ["webhooks.content_type", "webhooks.user_agent", "webhooks.delivery_id", "invoices.fields"] {
-        assert!(broken.contains(&id.to_owned()), "{id} in {broken:?}");
+        assert!(failed.contains(&id.to_owned()), "{id} in {failed:?}");
     }
     for id in ["webhooks.event_id", "webhooks.body", "webhooks.post"] {
         assert!(ids_with_verdicts(&outcome, &["pass"]).contains(&id.to_owned()), "{id}");
@@ -251,9 +252,9 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
     for id in ["webhooks.pushed", "webhooks.redirects", "charges.asset_amount"] {
         assert!(ids_with_verdicts(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
     }
-    let kept = outcome.recording.deliveries.as_ref().expect("deliveries");
-    assert_eq!((kept.received.len(), kept.strays), (1, 1));
-    assert_eq!(kept.received[0].headers[0].1, RawBytes(b"t=1,v1=ab".to_vec()));
+    let deliveries = outcome.recording.deliveries.as_ref().expect("deliveries");
+    assert_eq!((deliveries.received.len(), deliveries.strays), (1, 1));
+    assert_eq!(deliveries.received[0].headers[0].1, RawBytes(b"t=1,v1=ab".to_vec()));
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn a_receiver_without_deliveries_reports_it() {
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
         let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
-        plan.webhooks = Some(from(Source::Receiver {
+        plan.webhooks = Some(webhooks_from(Source::Receiver {
             receiver: Arc::new(receiver),
             receive_for: Duration::from_secs(60),
             trigger: None,
@@ -279,8 +280,8 @@ fn a_receiver_without_deliveries_reports_it() {
         let outcome =
             conformance::check(plan, &mut ::mutants::fake::Clock::default(), &mut conformance::Silent).await;
         assert_eq!(outcome.exit_code(), 3);
-        check_seen(&outcome, "no delivery arrived within");
-        check_seen(&outcome, "add its public address as an endpoint");
+        check_report(&outcome, "no delivery arrived within");
+        check_report(&outcome, "add its public address as an endpoint");
     });
 }
 
@@ -291,9 +292,9 @@ fn two_endpoints_at_one_address_are_not_a_violation() {
         server_with_sender(|sender| {
             sender.times = 2;
             sender.sign = |secret, t, body| {
-                static TURN: AtomicU32 = AtomicU32::new(0);
-                let other = TURN.fetch_add(1, Ordering::Relaxed) / 2 % 2 == 1;
-                let secret = if other { secret_of("/elsewhere") } else { secret.to_owned() };
+                static SIGNATURES: AtomicU32 = AtomicU32::new(0);
+                let uses_other = SIGNATURES.fetch_add(1, Ordering::Relaxed) / 2 % 2 == 1;
+                let secret = if uses_other { secret_of("/elsewhere") } else { secret.to_owned() };
                 format!("t={t},v1={}", hex::encode(mac(&secret, &signed_text(t, body))))
             };
         }),
@@ -303,7 +304,7 @@ fn two_endpoints_at_one_address_are_not_a_violation() {
     assert!(ids_with_verdicts(&outcome, &["not judged"]).contains(&"webhooks.signed".to_owned()));
 }
 
-/// Returns the verdict on `webhooks.pushed` if the receiver had run longer without knowing the number of deliveries.
+/// Checks the verdict on `webhooks.pushed` if the receiver runs longer, without knowing the number of deliveries.
 #[track_caller]
 fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, expected: &str) {
     let outcome = run_with(
@@ -314,7 +315,7 @@ fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, e
         |_| {},
     );
     let mut recording = outcome.recording;
-    let deliveries = recording.deliveries.as_mut().expect("the server sends");
+    let deliveries = recording.deliveries.as_mut().expect("the run has deliveries");
     deliveries.lasted += longer;
     // A refused delivery may delay the next ones.
     deliveries.received.iter_mut().for_each(|delivery| delivery.answered = Some(200));
@@ -332,15 +333,15 @@ fn a_late_delivery_is_not_yet_a_violation() {
     const MINUTE: Duration = Duration::from_secs(60);
     const UNDERPAID: &str = "charge.underpaid";
     check_pushed(is_subscribed, MINUTE, "pass");
-    let one_missing = |endpoint: &Endpoint, mode, kind: &str| {
+    let missing_once = |endpoint: &Endpoint, mode, kind: &str| {
         is_subscribed(endpoint, mode, kind) && !(kind == UNDERPAID && endpoint.path == "/live")
     };
-    check_pushed(one_missing, Duration::ZERO, "not judged");
-    check_pushed(one_missing, MINUTE, "not judged");
-    check_pushed(one_missing, MINUTE * 11, "fail");
-    // In both modes.
-    let never =
+    check_pushed(missing_once, Duration::ZERO, "not judged");
+    check_pushed(missing_once, MINUTE, "not judged");
+    check_pushed(missing_once, MINUTE * 11, "fail");
+    // Missing at both endpoints, so in both modes.
+    let missing_always =
         |endpoint: &Endpoint, mode, kind: &str| is_subscribed(endpoint, mode, kind) && kind != UNDERPAID;
-    check_pushed(never, Duration::ZERO, "not judged");
-    check_pushed(never, MINUTE, "fail");
+    check_pushed(missing_always, Duration::ZERO, "not judged");
+    check_pushed(missing_always, MINUTE, "fail");
 }

@@ -9,9 +9,9 @@ use conformance::{
     report::Style,
 };
 
-struct Quiet;
+struct NoProgress;
 
-impl Progress for Quiet {
+impl Progress for NoProgress {
     fn on_request(&mut self, _: u32, _: u32, _: usize) {}
     fn on_wait(&mut self, _: Duration, _: &str) {}
 }
@@ -33,14 +33,14 @@ fn plan(base: &str, seed: u64) -> Plan {
     }
 }
 
-fn run(spoil: impl FnOnce(&mut FakeServer)) -> Outcome {
+fn run(add_fault: impl FnOnce(&mut FakeServer)) -> Outcome {
     let mut server = FakeServer::default();
-    spoil(&mut server);
+    add_fault(&mut server);
     let mut clock = server.clock.clone();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let base = serve(server).await;
-        fuzz(&plan(&base, 1), &mut clock as &mut dyn Waiter, &mut Quiet).await
+        fuzz(&plan(&base, 1), &mut clock as &mut dyn Waiter, &mut NoProgress).await
     })
 }
 
@@ -61,9 +61,9 @@ fn a_correct_service_violates_no_invariant() {
 
 /// Checks that a fault violates an invariant, with the number of requests after shrinking.
 #[track_caller]
-fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usize) {
-    let outcome = run(spoil);
-    let report = text(&outcome, Style::Plain, Some("kept.json"));
+fn check(add_fault: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usize) {
+    let outcome = run(add_fault);
+    let report = text(&outcome, Style::Plain, Some("saved.json"));
     let found: &Reproduction = outcome
         .found
         .iter()
@@ -71,10 +71,10 @@ fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usi
         .unwrap_or_else(|| panic!("{report}"));
     assert!(found.repeats && found.templates.len() <= requests_max, "{report}");
     assert_eq!(outcome.exit_code(), 1);
-    assert!(report.contains("asked     curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
-    assert!(report.contains("--replay kept.json"), "{report}");
+    assert!(report.contains("request   curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
+    assert!(report.contains("--replay saved.json"), "{report}");
     assert_eq!(
-        SavedFindings::read(&saved_findings(&outcome)).map(|kept| kept.found),
+        SavedFindings::read(&saved_findings(&outcome)).map(|saved| saved.found),
         Ok(outcome.found.clone())
     );
 }
@@ -82,9 +82,9 @@ fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usi
 #[test]
 fn a_crash_on_an_invalid_value_is_shrunk_to_one_request() {
     let crash = |server: &mut FakeServer| {
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.query.get("page").is_some_and(|page| page.parse::<i32>().is_err()) {
-                reply.status = 500;
+                response.status = 500;
             }
         });
     };
@@ -96,13 +96,13 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
     // The filter selects from both modes.
     let leak = |server: &mut FakeServer| {
         let rows = server.test.events.clone();
-        server.rewrite(move |request, reply| {
-            let leaks = request.mode == Some(Mode::Live) && reply.status == 200;
+        server.rewrite(move |request, response| {
+            let leaks = request.mode == Some(Mode::Live) && response.status == 200;
             if let Some(row) = rows.iter().find(|row| {
                 leaks && request.query.get("charge").is_some_and(|code| row["charge"]["code"] == **code)
             }) {
-                reply.body["data"] = serde_json::json!([row]);
-                reply.body["meta"]["total"] = 1.into();
+                response.body["data"] = serde_json::json!([row]);
+                response.body["meta"]["total"] = 1.into();
             }
         });
     };
@@ -111,33 +111,33 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
 
 #[test]
 fn a_stored_sequence_can_be_replayed() {
-    let spoil = |server: &mut FakeServer| {
-        server.rewrite(|request, reply| {
+    let add_fault = |server: &mut FakeServer| {
+        server.rewrite(|request, response| {
             if request.path.ends_with("/account") {
-                reply.status = 500
+                response.status = 500
             }
         })
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let found = run(|server| {
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.is_list() && request.query.contains_key("sort") {
-                reply.status = 501;
+                response.status = 501;
             }
         });
     })
     .found;
     assert_eq!(found.len(), 1);
     // A fixed server has no violation. A server that refuses the keys is a configuration error.
-    for (spoiled, exit) in [(false, 0), (true, 2)] {
+    for (is_faulty, exit) in [(false, 0), (true, 2)] {
         let mut server = FakeServer::default();
-        if spoiled {
-            spoil(&mut server);
+        if is_faulty {
+            add_fault(&mut server);
         }
         let mut clock = server.clock.clone();
         let outcome = runtime.block_on(async {
             let base = serve(server).await;
-            replay(&plan(&base, 1), &found, &mut clock, &mut Quiet).await
+            replay(&plan(&base, 1), &found, &mut clock, &mut NoProgress).await
         });
         assert_eq!(outcome.exit_code(), exit, "{outcome:?}");
     }
@@ -147,6 +147,6 @@ fn a_stored_sequence_can_be_replayed() {
 fn a_missing_server_is_unreachable() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut clock = FakeServer::default().clock.clone();
-    let outcome = runtime.block_on(fuzz(&plan("http://127.0.0.1:9/", 1), &mut clock, &mut Quiet));
+    let outcome = runtime.block_on(fuzz(&plan("http://127.0.0.1:9/", 1), &mut clock, &mut NoProgress));
     assert_eq!((outcome.exit_code(), outcome.requests), (4, 1));
 }

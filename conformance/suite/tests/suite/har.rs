@@ -22,7 +22,7 @@ fn har(server: FakeServer) -> Value {
         .exchanges
         .iter()
         .filter_map(|exchange| {
-            let answer = exchange.answer()?;
+            let response = exchange.answer()?;
             let key = match format!("{:?}", exchange.caller).as_str() {
                 "Own(Live)" => vec![("Authorization".to_owned(), format!("Bearer {LIVE_KEY}"))],
                 "Own(Test)" => vec![("Authorization".to_owned(), format!("Bearer {TEST_KEY}"))],
@@ -36,9 +36,9 @@ fn har(server: FakeServer) -> Value {
                     "method": exchange.method(), "url": format!("{base}{}", exchange.target), "headers": headers(&key),
                 },
                 "response": {
-                    "status": answer.status,
-                    "headers": headers(&answer.headers),
-                    "content": { "mimeType": "application/json", "text": answer.body },
+                    "status": response.status,
+                    "headers": headers(&response.headers),
+                    "content": { "mimeType": "application/json", "text": response.body },
                 },
             }))
         })
@@ -50,7 +50,7 @@ fn har(server: FakeServer) -> Value {
 fn judge_har(har: &Value) -> Outcome {
     let text = har.to_string();
     assert!(Outcome::is_har(&text));
-    Outcome::from_har(&text, "svc").expect("it can be used").0
+    Outcome::from_har(&text, "svc").expect("the HAR file has usable entries").0
 }
 
 #[test]
@@ -72,18 +72,18 @@ fn a_har_file_of_a_correct_service_has_no_violation() {
 #[test]
 fn a_har_file_of_a_faulty_service_has_a_violation() {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
-        if request.path == "/v1/account" && reply.status == 200 {
-            reply.body["meta"]["accepted_assets"] = json!("BTC");
+    server.rewrite(|request, response| {
+        if request.path == "/v1/account" && response.status == 200 {
+            response.body["meta"]["accepted_assets"] = json!("BTC");
         }
-        for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+        for row in response.body["data"].as_array_mut().into_iter().flatten() {
             if row["details"].is_object() {
                 row["details"] = json!([]);
             }
         }
     });
-    let broken = ids_with_verdicts(&judge_har(&har(server)), &["fail"]);
-    assert_eq!(broken, ["account.accepted_assets", "events.details"]);
+    let failed = ids_with_verdicts(&judge_har(&har(server)), &["fail"]);
+    assert_eq!(failed, ["account.accepted_assets", "events.details"]);
 }
 
 #[test]
@@ -97,13 +97,13 @@ fn keys_and_cookies_are_removed() {
     let outcome = judge_har(&file);
     let written = outcome.to_file() + &report::html(&outcome);
     for part in [&TEST_KEY["svc_test_".len()..], &LIVE_KEY["svc_live_".len()..], "s3cr3ts3cr3t"] {
-        assert!(!written.contains(part), "a secret shows");
+        assert!(!written.contains(part), "a secret is in the file or the report");
     }
 }
 
 #[track_caller]
 fn check_refused(file: &Value, expected: &str) {
-    let err = Outcome::from_har(&file.to_string(), "svc").expect_err("it is refused").to_string();
+    let err = Outcome::from_har(&file.to_string(), "svc").expect_err("the HAR file is invalid").to_string();
     assert!(err.contains(expected), "{err}");
 }
 
@@ -125,8 +125,9 @@ fn a_file_without_usable_entries_is_reported_with_the_reason() {
 fn unusable_entries_are_skipped() {
     let mut file = har(FakeServer::default());
     let entries = file["log"]["entries"].as_array_mut().expect("entries");
-    let odd = [("status", json!(0)), ("status", json!(304)), ("status", json!(-1)), ("status", json!(429))];
-    for (name, value) in odd {
+    let unusable =
+        [("status", json!(0)), ("status", json!(304)), ("status", json!(-1)), ("status", json!(429))];
+    for (name, value) in unusable {
         let mut entry = entries[0].clone();
         entry["response"][name] = value;
         entries.push(entry);

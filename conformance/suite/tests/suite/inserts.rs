@@ -13,19 +13,19 @@ fn hook(command: &str) -> Option<Hook> {
 fn without_a_source_of_records_stability_is_not_judged() {
     let parts = ["nothing was created while the suite paged", "pass --allow-writes"];
     let outcome = run_and_read(FakeServer::default(), |plan| plan.writes = None, 3, &parts);
-    assert_eq!(outcome.ledger.writes, 0, "nothing is posted unless it is allowed");
+    assert_eq!(outcome.ledger.writes, 0, "no write is sent unless writes are allowed");
     assert!(outcome.recording.exchanges.iter().all(|exchange| matches!(exchange.method(), "GET" | "HEAD")));
 }
 
 #[test]
-fn two_charges_are_opened_and_both_ways_of_paging_are_reported() {
+fn two_charges_are_created_and_both_ways_of_paging_are_reported() {
     let parts = ["charges by links: literally", "events by page number: literally"];
     let outcome = run_and_read(FakeServer::default(), |_| {}, 0, &parts);
     assert_eq!(outcome.ledger.writes, 2);
-    let posted = outcome.recording.exchanges.iter().filter(|exchange| exchange.method() == "POST");
-    let callers: Vec<_> = posted.map(|exchange| (exchange.caller, exchange.status())).collect();
+    let posts = outcome.recording.exchanges.iter().filter(|exchange| exchange.method() == "POST");
+    let callers: Vec<_> = posts.map(|exchange| (exchange.caller, exchange.status())).collect();
     let test = (Caller::Own(Mode::Test), Some(201));
-    assert_eq!(callers, [test, test, (Caller::NoKey, Some(401))], "only test mode opens charges");
+    assert_eq!(callers, [test, test, (Caller::NoKey, Some(401))], "charges are created in test mode only");
 }
 
 #[test]
@@ -43,15 +43,15 @@ fn one_stable_way_of_paging_suffices() {
     server.test.choices.steady = false;
     // Links with an anchor are stable; a page number refers to the current list.
     let books = [server.test.clone()];
-    server.rewrite(move |request, reply| {
+    server.rewrite(move |request, response| {
         if request.method == "GET" && request.is_list() && request.query.contains_key("from") {
-            let mut plain = request.clone();
-            plain.query.remove("from");
-            *reply = books[0].respond(&plain, Mode::Test, "");
+            let mut without_anchor = request.clone();
+            without_anchor.query.remove("from");
+            *response = books[0].respond(&without_anchor, Mode::Test, "");
         }
         for rel in ["first", "last", "prev", "next"] {
-            if let Some(link) = reply.body["links"][rel].as_str() {
-                reply.body["links"][rel] = serde_json::json!(format!("{link}&from=1"));
+            if let Some(link) = response.body["links"][rel].as_str() {
+                response.body["links"][rel] = serde_json::json!(format!("{link}&from=1"));
             }
         }
     });
@@ -62,18 +62,18 @@ fn one_stable_way_of_paging_suffices() {
 
 #[test]
 fn a_refused_create_request_is_reported_with_the_remedy() {
-    let wrong = Create { path: "/v1/payments".into(), ..Create::default() };
+    let invalid = Create { path: "/v1/payments".into(), ..Create::default() };
     let parts = ["POST /v1/payments: 404", "set `check.create`"];
-    run_and_read(FakeServer::default(), |plan| plan.writes = Some(wrong), 3, &parts);
-    let wrong = Create { path: "v1/payments".into(), ..Create::default() };
+    run_and_read(FakeServer::default(), |plan| plan.writes = Some(invalid), 3, &parts);
+    let invalid = Create { path: "v1/payments".into(), ..Create::default() };
     run_and_read(
         FakeServer::default(),
-        |plan| plan.writes = Some(wrong),
+        |plan| plan.writes = Some(invalid),
         2,
         &["an allowed one is /v1/charges"],
     );
-    let wrong = Create { body: "{".into(), ..Create::default() };
-    run_and_read(FakeServer::default(), |plan| plan.writes = Some(wrong), 2, &["is not JSON"]);
+    let invalid = Create { body: "{".into(), ..Create::default() };
+    run_and_read(FakeServer::default(), |plan| plan.writes = Some(invalid), 2, &["is not JSON"]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_failed_hook_is_reported_without_the_key() {
         &["exit status: 7 and printed: no luck with", "fix the hook"],
     );
     let written = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
-    assert!(!written.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");
+    assert!(!written.contains(&TEST_KEY["svc_test_".len()..]), "the key is in the report or the file");
 }
 
 #[test]
@@ -103,18 +103,18 @@ fn a_hook_that_creates_nothing_is_reported() {
 
 #[test]
 fn records_of_other_clients_between_two_pages_count() {
-    let natural = |steady: bool| {
+    let server_with_other_clients = |has_stable_pages: bool| {
         let mut server = FakeServer::default();
         server.live.choices.steady = false;
         // Enough records for a full second page.
         for _ in 0..30 {
             server.live.create_charge();
         }
-        let old = server.live.clone();
+        let old_book = server.live.clone();
         let mut book = server.live.clone();
         let mut has_grown = false;
-        server.rewrite(move |request, reply| {
-            if request.path != "/v1/events" || request.mode != Some(Mode::Live) || reply.status != 200 {
+        server.rewrite(move |request, response| {
+            if request.path != "/v1/events" || request.mode != Some(Mode::Live) || response.status != 200 {
                 return;
             }
             let page = request.number("page").unwrap_or(1);
@@ -123,20 +123,29 @@ fn records_of_other_clients_between_two_pages_count() {
                 book.create_charge();
                 has_grown = true;
             }
-            let address = reply.body["links"]["first"].as_str().expect("a link");
-            let address = address.split("/v1/").next().expect("a beginning").to_owned();
+            let base = response.body["links"]["first"].as_str().expect("a link");
+            let base = base.split("/v1/").next().expect("split returns at least one part").to_owned();
             let total = book.events.len();
-            *reply = if steady && page > 1 { &old } else { &book }.respond(request, Mode::Live, &address);
+            *response = if has_stable_pages && page > 1 { &old_book } else { &book }.respond(
+                request,
+                Mode::Live,
+                &base,
+            );
             if page == 2 {
-                reply.body["meta"]["total"] = serde_json::json!(total);
+                response.body["meta"]["total"] = serde_json::json!(total);
             }
         });
         server
     };
-    let only = |plan: &mut Plan| {
+    let only_paging = |plan: &mut Plan| {
         plan.writes = None;
         plan.only = vec!["paging.stable*".into()];
     };
-    run_and_read(natural(false), only, 1, &["events by page number: records repeat"]);
-    run_and_read(natural(true), only, 0, &["events by page number: literally"]);
+    run_and_read(
+        server_with_other_clients(false),
+        only_paging,
+        1,
+        &["events by page number: records repeat"],
+    );
+    run_and_read(server_with_other_clients(true), only_paging, 0, &["events by page number: literally"]);
 }

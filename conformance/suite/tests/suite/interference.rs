@@ -6,13 +6,13 @@ use ::mutants::fake::{FakeServer, Limiter, Reply, ids_with_verdicts, run_and_rea
 use conformance::{Mode, Plan, report};
 use serde_json::json;
 
-/// Returns a service that violates a statement about lists, behind a gateway that marks responses.
-fn broken_behind(name: &'static str, value: &'static str) -> FakeServer {
+/// Returns a server that violates a statement about lists, and sets a header in the faulty responses.
+fn faulty_server_with_header(name: &'static str, value: &'static str) -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(move |request, reply| {
-        if request.path == "/v1/invoices" && reply.status == 200 {
-            *reply = Reply::json(404, json!({ "message": "Not found." }));
-            reply.set(name, value);
+    server.rewrite(move |request, response| {
+        if request.path == "/v1/invoices" && response.status == 200 {
+            *response = Reply::json(404, json!({ "message": "Not found." }));
+            response.set(name, value);
         }
     });
     server
@@ -22,7 +22,7 @@ fn broken_behind(name: &'static str, value: &'static str) -> FakeServer {
 fn a_cached_response_is_not_a_violation() {
     for (name, value) in [("age", "7"), ("x-cache", "HIT from edge"), ("cf-cache-status", "HIT")] {
         let outcome = run_and_read(
-            broken_behind(name, value),
+            faulty_server_with_header(name, value),
             |plan| plan.quick = true,
             3,
             &[
@@ -36,9 +36,9 @@ fn a_cached_response_is_not_a_violation() {
 }
 
 #[test]
-fn a_response_that_passed_a_cache_counts() {
+fn a_response_that_a_cache_forwarded_is_judged() {
     for (name, value) in [("age", "0"), ("x-cache", "MISS"), ("cf-cache-status", "DYNAMIC")] {
-        let outcome = run_and_read(broken_behind(name, value), |plan| plan.quick = true, 1, &[]);
+        let outcome = run_and_read(faulty_server_with_header(name, value), |plan| plan.quick = true, 1, &[]);
         assert!(
             ids_with_verdicts(&outcome, &["fail"]).contains(&"lists.served".to_owned()),
             "{name}: {value}"
@@ -50,10 +50,10 @@ fn a_response_that_passed_a_cache_counts() {
 fn some_cached_responses_in_a_burst_do_not_prevent_verdicts_on_limits() {
     let mut server = FakeServer::default();
     let mut requests = 0;
-    server.rewrite(move |request, reply| {
+    server.rewrite(move |request, response| {
         requests += 1;
         if request.path == "/v1/account" && requests > 100 {
-            reply.set("age", "3");
+            response.set("age", "3");
         }
     });
     let outcome = run_and_read(server, |_| {}, 0, &["exit 0"]);
@@ -61,37 +61,37 @@ fn some_cached_responses_in_a_burst_do_not_prevent_verdicts_on_limits() {
 }
 
 #[test]
-fn an_older_date_after_a_newer_one_shows_a_cache() {
+fn a_date_that_goes_back_reveals_a_cache() {
     let mut server = FakeServer::default();
     let clock = server.clock.clone();
     server.tick = Duration::from_millis(200);
     let mut first = None;
-    server.rewrite(move |request, reply| {
+    server.rewrite(move |request, response| {
         let now = wire::http_date(clock.micros() / 1_000_000);
         let is_cached = request.path == "/v1/events"
             && request.number("per_page") == Some(100)
             && request.query.len() == 1
             && request.mode == Some(Mode::Live);
         let date = if is_cached { first.get_or_insert(now).clone() } else { now };
-        reply.set("date", &date);
+        response.set("date", &date);
     });
     run_and_read(server, |_| {}, 0, &["A cache in front", "by Date"]);
 }
 
 #[test]
-fn a_frozen_clock_does_not_look_like_a_cache() {
+fn a_constant_date_does_not_reveal_a_cache() {
     let mut server = FakeServer::default();
-    server.rewrite(|_, reply| reply.set("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
+    server.rewrite(|_, response| response.set("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
     let outcome = run_and_read(server, |_| {}, 0, &[]);
     assert!(!report::text(&outcome, report::Style::Plain).contains("A cache in front"));
 }
 
-/// Returns a service with slow bursts and a `Date` header.
-fn slow_server(limiter: Limiter, begins: u64) -> FakeServer {
+/// Returns a server with a `Date` header and slow responses, whose clock starts at a second of a minute.
+fn slow_server(limiter: Limiter, start_second: u64) -> FakeServer {
     let mut server = FakeServer { limiter, tick: Duration::from_millis(60), ..FakeServer::default() };
-    server.clock.advance(Duration::from_secs(begins));
+    server.clock.advance(Duration::from_secs(start_second));
     let clock = server.clock.clone();
-    server.rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000)));
+    server.rewrite(move |_, response| response.set("date", &wire::http_date(clock.micros() / 1_000_000)));
     server
 }
 

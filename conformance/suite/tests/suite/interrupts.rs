@@ -18,28 +18,31 @@ fn servers() -> [FakeServer; 4] {
 #[test]
 fn an_interrupted_run_reports_no_violation_for_missing_requests() {
     for server in servers() {
-        let whole = run(server).recording;
+        let complete = run(server).recording;
         let is_insert =
             |purpose: &Purpose| matches!(purpose, Purpose::DuringInserts { .. } | Purpose::Create);
-        let count = whole.exchanges.iter().take_while(|exchange| !is_insert(&exchange.purpose)).count();
+        let count = complete.exchanges.iter().take_while(|exchange| !is_insert(&exchange.purpose)).count();
         for length in (2..=count).step_by(3) {
-            let mut part = whole.clone();
-            part.exchanges.truncate(length);
-            for row in judge(&part) {
-                let is_broken = matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
-                assert!(!is_broken, "after {length} exchanges: {row:?}");
+            let mut truncated = complete.clone();
+            truncated.exchanges.truncate(length);
+            for row in judge(&truncated) {
+                let is_violation = matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
+                assert!(!is_violation, "after {length} exchanges: {row:?}");
             }
         }
     }
 }
 
-/// A progress that interrupts the run after a number of requests.
-struct Stop(u32, Sender<bool>);
+/// Interrupts the run after a number of requests.
+struct InterruptAfter {
+    requests: u32,
+    raise: Sender<bool>,
+}
 
-impl Progress for Stop {
+impl Progress for InterruptAfter {
     fn on_request(&mut self, ledger: &Ledger) {
-        if ledger.total() >= self.0 {
-            let _ = self.1.send(true);
+        if ledger.total() >= self.requests {
+            let _ = self.raise.send(true);
         }
     }
 }
@@ -51,7 +54,7 @@ fn interrupted_run(requests: u32) -> Outcome {
     block_on(async {
         let mut plan = plan(&wire::serve(server).await);
         plan.interrupt = interrupt;
-        check_plan(plan, &mut clock, &mut Stop(requests, raise)).await
+        check_plan(plan, &mut clock, &mut InterruptAfter { requests, raise }).await
     })
 }
 

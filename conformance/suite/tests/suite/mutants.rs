@@ -9,31 +9,37 @@ use ::mutants::{
 };
 use conformance::{judged_statements, report};
 
-/// Returns the results, and the deviations from `kills.txt`.
+/// Returns the kill table, and the deviations from the expected verdicts.
 fn results(subjects: &[Subject]) -> (String, String) {
     let threads = thread::available_parallelism().map_or(2, usize::from);
     let trials = run_trials(subjects, threads, |_| {});
-    let wrong =
+    let deviations =
         trials.iter().filter_map(|trial| Some(format!("{}: {}\n", trial.name, trial.deviation.as_ref()?)));
-    (kill_table(&trials), wrong.collect())
+    (kill_table(&trials), deviations.collect())
 }
 
 #[test]
 fn mutants_fail_their_statements_and_correct_servers_fail_none() {
-    let (killed, survived) = results(&mutants());
-    let (passed, alarms) = results(&variants());
-    assert!(survived.is_empty() && alarms.is_empty(), "{survived}{alarms}");
-    let kept = include_str!("../../../mutants/kills.txt");
-    let now = format!("{killed}\n{passed}");
-    let changed = now.lines().find(|line| !kept.lines().any(|known| known == *line));
-    assert!(now == kept, "{changed:?}; `cargo xtask mutants` shows the differences, --bless keeps them");
+    let (mutant_kills, mutant_deviations) = results(&mutants());
+    let (variant_kills, variant_deviations) = results(&variants());
+    assert!(
+        mutant_deviations.is_empty() && variant_deviations.is_empty(),
+        "{mutant_deviations}{variant_deviations}"
+    );
+    let stored = include_str!("../../../mutants/kills.txt");
+    let current = format!("{mutant_kills}\n{variant_kills}");
+    let changed = current.lines().find(|line| !stored.lines().any(|known| known == *line));
+    assert!(
+        current == stored,
+        "{changed:?}; `cargo xtask mutants` shows the differences, --bless stores them"
+    );
 }
 
 /// A few combinations. The weekly workflow tries several hundred with another seed.
 #[test]
 fn live_traffic_and_infrastructure_cause_no_violation() {
-    let (_, alarms) = results(&combinations(1, 60));
-    assert!(alarms.is_empty(), "{alarms}");
+    let (_, deviations) = results(&combinations(1, 60));
+    assert!(deviations.is_empty(), "{deviations}");
 }
 
 #[test]
@@ -61,14 +67,14 @@ fn every_statement_has_a_mutant() {
 }
 
 #[test]
-fn a_failure_ends_with_a_command() {
+fn a_failure_is_reported_with_commands_that_reproduce_it() {
     let mut server = FakeServer::default();
-    rewrite(&mut server, 404, is_foreign_event, |_, reply| reply.status = 403);
+    rewrite(&mut server, 404, is_foreign_event, |_, response| response.status = 403);
     let outcome = run(server);
     let text = report::text(&outcome, report::Style::Plain);
     let base = &outcome.recording.base;
     let command =
-        format!("asked       curl -i -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" '{base}v1/events/");
+        format!("request     curl -i -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" '{base}v1/events/");
     assert!(text.contains(&command), "{text}");
     assert!(text.contains("--only isolation.not_found"), "{text}");
     assert!(text.ends_with("exit 1\n"), "{text}");

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use wiremock::matchers::{any, header, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-async fn call(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
+async fn run_check(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
     let mut plan = plan(base);
     change(&mut plan);
     check(plan, &mut Clock::default(), &mut Silent).await
@@ -35,7 +35,7 @@ fn check_template(template: ResponseTemplate, exit: u8, expected: &str) {
     let outcome = block_on(async {
         let server = MockServer::start().await;
         Mock::given(any()).respond_with(template).mount(&server).await;
-        call(&server.uri(), |_| {}).await
+        run_check(&server.uri(), |_| {}).await
     });
     check_outcome(&outcome, exit, expected);
 }
@@ -45,13 +45,13 @@ fn check_template(template: ResponseTemplate, exit: u8, expected: &str) {
 fn check_bytes(bytes: &'static [u8], exit: u8, expected: &str) {
     let address = testkit::serve(move |_, connection| connection.send(bytes).map(ControlFlow::Break));
     let base = format!("http://{}", address.expect("a free port"));
-    check_outcome(&block_on(call(&base, |_| {})), exit, expected);
+    check_outcome(&block_on(run_check(&base, |_| {})), exit, expected);
 }
 
 #[test]
 fn a_closed_port_is_unreachable() {
     let base = format!("http://{}", testkit::free_address().expect("a free port"));
-    check_outcome(&block_on(call(&base, |_| {})), 4, "did not answer");
+    check_outcome(&block_on(run_check(&base, |_| {})), 4, "did not respond");
 }
 
 #[test]
@@ -60,17 +60,17 @@ fn a_server_that_hangs_is_unreachable() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
         // The operating system accepts connections, but nothing reads from them.
-        let outcome = call(&base, |plan| plan.time_limit = Duration::from_millis(100)).await;
+        let outcome = run_check(&base, |plan| plan.time_limit = Duration::from_millis(100)).await;
         drop(listener);
         outcome
     });
-    check_outcome(&outcome, 4, "no complete answer within 100ms");
+    check_outcome(&outcome, 4, "no complete response within 100ms");
 }
 
 #[test]
 fn a_response_that_is_not_http_is_lost() {
-    check_bytes(b"\x00\x01\x02 garbage \xff\xfe\r\n\r\n", 4, "did not answer");
-    check_bytes(b"", 4, "did not answer");
+    check_bytes(b"\x00\x01\x02 garbage \xff\xfe\r\n\r\n", 4, "did not respond");
+    check_bytes(b"", 4, "did not respond");
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn an_endless_body_is_aborted() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let elsewhere = ResponseTemplate::new(301).insert_header("location", "http://127.0.0.1:1/v1/account");
-    check_template(elsewhere, 2, "redirects are not followed, so give that address");
+    let redirect = ResponseTemplate::new(301).insert_header("location", "http://127.0.0.1:1/v1/account");
+    check_template(redirect, 2, "redirects are not followed, so give that address");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_wrong_base_path_is_a_configuration_error() {
 #[test]
 fn a_gateway_without_a_service_is_unreachable_and_a_service_that_always_fails_is_not() {
     check_template(ResponseTemplate::new(500), 1, "account.served");
-    check_template(ResponseTemplate::new(503), 4, "is answered 503");
+    check_template(ResponseTemplate::new(503), 4, "responds with 503");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_server_without_authentication_fails() {
         let bearer = header("authorization", format!("Bearer {LIVE_KEY}").as_str());
         Mock::given(bearer).respond_with(ResponseTemplate::new(200).set_body_json(live)).mount(&server).await;
         Mock::given(any()).respond_with(ResponseTemplate::new(200).set_body_json(body)).mount(&server).await;
-        call(&server.uri(), |_| {}).await
+        run_check(&server.uri(), |_| {}).await
     });
     check_outcome(&outcome, 1, "242 requests served");
     assert!(ids_with_verdicts(&outcome, &["fail"]).contains(&"auth.no_header".to_owned()));
@@ -176,7 +176,7 @@ fn a_key_of_the_other_mode_is_never_used_for_a_burst() {
             .respond_with(ResponseTemplate::new(200).set_body_json(body))
             .mount(&server)
             .await;
-        call(&server.uri(), |_| {}).await
+        run_check(&server.uri(), |_| {}).await
     });
     check_outcome(&outcome, 1, "meta.mode \"test\"");
     assert_eq!(outcome.ledger.in_bursts, 0);
@@ -191,7 +191,7 @@ fn swapped_keys_are_rejected_before_the_first_request() {
             conformance::Secret::new(LIVE_KEY),
         );
     });
-    check_outcome(&outcome, 2, "it is a test key in the wrong slot");
+    check_outcome(&outcome, 2, "it is a test key; swap the two keys");
     assert_eq!(outcome.ledger.total(), 0);
 }
 
@@ -210,8 +210,8 @@ fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
         }
         let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(3600));
         Mock::given(any()).respond_with(slow).mount(&server).await;
-        let outcome = call(&server.uri(), |plan| plan.time_limit = Duration::from_millis(400)).await;
-        assert_eq!(outcome.ledger.total(), 8, "one silent volley and one more request are enough");
+        let outcome = run_check(&server.uri(), |plan| plan.time_limit = Duration::from_millis(400)).await;
+        assert_eq!(outcome.ledger.total(), 8, "the run ends soon after the server stops responding");
         outcome
     });
     check_outcome(&outcome, 3, "the server had stopped responding");
@@ -220,13 +220,13 @@ fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
 #[test]
 fn a_lockout_is_not_a_violation() {
     let mut server = FakeServer::default();
-    let mut refused = 0;
-    server.rewrite(move |_, reply| {
-        if reply.status == 401 {
-            refused += 1;
-            if refused > 3 {
-                *reply = Reply::json(429, json!({ "message": "Too many wrong keys." }));
-                reply.set("retry-after", "3600");
+    let mut refusals = 0;
+    server.rewrite(move |_, response| {
+        if response.status == 401 {
+            refusals += 1;
+            if refusals > 3 {
+                *response = Reply::json(429, json!({ "message": "Too many wrong keys." }));
+                response.set("retry-after", "3600");
             }
         }
     });
@@ -238,13 +238,13 @@ fn a_lockout_is_not_a_violation() {
 #[test]
 fn a_retry_after_of_an_hour_is_not_waited_for() {
     let mut server = FakeServer::default();
-    let mut refused = BTreeSet::new();
-    server.rewrite(move |request, reply| {
+    let mut refused_keys = BTreeSet::new();
+    server.rewrite(move |request, response| {
         // A key that was refused once stays refused, as Retry-After states.
-        if reply.status == 429 || refused.contains(&request.authorization) {
-            refused.insert(request.authorization.clone());
-            *reply = Reply::json(429, json!({ "message": "Come back in an hour." }));
-            reply.set("retry-after", "3600");
+        if response.status == 429 || refused_keys.contains(&request.authorization) {
+            refused_keys.insert(request.authorization.clone());
+            *response = Reply::json(429, json!({ "message": "Come back in an hour." }));
+            response.set("retry-after", "3600");
         }
     });
     let clock = server.clock.clone();
@@ -256,9 +256,9 @@ fn a_retry_after_of_an_hour_is_not_waited_for() {
 }
 
 /// A clock that cannot be advanced.
-struct Stuck;
+struct StoppedClock;
 
-impl Waiter for Stuck {
+impl Waiter for StoppedClock {
     fn now(&self) -> Duration {
         Duration::ZERO
     }
@@ -272,7 +272,7 @@ impl Waiter for Stuck {
 fn a_clock_that_cannot_be_advanced_makes_the_run_incomplete() {
     let outcome = block_on(async {
         let base = wire::serve(FakeServer::default()).await;
-        check(plan(&base), &mut Stuck, &mut Silent).await
+        check(plan(&base), &mut StoppedClock, &mut Silent).await
     });
     assert_eq!(ids_with_verdicts(&outcome, &["fail"]), Vec::<String>::new());
     check_outcome(&outcome, 3, "Retry-After is 60 s, and that time did not pass during the check");
@@ -288,9 +288,9 @@ fn links_to_other_origins_are_not_followed() {
         "",
     ] {
         let mut server = FakeServer::default();
-        server.rewrite(move |_, reply| {
-            if reply.body["links"]["next"].is_string() {
-                reply.body["links"]["next"] = json!(link);
+        server.rewrite(move |_, response| {
+            if response.body["links"]["next"].is_string() {
+                response.body["links"]["next"] = json!(link);
             }
         });
         let outcome = run(server);

@@ -11,27 +11,27 @@ use rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
 /// Returns the PEM of a private CA, and a TLS acceptor with a certificate for `localhost`.
-fn authority() -> (String, TlsAcceptor) {
+fn ca_and_acceptor() -> (String, TlsAcceptor) {
     let ca_key = KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let pem = ca.self_signed(&ca_key).expect("a certificate").pem();
     let key = KeyPair::generate().expect("a key");
     let names = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-    let leaf = names.signed_by(&key, &Issuer::new(ca, ca_key)).expect("a certificate");
+    let certificate = names.signed_by(&key, &Issuer::new(ca, ca_key)).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("ring speaks TLS")
+        .expect("ring supports TLS 1.2 and 1.3")
         .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
-        .expect("the key fits");
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .expect("the key belongs to the certificate");
     (pem, TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Checks a service over TLS under a host name and a path prefix.
 fn run(host: &str, change: impl FnOnce(&mut Plan, String)) -> Outcome {
-    let (pem, tls) = authority();
+    let (pem, tls) = ca_and_acceptor();
     let server = FakeServer { prefix: "/pay/api", ..FakeServer::default() };
     let mut clock = server.clock.clone();
     block_on(async {
@@ -60,14 +60,19 @@ fn a_service_below_a_prefix_behind_tls_is_judged_like_any_other() {
 
 #[test]
 fn a_certificate_for_another_name_is_refused_with_the_name() {
-    check("127.0.0.1", |plan, pem| plan.ca_pem = Some(pem), 4, "the certificate is not one of `127.0.0.1`");
+    check(
+        "127.0.0.1",
+        |plan, pem| plan.ca_pem = Some(pem),
+        4,
+        "the certificate is not valid for the name `127.0.0.1`",
+    );
     check("127.0.0.1", |plan, pem| plan.ca_pem = Some(pem), 4, "localhost");
 }
 
 #[test]
 fn an_unknown_ca_is_not_trusted() {
     check("localhost", |_, _| {}, 4, "name the CA's file with --cacert");
-    let (other, _) = authority();
+    let (other, _) = ca_and_acceptor();
     check("localhost", |plan, _| plan.ca_pem = Some(other), 4, "not signed by a trusted CA");
 }
 

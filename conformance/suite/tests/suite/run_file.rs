@@ -13,24 +13,24 @@ const FORMATS: [Format; 6] =
 fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     let outcome = run_with(server, change);
     let file = outcome.to_file();
-    let again = Outcome::from_file(&file).expect("a stored run");
-    assert_eq!(again.exit_code(), outcome.exit_code());
+    let parsed = Outcome::from_file(&file).expect("a stored run");
+    assert_eq!(parsed.exit_code(), outcome.exit_code());
     for format in FORMATS {
         assert!(
-            render(&again, format, Style::Plain) == render(&outcome, format, Style::Plain),
+            render(&parsed, format, Style::Plain) == render(&outcome, format, Style::Plain),
             "{format:?} differs"
         );
     }
-    assert_eq!(again.to_file(), file, "storing it again changes nothing");
+    assert_eq!(parsed.to_file(), file, "storing the run again changes the file");
     outcome
 }
 
-/// Returns a server whose accepted assets are not a list.
-fn wrong_assets() -> FakeServer {
+/// Returns a server whose accepted assets are not an array.
+fn server_with_invalid_assets() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
-        if request.path == "/v1/account" && reply.status == 200 {
-            reply.body["meta"]["accepted_assets"] = json!("BTC");
+    server.rewrite(|request, response| {
+        if request.path == "/v1/account" && response.status == 200 {
+            response.body["meta"]["accepted_assets"] = json!("BTC");
         }
     });
     server
@@ -38,39 +38,39 @@ fn wrong_assets() -> FakeServer {
 
 #[test]
 fn a_known_failure_is_reported_as_known_and_the_run_passes() {
-    let broken = run_with(wrong_assets(), |_| {});
-    let report: serde_json::Value = serde_json::from_str(&report::json(&broken)).expect("JSON");
-    let mut known = Baseline { today: "2026-11-21".into(), ..Baseline::default() };
+    let failing = run_with(server_with_invalid_assets(), |_| {});
+    let report: serde_json::Value = serde_json::from_str(&report::json(&failing)).expect("JSON");
+    let mut baseline = Baseline { today: "2026-11-21".into(), ..Baseline::default() };
     for statement in report["statements"].as_array().expect("an array") {
         if statement["verdict"] == "fail" || statement["verdict"] == "warn" {
             let fingerprint = statement["fingerprint"].as_str().expect("a string").to_owned();
             let entry = KnownFailure { reason: "ticket 7".into(), fingerprint, expires: "2026-11-30".into() };
-            known.known.insert(statement["id"].as_str().expect("a string").to_owned(), entry);
+            baseline.known.insert(statement["id"].as_str().expect("a string").to_owned(), entry);
         }
     }
-    assert!(known.known.contains_key("account.accepted_assets"), "{known:?}");
-    let again = check(wrong_assets(), |plan| plan.baseline = known.clone());
-    assert_eq!(ids_with_verdicts(&again, &["known"]).len(), known.known.len());
+    assert!(baseline.known.contains_key("account.accepted_assets"), "{baseline:?}");
+    let again = check(server_with_invalid_assets(), |plan| plan.baseline = baseline.clone());
+    assert_eq!(ids_with_verdicts(&again, &["known"]).len(), baseline.known.len());
     assert_eq!(again.exit_code(), 0, "{:?}", again.faults);
-    known.today = "2026-12-01".into();
-    let late = check(wrong_assets(), |plan| plan.baseline = known);
+    baseline.today = "2026-12-01".into();
+    let late = check(server_with_invalid_assets(), |plan| plan.baseline = baseline);
     assert_eq!((late.exit_code(), ids_with_verdicts(&late, &["known"]).len()), (1, 0));
 }
 
 #[test]
 fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
     let entry = KnownFailure { reason: "x".into(), fingerprint: "0".into(), expires: "2999-01-01".into() };
-    let stray = Baseline { today: "2026-11-21".into(), known: [("no.such".to_owned(), entry)].into() };
-    let outcome = check(FakeServer::default(), |plan| plan.baseline = stray);
+    let baseline = Baseline { today: "2026-11-21".into(), known: [("no.such".to_owned(), entry)].into() };
+    let outcome = check(FakeServer::default(), |plan| plan.baseline = baseline);
     assert_eq!(outcome.exit_code(), 2);
 }
 
 /// Returns a server that responds 403 to an event of the other mode, with the key in the response.
 fn leaky_server() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
-        if reply.status == 404 {
-            *reply = Reply::json(403, json!({ "message": "wrong mode", "given": request.authorization }));
+    server.rewrite(|request, response| {
+        if response.status == 404 {
+            *response = Reply::json(403, json!({ "message": "wrong mode", "given": request.authorization }));
         }
     });
     server
@@ -104,21 +104,24 @@ fn no_report_and_no_file_contains_a_key() {
     }
     for key in [LIVE_KEY, TEST_KEY] {
         let tail = &key["svc_live_".len()..];
-        assert!(!written.contains(tail) && !written.contains(&tail[..10]), "a part of a key shows");
+        assert!(
+            !written.contains(tail) && !written.contains(&tail[..10]),
+            "a part of a key is in a report or the file"
+        );
     }
 }
 
 #[track_caller]
-fn check_privacy(make: impl Fn() -> FakeServer) {
-    let words = |outcome: &Outcome| {
+fn check_privacy(server: impl Fn() -> FakeServer) {
+    let verdicts = |outcome: &Outcome| {
         let rows = outcome.rows.iter();
         rows.map(|row| format!("{} {}", row.id, row.verdict.as_str())).collect::<Vec<_>>()
     };
-    let plain = run_with(make(), |_| {});
+    let unredacted = run_with(server(), |_| {});
     for key in [1, 2, 3] {
-        let hidden = check(make(), |plan| plan.privacy = Some(Redaction::new([key; 32])));
-        assert_eq!(words(&hidden), words(&plain));
-        assert!(hidden.private);
+        let redacted = check(server(), |plan| plan.privacy = Some(Redaction::new([key; 32])));
+        assert_eq!(verdicts(&redacted), verdicts(&unredacted));
+        assert!(redacted.private);
     }
 }
 
@@ -129,9 +132,9 @@ fn redaction_changes_no_verdict() {
     check_privacy(|| {
         // A broken list: text that is not JSON does not become JSON.
         let mut server = FakeServer::default();
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.path == "/v1/invoices" {
-                reply.raw = Some("<html>Sorry, Ann Lee</html>".into());
+                response.raw = Some("<html>Sorry, Ann Lee</html>".into());
             }
         });
         server
@@ -142,8 +145,8 @@ fn redaction_changes_no_verdict() {
 fn personal_values_and_amounts_are_not_in_the_file() {
     let personal = || {
         let mut server = FakeServer::default();
-        server.rewrite(|_, reply| {
-            for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+        server.rewrite(|_, response| {
+            for row in response.body["data"].as_array_mut().into_iter().flatten() {
                 row["customer"] = json!({ "name": "Ann Leerick", "email": "ann@shop.example" });
                 row["metadata"] = json!({ "order": "A-4711-B" });
                 row["amount"] = json!("4913.57");
@@ -153,27 +156,27 @@ fn personal_values_and_amounts_are_not_in_the_file() {
         server
     };
     let parts = ["Leerick", "shop.example", "4711", "4913.57", "bc1qxy2kgd"];
-    let open = run_with(personal(), |_| {}).to_file();
-    let hidden = run_with(personal(), |plan| plan.privacy = Some(Redaction::new([9; 32]))).to_file();
+    let unredacted = run_with(personal(), |_| {}).to_file();
+    let redacted = run_with(personal(), |plan| plan.privacy = Some(Redaction::new([9; 32]))).to_file();
     for part in parts {
-        assert!(open.contains(part), "{part} is there at first");
-        assert!(!hidden.contains(part), "{part} shows");
+        assert!(unredacted.contains(part), "{part} is not in the unredacted file");
+        assert!(!redacted.contains(part), "{part} is in the redacted file");
     }
 }
 
 #[track_caller]
 fn check_refused(text: &str, expected: &str) {
-    let err = Outcome::from_file(text).expect_err("it is refused").to_string();
+    let err = Outcome::from_file(text).expect_err("the file is invalid").to_string();
     assert!(err.contains(expected), "{err}");
 }
 
 #[test]
 fn a_file_that_is_not_a_recording_is_reported() {
-    check_refused("", "no recording of `chargeproof check --record`");
-    check_refused("{}", "it names no `recording.format`");
-    check_refused("[1]", "it names no `recording.format`");
+    check_refused("", "not a recording of `chargeproof check --record`");
+    check_refused("{}", "`recording.format` is missing");
+    check_refused("[1]", "`recording.format` is missing");
     check_refused(r#"{"recording":{"format":99}}"#, "of format 99; this program reads 2");
     check_refused(r#"{"recording":{"format":2}}"#, "missing field");
-    let whole = run_with(FakeServer::default(), |plan| plan.quick = true).to_file();
-    check_refused(&whole[..whole.len() / 2], "no recording");
+    let file = run_with(FakeServer::default(), |plan| plan.quick = true).to_file();
+    check_refused(&file[..file.len() / 2], "not a recording");
 }

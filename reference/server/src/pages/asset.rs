@@ -1,5 +1,5 @@
-//! [`Asset`]: styles, scripts and pictures in the binary. Their names contain a digest of their content, so that
-//! browsers may cache them forever.
+//! [`Asset`]: style sheets, scripts and images that are part of the binary. Their names contain a digest of their
+//! content, so that browsers may cache them forever.
 
 use std::sync::OnceLock;
 
@@ -21,47 +21,57 @@ pub(crate) static FRAME_JS: Asset = Asset::js("frame", include_str!("../../templ
 /// The favicon.
 pub(crate) static ICON: Asset = Asset::svg("icon", include_str!("../../templates/icon.svg"));
 
-/// A file.
+/// A static file of the pages.
 pub(crate) struct Asset {
     stem: &'static str,
-    ending: &'static str,
+    extension: &'static str,
     content_type: &'static str,
-    text: &'static str,
-    file: OnceLock<String>,
+    content: &'static str,
+    /// The name, computed on first use.
+    file_name: OnceLock<String>,
 }
 
 impl Asset {
     /// Creates a style sheet.
-    pub(crate) const fn css(stem: &'static str, text: &'static str) -> Asset {
-        Asset { stem, ending: "css", content_type: "text/css; charset=utf-8", text, file: OnceLock::new() }
+    pub(crate) const fn css(stem: &'static str, content: &'static str) -> Asset {
+        Asset {
+            stem,
+            extension: "css",
+            content_type: "text/css; charset=utf-8",
+            content,
+            file_name: OnceLock::new(),
+        }
     }
 
     /// Creates a script.
-    pub(crate) const fn js(stem: &'static str, text: &'static str) -> Asset {
+    pub(crate) const fn js(stem: &'static str, content: &'static str) -> Asset {
         let content_type = "text/javascript; charset=utf-8";
-        Asset { stem, ending: "js", content_type, text, file: OnceLock::new() }
+        Asset { stem, extension: "js", content_type, content, file_name: OnceLock::new() }
     }
 
-    /// Creates a picture.
-    pub(crate) const fn svg(stem: &'static str, text: &'static str) -> Asset {
-        Asset { stem, ending: "svg", content_type: "image/svg+xml", text, file: OnceLock::new() }
+    /// Creates an SVG image.
+    pub(crate) const fn svg(stem: &'static str, content: &'static str) -> Asset {
+        Asset { stem, extension: "svg", content_type: "image/svg+xml", content, file_name: OnceLock::new() }
     }
 
     /// Returns the name of the file: `frame-0123456789ab.css`.
-    pub(crate) fn file(&self) -> &str {
-        self.file.get_or_init(|| {
-            let digest = Sha256::digest(self.text.as_bytes());
-            format!("{}-{}.{}", self.stem, hex::encode(&digest[..DIGEST_BYTES]), self.ending)
+    pub(crate) fn file_name(&self) -> &str {
+        self.file_name.get_or_init(|| {
+            let digest = Sha256::digest(self.content.as_bytes());
+            format!("{}-{}.{}", self.stem, hex::encode(&digest[..DIGEST_BYTES]), self.extension)
         })
     }
 
     /// Returns the response with the file.
-    pub(super) fn answer(&self) -> Answer {
+    pub(super) fn response(&self) -> Answer {
         let content_type = HeaderValue::from_static(self.content_type);
-        let mut answer =
-            answer::with_media_type(StatusCode::OK, content_type, Bytes::from_static(self.text.as_bytes()));
-        answer.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
-        answer
+        let mut response = answer::with_media_type(
+            StatusCode::OK,
+            content_type,
+            Bytes::from_static(self.content.as_bytes()),
+        );
+        response.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
+        response
     }
 }
 
@@ -72,7 +82,7 @@ mod tests {
     #[test]
     fn the_name_of_a_file_depends_on_its_content() {
         let (one, other) = (Asset::css("a", "x"), Asset::css("a", "y"));
-        assert_eq!(one.file(), "a-2d711642b726.css");
-        assert_ne!(one.file(), other.file());
+        assert_eq!(one.file_name(), "a-2d711642b726.css");
+        assert_ne!(one.file_name(), other.file_name());
     }
 }

@@ -1,4 +1,5 @@
-//! [`BookReader`]: reads a book of a world for its owner. Texts from a browser are validated as the API does.
+//! [`BookReader`]: reads a book (the objects of an account in one mode) for its owner. Codes and queries from a browser
+//! are validated as in the API.
 
 use std::ops::Deref;
 
@@ -17,7 +18,7 @@ use super::objects::{AccountView, Charge, Event, Invoice, Link};
 /// A book, read under the lock of its world.
 pub(crate) struct BookReader<'w> {
     pub(crate) sandbox: &'w Sandbox,
-    pub(crate) place: (AccountNo, Mode),
+    pub(crate) account_and_mode: (AccountNo, Mode),
     book: &'w Book,
 }
 
@@ -30,20 +31,20 @@ impl Deref for BookReader<'_> {
 }
 
 impl<'w> BookReader<'w> {
-    pub(crate) fn new(sandbox: &'w Sandbox, place: (AccountNo, Mode)) -> BookReader<'w> {
-        BookReader { sandbox, place, book: sandbox.book(place) }
+    pub(crate) fn new(sandbox: &'w Sandbox, account_and_mode: (AccountNo, Mode)) -> BookReader<'w> {
+        BookReader { sandbox, account_and_mode, book: sandbox.book(account_and_mode) }
     }
 
     pub(crate) fn charge(&self, code: &str) -> Result<Charge, ApiError> {
-        Ok(Charge::from_book(self, self.find_charge(parse(code)?)?))
+        Ok(Charge::from_book(self, self.find_charge(parse_code(code)?)?))
     }
 
     pub(crate) fn invoice(&self, code: &str) -> Result<Invoice, ApiError> {
-        Ok(Invoice::from_book(self, self.find_invoice(parse(code)?)?))
+        Ok(Invoice::from_book(self, self.find_invoice(parse_code(code)?)?))
     }
 
     pub(crate) fn link(&self, code: &str) -> Result<Link, ApiError> {
-        Ok(Link::from_book(self, self.find_link(parse(code)?)?, self.sandbox.now()))
+        Ok(Link::from_book(self, self.find_link(parse_code(code)?)?, self.sandbox.now()))
     }
 
     pub(crate) fn event(&self, id: &str) -> Result<Event, ApiError> {
@@ -62,26 +63,32 @@ impl<'w> BookReader<'w> {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let request = ("GET", &*format!("/v1/{path}"), query);
         let (call, _) = reference_wire::read_call(self, request, b"")?;
-        match self.sandbox.service().owner_read(self.place, call)? {
+        match self.sandbox.service().owner_read(self.account_and_mode, call)? {
             Answer::Page { page, anchor, .. } => Ok((page, anchor)),
             other => unreachable!("{path} is a list, not {other:?}"),
         }
     }
 
-    /// Returns an object as the API shows it. `path`: `charges/abc123`, as after `/v1/`.
+    /// Returns an object as JSON of the API. `path`: `charges/abc123`, as after `/v1/`.
     pub(crate) fn json(&self, path: &str) -> Result<String, ApiError> {
         let (service, now) = (self.sandbox.service(), self.sandbox.now());
-        let body = reference_wire::owner_read(service, now, self.place, (&format!("/v1/{path}"), None), "")?;
+        let body = reference_wire::owner_read(
+            service,
+            now,
+            self.account_and_mode,
+            (&format!("/v1/{path}"), None),
+            "",
+        )?;
         let text = String::from_utf8_lossy(&body);
         let data = text.strip_prefix(r#"{"data":"#).and_then(|text| text.strip_suffix('}'));
-        Ok(data.expect("an object is answered under `data`").to_owned())
+        Ok(data.expect("an object is under `data`").to_owned())
     }
 
     pub(crate) fn account(&self) -> AccountView {
-        AccountView::new(self.sandbox.service().account(self.place.0), self.place.1)
+        AccountView::new(self.sandbox.service().account(self.account_and_mode.0), self.account_and_mode.1)
     }
 }
 
-fn parse(code: &str) -> Result<Code, ApiError> {
+fn parse_code(code: &str) -> Result<Code, ApiError> {
     Code::parse(code).ok_or(ApiError::NotFound)
 }

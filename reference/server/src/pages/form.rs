@@ -14,11 +14,11 @@ const FIELDS_MAX: usize = 200;
 pub(crate) struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Parses a body with the content type of browser forms.
-    pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Form, Refusal> {
+    /// Parses the body of a submitted form.
+    pub(crate) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Form, Refusal> {
         let is_form = headers.get(CONTENT_TYPE).is_some_and(|value| {
-            let kind = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-            kind.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+            let media_type = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+            media_type.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
         });
         if !is_form && !body.is_empty() {
             return Err(Refusal::NotAForm);
@@ -29,13 +29,13 @@ impl Form {
 
     /// Returns the first value of a field without surrounding white space; `None` if that is empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        let (_, value) = self.0.iter().find(|(field, _)| field == name)?;
         Some(value.trim()).filter(|value| !value.is_empty())
     }
 
     /// Returns all values of a field, unchanged.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.0.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -58,18 +58,19 @@ pub(crate) struct CustomerChoice<'f> {
 mod tests {
     use super::*;
 
-    fn read(kind: Option<&str>, body: &str) -> Result<Form, Refusal> {
+    fn parse(content_type: Option<&str>, body: &str) -> Result<Form, Refusal> {
         let mut headers = HeaderMap::new();
-        if let Some(kind) = kind {
-            headers.insert(CONTENT_TYPE, kind.parse().expect("a header value"));
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, content_type.parse().expect("headers in tests are valid"));
         }
-        Form::read(&headers, body.as_bytes())
+        Form::parse(&headers, body.as_bytes())
     }
 
     #[test]
     fn fields_are_found_by_name() {
-        let form = read(Some("application/x-www-form-urlencoded; charset=utf-8"), "a=+1%20&b=&a=2&c=%3Cb%3E")
-            .unwrap_or_else(|refusal| panic!("{refusal}"));
+        let form =
+            parse(Some("application/x-www-form-urlencoded; charset=utf-8"), "a=+1%20&b=&a=2&c=%3Cb%3E")
+                .unwrap_or_else(|refusal| panic!("{refusal}"));
         assert_eq!(form.text("a"), Some("1"));
         assert_eq!(form.text("b"), None);
         assert_eq!(form.text("c"), Some("<b>"));
@@ -78,8 +79,8 @@ mod tests {
 
     #[test]
     fn other_content_types_are_not_forms() {
-        assert!(matches!(read(Some("application/json"), "{}"), Err(Refusal::NotAForm)));
-        assert!(matches!(read(None, "a=1"), Err(Refusal::NotAForm)));
-        assert!(read(None, "").is_ok());
+        assert!(matches!(parse(Some("application/json"), "{}"), Err(Refusal::NotAForm)));
+        assert!(matches!(parse(None, "a=1"), Err(Refusal::NotAForm)));
+        assert!(parse(None, "").is_ok());
     }
 }

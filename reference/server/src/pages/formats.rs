@@ -8,7 +8,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Formats of a time, in UTC.
-pub(crate) trait MomentWords {
+pub(crate) trait TimeFormats {
     /// Returns the time in RFC 3339: `2026-09-20T10:05:41.000000Z`.
     fn iso(&self) -> String;
 
@@ -28,33 +28,33 @@ pub(crate) trait MomentWords {
     }
 
     /// Returns date and time for customers: `20 Sep 2026, 10:05 UTC`.
-    fn words(&self) -> String {
-        moment(self.iso())
+    fn customer_time(&self) -> String {
+        customer_time(self.iso())
     }
 
-    /// Returns the distance from `now` in words: `in 5 minutes`, `2 hours ago`.
-    fn from(&self, now: &Timestamp) -> String;
+    /// Returns the distance from `now`: `in 5 minutes`, `2 hours ago`.
+    fn relative_to(&self, now: &Timestamp) -> String;
 }
 
-impl MomentWords for Timestamp {
+impl TimeFormats for Timestamp {
     fn iso(&self) -> String {
         self.to_string()
     }
 
-    fn from(&self, now: &Timestamp) -> String {
-        let short = |of: Span| duration_text(Duration::from_micros(of.0));
+    fn relative_to(&self, now: &Timestamp) -> String {
+        let span_text = |span: Span| duration_text(Duration::from_micros(span.0));
         match (self.since(*now), now.since(*self)) {
-            (after, before) if after.0.max(before.0) < 1_000_000 => "now".to_owned(),
-            (after, _) if self > now => format!("in {}", short(after)),
-            (_, before) => format!("{} ago", short(before)),
+            (ahead, behind) if ahead.0.max(behind.0) < 1_000_000 => "now".to_owned(),
+            (ahead, _) if self > now => format!("in {}", span_text(ahead)),
+            (_, behind) => format!("{} ago", span_text(behind)),
         }
     }
 }
 
-/// Formats a time or a date: `20 Sep 2026, 10:05 UTC`. Any other text is unchanged.
-pub(crate) fn moment(at: impl Display) -> String {
-    let text = &at.to_string();
-    day_and_time(text).unwrap_or_else(|| text.to_owned())
+/// Formats an RFC 3339 time or date for customers: `20 Sep 2026, 10:05 UTC`. Any other text is unchanged.
+pub(crate) fn customer_time(rfc3339: impl Display) -> String {
+    let text = &rfc3339.to_string();
+    parse_and_format(text).unwrap_or_else(|| text.to_owned())
 }
 
 /// Formats a fiat amount with its currency, joined by a no-break space.
@@ -62,21 +62,21 @@ pub(crate) fn price(amount: impl Display, currency: impl Display) -> String {
     format!("{}\u{a0}{currency}", fiat(amount))
 }
 
-fn day_and_time(text: &str) -> Option<String> {
-    let (day, time) = text.split_once('T').map_or((text, None), |(day, time)| (day, Some(time)));
-    let mut parts = day.split('-');
-    let (year, month, date) = (parts.next()?, parts.next()?, parts.next()?);
+fn parse_and_format(text: &str) -> Option<String> {
+    let (date, time) = text.split_once('T').map_or((text, None), |(date, time)| (date, Some(time)));
+    let mut parts = date.split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
     let month = MONTHS.get(month.parse::<usize>().ok()?.checked_sub(1)?)?;
-    let date: u32 = date.parse().ok()?;
+    let day: u32 = day.parse().ok()?;
     Some(match time {
-        Some(time) => format!("{date} {month} {year}, {} UTC", time.get(..5)?),
-        None => format!("{date} {month} {year}"),
+        Some(time) => format!("{day} {month} {year}, {} UTC", time.get(..5)?),
+        None => format!("{day} {month} {year}"),
     })
 }
 
 /// Formats a duration, rounded down to its largest unit: `29 minutes`.
-pub(crate) fn duration_text(of: Duration) -> String {
-    let secs = of.as_secs();
+pub(crate) fn duration_text(duration: Duration) -> String {
+    let secs = duration.as_secs();
     let (n, unit) = match secs {
         0..60 => (secs, "second"),
         60..3_600 => (secs / 60, "minute"),
@@ -90,11 +90,11 @@ pub(crate) fn duration_text(of: Duration) -> String {
 /// seconds.
 pub(crate) fn clock_offset(service: Timestamp, real: Timestamp) -> Option<String> {
     let (ahead, behind) = (service.since(real), real.since(service));
-    let short = |of: Span| duration_text(Duration::from_micros(of.0));
+    let span_text = |span: Span| duration_text(Duration::from_micros(span.0));
     match (ahead.0.max(behind.0) >= 2_000_000, service > real) {
         (false, _) => None,
-        (true, true) => Some(format!("{} ahead of real time", short(ahead))),
-        (true, false) => Some(format!("{} behind real time", short(behind))),
+        (true, true) => Some(format!("{} ahead of real time", span_text(ahead))),
+        (true, false) => Some(format!("{} behind real time", span_text(behind))),
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_formatted_for_people() {
+    fn times_are_formatted_for_customers() {
         for (text, expected) in [
             ("2026-09-20T10:05:41.000000Z", "20 Sep 2026, 10:05 UTC"),
             ("2026-01-05", "5 Jan 2026"),
@@ -125,7 +125,7 @@ mod tests {
             ("soon", "soon"),
             ("", ""),
         ] {
-            assert_eq!(moment(text), expected);
+            assert_eq!(customer_time(text), expected);
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated_by_thin_spaces() {
         for (text, expected) in [
             ("0.05", "0.05"),
             ("999.00", "999.00"),

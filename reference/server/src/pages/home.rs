@@ -1,9 +1,9 @@
-//! The page for browsers at `/` and at unknown paths, with the first steps. Programs get JSON there.
+//! The page with the first steps, which browsers get at `/` and at unknown paths. Other clients get JSON there.
 
 use askama::Template;
 use http::{Method, StatusCode, header::ACCEPT, request::Parts};
 
-use super::{Call, Site, html};
+use super::{PageRequest, Site, html};
 use crate::{answer::Answer, refusal::Refusal};
 
 #[derive(Template)]
@@ -11,24 +11,30 @@ use crate::{answer::Answer, refusal::Refusal};
 struct HomePage<'a> {
     site: &'a Site,
     title: &'a str,
-    is_lost: bool,
+    is_not_found: bool,
 }
 
-/// Returns `true` if a request accepts HTML, so comes from a browser.
-pub(crate) fn wants_page(head: &Parts) -> bool {
-    let asks = |value: &http::HeaderValue| value.to_str().is_ok_and(|text| text.contains("text/html"));
-    matches!(head.method, Method::GET | Method::HEAD) && head.headers.get_all(ACCEPT).iter().any(asks)
+/// Returns `true` if a `GET` or `HEAD` request accepts HTML, as those of browsers do.
+pub(crate) fn accepts_html(head: &Parts) -> bool {
+    let has_html = |value: &http::HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/html"));
+    matches!(head.method, Method::GET | Method::HEAD) && head.headers.get_all(ACCEPT).iter().any(has_html)
 }
 
-/// Answers `/` for browsers.
-pub(crate) fn home(call: &Call<'_>) -> Result<Answer, Refusal> {
-    html(StatusCode::OK, &HomePage { site: &call.site()?, title: "A reference server", is_lost: false })
+/// Responds to `/` for browsers.
+pub(crate) fn home(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+    html(
+        StatusCode::OK,
+        &HomePage { site: &request.site()?, title: "A reference server", is_not_found: false },
+    )
 }
 
-/// Answers an unknown path: the first steps for a browser, a JSON error for a program.
-pub(crate) fn not_found(call: &Call<'_>) -> Result<Answer, Refusal> {
-    if !wants_page(call.head) {
+/// Responds to an unknown path: with the first steps for a browser, with a JSON error for a program.
+pub(crate) fn not_found(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+    if !accepts_html(request.head) {
         return Err(Refusal::NotFound);
     }
-    html(StatusCode::NOT_FOUND, &HomePage { site: &call.site()?, title: "Page not found", is_lost: true })
+    html(
+        StatusCode::NOT_FOUND,
+        &HomePage { site: &request.site()?, title: "Page not found", is_not_found: true },
+    )
 }

@@ -1,6 +1,6 @@
 //! Live updates of pages: parts of a page, sent again whenever they change (server-sent events).
 //!
-//! Parts are rendered by the server only, so a page without scripts shows the same after a reload.
+//! Only the server renders parts, so a page without scripts shows the same after a reload.
 
 use std::{
     collections::BTreeMap,
@@ -28,15 +28,16 @@ use crate::{
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The minimum time between two renderings of a page.
-const PAUSE: Duration = Duration::from_millis(50);
+const RENDER_INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// The maximum time between two messages, so that the connection does not count as dead; each message contains the
 /// service time.
 const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
-const MARK_BYTES: usize = 8;
+/// The length of the digest by which the page's script detects a changed part.
+const DIGEST_BYTES: usize = 8;
 
 /// The open streams.
 pub(crate) struct Streams {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     feeds: Feeds,
 }
 
@@ -45,9 +46,9 @@ type Feeds = Mutex<BTreeMap<FeedKey, Weak<Feed>>>;
 
 /// The renderings of a page for all its streams. Dropped with the last of them.
 struct Feed {
-    drawings: watch::Sender<Option<Arc<Drawing>>>,
-    /// Requests a rendering although nothing happened.
-    redraw: Notify,
+    renderings: watch::Sender<Option<Arc<Rendering>>>,
+    /// Requests a rendering although no event occurred.
+    rerender: Notify,
 }
 
 /// The identity of a page: its world, its base URL, and the key of its topic.
@@ -56,25 +57,25 @@ type FeedKey = (usize, String, String);
 impl Streams {
     /// Creates the streams. They may use half of all connections: the rest stays available for requests.
     pub(crate) fn new(bounds: &Bounds) -> Streams {
-        let places = Arc::new(Semaphore::new((bounds.connections / 2).max(1)));
-        Streams { places, feeds: Feeds::default() }
+        let permits = Arc::new(Semaphore::new((bounds.connections / 2).max(1)));
+        Streams { permits, feeds: Feeds::default() }
     }
 }
 
-/// The page that streams show, and the events that concern it.
+/// A page with live updates, and the events that may change it.
 pub(crate) struct Topic {
-    /// The key; pages with the same key have the same content.
+    /// Pages with the same key have the same content.
     key: String,
-    /// Decides if an event may change the page.
-    concerns: Box<dyn Fn(&WorldEventKind) -> bool + Send + Sync>,
+    /// Returns `true` if an event may change the page.
+    may_change: Box<dyn Fn(&WorldEventKind) -> bool + Send + Sync>,
 }
 
 impl Topic {
     pub(crate) fn new(
         key: String,
-        concerns: impl Fn(&WorldEventKind) -> bool + Send + Sync + 'static,
+        may_change: impl Fn(&WorldEventKind) -> bool + Send + Sync + 'static,
     ) -> Topic {
-        Topic { key, concerns: Box::new(concerns) }
+        Topic { key, may_change: Box::new(may_change) }
     }
 }
 
@@ -89,8 +90,8 @@ pub(crate) struct Part {
 
 impl Part {
     /// Returns a digest of the content.
-    fn mark(&self) -> String {
-        hex::encode(&Sha256::digest(self.html.as_bytes())[..MARK_BYTES])
+    fn digest(&self) -> String {
+        hex::encode(&Sha256::digest(self.html.as_bytes())[..DIGEST_BYTES])
     }
 }
 
@@ -98,71 +99,70 @@ impl Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Part { id, html } = self;
-        write!(f, r#"<div class="part" data-part="{id}" data-mark="{}">{html}</div>"#, self.mark())
+        write!(f, r#"<div class="part" data-part="{id}" data-mark="{}">{html}</div>"#, self.digest())
     }
 }
 
-/// A rendering: the parts of a page at one moment.
-struct Drawing {
-    /// The number of the rendering.
+/// The parts of a page at one moment.
+struct Rendering {
     number: u64,
     parts: Vec<Part>,
     /// The message for a stream that has sent the previous rendering.
-    piece: Bytes,
+    message: Bytes,
 }
 
-/// Returns a stream of the parts that `draw` renders, now and after each change. Ends when `draw` returns no parts,
-/// when the browser disconnects, or when the server stops. Streams with the same topic share their renderings.
-pub(crate) fn follow<D, F>(client: WorldClient, topic: Topic, draw: D) -> Result<Answer, Refusal>
+/// Returns a stream of the parts that `render` returns, now and after each change. Ends when `render` fails, when the
+/// browser disconnects, or when the server stops. Streams with the same topic share their renderings.
+pub(crate) fn stream_parts<R, F>(client: WorldClient, topic: Topic, render: R) -> Result<Answer, Refusal>
 where
-    D: Fn(WorldClient) -> F + Send + Sync + 'static,
+    R: Fn(WorldClient) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Vec<Part>, Refusal>> + Send + 'static,
 {
     let streams = &client.pages.streams;
-    let permit = Arc::clone(&streams.places).try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
+    let permit = Arc::clone(&streams.permits).try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
     let key = (Arc::as_ptr(&client.backend) as usize, client.base.clone(), topic.key.clone());
-    let drawings = {
+    let renderings = {
         let mut feeds = lock(&streams.feeds);
         let running = feeds.get(&key).and_then(Weak::upgrade);
         // The page may have been loaded after the latest rendering.
-        running.iter().for_each(|feed| feed.redraw.notify_one());
+        running.iter().for_each(|feed| feed.rerender.notify_one());
         let feed = running.unwrap_or_else(|| {
-            let feed = Arc::new(Feed { drawings: watch::Sender::new(None), redraw: Notify::new() });
+            let feed = Arc::new(Feed { renderings: watch::Sender::new(None), rerender: Notify::new() });
             feeds.insert(key.clone(), Arc::downgrade(&feed));
-            // A feed outlives the connection that started it.
+            // A feed outlives the connection that started it, so it gets its own activity.
             let client = WorldClient { activity: Arc::new(Activity::new()), ..client.clone() };
-            tokio::spawn(run_feed(client, topic, draw, Arc::clone(&feed), key));
+            tokio::spawn(run_feed(client, topic, render, Arc::clone(&feed), key));
             feed
         });
-        feed.drawings.subscribe()
+        feed.renderings.subscribe()
     };
     // At most one message is queued: a slow browser skips outdated renderings.
-    let (sender, pieces) = mpsc::channel(1);
-    tokio::spawn(send_pieces(client, drawings, sender));
-    let mut answer = Answer::new(Content::Stream { pieces, _place: permit });
-    *answer.status_mut() = StatusCode::OK;
-    let headers = answer.headers_mut();
+    let (sender, chunks) = mpsc::channel(1);
+    tokio::spawn(send_changes(client, renderings, sender));
+    let mut response = Answer::new(Content::Stream { chunks, _permit: permit });
+    *response.status_mut() = StatusCode::OK;
+    let headers = response.headers_mut();
     headers.insert(http::header::CONTENT_TYPE, EVENTS);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(answer)
+    Ok(response)
 }
 
 /// Renders a page while it has streams.
-async fn run_feed<D, F>(client: WorldClient, topic: Topic, draw: D, feed: Arc<Feed>, key: FeedKey)
+async fn run_feed<R, F>(client: WorldClient, topic: Topic, render: R, feed: Arc<Feed>, key: FeedKey)
 where
-    D: Fn(WorldClient) -> F + Send + Sync,
+    R: Fn(WorldClient) -> F + Send + Sync,
     F: Future<Output = Result<Vec<Part>, Refusal>> + Send,
 {
     loop {
         tokio::select! {
-            () = draw_changes(&client, &topic, &draw, &feed) => {
+            () = render_changes(&client, &topic, &render, &feed) => {
                 lock(&client.pages.streams.feeds).remove(&key);
                 return;
             }
-            () = feed.drawings.closed() => {
+            () = feed.renderings.closed() => {
                 // Streams are started under the same lock.
                 let mut feeds = lock(&client.pages.streams.feeds);
-                if feed.drawings.receiver_count() == 0 {
+                if feed.renderings.receiver_count() == 0 {
                     feeds.remove(&key);
                     return;
                 }
@@ -171,38 +171,40 @@ where
     }
 }
 
-/// Renders a page after each event that concerns it, until `draw` returns no parts.
-async fn draw_changes<D, F>(client: &WorldClient, topic: &Topic, draw: &D, feed: &Feed)
+/// Renders a page after each event that may change it, until `render` fails or the server stops.
+async fn render_changes<R, F>(client: &WorldClient, topic: &Topic, render: &R, feed: &Feed)
 where
-    D: Fn(WorldClient) -> F,
+    R: Fn(WorldClient) -> F,
     F: Future<Output = Result<Vec<Part>, Refusal>>,
 {
     let host = &client.backend.host;
-    let mut pulse = host.subscribe();
-    let Ok((_, mut happened)) = host.has_event_after(u64::MAX, |_| false) else { return };
+    let mut changes = host.subscribe();
+    let Ok((_, mut event_count)) = host.has_event_after(u64::MAX, |_| false) else { return };
     loop {
-        let Some(moves) = *pulse.borrow_and_update() else { return };
-        let Ok(parts) = draw(client.clone()).await else { return };
-        let before = feed.drawings.borrow().clone();
-        let old = before.as_ref().map_or(&[][..], |before| &before.parts);
-        let Some(piece) = piece(client, old, &parts) else { return };
-        let number = before.map_or(0, |before| before.number + 1);
-        feed.drawings.send_replace(Some(Arc::new(Drawing { number, parts, piece })));
-        let mut redraw = pin!(async {
+        let Some(replacements) = *changes.borrow_and_update() else { return };
+        let Ok(parts) = render(client.clone()).await else { return };
+        let previous = feed.renderings.borrow().clone();
+        let old_parts = previous.as_ref().map_or(&[][..], |previous| &previous.parts);
+        let Some(message) = change_message(client, old_parts, &parts) else { return };
+        let number = previous.map_or(0, |previous| previous.number + 1);
+        feed.renderings.send_replace(Some(Arc::new(Rendering { number, parts, message })));
+        let mut rerender = pin!(async {
             tokio::select! {
-                () = feed.redraw.notified() => {}
+                () = feed.rerender.notified() => {}
                 () = tokio::time::sleep(heartbeat(client)) => {}
             }
         });
         loop {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RENDER_INTERVAL_MIN).await;
             tokio::select! {
-                changed = pulse.changed() => if changed.is_err() { return },
-                () = &mut redraw => break,
+                changed = changes.changed() => if changed.is_err() { return },
+                () = &mut rerender => break,
             }
-            let Ok((is_concerned, count)) = host.has_event_after(happened, &topic.concerns) else { return };
-            happened = count;
-            if is_concerned || *pulse.borrow() != Some(moves) {
+            let Ok((may_have_changed, count)) = host.has_event_after(event_count, &topic.may_change) else {
+                return;
+            };
+            event_count = count;
+            if may_have_changed || *changes.borrow() != Some(replacements) {
                 break;
             }
         }
@@ -210,44 +212,44 @@ where
 }
 
 /// Sends the changes of each rendering, and the time at intervals.
-async fn send_pieces(
+async fn send_changes(
     client: WorldClient,
-    mut drawings: watch::Receiver<Option<Arc<Drawing>>>,
+    mut renderings: watch::Receiver<Option<Arc<Rendering>>>,
     sender: mpsc::Sender<Bytes>,
 ) {
-    let mut sent: Option<Arc<Drawing>> = None;
+    let mut sent: Option<Arc<Rendering>> = None;
     loop {
         tokio::select! {
-            changed = drawings.changed() => if changed.is_err() { return },
+            changed = renderings.changed() => if changed.is_err() { return },
             () = tokio::time::sleep(heartbeat(&client)) => {}
             () = sender.closed() => return,
         }
         let Ok(permit) = sender.reserve().await else { return };
-        let Some(latest) = drawings.borrow_and_update().clone() else { continue };
-        let piece = match &sent {
-            Some(sent) if sent.number + 1 == latest.number => Some(latest.piece.clone()),
-            Some(sent) => piece(&client, &sent.parts, &latest.parts),
-            None => piece(&client, &[], &latest.parts),
+        let Some(latest) = renderings.borrow_and_update().clone() else { continue };
+        let message = match &sent {
+            Some(sent) if sent.number + 1 == latest.number => Some(latest.message.clone()),
+            Some(sent) => change_message(&client, &sent.parts, &latest.parts),
+            None => change_message(&client, &[], &latest.parts),
         };
-        // Without memory for it the stream ends, and the browser reconnects later.
-        let Some(piece) = piece else { return };
-        let Some(piece) = client.backend.in_flight.reserve(piece, &client.activity).await else { return };
-        permit.send(piece);
+        let Some(message) = message else { return };
+        // If the memory budget is used up, the stream ends, and the browser reconnects later.
+        let Some(chunk) = client.backend.in_flight.reserve(message, &client.activity).await else { return };
+        permit.send(chunk);
         sent = Some(latest);
     }
 }
 
 /// Returns the message with the changed parts and the time; `None` after an internal error of the world.
-fn piece(client: &WorldClient, old: &[Part], parts: &[Part]) -> Option<Bytes> {
-    let (now, pace) = client.backend.host.time_and_speed().ok()?;
-    let news: Vec<_> = parts
+fn change_message(client: &WorldClient, old_parts: &[Part], parts: &[Part]) -> Option<Bytes> {
+    let (now, speed) = client.backend.host.time_and_speed().ok()?;
+    let changed: Vec<_> = parts
         .iter()
-        .filter(|part| !old.contains(part))
-        .map(|part| json!({ "id": part.id, "mark": part.mark(), "html": part.html }))
+        .filter(|part| !old_parts.contains(part))
+        .map(|part| json!({ "id": part.id, "mark": part.digest(), "html": part.html }))
         .collect();
     // JSON without line breaks is one line of the stream.
-    let news = json!({ "now": now.0 / 1_000, "pace": pace, "parts": news });
-    Some(Bytes::from(format!("data: {news}\n\n")))
+    let message = json!({ "now": now.0 / 1_000, "pace": speed, "parts": changed });
+    Some(Bytes::from(format!("data: {message}\n\n")))
 }
 
 fn heartbeat(client: &WorldClient) -> Duration {

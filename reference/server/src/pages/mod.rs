@@ -1,8 +1,8 @@
 //! HTML pages: the code that all pages share.
 //!
-//! A page contains no rule of the service. It reads objects of the core, and a form becomes a call of `/sandbox`. Pages
-//! load nothing from other origins and run no script except the files under `/assets`; the content security policy
-//! enforces both.
+//! A page contains no rule of the service. It reads objects of the core, and a form becomes a request to `/sandbox`.
+//! Pages load nothing from other origins and run no script except the files under `/assets`; the content security
+//! policy enforces both.
 
 mod asset;
 mod book;
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use simulator::sandbox::Sandbox;
 
 pub(crate) use asset::{Asset, FRAME_CSS, FRAME_JS, ICON};
-pub(crate) use live::{Part, Topic, follow};
+pub(crate) use live::{Part, Topic, stream_parts};
 use {dashboard::Dashboard, form::Form, live::Streams};
 
 use crate::{
@@ -48,7 +48,7 @@ use crate::{
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// The content security policy. It forbids everything that is not listed: inline scripts and styles, frames, other
 /// origins.
-const POLICY: HeaderValue = HeaderValue::from_static(
+const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
@@ -73,7 +73,7 @@ impl Pages {
 }
 
 /// A request for a page, with everything that the response may depend on.
-pub(crate) struct Call<'a> {
+pub(crate) struct PageRequest<'a> {
     pub(crate) pages: &'a Arc<Pages>,
     /// The world of the page.
     pub(crate) backend: &'a Arc<Backend>,
@@ -88,10 +88,10 @@ pub(crate) struct Call<'a> {
     pub(crate) body: &'a RequestBody<'a>,
 }
 
-impl Call<'_> {
+impl PageRequest<'_> {
     /// Reads the form in the body.
     pub(crate) async fn form(&self) -> Result<Form, Refusal> {
-        Form::read(&self.head.headers, &self.body.read().await?)
+        Form::parse(&self.head.headers, &self.body.read().await?)
     }
 
     /// Returns the method, with `GET` for `HEAD`.
@@ -99,14 +99,14 @@ impl Call<'_> {
         if self.head.method == Method::HEAD { &Method::GET } else { &self.head.method }
     }
 
-    /// Checks that the caller is the owner of this server, who sees more on hosted pages than customers do.
+    /// Checks that the caller has access to the dashboard; hosted pages then show the test panel.
     pub(crate) fn admit_owner(&self) -> Result<(), Refusal> {
         dashboard::admit(self)
     }
 
     /// Checks that the caller may use `/sandbox`: this machine, or a caller with the token.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
-        let Call { backend, addrs, head, authority, .. } = self;
+        let PageRequest { backend, addrs, head, authority, .. } = self;
         gate::admit(*addrs, head, *authority, &backend.addresses, &backend.token)
     }
 
@@ -114,14 +114,14 @@ impl Call<'_> {
     /// headers, and no page can make them send requests.
     pub(crate) fn admit_form(&self) -> Result<(), Refusal> {
         let headers = &self.head.headers;
-        let called = self.authority.unwrap_or_default();
-        let own = |origin: &HeaderValue| {
-            origin.to_str().is_ok_and(|origin| self.backend.addresses.is_own_origin(origin, called))
+        let requested_host = self.authority.unwrap_or_default();
+        let is_own = |origin: &HeaderValue| {
+            origin.to_str().is_ok_and(|origin| self.backend.addresses.is_own_origin(origin, requested_host))
         };
-        let same = |site: &HeaderValue| site == "same-origin";
-        let fit =
-            headers.get_all(ORIGIN).iter().all(own) && headers.get_all(gate::SEC_FETCH_SITE).iter().all(same);
-        if fit { Ok(()) } else { Err(Refusal::FormOrigin) }
+        let is_same_origin = |site: &HeaderValue| site == "same-origin";
+        let is_allowed = headers.get_all(ORIGIN).iter().all(is_own)
+            && headers.get_all(gate::SEC_FETCH_SITE).iter().all(is_same_origin);
+        if is_allowed { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
     /// Returns a client of the world that outlives this request.
@@ -153,7 +153,7 @@ pub(crate) struct WorldClient {
 
 /// An error response of the world.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Complaint {
+pub(crate) struct ErrorResponse {
     #[serde(skip)]
     pub(crate) status: StatusCode,
     pub(crate) message: String,
@@ -162,50 +162,52 @@ pub(crate) struct Complaint {
     pub(crate) errors: BTreeMap<String, Vec<String>>,
 }
 
-impl Complaint {
+impl ErrorResponse {
     /// Parses an error response.
-    pub(crate) fn from_response(refusal: &Response) -> Result<Complaint, Refusal> {
-        let status = StatusCode::from_u16(refusal.status).map_err(|_| Refusal::Broken)?;
-        let complaint: Complaint = serde_json::from_slice(&refusal.body).map_err(|_| Refusal::Broken)?;
-        Ok(Complaint { status, ..complaint })
+    pub(crate) fn from_response(response: &Response) -> Result<ErrorResponse, Refusal> {
+        let status = StatusCode::from_u16(response.status).map_err(|_| Refusal::Broken)?;
+        let error_response: ErrorResponse =
+            serde_json::from_slice(&response.body).map_err(|_| Refusal::Broken)?;
+        Ok(ErrorResponse { status, ..error_response })
     }
 }
 
-/// Returns the body of a request to the world as JSON, as the journal records it.
+/// Serializes the body of a request to the world.
 pub(crate) fn json(request: &impl Serialize) -> String {
-    serde_json::to_string(request).expect("a request is JSON")
+    serde_json::to_string(request).expect("request bodies can be serialized")
 }
 
 impl WorldClient {
-    /// Reads the world at the present time. An unknown object is 404.
+    /// Reads the world at the present time. An unknown object is [`Refusal::NotFound`].
     pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> Result<T, ApiError>) -> Result<T, Refusal> {
-        let seen = self.backend.host.read(view).await?;
-        seen.ok_or(Refusal::Unreadable)?.map_err(|_| Refusal::NotFound)
+        let result = self.backend.host.read(view).await?;
+        result.ok_or(Refusal::Unreadable)?.map_err(|_| Refusal::NotFound)
     }
 
-    /// Sends a request that changes the world, in the same form as a client's request, and recorded like one.
-    pub(crate) async fn act<T: DeserializeOwned>(
+    /// Sends a request to the world, which records it like that of an HTTP client. Returns the parsed response, or the
+    /// error response of the world.
+    pub(crate) async fn send<T: DeserializeOwned>(
         &self,
         method: &str,
         path: &str,
         body: &str,
-    ) -> Result<Result<T, Complaint>, Refusal> {
+    ) -> Result<Result<T, ErrorResponse>, Refusal> {
         let response = self.backend.host.respond(&Request::json(&self.base, method, path, body)).await?;
         if !matches!(response.status, 200..300) {
-            return Complaint::from_response(&response).map(Err);
+            return ErrorResponse::from_response(&response).map(Err);
         }
         serde_json::from_slice(&response.body).map(Ok).map_err(|_| Refusal::Broken)
     }
 
     /// Returns the context of every page.
     pub(crate) fn site(&self) -> Result<Site, Refusal> {
-        let (now, pace) = self.backend.host.time_and_speed()?;
+        let (now, speed) = self.backend.host.time_and_speed()?;
         Ok(Site {
             prefix: self.backend.addresses.prefix().to_owned(),
             base: self.base.clone(),
             now,
-            pace,
-            real: crate::clock::time_of_day(),
+            speed,
+            real_time: crate::clock::time_of_day(),
             form_token: self.pages.dashboard.form_token().to_owned(),
             live: None,
         })
@@ -220,12 +222,11 @@ pub(crate) struct Site {
     /// The time of the service clock.
     pub(crate) now: Timestamp,
     /// The speed of the clock in seconds per second of real time.
-    pub(crate) pace: u64,
-    /// The time of day.
-    pub(crate) real: Timestamp,
+    pub(crate) speed: u64,
+    pub(crate) real_time: Timestamp,
     /// The token of forms that act with the rights of the server's owner.
     pub(crate) form_token: String,
-    /// The address of the page's stream of changes, if it has one.
+    /// The address of the page's stream of live updates, if it has one.
     pub(crate) live: Option<String>,
 }
 
@@ -237,7 +238,7 @@ impl Site {
 
     /// Returns the address of an asset.
     pub(crate) fn asset(&self, asset: &Asset) -> String {
-        format!("{}/assets/{}", self.prefix, asset.file())
+        format!("{}/assets/{}", self.prefix, asset.file_name())
     }
 
     /// Returns the service time in milliseconds since 1970, for scripts.
@@ -246,11 +247,11 @@ impl Site {
     }
 }
 
-/// Answers `/assets/{file}`.
+/// Responds to `/assets/{file_name}`.
 pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
-    let file = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
-    if let Some(brand) = hosted::brand(file) {
-        return Ok(brand);
+    let file_name = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
+    if let Some(brand_css) = hosted::brand_css(file_name) {
+        return Ok(brand_css);
     }
     let all = [
         &FRAME_CSS,
@@ -262,41 +263,41 @@ pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
         &docs::DOCS_CSS,
         &docs::DOCS_JS,
     ];
-    let asset = all.into_iter().find(|asset| asset.file() == file).ok_or(Refusal::NotFound)?;
-    Ok(asset.answer())
+    let asset = all.into_iter().find(|asset| asset.file_name() == file_name).ok_or(Refusal::NotFound)?;
+    Ok(asset.response())
 }
 
 /// Returns the response with a page.
 pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, Refusal> {
     let text = page.render().map_err(|_| Refusal::Broken)?;
-    let mut answer = answer::with_media_type(status, HTML, text);
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    let mut response = answer::with_media_type(status, HTML, text);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     // Not `no-referrer`, because browsers would then send `Origin: null` with this server's forms.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    Ok(answer)
+    Ok(response)
 }
 
-/// Redirects the browser to a page of this server after a form.
+/// Returns the redirect to a page of this server after a form.
 pub(crate) fn see_other(site: &Site, path: &str) -> Result<Answer, Refusal> {
     redirect(&site.to(path))
 }
 
 /// Returns a redirect to an address of this server.
 pub(crate) fn redirect(to: &str) -> Result<Answer, Refusal> {
-    let mut answer = answer::with_media_type(StatusCode::SEE_OTHER, HTML, Bytes::new());
+    let mut response = answer::with_media_type(StatusCode::SEE_OTHER, HTML, Bytes::new());
     let location = HeaderValue::try_from(to).map_err(|_| Refusal::Broken)?;
-    answer.headers_mut().insert(LOCATION, location);
-    Ok(answer)
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
 }
 
-/// Returns the error for a page that does not accept the method.
+/// Returns the error response of a page that does not accept the method. `methods`: the allowed ones.
 pub(crate) fn method_not_allowed(methods: &'static str) -> Answer {
-    let mut answer = Refusal::PageMethod.answer();
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
-    answer
+    let mut response = Refusal::PageMethod.answer();
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    response
 }
 
 #[cfg(test)]
@@ -306,9 +307,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_found_by_its_present_name_only() {
-        let found = asset(&format!("/assets/{}", FRAME_CSS.file())).expect("the style of every page");
-        assert_eq!(found.headers()[CACHE_CONTROL], asset::CACHE_FOREVER);
+    fn a_file_is_found_only_by_its_current_name() {
+        let response = asset(&format!("/assets/{}", FRAME_CSS.file_name())).expect("the style sheet exists");
+        assert_eq!(response.headers()[CACHE_CONTROL], asset::CACHE_FOREVER);
         for path in
             ["/assets/", "/assets/frame.css", "/assets/frame-000000000000.css", "/assets/../frame.css"]
         {

@@ -1,4 +1,4 @@
-//! Objects of the core for pages: a copy of each, with the codes of related objects.
+//! Objects of the core for pages: a copy of each object, with the codes of related objects.
 
 use std::ops::Deref;
 
@@ -59,7 +59,7 @@ impl Charge {
     }
 
     /// Returns `true` if money was credited.
-    pub(crate) fn was_begun(&self) -> bool {
+    pub(crate) fn has_received_money(&self) -> bool {
         self.received_amount() != Coin::ZERO
     }
 
@@ -68,10 +68,10 @@ impl Charge {
     }
 
     /// Returns the known fields of the customer with their labels.
-    pub(crate) fn customer_facts(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn customer_fields(&self) -> Vec<(&str, &str)> {
         let Customer { email, name, ip_address, user_agent, reference, phone, country, metadata } =
             self.terms.customer();
-        let all = [
+        let fields = [
             ("Name", name),
             ("E-mail", email),
             ("Reference", reference),
@@ -80,17 +80,17 @@ impl Charge {
             ("IP address", ip_address),
             ("Browser", user_agent),
         ];
-        let known = all.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        let known = fields.into_iter().filter_map(|(label, value)| Some((label, value.as_deref()?)));
         known.chain(pairs(metadata)).collect()
     }
 
-    /// Returns the owner's key/value pairs.
+    /// Returns the merchant's key/value pairs.
     pub(crate) fn metadata(&self) -> Vec<(&str, &str)> {
         pairs(&self.terms.metadata).collect()
     }
 }
 
-/// Returns the pairs in their order, with values as text.
+/// Returns the pairs in their order, with values as strings.
 fn pairs(metadata: &Metadata) -> impl Iterator<Item = (&str, &str)> {
     metadata.iter().map(|(key, value)| {
         let text = match value {
@@ -195,13 +195,14 @@ impl Link {
     }
 
     /// Returns the minimum and maximum of a price that the customer chooses.
-    pub(crate) fn limits(&self) -> (Option<Fiat>, Option<Fiat>) {
+    pub(crate) fn price_limits(&self) -> (Option<Fiat>, Option<Fiat>) {
         match self.terms.pricing {
             Pricing::Fixed(_) => (None, None),
             Pricing::Open { min, max, .. } => (min, max),
         }
     }
 
+    /// Returns the suggested amounts for a price that the customer chooses.
     pub(crate) fn suggested(&self) -> &[Fiat] {
         match &self.terms.pricing {
             Pricing::Fixed(_) => &[],
@@ -215,8 +216,8 @@ impl Link {
     }
 
     /// Returns the range of the customer's price: `Between 5.00 and 100.00`.
-    pub(crate) fn bounds(&self) -> Option<String> {
-        match self.limits() {
+    pub(crate) fn price_range(&self) -> Option<String> {
+        match self.price_limits() {
             (Some(min), Some(max)) => {
                 Some(format!("Between {} and {}", formats::fiat(min), formats::fiat(max)))
             }
@@ -228,16 +229,18 @@ impl Link {
 
     /// Returns an allowed amount for a simulated customer, if the customer chooses the price.
     pub(crate) fn sample_amount(&self) -> Option<String> {
-        let first = self.suggested().first().copied().or(self.limits().0);
-        self.amount().is_none().then(|| first.map_or_else(|| "10.00".to_owned(), |first| first.to_string()))
+        let amount = self.suggested().first().copied().or(self.price_limits().0);
+        self.amount()
+            .is_none()
+            .then(|| amount.map_or_else(|| "10.00".to_owned(), |amount| amount.to_string()))
     }
 
-    /// Returns the e-mail address of a simulated customer, if the link needs one.
+    /// Returns the e-mail address of a simulated customer, if the link requires one.
     pub(crate) fn sample_email(&self) -> Option<&'static str> {
         self.terms.require_email.then_some("customer@shop.example")
     }
 
-    /// Returns the answers of a simulated customer to the questions that need one.
+    /// Returns a simulated customer's answers to the required questions.
     pub(crate) fn sample_answers(&self) -> Vec<LinkAnswer> {
         let required = self.terms.custom_fields.iter().filter(|question| question.required);
         let answer = |Question { label, .. }: &Question| LinkAnswer {
@@ -283,7 +286,7 @@ pub(crate) struct AccountView {
     pub(crate) id: String,
     pub(crate) kind: AccountKind,
     pub(crate) settings: Settings,
-    pub(crate) accepted: Vec<Asset>,
+    pub(crate) accepted_assets: Vec<Asset>,
 }
 
 impl AccountView {
@@ -292,7 +295,7 @@ impl AccountView {
             id: account.id.to_string(),
             kind: account.kind,
             settings: account.settings.clone(),
-            accepted: account.book(mode).payouts().accepted_assets().collect(),
+            accepted_assets: account.book(mode).payouts().accepted_assets().collect(),
         }
     }
 }

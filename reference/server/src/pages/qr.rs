@@ -40,8 +40,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_has_three_corners_and_a_quiet_zone() {
-        let qr = Qr::encode("bitcoin:bc1qexample?amount=0.0025").expect("it is short");
+    fn a_code_has_finder_patterns_in_three_corners_and_a_border() {
+        let qr = Qr::encode("bitcoin:bc1qexample?amount=0.0025").expect("the string is short enough");
         // Version 3 at this level: 29 modules.
         assert_eq!(qr.size, 29 + 2 * BORDER);
         assert!(qr.path.starts_with("M4 4h7v1h-7z"), "{}", qr.path);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_texts_have_no_code() {
+    fn a_string_that_is_too_long_has_no_code() {
         assert_eq!(Qr::encode(&"x".repeat(5_000)), None);
     }
 }

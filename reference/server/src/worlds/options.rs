@@ -178,7 +178,10 @@ mod tests {
         check(r#"{"names":1}"#, "The names field is not known here.");
         check(r#"{"seed":-1}"#, "The seed field must be a whole number below 2^64.");
         check(r#"{"start":"now"}"#, "The start field must be of the form 2026-01-05T09:00:00Z.");
-        check(r#"{"clock":"slow"}"#, "The selected clock is invalid; it takes wall, fast, frozen.");
+        check(
+            r#"{"clock":"slow"}"#,
+            "The selected clock is invalid; the allowed values are wall, fast, frozen.",
+        );
         check(r#"{"speed":9}"#, "The speed field is for a fast clock: give \"clock\":\"fast\" with it.");
         check(r#"{"from":"a"}"#, "The from field must be an object.");
         check(r#"{"from":{"world":"a"}}"#, "The selected from.world is not open.");

@@ -8,5 +8,5 @@ function verify(body, header, secret, tolerance = 300, now = Date.now() / 1000) 
   if (Math.abs(now - Number(times[0])) > tolerance) return false;
   const expected = createHmac("sha256", secret).update(`${times[0]}.`).update(body).digest("hex");
   const given = parts.filter(([name]) => name === "v1").map(([, value]) => Buffer.from(value ?? ""));
-  return given.some((it) => it.length === 64 && timingSafeEqual(it, Buffer.from(expected)));
+  return given.some((value) => value.length === 64 && timingSafeEqual(value, Buffer.from(expected)));
 }

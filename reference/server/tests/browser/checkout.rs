@@ -1,4 +1,4 @@
-//! The checkout page: a charge is opened, paid on the panel, and shown as paid.
+//! The checkout page: payments and failures by the buttons of the sandbox panel, and updates of the page.
 
 use reference_server::ClockKind;
 use serde_json::json;
@@ -8,14 +8,14 @@ use testkit::browser::Browser;
 use crate::shop::Shop;
 
 #[tokio::test]
-async fn a_charge_is_paid_on_the_panel_and_the_page_follows_without_a_reload() {
+async fn the_page_follows_a_payment_without_a_reload() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::open(ClockKind::Wall).await;
     let page = browser.page().await;
     page.open(&shop.url(&shop.charge("BTC").await)).await;
     page.eval("window.kept = 'since the page was opened'").await;
     page.wait_for_text("h1", "Waiting for your payment").await;
-    assert!(page.text(".left time").await.contains(':'), "the time left counts down");
+    assert!(page.text(".left time").await.contains(':'), "the remaining time is not shown");
 
     page.click("#act-exact").await;
     page.wait_for_text("[data-result]", "Sent.").await;
@@ -33,12 +33,12 @@ async fn a_charge_is_paid_on_the_panel_and_the_page_follows_without_a_reload() {
 }
 
 #[tokio::test]
-async fn every_failure_of_the_panel_is_shown_on_the_page() {
+async fn the_page_shows_the_result_of_every_panel_button() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     page.open(&shop.url(&shop.charge("LTC").await)).await;
-    // The pressed button, and the resulting heading.
+    // The clicked button, the resulting heading, and a part of the list of transfers.
     for (button, heading, transfers) in [
         ("exact", "Payment seen, confirming", "seen, not in a block yet"),
         ("replaced", "Waiting for your payment", "replaced by its sender"),
@@ -72,17 +72,17 @@ async fn every_failure_of_the_panel_is_shown_on_the_page() {
 }
 
 #[tokio::test]
-async fn an_underpaid_charge_asks_for_the_rest() {
+async fn an_underpaid_charge_shows_the_remaining_amount() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     page.open(&shop.url(&shop.charge("LTC").await)).await;
-    let whole = page.text("#pay-amount").await;
+    let full_amount = page.text("#pay-amount").await;
     page.click("#act-short").await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
-    page.wait_for_text(".due", &format!("remaining of {whole} LTC")).await;
+    page.wait_for_text(".due", &format!("remaining of {full_amount} LTC")).await;
     let rest = page.text("#pay-amount").await;
-    assert_ne!(rest, whole);
+    assert_ne!(rest, full_amount);
     page.click("#act-mine-enough").await;
     page.wait_for_text("h1", "Partially paid").await;
     assert_eq!(page.text("#pay-amount").await, rest);
@@ -116,21 +116,21 @@ async fn each_button_shows_its_curl_command() {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
     page.click("#curl-exact > summary").await;
-    let line = page.text("#line-exact").await;
+    let command = page.text("#line-exact").await;
     let body = format!(r#"{{"charge":"{}"}}"#, Shop::code(&path));
     assert_eq!(
-        line,
+        command,
         format!("curl -X POST {} -H 'Content-Type: application/json' -d '{body}'", shop.url("/sandbox/pay"))
     );
     // Updates of other parts do not close it.
     shop.sandbox("advance", json!({ "by": "1s" })).await;
     shop.pay(&path, "0.5", 0).await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
-    assert!(page.is_visible("#line-exact").await, "the open line stays open");
+    assert!(page.is_visible("#line-exact").await, "the command is hidden after an update");
 }
 
 #[tokio::test]
-async fn the_time_left_runs_as_the_service_clock_does() {
+async fn the_remaining_time_follows_the_service_clock() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::open(ClockKind::Fast { factor: std::num::NonZeroU32::new(600).unwrap() }).await;
     let page = browser.page().await;
@@ -153,8 +153,8 @@ async fn the_page_works_without_scripts() {
     page.disable_scripts().await;
     page.open(&shop.url(&shop.charge("LTC").await)).await;
     page.wait_for_text(".left time", "30 minutes").await;
-    assert!(!page.is_visible("#copy-address").await, "a button that could do nothing is not shown");
-    assert_eq!(page.count("meta[http-equiv=refresh]").await, 1, "the page looks again by itself");
+    assert!(!page.is_visible("#copy-address").await, "the copy button is shown although it needs scripts");
+    assert_eq!(page.count("meta[http-equiv=refresh]").await, 1, "the page does not reload itself");
     for (button, heading) in [
         ("exact", "Payment seen, confirming"),
         ("advance", "Payment seen, confirming"),
@@ -163,7 +163,7 @@ async fn the_page_works_without_scripts() {
         page.click_through(&format!("#act-{button}")).await;
         page.wait_for_text("h1", heading).await;
     }
-    assert_eq!(page.count("meta[http-equiv=refresh]").await, 0, "nothing more will happen");
+    assert_eq!(page.count("meta[http-equiv=refresh]").await, 0, "a paid page still reloads itself");
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn the_page_can_be_used_by_keyboard() {
     assert_eq!(page.eval(focused).await, json!("act-exact"));
     page.press("Enter").await;
     page.wait_for_text("[data-result]", "Sent.").await;
-    // A paid charge has no such button: the focus stays on the panel, and the next key pays nothing.
+    // The button is removed after the payment: the focus moves to the panel, so that the next key press pays nothing.
     page.wait_for("#act-replaced").await;
     assert_eq!(page.count("#act-exact").await, 0);
     assert_eq!(page.eval("document.activeElement.dataset.part").await, json!("sandbox"));

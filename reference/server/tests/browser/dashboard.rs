@@ -1,4 +1,4 @@
-//! The dashboard in a browser.
+//! The dashboard in a browser: keys, endpoints, deliveries, late payments, wallets and branches.
 
 use reference_server::ClockKind;
 use serde_json::{Value, json};
@@ -20,20 +20,17 @@ async fn tab_to(page: &Page, id: &str) {
     panic!("#{id} is not reached by the Tab key");
 }
 
+/// Sets a script variable that a reload deletes.
 async fn mark(page: &Page) {
     page.eval("window.kept = 'since the page was opened'").await;
 }
 
-async fn must_survive(page: &Page) {
-    assert_eq!(
-        page.eval("window.kept").await,
-        json!("since the page was opened"),
-        "the page was not reloaded"
-    );
+async fn assert_not_reloaded(page: &Page) {
+    assert_eq!(page.eval("window.kept").await, json!("since the page was opened"), "the page was reloaded");
 }
 
 #[tokio::test]
-async fn a_key_is_made_shown_once_and_revoked() {
+async fn a_key_is_created_shown_once_and_revoked() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -45,9 +42,9 @@ async fn a_key_is_made_shown_once_and_revoked() {
     assert_eq!(shop.status_with_key(&secret, "/v1/account").await, 200);
 
     page.open(&shop.url(&format!("{LIVE}/keys"))).await;
-    assert_eq!(page.count("#secret").await, 0, "it is shown once");
-    let ending = format!("…{}", &secret[secret.len() - 4..]);
-    page.wait_for_text("tbody tr:first-child th", &ending).await;
+    assert_eq!(page.count("#secret").await, 0, "the key is shown again");
+    let key_suffix = format!("…{}", &secret[secret.len() - 4..]);
+    page.wait_for_text("tbody tr:first-child th", &key_suffix).await;
     page.click("tbody tr:first-child summary").await;
     page.click("tbody tr:first-child form button").await;
     page.wait_for_text(".note.good", "revoked").await;
@@ -57,7 +54,7 @@ async fn a_key_is_made_shown_once_and_revoked() {
 }
 
 #[tokio::test]
-async fn a_test_event_is_sent_seen_and_sent_again() {
+async fn a_test_event_is_sent_and_resent() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::open(ClockKind::Wall).await;
     let page = browser.page().await;
@@ -81,18 +78,18 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     page.wait_for_text("#attempts-head", "One attempt").await;
     page.wait_for_text(".figure", "delivered").await;
     assert!(page.text("pre.code").await.contains(r#""test": true"#));
-    must_survive(&page).await;
+    assert_not_reloaded(&page).await;
 
     page.click("#resend").await;
     page.wait_for_text(".note.good", "on its way again").await;
     page.wait_for_text("#attempts-head", "2 attempts").await;
     page.wait_for_text(".figure", "delivered").await;
     page.open(&shop.url(&format!("{LIVE}/deliveries"))).await;
-    assert_eq!(page.count("tbody tr").await, 1, "a resend is the same delivery");
+    assert_eq!(page.count("tbody tr").await, 1, "a resend is listed as another delivery");
     assert_eq!(page.errors(), Vec::<String>::new());
 }
 
-/// Creates a charge that expired before it was paid.
+/// Creates a charge that expired before it was paid; returns its code.
 async fn late_charge(shop: &Shop) -> String {
     let path = shop.charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "31m" })).await;
@@ -119,14 +116,18 @@ async fn a_late_payment_is_accepted() {
 }
 
 #[tokio::test]
-async fn everything_is_reached_by_keyboard() {
+async fn the_dashboard_can_be_used_by_keyboard() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let code = late_charge(&shop).await;
     let page = browser.page().await;
     page.open(&shop.url(LIVE)).await;
     page.press("Tab").await;
-    assert_eq!(page.eval("document.activeElement.className").await, json!("skip"), "the first stop");
+    assert_eq!(
+        page.eval("document.activeElement.className").await,
+        json!("skip"),
+        "the first focused element is not the skip link"
+    );
     tab_to(&page, "to-late").await;
     page.press("Enter").await;
     page.wait_for_address("/late").await;
@@ -158,26 +159,30 @@ async fn changes_appear_without_a_reload() {
     let clock = page.text("time[data-clock]").await;
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     page.wait_for_text("main", "charge.expired").await;
-    assert_ne!(page.text("time[data-clock]").await, clock, "the clock goes on with the world's");
-    must_survive(&page).await;
+    assert_ne!(
+        page.text("time[data-clock]").await,
+        clock,
+        "the clock on the page does not follow the world's clock"
+    );
+    assert_not_reloaded(&page).await;
 
     page.open(&shop.url(&format!("{LIVE}/late"))).await;
     mark(&page).await;
     shop.pay(&path, "1", 3).await;
     page.wait_for_text(".acts", "Accept").await;
     page.wait_for_text("#to-late", "1").await;
-    must_survive(&page).await;
+    assert_not_reloaded(&page).await;
 }
 
 #[tokio::test]
-async fn everything_works_without_scripts() {
+async fn the_dashboard_works_without_scripts() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let code = Shop::code(&shop.charge("BTC").await).to_owned();
     let page = browser.page().await;
     page.disable_scripts().await;
     page.open(&shop.url(LIVE)).await;
-    assert!(!page.is_visible("button.scripted-only").await, "nothing that does not work is shown");
+    assert!(!page.is_visible("button.scripted-only").await, "a button that needs scripts is shown");
     page.click(&format!("#pay-{code}")).await;
     page.wait_for_address("notice=").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
@@ -197,22 +202,27 @@ async fn everything_works_without_scripts() {
 }
 
 #[tokio::test]
-async fn a_wallet_is_judged_set_and_removed() {
+async fn a_wallet_is_validated_set_and_removed() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     let wallets: Value = shop.read("/sandbox/wallets").await;
-    let of = |mode: &str| {
+    let wallet_key = |mode: &str| {
         let all = wallets["wallets"].as_array().expect("a list");
         let found = all.iter().find(|row| row["mode"] == mode && row["asset"] == "BTC").expect("a wallet");
         found["key"].as_str().expect("a key").to_owned()
     };
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
-    for (typed, says) in [("nonsense", "checksum"), (of("live").as_str(), "vpub or tpub or upub")] {
+    for (typed, expected) in [("nonsense", "checksum"), (wallet_key("live").as_str(), "vpub or tpub or upub")]
+    {
         page.fill("#key", typed).await;
         page.click("#save").await;
-        page.wait_for_text("#key-wrong", says).await;
-        assert_eq!(page.eval("document.getElementById('key').value").await, json!(typed), "it stays typed");
+        page.wait_for_text("#key-wrong", expected).await;
+        assert_eq!(
+            page.eval("document.getElementById('key').value").await,
+            json!(typed),
+            "the input is lost"
+        );
     }
     let private = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
     page.fill("#key", private).await;
@@ -224,14 +234,14 @@ async fn a_wallet_is_judged_set_and_removed() {
     page.click("#remove-now").await;
     page.wait_for_text("tbody tr:first-child", "not accepted").await;
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
-    page.fill("#key", &of("test")).await;
+    page.fill("#key", &wallet_key("test")).await;
     page.click("#save").await;
     page.wait_for_text("tbody tr:first-child", "extended public key").await;
     assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_branch_begins_at_a_row_of_the_history() {
+async fn a_branch_starts_from_a_row_of_the_history() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let charge = shop.charge("BTC").await;

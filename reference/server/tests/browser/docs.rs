@@ -1,11 +1,11 @@
-//! `/docs` with its calls, `/`, and the latest API requests.
+//! `/docs` and its forms that send requests, `/`, and the list of requests on the dashboard.
 
 use testkit::browser::{Browser, Viewport, axe};
 
 use crate::shop::{Shop, picture};
 
 #[tokio::test]
-async fn a_call_is_tried_on_the_page_that_describes_it() {
+async fn a_call_is_sent_from_its_documentation() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -21,15 +21,15 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
         response.split_once(r#""code": ""#).and_then(|(_, rest)| rest.split('"').next()).expect("a code");
 
     page.click("#getCharge-try summary").await;
-    for (typed, says) in [("nobody", "404 after"), (code, r#""status": "pending""#)] {
-        page.fill("#getCharge-try input[data-in=path]", typed).await;
+    for (input, expected) in [("nobody", "404 after"), (code, r#""status": "pending""#)] {
+        page.fill("#getCharge-try input[data-in=path]", input).await;
         page.click("#getCharge-try button").await;
-        page.wait_for_text("#getCharge-try [data-try-result]", says).await;
+        page.wait_for_text("#getCharge-try [data-try-result]", expected).await;
     }
     page.fill("#try-key", "svc_test_wrong").await;
     page.click("#getCharge-try button").await;
     page.wait_for_text("#getCharge-try [data-try-result]", "401 after").await;
-    assert_eq!(page.errors(), Vec::<String>::new(), "nothing was refused, nothing came from elsewhere");
+    assert_eq!(page.errors(), Vec::<String>::new(), "the page reported errors");
 
     // The request is listed on the dashboard.
     page.open(&shop.url("/dashboard/acme/test/requests?status=refused")).await;
@@ -47,18 +47,18 @@ async fn documentation_pages_are_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    for (name, path, says) in [
+    for (name, path, expected) in [
         ("home", "/", "First steps"),
         ("lost", "/nowhere", "no page at this address"),
         ("docs", "/docs", "Signature and retries"),
         ("docs in Python", "/docs?examples=python", "requests.post"),
     ] {
-        for look in Viewport::ALL {
-            page.set_viewport(look).await;
+        for viewport in Viewport::ALL {
+            page.set_viewport(viewport).await;
             page.open(&shop.url(path)).await;
-            page.wait_for_text("main", says).await;
+            page.wait_for_text("main", expected).await;
             page.assert_fits().await;
-            picture(&page, &format!("{name}-{}", look.name)).await;
+            picture(&page, &format!("{name}-{}", viewport.name)).await;
         }
         axe::judge(&page, name).await;
     }
@@ -68,13 +68,13 @@ async fn documentation_pages_are_accessible() {
     page.wait_for_text("details[id='flask_hooks.py']", "def verify").await;
     // The filter finds a call by its method, path or summary, and hides the other groups.
     page.fill("#filter", "post refunds").await;
-    let shown = "[...document.querySelectorAll('#menu li')].filter((it) => it.checkVisibility()).map((it) => it.innerText.replace(/\\s+/g, ' '))";
-    let entries = page.eval(shown).await;
+    let visible_entries = "[...document.querySelectorAll('#menu li')].filter((it) => it.checkVisibility()).map((it) => it.innerText.replace(/\\s+/g, ' '))";
+    let entries = page.eval(visible_entries).await;
     assert!(entries.as_array().is_some_and(|all| (1..=3).contains(&all.len())), "{entries}");
     assert!(entries.to_string().contains("/v1/charges/{id}/refunds"), "{entries}");
     page.fill("#filter", "no such call").await;
-    page.wait_for_text("#filter-none", "Nothing has this text").await;
-    assert_eq!(page.eval(shown).await, serde_json::json!([]));
+    page.wait_for_text("#filter-none", "No entry contains this text").await;
+    assert_eq!(page.eval(visible_entries).await, serde_json::json!([]));
     // A link to an event opens it.
     page.open(&shop.url("/docs#charge.paid")).await;
     page.wait_for_text("details[id='charge.paid']", "chargeproof trigger charge.paid").await;

@@ -1,4 +1,4 @@
-//! Every hosted page in every state: accessible, in both widths and colours, with all resources loaded.
+//! Every hosted page in every state: layout in all viewports, accessibility, and resources without errors.
 //!
 //! With `CHARGEPROOF_PICTURES` set, a screenshot of each is stored under `target/tmp/pictures`.
 
@@ -8,46 +8,46 @@ use testkit::browser::{Browser, Viewport, axe};
 
 use crate::shop::{Shop, picture};
 
-/// A name, a path, and a string that the page contains.
-type Piece = (&'static str, String, &'static str);
+/// The name of a page for messages, its path, and a string that it contains.
+type HostedPage = (&'static str, String, &'static str);
 
-/// Checks one page at every width and in every colour scheme.
-async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
+/// Checks a page in all viewports.
+async fn check_page(browser: &Browser, shop: &Shop, (name, path, expected): HostedPage) {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
-    page.wait_for_text("main", says).await;
-    for look in Viewport::ALL {
-        page.set_viewport(look).await;
+    page.wait_for_text("main", expected).await;
+    for viewport in Viewport::ALL {
+        page.set_viewport(viewport).await;
         page.assert_fits().await;
-        picture(&page, &format!("{name}-{}", look.name)).await;
+        picture(&page, &format!("{name}-{}", viewport.name)).await;
         // Each colour scheme once, each at another width, because the rules are slow.
-        if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&look) {
-            axe::judge(&page, &format!("{name} {}", look.name)).await;
+        if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&viewport) {
+            axe::judge(&page, &format!("{name} {}", viewport.name)).await;
         }
     }
     assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
 }
 
-/// Opens a browser and a shop, creates pages, and checks each.
+/// Defines a test that creates pages and checks each.
 macro_rules! gallery {
-    ($(#[$doc:meta])* $name:ident, $make:path) => {
+    ($(#[$doc:meta])* $name:ident, $create:path) => {
         $(#[$doc])*
         #[tokio::test]
         async fn $name() {
             let Some(browser) = Browser::start().await else { return };
             let shop = Shop::frozen().await;
-            for piece in $make(&shop).await {
-                judge(&browser, &shop, piece).await;
+            for page in $create(&shop).await {
+                check_page(&browser, &shop, page).await;
             }
         }
     };
 }
 
-gallery!(checkouts_are_for_everybody, checkouts);
-gallery!(invoices_are_for_everybody, invoices);
-gallery!(payment_links_are_for_everybody, links);
+gallery!(checkouts_are_accessible, checkouts);
+gallery!(invoices_are_accessible, invoices);
+gallery!(payment_links_are_accessible, links);
 
-async fn checkouts(shop: &Shop) -> Vec<Piece> {
+async fn checkouts(shop: &Shop) -> Vec<HostedPage> {
     let canceled = shop.charge("ETH").await;
     shop.api("POST", &format!("/v1/charges/{}/cancel", Shop::code(&canceled)), json!({})).await;
     let paid = shop.charge("LTC").await;
@@ -55,7 +55,7 @@ async fn checkouts(shop: &Shop) -> Vec<Piece> {
     let (expired, late) = (shop.charge("DOGE").await, shop.charge("SOL").await);
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&late, "1", 1).await;
-    // Open charges come last and mine little, so that they do not expire meanwhile.
+    // Open charges are created last and need few blocks, so that they do not expire meanwhile.
     let underpaid = shop.charge("LTC").await;
     shop.pay(&underpaid, "0.5", 3).await;
     let confirming = shop.charge("LTC").await;
@@ -88,7 +88,7 @@ fn invoice() -> Value {
     })
 }
 
-async fn invoices(shop: &Shop) -> Vec<Piece> {
+async fn invoices(shop: &Shop) -> Vec<HostedPage> {
     let open = shop.create("invoices", invoice()).await;
     let chosen = shop.create("invoices", invoice()).await;
     let paid = shop.create("invoices", invoice()).await;
@@ -110,7 +110,7 @@ async fn invoices(shop: &Shop) -> Vec<Piece> {
     ]
 }
 
-async fn links(shop: &Shop) -> Vec<Piece> {
+async fn links(shop: &Shop) -> Vec<HostedPage> {
     let fixed = json!({
         "title": "Concert ticket", "description": "One evening, one seat.", "amount": "35.00", "currency": "EUR",
         "collect_name": true, "require_email": true, "cancel_url": "https://shop.example/back",

@@ -14,20 +14,25 @@ fn long_word() -> String {
     "Donaudampfschifffahrtsgesellschaft".repeat(7)
 }
 
-async fn judge(page: &Page, name: &str) {
-    for look in [Viewport::DESKTOP, Viewport::PHONE_DARK] {
-        page.set_viewport(look).await;
+/// Checks that markup on the page was not interpreted, and that the page is accessible and fits.
+async fn check_page(page: &Page, name: &str) {
+    for viewport in [Viewport::DESKTOP, Viewport::PHONE_DARK] {
+        page.set_viewport(viewport).await;
         page.assert_fits().await;
-        picture(page, &format!("hostile-{name}-{}", look.name)).await;
+        picture(page, &format!("hostile-{name}-{}", viewport.name)).await;
         axe::judge(page, name).await;
     }
-    assert_eq!(page.eval("window.ran ?? null").await, Value::Null, "{name}: markup was run");
-    assert_eq!(page.count("img, main script").await, 0, "{name}: markup became elements");
+    assert_eq!(
+        page.eval("window.ran ?? null").await,
+        Value::Null,
+        "{name}: a script of the input was executed"
+    );
+    assert_eq!(page.count("img, main script").await, 0, "{name}: markup of the input became elements");
     assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
 }
 
 #[tokio::test]
-async fn markup_is_shown_and_never_run() {
+async fn markup_in_input_is_displayed_and_not_interpreted() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let settings =
@@ -45,13 +50,13 @@ async fn markup_is_shown_and_never_run() {
     page.open(&shop.url(&charge)).await;
     page.wait_for_text(".merchant", "<script>").await;
     page.wait_for_text(".payment-head", "onerror").await;
-    judge(&page, "checkout").await;
+    check_page(&page, "checkout").await;
     shop.pay(&charge, "1", 3).await;
     page.wait_for_text("h1", "Paid").await;
-    judge(&page, "paid").await;
+    check_page(&page, "paid").await;
     page.open(&shop.url(&format!("{charge}/receipt"))).await;
     page.wait_for_text("dl", "onerror").await;
-    judge(&page, "receipt").await;
+    check_page(&page, "receipt").await;
 
     let items: Vec<Value> = (0..30)
         .map(|n| json!({ "description": format!("{n} {MARKUP} {}", long_word().get(..100).unwrap()), "quantity": "0.125", "unit_amount": "99999.99" }))
@@ -62,7 +67,7 @@ async fn markup_is_shown_and_never_run() {
     for path in [invoice.clone(), format!("{invoice}/document")] {
         page.open(&shop.url(&path)).await;
         page.wait_for_text(".items", "onerror").await;
-        judge(&page, if path == invoice { "invoice" } else { "document" }).await;
+        check_page(&page, if path == invoice { "invoice" } else { "document" }).await;
     }
 
     let fields: Vec<Value> = (0..20)
@@ -72,5 +77,5 @@ async fn markup_is_shown_and_never_run() {
     let link = shop.create("payment-links", link).await;
     page.open(&shop.url(&link)).await;
     page.wait_for_text("h1", "onerror").await;
-    judge(&page, "link").await;
+    check_page(&page, "link").await;
 }

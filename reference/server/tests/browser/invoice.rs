@@ -1,4 +1,4 @@
-//! The invoice page: an invoice is opened, its coin switched, and paid.
+//! The invoice page: choosing and switching the coin, payment, and views.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,7 @@ use testkit::browser::Browser;
 
 use crate::shop::{Shop, picture};
 
+/// Returns coin and status of the charges of an invoice.
 async fn charges(shop: &Shop, invoice: &str) -> Vec<(String, String)> {
     let invoice = shop.api("GET", &format!("/v1/invoices/{}", Shop::code(invoice)), Value::Null).await;
     let all = invoice["charges"].as_array().expect("a list").iter();
@@ -40,16 +41,20 @@ async fn an_invoice_is_paid_after_its_coin_was_switched() {
     page.click("#act-exact").await;
     page.wait_for_text("[data-result]", "Sent.").await;
     page.wait_for_text("#payment h2", "Payment seen, confirming").await;
-    assert_eq!(page.count("#choose-coin").await, 0, "money is on its way, so no other coin can be chosen");
+    assert_eq!(
+        page.count("#choose-coin").await,
+        0,
+        "another coin can be chosen although a payment is unconfirmed"
+    );
     page.click("#act-mine-enough").await;
     page.wait_for_text("#payment h2", "Paid").await;
-    assert_eq!(page.eval("window.kept").await, json!(1), "the page was not loaded again");
+    assert_eq!(page.eval("window.kept").await, json!(1), "the page was reloaded");
 
     page.open(&shop.url(&format!("{path}/document"))).await;
     page.wait_for_text(".badge", "paid").await;
     assert!(page.is_visible("[data-print]").await);
     page.use_print_styles().await;
-    assert!(!page.is_visible("[data-print]").await, "paper has no buttons");
+    assert!(!page.is_visible("[data-print]").await, "the printed page has a button");
     picture(&page, "invoice-printed").await;
     assert_eq!(page.errors(), Vec::<String>::new());
 }
@@ -65,7 +70,7 @@ async fn the_first_view_of_an_invoice_is_recorded_once() {
     };
     let page = browser.page().await;
     page.open(&shop.url(&format!("{path}/document"))).await;
-    assert_eq!(views().await, 0, "the document is not the page");
+    assert_eq!(views().await, 0, "the document counts as a view");
     page.open(&shop.url(&path)).await;
     page.open(&shop.url(&path)).await;
     assert_eq!(views().await, 1);

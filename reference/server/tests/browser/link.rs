@@ -1,4 +1,4 @@
-//! The page of a payment link: its questions are answered, and a charge is opened.
+//! The page of a payment link: its form, the charge that it creates, and links that accept no payments.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use testkit::browser::Browser;
 use crate::shop::Shop;
 
 #[tokio::test]
-async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
+async fn the_form_of_a_link_creates_a_charge_with_the_custom_fields() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let path = shop
@@ -25,12 +25,12 @@ async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
     page.wait_for_text("h1", "Workshop").await;
-    assert_eq!(page.count("input[name=asset]").await, 2, "only the coins that the link takes");
+    assert_eq!(page.count("input[name=asset]").await, 2, "the page offers other coins than the link accepts");
 
     // Input that the browser accepts and the service refuses: the form is shown again with all input.
     page.click("label[for=suggested-2]").await;
     page.fill("#amount", "500").await;
-    assert_eq!(page.count("input[name=suggested]:checked").await, 0, "a typed amount unpicks the others");
+    assert_eq!(page.count("input[name=suggested]:checked").await, 0, "a suggested amount is still selected");
     page.fill("#customer-email", "ada@customer.example").await;
     page.fill("#customer-name", "Ada").await;
     page.fill("#question-1", "M").await;
@@ -54,18 +54,18 @@ async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
     shop.pay(&page.address().await, "1", 3).await;
     page.wait_for_text("h1", "Paid").await;
     page.wait_for_text(".payment", "See you there!").await;
-    let back = page.eval("document.querySelector('.payment a[rel]').href").await;
-    assert_eq!(back, json!("https://shop.example/thanks"));
+    let success_url = page.eval("document.querySelector('.payment a[rel]').href").await;
+    assert_eq!(success_url, json!("https://shop.example/thanks"));
     assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_closed_link_shows_the_reason() {
+async fn a_link_that_accepts_no_payments_shows_the_reason() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let link = |more: Value| {
+    let link = |fields: Value| {
         let mut link = json!({ "title": "Book", "amount": "9.00", "currency": "EUR" });
-        link.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        link.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         link
     };
     let archived = shop.create("payment-links", link(json!({}))).await;
@@ -78,9 +78,9 @@ async fn a_closed_link_shows_the_reason() {
     shop.sandbox("advance", json!({ "by": "2d" })).await;
 
     let page = browser.page().await;
-    for (path, says) in [(&archived, "archived"), (&expired, "expired"), (&sold_out, "sold out")] {
+    for (path, expected) in [(&archived, "archived"), (&expired, "expired"), (&sold_out, "sold out")] {
         page.open(&shop.url(path)).await;
-        page.wait_for_text(".note", says).await;
-        assert_eq!(page.count("form").await, 0, "{says}");
+        page.wait_for_text(".note", expected).await;
+        assert_eq!(page.count("form").await, 0, "{expected}");
     }
 }

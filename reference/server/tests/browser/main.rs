@@ -1,6 +1,6 @@
 //! Browser tests of the pages: headless Chromium, controlled over its DevTools pipes.
 //!
-//! Without a browser the tests print a message and pass; with `CI` set or `CHARGEPROOF_BROWSER=required` they fail.
+//! Without a browser, the tests print a message and pass. With `CI` set or `CHARGEPROOF_BROWSER=required`, they fail.
 
 mod checkout;
 mod dashboard;

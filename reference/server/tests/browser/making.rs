@@ -1,4 +1,4 @@
-//! The dashboard's forms that create objects, and the search for these.
+//! The forms of the dashboard that create objects, the search, and payments of these objects.
 
 use serde_json::json;
 
@@ -8,12 +8,15 @@ use crate::shop::Shop;
 
 const LIVE: &str = "/dashboard/acme/live";
 
-/// A form: its button, invalid input with the expected error, and valid input.
+/// A form that creates an object. Fields are CSS selectors with the text to enter.
 struct Form {
+    /// The path of the list that links to the form.
     list: &'static str,
     invalid_input: (&'static str, &'static str),
+    /// A part of the error message at the invalid field.
     error: &'static str,
     valid_input: &'static [(&'static str, &'static str)],
+    /// A part of the notice after the object was created.
     notice: &'static str,
 }
 
@@ -52,8 +55,8 @@ const FORMS: [Form; 4] = [
     },
 ];
 
-/// Checks that the input is still in the field.
-async fn must_stay(page: &Page, (field, text): (&str, &str)) {
+/// Checks that the field still contains the input.
+async fn assert_input_kept(page: &Page, (field, text): (&str, &str)) {
     assert_eq!(page.eval(&format!("document.querySelector('{field}').value")).await, json!(text), "{field}");
 }
 
@@ -69,7 +72,7 @@ async fn forms_create_objects_and_keep_invalid_input() {
         page.click_through("#make").await;
         page.wait_for_text(&format!("{}-wrong", form.invalid_input.0), form.error).await;
         page.wait_for_text(".note.bad", "Not done").await;
-        must_stay(&page, form.invalid_input).await;
+        assert_input_kept(&page, form.invalid_input).await;
         for (field, text) in form.valid_input {
             page.fill(field, text).await;
         }
@@ -90,9 +93,9 @@ async fn search_finds_objects() {
     });
     let code = Shop::code(&shop.create("charges", order).await).to_owned();
     let page = browser.page().await;
-    for wanted in ["a-1001", "ANN@shop"] {
+    for query in ["a-1001", "ANN@shop"] {
         page.open(&shop.url(LIVE)).await;
-        page.fill("#search", wanted).await;
+        page.fill("#search", query).await;
         page.press("Enter").await;
         page.wait_for_address("/search?q=").await;
         page.click_through("#hit-1").await;
@@ -105,7 +108,7 @@ async fn search_finds_objects() {
 
 /// The title of a tab shows the state of the charge, and a customer cannot pay twice by mistake.
 #[tokio::test]
-async fn a_payment_on_its_way_is_not_paid_again() {
+async fn no_second_payment_is_offered_while_one_is_unconfirmed() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
@@ -113,12 +116,15 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     let (page, hosted) = (browser.page().await, browser.page().await);
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     hosted.open(&shop.url(&path)).await;
-    let title = |text: &'static str| format!("document.title.startsWith({})", json!(text));
-    page.wait_until(&title("pending · Charge"), || "the tab says nothing".to_owned()).await;
+    let title_starts_with = |text: &'static str| format!("document.title.startsWith({})", json!(text));
+    page.wait_until(&title_starts_with("pending · Charge"), || {
+        "the title of the tab does not show the status".to_owned()
+    })
+    .await;
     page.fill("#amount", "0.0001").await;
     page.click_through("#pay").await;
-    page.wait_for_text("main", "A payment is on its way").await;
-    assert!(!page.is_visible("#pay").await, "a second payment is a step of its own");
+    page.wait_for_text("main", "A payment is pending").await;
+    assert!(!page.is_visible("#pay").await, "a second payment is offered without a further click");
     hosted.wait_for("#act-twice").await;
     assert_eq!(hosted.count("#act-exact").await, 0);
     // Input survives updates of the page.
@@ -126,11 +132,16 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     page.fill("#amount", "0.5").await;
     shop.sandbox("mine", json!({ "mode": "live", "asset": "BTC", "blocks": 1 })).await;
     page.wait_for_text("main", "1 of 2 confirmations").await;
-    must_stay(&page, ("#amount", "0.5")).await;
+    assert_input_kept(&page, ("#amount", "0.5")).await;
     shop.sandbox("mine", json!({ "mode": "live", "asset": "BTC", "blocks": 1 })).await;
-    page.wait_until(&title("paid · Charge"), || "the title never showed that it is paid".to_owned()).await;
+    page.wait_until(&title_starts_with("paid · Charge"), || {
+        "the title never showed that it is paid".to_owned()
+    })
+    .await;
     hosted
-        .wait_until(&title("Paid · "), || "the customer's title never showed that it is paid".to_owned())
+        .wait_until(&title_starts_with("Paid · "), || {
+            "the customer's title never showed that it is paid".to_owned()
+        })
         .await;
     assert_eq!(page.errors(), Vec::<String>::new());
     assert_eq!(hosted.errors(), Vec::<String>::new());
@@ -138,7 +149,7 @@ async fn a_payment_on_its_way_is_not_paid_again() {
 
 /// The panels of invoices and links choose a coin and pay, as the dashboard does.
 #[tokio::test]
-async fn an_invoice_and_a_link_are_paid_by_one_click() {
+async fn invoices_and_links_are_paid_by_one_click() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let invoice = shop.create("invoices", json!({ "amount": "99.00", "currency": "EUR" })).await;
@@ -156,7 +167,7 @@ async fn an_invoice_and_a_link_are_paid_by_one_click() {
     page.wait_for_address("/c/").await;
     page.wait_for_text("main", "Payment seen, confirming").await;
     page.open(&shop.url(&format!("{LIVE}/invoices/{}", Shop::code(&invoice)))).await;
-    assert_eq!(page.count("#pay-in").await, 0, "its payment is on its way");
+    assert_eq!(page.count("#pay-in").await, 0, "a payment is offered although one is unconfirmed");
     let other = shop.create("invoices", json!({ "amount": "9.00", "currency": "EUR" })).await;
     for (list, path) in [("invoices", &other), ("links", &link)] {
         page.open(&shop.url(&format!("{LIVE}/{list}/{}", Shop::code(path)))).await;
@@ -166,7 +177,7 @@ async fn an_invoice_and_a_link_are_paid_by_one_click() {
     assert_eq!(page.errors(), Vec::<String>::new());
 }
 
-/// A refunded late payment needs no decision any more, and the customer sees the refund.
+/// A refunded late payment can no longer be accepted, and the customer sees the refund.
 #[tokio::test]
 async fn a_refunded_late_payment_is_shown_as_refunded() {
     let Some(browser) = Browser::start().await else { return };
@@ -185,7 +196,7 @@ async fn a_refunded_late_payment_is_shown_as_refunded() {
     page.fill("#reason", "Too late").await;
     page.click_through("#refund-now").await;
     page.wait_for_text("#refund-amount-wrong", "amount").await;
-    must_stay(&page, ("#reason", "Too late")).await;
+    assert_input_kept(&page, ("#reason", "Too late")).await;
     page.fill("#refund-amount", &due).await;
     page.click_through("#refund-now").await;
     page.wait_for_text(".note.good", "The refund is recorded").await;
@@ -196,7 +207,10 @@ async fn a_refunded_late_payment_is_shown_as_refunded() {
     page.open(&shop.url(&path)).await;
     page.wait_for_text("main", &format!("{due} BTC was sent back to you")).await;
     page.wait_for_text(".transfers", "late, and refunded").await;
-    assert!(!page.text("main").await.contains("decides whether to accept it"), "it is decided");
+    assert!(
+        !page.text("main").await.contains("decides whether to accept it"),
+        "the page announces a decision about a refunded payment"
+    );
     assert_eq!(page.errors(), Vec::<String>::new());
 }
 
@@ -212,7 +226,7 @@ async fn a_link_is_archived_and_restored() {
     page.click_through("#archive-now").await;
     page.wait_for_text(".note.good", "The link was archived").await;
     page.wait_for_text(".figure", "archived").await;
-    assert_eq!(page.count("#pay-in").await, 0, "it cannot be paid");
+    assert_eq!(page.count("#pay-in").await, 0, "an archived link offers payment");
     page.click_through("#restore").await;
     page.wait_for_text(".note.good", "active again").await;
     page.wait_for_text(".figure", "active").await;

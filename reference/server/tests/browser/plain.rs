@@ -1,4 +1,4 @@
-//! Headers and access rules of the pages, tested over plain HTTP without a browser.
+//! Headers and access rules of the hosted pages, tested over HTTP without a browser.
 
 use testkit::{AsyncConnection, Message};
 
@@ -42,7 +42,7 @@ async fn a_page_has_a_strict_content_security_policy() {
         assert_eq!(page.header(name), Some(value), "{name}");
     }
     for foreign in ["http://", "https://", "style=", "onclick"] {
-        let excerpts = page.body.match_indices(foreign).map(|(at, _)| &page.body[at..at + 40]);
+        let excerpts = page.body.match_indices(foreign).map(|(index, _)| &page.body[index..index + 40]);
         // The curl commands contain the server's address.
         let loads: Vec<&str> = excerpts.filter(|excerpt| !excerpt.contains(&shop.url(""))).collect();
         assert!(loads.is_empty(), "{loads:?}");
@@ -50,7 +50,7 @@ async fn a_page_has_a_strict_content_security_policy() {
 }
 
 #[tokio::test]
-async fn assets_are_cached_forever_under_names_that_change_with_them() {
+async fn assets_are_cached_under_names_that_contain_their_digest() {
     let shop = Shop::frozen().await;
     let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
     let files: Vec<&str> = page.body.split(['"', ' ']).filter(|word| word.starts_with("/assets/")).collect();
@@ -64,22 +64,26 @@ async fn assets_are_cached_forever_under_names_that_change_with_them() {
 }
 
 #[tokio::test]
-async fn the_panel_is_for_those_who_may_use_the_sandbox() {
+async fn the_panel_is_shown_only_to_clients_with_sandbox_access() {
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
-    let act = format!("{path}/sandbox");
-    let foreign: [(&str, &str); 1] = [("X-Forwarded-For", "192.0.2.9")];
+    let action = format!("{path}/sandbox");
+    let remote: [(&str, &str); 1] = [("X-Forwarded-For", "192.0.2.9")];
     assert!(call(&shop, "GET", &path, &[], "").await.body.contains("id=\"act-exact\""));
-    let page = call(&shop, "GET", &path, &foreign, "").await;
+    let page = call(&shop, "GET", &path, &remote, "").await;
     assert_eq!(page.status, 200);
     assert!(!page.body.contains("Sandbox") && !page.body.contains("act-exact"), "{}", page.body);
-    assert_eq!(call(&shop, "POST", &act, &foreign, "act=exact").await.status, 403);
+    assert_eq!(call(&shop, "POST", &action, &remote, "act=exact").await.status, 403);
     let bearer = format!("Bearer {}", shop.server.sandbox_token());
-    let known = [foreign[0], ("Authorization", bearer.as_str())];
-    assert_eq!(call(&shop, "POST", &act, &known, "act=exact").await.status, 403, "without the form's token");
+    let authorized = [remote[0], ("Authorization", bearer.as_str())];
+    assert_eq!(
+        call(&shop, "POST", &action, &authorized, "act=exact").await.status,
+        403,
+        "without the form's token"
+    );
     let exact = format!("act=exact&word={}", form_token(&shop, &path).await);
-    assert_eq!(call(&shop, "POST", &act, &foreign, &exact).await.status, 403);
-    assert_eq!(call(&shop, "POST", &act, &known, &exact).await.status, 303);
+    assert_eq!(call(&shop, "POST", &action, &remote, &exact).await.status, 403);
+    assert_eq!(call(&shop, "POST", &action, &authorized, &exact).await.status, 303);
 }
 
 /// Returns the form token of the panel on a page.
@@ -89,25 +93,25 @@ async fn form_token(shop: &Shop, path: &str) -> String {
     rest.split('"').next().expect("a closed attribute").to_owned()
 }
 
-/// Checks the status of a form with these headers.
+/// Checks the status of the response to a form with these headers.
 #[track_caller]
-fn check(status: &Message, expected: u16, headers: &[(&str, &str)]) {
-    assert_eq!(status.status, expected, "{headers:?}: {}", status.body);
+fn check_status(response: &Message, expected: u16, headers: &[(&str, &str)]) {
+    assert_eq!(response.status, expected, "{headers:?}: {}", response.body);
 }
 
 #[tokio::test]
-async fn a_form_of_another_site_does_nothing() {
+async fn forms_of_other_sites_are_refused() {
     let shop = Shop::frozen().await;
     let invoice = shop.create("invoices", serde_json::json!({ "amount": "5.00" })).await;
     let link = shop.create("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
     let charge = shop.charge("BTC").await;
-    let own = shop.url("");
-    let word = form_token(&shop, &charge).await;
-    let act = |name: &str| format!("act={name}&word={word}");
+    let own_origin = shop.url("");
+    let token = form_token(&shop, &charge).await;
+    let form_body = |name: &str| format!("act={name}&word={token}");
     let forms = [
-        (format!("{charge}/sandbox"), act("advance")),
-        (format!("{invoice}/sandbox"), act("advance")),
-        (format!("{link}/sandbox"), act("advance")),
+        (format!("{charge}/sandbox"), form_body("advance")),
+        (format!("{invoice}/sandbox"), form_body("advance")),
+        (format!("{link}/sandbox"), form_body("advance")),
         (format!("{invoice}/coin"), "asset=BTC".to_owned()),
         (link, "asset=BTC".to_owned()),
     ];
@@ -118,31 +122,31 @@ async fn a_form_of_another_site_does_nothing() {
             &[("Sec-Fetch-Site", "cross-site")],
             &[("Sec-Fetch-Site", "same-site")],
             &[("Sec-Fetch-Site", "none")],
-            &[("Origin", own.as_str()), ("Sec-Fetch-Site", "cross-site")],
+            &[("Origin", own_origin.as_str()), ("Sec-Fetch-Site", "cross-site")],
         ] {
-            check(&call(&shop, "POST", path, headers, body).await, 403, headers);
+            check_status(&call(&shop, "POST", path, headers, body).await, 403, headers);
         }
         if path.ends_with("/sandbox") {
             for body in ["act=advance", "act=advance&word=", "act=advance&word=0000"] {
-                check(&call(&shop, "POST", path, &[], body).await, 403, &[]);
+                check_status(&call(&shop, "POST", path, &[], body).await, 403, &[]);
             }
         }
-        let ours = [("Origin", own.as_str()), ("Sec-Fetch-Site", "same-origin")];
-        check(&call(&shop, "POST", path, &ours, body).await, 303, &ours);
+        let same_origin = [("Origin", own_origin.as_str()), ("Sec-Fetch-Site", "same-origin")];
+        check_status(&call(&shop, "POST", path, &same_origin, body).await, 303, &same_origin);
     }
 }
 
 #[tokio::test]
-async fn a_rebound_host_name_shows_no_panel() {
+async fn a_foreign_host_name_shows_no_panel() {
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
     let rebound = [("Host", "evil.example")];
     let page = call(&shop, "GET", &path, &rebound, "").await;
     assert_eq!(page.status, 200, "customer pages need no login");
     assert!(!page.body.contains("act-exact"));
-    let own = [("Host", "evil.example"), ("Origin", "http://evil.example")];
-    let act = format!("act=advance&word={}", form_token(&shop, &path).await);
-    assert_eq!(call(&shop, "POST", &format!("{path}/sandbox"), &own, &act).await.status, 403);
+    let rebound_origin = [("Host", "evil.example"), ("Origin", "http://evil.example")];
+    let form = format!("act=advance&word={}", form_token(&shop, &path).await);
+    assert_eq!(call(&shop, "POST", &format!("{path}/sandbox"), &rebound_origin, &form).await.status, 403);
 }
 
 #[tokio::test]
@@ -156,15 +160,15 @@ async fn a_page_lists_its_allowed_methods() {
         ("GET", format!("/i/{code}/coin"), "POST"),
         ("PUT", format!("/c/{code}/sandbox"), "POST"),
     ] {
-        let reply = call(&shop, method, &path, &[], "").await;
-        assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {path}");
+        let response = call(&shop, method, &path, &[], "").await;
+        assert_eq!((response.status, response.header("allow")), (405, Some(allow)), "{method} {path}");
     }
     for path in
         ["/c/aaaaaaaaaaaa", "/c/x", "/c/", "/i/aaaaaaaaaaaa/document", "/pay/aaaaaaaaaaaa", "/c/a/b/c"]
     {
-        let reply = call(&shop, "GET", path, &[], "").await;
-        assert_eq!(reply.status, 404, "{path}");
-        assert!(reply.body.contains("<h1>Page not found</h1>"), "{path}");
+        let response = call(&shop, "GET", path, &[], "").await;
+        assert_eq!(response.status, 404, "{path}");
+        assert!(response.body.contains("<h1>Page not found</h1>"), "{path}");
     }
 }
 
@@ -187,7 +191,7 @@ async fn pages_with_live_updates_do_not_block_shutdown() {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let head = client.call(request).await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
-    assert_eq!(shop.server.stop().await, 0, "connections that had to be cut off");
+    assert_eq!(shop.server.stop().await, 0, "connections were aborted");
 }
 
 #[tokio::test]
@@ -212,7 +216,7 @@ async fn unknown_pages_have_no_stream() {
 }
 
 #[tokio::test]
-async fn links_of_a_page_begin_with_the_public_path() {
+async fn links_of_a_page_start_with_the_public_path() {
     let shop = Shop::with_public_url("https://pay.example/shop").await;
     let path = shop.create("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
     let page = call(&shop, "GET", &path, &[], "").await;
@@ -220,5 +224,5 @@ async fn links_of_a_page_begin_with_the_public_path() {
     assert!(links.len() >= 6 && links.iter().all(|link| link.starts_with("/shop/")), "{links:?}");
     let chosen = call(&shop, "POST", &format!("/shop{path}"), &[], "asset=BTC").await;
     assert_eq!(chosen.status, 303);
-    assert!(chosen.header("location").is_some_and(|to| to.starts_with("/shop/c/")), "{chosen:?}");
+    assert!(chosen.header("location").is_some_and(|path| path.starts_with("/shop/c/")), "{chosen:?}");
 }

@@ -1,4 +1,4 @@
-//! [`Shop`]: a running server with calls of the API and the sandbox.
+//! [`Shop`]: a running server, with methods that send requests to the API and the sandbox.
 
 use std::path::Path;
 
@@ -22,6 +22,7 @@ impl Shop {
         Shop::open(ClockKind::Frozen).await
     }
 
+    /// Starts a server with this clock.
     pub(crate) async fn open(clock: ClockKind) -> Shop {
         Shop::start(clock, None, Bounds::default()).await
     }
@@ -80,14 +81,19 @@ impl Shop {
             self.server.address(),
             body.len(),
         );
-        let reply = AsyncConnection::connect(self.server.address()).await.call(request).await;
-        assert!(matches!(reply.status, 200..300), "{method} {path} {body}: {} {}", reply.status, reply.body);
-        serde_json::from_str(&reply.body).expect("answers are JSON")
+        let response = AsyncConnection::connect(self.server.address()).await.call(request).await;
+        assert!(
+            matches!(response.status, 200..300),
+            "{method} {path} {body}: {} {}",
+            response.status,
+            response.body
+        );
+        serde_json::from_str(&response.body).expect("responses are JSON")
     }
 
     /// Calls the API with the live key and returns `data`.
     pub(crate) async fn api(&self, method: &str, path: &str, body: Value) -> Value {
-        let keys = self.server.first_keys().expect("the world is whole");
+        let keys = self.server.first_keys().expect("the world has not failed");
         self.send(method, path, Some(&keys.live), &body).await["data"].take()
     }
 
@@ -103,8 +109,8 @@ impl Shop {
 
     /// Creates an object and returns the path of its page, such as `/c/` and a code.
     pub(crate) async fn create(&self, kind: &str, body: Value) -> String {
-        let made = self.api("POST", &format!("/v1/{kind}"), body).await;
-        let code = made["code"].as_str().expect("a code");
+        let created = self.api("POST", &format!("/v1/{kind}"), body).await;
+        let code = created["code"].as_str().expect("a code");
         match kind {
             "charges" => format!("/c/{code}"),
             "invoices" => format!("/i/{code}"),
@@ -112,7 +118,7 @@ impl Shop {
         }
     }
 
-    /// Opens a charge of 49.90 EUR in a coin.
+    /// Opens a charge of 49.90 EUR in a coin, and returns the path of its page.
     pub(crate) async fn charge(&self, asset: &str) -> String {
         let body =
             json!({ "asset": asset, "amount": "49.90", "currency": "EUR", "description": "Order 1001" });
@@ -124,7 +130,7 @@ impl Shop {
         path.rsplit('/').next().expect("a path has parts")
     }
 
-    /// Pays a charge, waits until the payment is detected, and mines blocks.
+    /// Pays this share of the amount due of a charge, advances the clock by ten seconds, and mines blocks.
     pub(crate) async fn pay(&self, charge: &str, share: &str, blocks: u32) {
         let code = Shop::code(charge);
         self.sandbox("pay", json!({ "charge": code, "share": share })).await;

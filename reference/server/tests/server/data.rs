@@ -1,4 +1,4 @@
-//! Stored worlds and restoring, over sockets.
+//! Worlds in a data directory: restarts, damaged files, snapshots and restoring, over sockets.
 
 use std::{fs, io, path::Path};
 
@@ -19,6 +19,7 @@ use crate::{
 
 const CHARGE: &str = "/v1/charges";
 
+/// Returns the configuration of a data directory, with a checkpoint after every record.
 fn data(directory: &Path) -> Option<Data> {
     Some(Data {
         directory: directory.to_owned(),
@@ -35,11 +36,11 @@ fn stored_config(directory: &Path) -> Config {
 }
 
 async fn start(config: Config) -> Server {
-    Server::start(config).await.expect("the world is sound")
+    Server::start(config).await.expect("the stored worlds are valid")
 }
 
 async fn start_error(config: Config) -> io::Error {
-    Server::start(config).await.map(|_| ()).expect_err("it is refused")
+    Server::start(config).await.map(|_| ()).expect_err("the server does not start")
 }
 
 async fn open_charge(server: &Server) -> Value {
@@ -51,11 +52,12 @@ async fn open_charge(server: &Server) -> Value {
 }
 
 async fn call_ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
-    let (status, answer) = call(server, method, path, body).await;
-    assert_eq!(status, 200, "{method} {path}: {answer}");
-    answer
+    let (status, response) = call(server, method, path, body).await;
+    assert_eq!(status, 200, "{method} {path}: {response}");
+    response
 }
 
+/// Returns the charges of the first world, and its history (`/sandbox/happenings`).
 async fn read_world(server: &Server) -> (Value, Value) {
     let charges = call_ok(server, "GET", CHARGE, &Value::Null).await;
     (charges["data"].clone(), call_ok(server, "GET", "/sandbox/happenings", &Value::Null).await)
@@ -78,13 +80,13 @@ async fn a_stored_world_continues_after_a_restart() {
     assert!(busy.to_string().contains("another process"), "{busy}");
     server.stop().await;
 
-    // A configured seed that is not required does not replace that of the stored world.
+    // The seed of the configuration does not replace that of the stored world, unless `Data::seed` requires it.
     let server = start(Config { seed: Seed(99), ..stored_config(&path) }).await;
     assert_eq!((server.now(), server.seed()), (now, Seed(1)));
     assert_eq!(server.first_keys().unwrap().live, keys.live);
-    let (charges, happened) = read_world(&server).await;
+    let (charges, history) = read_world(&server).await;
     let code = |charges: &Value| charges[0]["code"].clone();
-    assert_eq!((code(&charges), happened), (code(&before.0), before.1));
+    assert_eq!((code(&charges), history), (code(&before.0), before.1));
     server.stop().await;
 
     let other = |seed, start| Data {
@@ -96,30 +98,30 @@ async fn a_stored_world_continues_after_a_restart() {
         clock_reset: false,
     };
     let later = START.plus(Span::secs(1));
-    for (data, part) in [
+    for (data, expected) in [
         (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
         (other(None, Some(later)), "the start `2026-09-20T10:05:41.000000Z`"),
     ] {
-        let why = start_error(Config { data: Some(data), ..stored_config(&path) }).await;
-        assert_eq!(why.kind(), io::ErrorKind::InvalidInput);
-        assert!(why.to_string().contains(part), "{why}");
+        let error = start_error(Config { data: Some(data), ..stored_config(&path) }).await;
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_world_opens_from_its_checkpoint_or_without_one() {
+async fn a_world_opens_with_a_valid_a_damaged_and_a_missing_checkpoint() {
     let directory = TempDir::new().unwrap();
     let server = start(stored_config(directory.path())).await;
     open_charge(&server).await;
     let (id, _) = open_world(&server, &json!({ "clock": "frozen" })).await;
-    let of_other = format!("/w/{id}/sandbox/happenings");
-    let seen = async |server: &Server| {
-        let (charges, happened) = read_world(server).await;
-        let all = json!([charges, happened, call_ok(server, "GET", &of_other, &Value::Null).await]);
+    let other_history = format!("/w/{id}/sandbox/happenings");
+    let read_all = async |server: &Server| {
+        let (charges, history) = read_world(server).await;
+        let all = json!([charges, history, call_ok(server, "GET", &other_history, &Value::Null).await]);
         // The port differs between starts.
         all.to_string().replace(&server.address().to_string(), "here")
     };
-    let expected = seen(&server).await;
+    let expected = read_all(&server).await;
     server.stop().await;
 
     let first = directory.path().join("world.state");
@@ -132,15 +134,15 @@ async fn a_world_opens_from_its_checkpoint_or_without_one() {
         }
         let server = start(stored_config(directory.path())).await;
         assert_eq!(server.lost_worlds().await.len(), 0);
-        assert_eq!(seen(&server).await, expected);
+        assert_eq!(read_all(&server).await, expected);
         let notices = server.openings().borrow().notices.clone();
         assert_eq!(notices.len(), usize::from(damaged.is_some()), "{notices:?}");
         assert!(
-            notices.iter().all(|why| why.contains("it is damaged; all records were replayed")),
+            notices.iter().all(|notice| notice.contains("it is damaged; all records were replayed")),
             "{notices:?}"
         );
         server.stop().await;
-        // Opening wrote a missing one.
+        // A missing checkpoint was written when the world opened.
         assert!(states.iter().all(|state| state.exists()));
     }
 }
@@ -150,36 +152,36 @@ async fn an_invalid_world_file_is_rejected_and_left_unchanged() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("world.redb");
     fs::write(&file, "a diary").unwrap();
-    let why = start_error(stored_config(directory.path())).await;
-    assert!(why.to_string().contains("the world in"), "{why}");
+    let error = start_error(stored_config(directory.path())).await;
+    assert!(error.to_string().contains("the world in"), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "a diary");
 }
 
 #[tokio::test]
 async fn an_interrupted_delivery_is_repeated_with_its_id() {
     let directory = TempDir::new().unwrap();
-    let mut deaf = Receiver::plain(ReceiverBehavior::Hangs("")).await;
+    let mut hanging = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let config = |receiver: &Receiver| {
         let sender = sender::sender(&Names::default(), &[shop_forward(receiver)]);
         Config { data: data(directory.path()), ..sender::config(sender) }
     };
-    let server = start(config(&deaf)).await;
+    let server = start(config(&hanging)).await;
     let (_, endpoint) = save(&server, "https://shop.example").await;
     let test = format!("/sandbox/endpoints/{}/test", endpoint["endpoint"]["id"].as_str().unwrap());
     call_ok(&server, "POST", &test, &json!({})).await;
-    let first = deaf.next().await;
+    let first = hanging.next().await;
     // Dropped: the result of the attempt is not recorded.
     drop(server);
 
     let mut shop =
         Receiver::plain(ReceiverBehavior::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
-    // The tasks of a dropped server may still hold the file.
+    // The tasks of a dropped server may still lock the file.
     let mut server = Server::start(config(&shop)).await;
     while matches!(&server, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
         tokio::task::yield_now().await;
         server = Server::start(config(&shop)).await;
     }
-    let server = server.expect("the world is sound");
+    let server = server.expect("the stored worlds are valid");
     let again = shop.next().await;
     assert_eq!(first.header("X-Service-Delivery"), again.header("X-Service-Delivery"));
     assert_eq!(first.body, again.body);
@@ -192,20 +194,21 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
 
 /// Returns the inputs of the world as a scenario.
 async fn saved_scenario(server: &Server) -> String {
-    let saved_scenario = call_ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
-    saved_scenario["scenario"].as_str().expect("a string").to_owned()
+    let response = call_ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
+    response["scenario"].as_str().expect("a string").to_owned()
 }
 
 #[tokio::test]
-async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
+async fn a_world_is_restored_to_an_earlier_and_to_a_later_snapshot() {
     let directory = TempDir::new().unwrap();
     for config in [crate::config(), stored_config(directory.path())] {
-        let is_kept = config.data.is_some();
+        let is_stored = config.data.is_some();
         let server = start(config).await;
         let first = open_charge(&server).await;
-        let early = call_ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "one charge" })).await;
+        let first_snapshot =
+            call_ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "one charge" })).await;
         assert_eq!(
-            (&early["snapshot"]["id"], &early["snapshot"]["name"]),
+            (&first_snapshot["snapshot"]["id"], &first_snapshot["snapshot"]["name"]),
             (&json!("s1"), &json!("one charge"))
         );
         let second = open_charge(&server).await;
@@ -213,14 +216,14 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
         let late = read_world(&server).await;
         call_ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "a day later" })).await;
 
-        let back = call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
-        assert_eq!(back["now"], early["now"]);
+        let restored = call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
+        assert_eq!(restored["now"], first_snapshot["now"]);
         assert_eq!(server.now(), Some(START));
         let (charges, _) = read_world(&server).await;
         assert_eq!(charges.as_array().map(Vec::len), Some(1));
         assert_eq!(charges[0]["code"], first["code"]);
         assert_eq!(saved_scenario(&server).await.matches("path: /v1/charges").count(), 1);
-        // The same calls give the same codes on every branch.
+        // The same requests create objects with the same codes on every branch.
         assert_eq!(open_charge(&server).await["code"], second["code"]);
 
         call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "a day later" })).await;
@@ -239,7 +242,7 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
             assert_eq!(call(&server, method, path, &body).await.0, 404, "{method} {path}");
         }
         server.stop().await;
-        if is_kept {
+        if is_stored {
             let server = start(stored_config(directory.path())).await;
             assert_eq!(read_world(&server).await.1, late.1);
             assert_eq!(saved_scenario(&server).await, scenario);
@@ -249,7 +252,7 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
     }
 }
 
-/// Opens a world on request; returns its id, and a charge in it.
+/// Opens a world by `POST /sandbox/worlds`; returns its id, and the code of a charge in it.
 async fn open_world(server: &Server, body: &Value) -> (String, String) {
     let (status, world) = call(server, "POST", "/sandbox/worlds", body).await;
     assert_eq!(status, 201, "{world}");
@@ -265,30 +268,30 @@ async fn all_worlds(server: &Server) -> Value {
     // The port differs between starts.
     let all = call_ok(server, "GET", "/sandbox/worlds", &Value::Null).await;
     let all = all.to_string().replace(&server.address().to_string(), "here");
-    serde_json::from_str(&all).expect("it was JSON")
+    serde_json::from_str(&all).expect("the response is JSON")
 }
 
 #[tokio::test]
-async fn opened_worlds_continue_after_a_restart() {
+async fn worlds_opened_on_request_continue_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let server = start(stored_config(directory.path())).await;
     let opening = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
-    let (timed, _) = open_world(&server, &opening).await;
+    let (fast, _) = open_world(&server, &opening).await;
     let (plain, code) = open_world(&server, &json!({ "name": "plain", "rate_limit": 9 })).await;
     let (branch, _) = open_world(&server, &json!({ "from": { "world": plain } })).await;
-    let (gone, _) = open_world(&server, &json!({})).await;
-    call_ok(&server, "DELETE", &format!("/sandbox/worlds/{gone}"), &Value::Null).await;
-    assert!(!directory.path().join("worlds").join(&gone).exists());
+    let (deleted, _) = open_world(&server, &json!({})).await;
+    call_ok(&server, "DELETE", &format!("/sandbox/worlds/{deleted}"), &Value::Null).await;
+    assert!(!directory.path().join("worlds").join(&deleted).exists());
     let path = format!("/w/{plain}/sandbox/snapshots");
     call_ok(&server, "POST", &path, &json!({ "name": "here" })).await;
     call_ok(&server, "POST", &format!("/w/{plain}/sandbox/advance"), &json!({ "by": "1h" })).await;
     let keys = async |server: &Server, id: &str| {
         call_ok(server, "GET", &format!("/w/{id}/sandbox/keys"), &Value::Null).await["keys"].clone()
     };
-    let (before, known) = (all_worlds(&server).await, keys(&server, &plain).await);
+    let (before, known_keys) = (all_worlds(&server).await, keys(&server, &plain).await);
     server.stop().await;
 
-    // A directory of a world that was never acknowledged.
+    // The directory of a world whose creation was never acknowledged.
     fs::create_dir(directory.path().join("worlds").join("0a1b2c3d4e5f")).unwrap();
     let server = start(Config { seed: Seed(99), ..stored_config(directory.path()) }).await;
     let lost = server.lost_worlds().await;
@@ -298,28 +301,28 @@ async fn opened_worlds_continue_after_a_restart() {
         let all = all["worlds"].as_array().expect("a list").iter();
         all.map(|row| row["world"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(ids(&after), [timed, plain.clone(), branch.clone()]);
+    assert_eq!(ids(&after), [fast, plain.clone(), branch.clone()]);
     // A fast clock moved between the reads.
     assert_eq!(after["worlds"][1], before["worlds"][1]);
     assert_eq!(after["worlds"][0]["ttl"], before["worlds"][0]["ttl"]);
     assert_eq!(after["worlds"][0]["speed"], 9);
-    assert_eq!(keys(&server, &plain).await, known);
+    assert_eq!(keys(&server, &plain).await, known_keys);
     for (id, charges) in [(&plain, 1), (&branch, 2)] {
         let path = format!("/w/{id}/sandbox/books/acme/live/charges");
         let found = call_ok(&server, "GET", &path, &Value::Null).await;
         assert_eq!(found["data"].as_array().map(Vec::len), Some(charges), "{found}");
         assert!(found.to_string().contains(&code));
     }
-    let back = format!("/w/{plain}/sandbox/restore");
-    call_ok(&server, "POST", &back, &json!({ "snapshot": "here" })).await;
+    let restore = format!("/w/{plain}/sandbox/restore");
+    call_ok(&server, "POST", &restore, &json!({ "snapshot": "here" })).await;
     // No id is reused, and worlds with the same name have the same codes.
     let (next, again) = open_world(&server, &json!({ "name": "plain" })).await;
-    assert!(next != gone && again == code, "{next} {gone}");
+    assert!(next != deleted && again == code, "{next} {deleted}");
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_request_to_a_stored_world_waits_until_it_is_open() {
+async fn a_request_to_a_stored_world_waits_until_the_world_is_open() {
     let directory = TempDir::new().unwrap();
     let server = start(stored_config(directory.path())).await;
     let mut worlds = Vec::new();
@@ -328,20 +331,23 @@ async fn a_request_to_a_stored_world_waits_until_it_is_open() {
     }
     server.stop().await;
     let server = start(stored_config(directory.path())).await;
-    // The newest worlds are requested first, each in another way.
-    let last = |n: usize| &worlds[worlds.len() - 1 - n];
+    // The newest worlds open last and are requested first, each in another way.
+    let nth_newest = |n: usize| &worlds[worlds.len() - 1 - n];
     for (n, path) in ["/w/{}/sandbox/books/acme/live/charges", "/sandbox/worlds/{}"].iter().enumerate() {
-        let found = call_ok(&server, "GET", &path.replace("{}", &last(n).0), &Value::Null).await;
-        assert!(found.to_string().contains(if n == 0 { &last(n).1 } else { &last(n).0 }), "{found}");
+        let found = call_ok(&server, "GET", &path.replace("{}", &nth_newest(n).0), &Value::Null).await;
+        assert!(
+            found.to_string().contains(if n == 0 { &nth_newest(n).1 } else { &nth_newest(n).0 }),
+            "{found}"
+        );
     }
-    let (_, branched) = open_world(&server, &json!({ "from": { "world": last(2).0 } })).await;
-    assert_ne!(branched, last(2).1, "another charge, in a world that had one already");
-    call_ok(&server, "DELETE", &format!("/sandbox/worlds/{}", last(3).0), &Value::Null).await;
+    let (_, branched) = open_world(&server, &json!({ "from": { "world": nth_newest(2).0 } })).await;
+    assert_ne!(branched, nth_newest(2).1, "another charge, in a world that had one already");
+    call_ok(&server, "DELETE", &format!("/sandbox/worlds/{}", nth_newest(3).0), &Value::Null).await;
     assert_eq!(all_worlds(&server).await["worlds"].as_array().map(Vec::len), Some(12));
     assert!(server.lost_worlds().await.is_empty());
     server.stop().await;
 
-    // A server that is stopped at once closes every world, open or not.
+    // A server that is stopped right after its start closes every world, open or not.
     start(stored_config(directory.path())).await.stop().await;
     let server = start(stored_config(directory.path())).await;
     assert!(server.lost_worlds().await.is_empty());
@@ -354,7 +360,7 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     let server = start(stored_config(directory.path())).await;
     let (broken, _) = open_world(&server, &json!({})).await;
     let (moved, _) = open_world(&server, &json!({})).await;
-    let (sound, _) = open_world(&server, &json!({})).await;
+    let (valid, _) = open_world(&server, &json!({})).await;
     server.stop().await;
     let world_path = |name: &str| directory.path().join("worlds").join(name);
     fs::write(world_path(&broken).join("world.redb"), "a diary").unwrap();
@@ -364,19 +370,18 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     let server = start(stored_config(directory.path())).await;
     let open = all_worlds(&server).await;
     assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
-    assert_eq!(open["worlds"][0]["world"], sound);
+    assert_eq!(open["worlds"][0]["world"], valid);
     let reported = server.lost_worlds().await;
-    let mut lost: Vec<_> =
-        reported.iter().map(|reported| (reported.id.as_str(), reported.why.as_str())).collect();
+    let mut lost: Vec<_> = reported.iter().map(|world| (world.id.as_str(), world.why.as_str())).collect();
     lost.sort_by_key(|(id, _)| {
         [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|known| known == id)
     });
-    for ((id, why), (name, part)) in lost.iter().zip([
+    for ((id, reason), (name, expected)) in lost.iter().zip([
         (broken.as_str(), "the world in `"),
         ("0a1b2c3d4e5f", "which is not the name of its directory"),
         ("notes.txt", "is not a world id"),
     ]) {
-        assert!(*id == name && why.contains(part), "{lost:?}");
+        assert!(*id == name && reason.contains(expected), "{lost:?}");
     }
     assert_eq!(lost.len(), 3);
     assert_eq!(fs::read_to_string(world_path(&broken).join("world.redb")).unwrap(), "a diary");
@@ -386,19 +391,20 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
 #[tokio::test]
 async fn changes_are_refused_while_the_directory_is_missing() {
     let temp_dir = TempDir::new().unwrap();
-    let (path, aside) = (temp_dir.path().join("world"), temp_dir.path().join("aside"));
+    let (path, moved_path) = (temp_dir.path().join("world"), temp_dir.path().join("aside"));
     let server = start(stored_config(&path)).await;
     let first = open_charge(&server).await;
-    fs::rename(&path, &aside).unwrap();
+    fs::rename(&path, &moved_path).unwrap();
     let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-    let (status, why) = call(&server, "POST", CHARGE, &draft).await;
-    assert_eq!(status, 503, "{why}");
-    assert!(why["message"].as_str().is_some_and(|why| why.contains("`world.redb` was removed")), "{why}");
+    let (status, response) = call(&server, "POST", CHARGE, &draft).await;
+    assert_eq!(status, 503, "{response}");
+    let message = response["message"].as_str().expect("an error has a message");
+    assert!(message.contains("`world.redb` was removed"), "{message}");
     // The world is not recreated, and can still be read.
     let (charges, _) = read_world(&server).await;
     assert_eq!((charges.as_array().map(Vec::len), &charges[0]["code"]), (Some(1), &first["code"]));
     assert!(!path.exists());
-    fs::rename(&aside, &path).unwrap();
+    fs::rename(&moved_path, &path).unwrap();
     let mut status = 503;
     while status == 503 {
         tokio::task::yield_now().await;
@@ -423,17 +429,17 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
     let files =
         [directory.path().join("world.redb"), directory.path().join("worlds").join(&id).join("world.redb")];
     for file in &files {
-        let sound = fs::read(file).unwrap();
-        let mut damaged = sound.clone();
-        for at in memchr::memmem::find_iter(&sound, "49.90") {
-            damaged[at] = b'9';
+        let valid = fs::read(file).unwrap();
+        let mut damaged = valid.clone();
+        for index in memchr::memmem::find_iter(&valid, "49.90") {
+            damaged[index] = b'9';
         }
         fs::write(file, damaged).unwrap();
     }
-    let why = start_error(stored_config(directory.path())).await;
-    assert_eq!(why.kind(), io::ErrorKind::InvalidData);
+    let error = start_error(stored_config(directory.path())).await;
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     for part in ["`world.redb` is damaged: record", "`--recover`"] {
-        assert!(why.to_string().contains(part), "{why}");
+        assert!(error.to_string().contains(part), "{error}");
     }
     let recovering = Data { recover: true, ..data(directory.path()).unwrap() };
     let server = start(Config { data: Some(recovering), ..stored_config(directory.path()) }).await;
@@ -460,7 +466,7 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
         Config { data: Some(data), clock: ClockKind::Wall, start: None, ..crate::config() }
     };
     let server = start(config(false)).await;
-    let code = |charges: &Value| {
+    let codes = |charges: &Value| {
         charges.as_array().unwrap().iter().map(|charge| charge["code"].clone()).collect::<Vec<_>>()
     };
     let early = open_charge(&server).await;
@@ -468,35 +474,35 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
     let late = open_charge(&server).await;
     server.stop().await;
 
-    // Without the option it stays ahead.
+    // Without `clock_reset`, the world stays ahead.
     let server = start(config(false)).await;
-    assert_eq!(code(&read_world(&server).await.0), [late["code"].clone(), early["code"].clone()]);
+    assert_eq!(codes(&read_world(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     let ahead = server.now().unwrap();
     server.stop().await;
     let server = start(config(true)).await;
     let notices = server.openings().borrow().notices.clone();
     assert!(notices.len() == 1 && notices[0].contains("was restored to"), "{notices:?}");
     assert!(server.now().unwrap().plus(Span::days(399)) < ahead);
-    // Its rate lock is running again: it had ended 400 days later.
+    // The rate lock of the charge has not expired yet: the clock is before the advance by 400 days.
     let (charges, _) = read_world(&server).await;
-    assert_eq!((code(&charges), &charges[0]["status"]), (vec![early["code"].clone()], &json!("pending")));
+    assert_eq!((codes(&charges), &charges[0]["status"]), (vec![early["code"].clone()], &json!("pending")));
     server.stop().await;
 
-    // The second time changes nothing, and the abandoned state remains.
+    // A second reset changes nothing, and the abandoned state can be restored.
     let server = start(config(true)).await;
     // A checkpoint of the abandoned branch may have been written, and is reported as ignored.
     let notices = server.openings().borrow().notices.clone();
-    assert!(notices.iter().all(|notice| !notice.contains("taken back")), "{notices:?}");
+    assert!(notices.iter().all(|notice| !notice.contains("was restored to")), "{notices:?}");
     call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "before --clock-reset" })).await;
-    assert_eq!(code(&read_world(&server).await.0), [late["code"].clone(), early["code"].clone()]);
+    assert_eq!(codes(&read_world(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     server.stop().await;
 
     let frozen = Config { clock: ClockKind::Frozen, ..config(true) };
-    let why = start_error(frozen).await;
-    assert!(why.to_string().contains("`--clock wall`"), "{why}");
+    let error = start_error(frozen).await;
+    assert!(error.to_string().contains("`--clock wall`"), "{error}");
 }
 
-/// Exports a snapshot.
+/// Creates a snapshot and returns its file.
 async fn export_snapshot(server: &Server) -> Vec<u8> {
     call_ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;
     let text = sender::call_text(server, "GET", "/sandbox/snapshots/s1", "").await.1;
@@ -513,20 +519,20 @@ async fn an_exported_snapshot_opens_on_another_server() {
 
     let directory = TempDir::new().unwrap();
     for config in [crate::config(), stored_config(directory.path())] {
-        let is_kept = config.data.is_some();
+        let is_stored = config.data.is_some();
         let other = start(Config { from: Some(file.clone()), ..config.clone() }).await;
         assert_eq!((other.seed(), other.now()), (Seed(5), server.now()));
         assert_eq!(other.first_keys().unwrap().live, keys.live);
         assert_eq!(read_world(&other).await.1, before.1);
-        // It continues independently and has its own history.
+        // The imported world continues independently and has its own snapshots.
         call_ok(&other, "POST", "/sandbox/snapshots", &json!({ "name": "here" })).await;
         let charge = open_charge(&other).await;
         call_ok(&other, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
         assert_eq!(open_charge(&other).await["code"], charge["code"]);
         other.stop().await;
-        if is_kept {
-            let why = start_error(Config { from: Some(file.clone()), ..config }).await;
-            assert!(why.to_string().contains("has a world already"), "{why}");
+        if is_stored {
+            let error = start_error(Config { from: Some(file.clone()), ..config }).await;
+            assert!(error.to_string().contains("has a world already"), "{error}");
             let other = start(stored_config(directory.path())).await;
             assert_eq!(other.first_keys().unwrap().live, keys.live);
         }
@@ -539,48 +545,48 @@ async fn a_modified_world_file_is_rejected() {
     open_charge(&server).await;
     call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
     let file = export_snapshot(&server).await;
-    let (head, records) = {
+    let (header, records) = {
         let end = file.iter().position(|byte| *byte == b'\n').unwrap();
         (
             String::from_utf8(file[..end].to_vec()).unwrap(),
             String::from_utf8(file[end + 1..].to_vec()).unwrap(),
         )
     };
-    // A header with the digest of the changed records.
-    let forged = |records: &str| {
+    // Returns a file with these records and their digest.
+    let with_records = |records: &str| {
         use sha2::{Digest, Sha256};
-        let mut head: Value = serde_json::from_str(&head).unwrap();
-        head["sha256"] = hex::encode(Sha256::digest(records)).into();
-        format!("{head}\n{records}").into_bytes()
+        let mut header: Value = serde_json::from_str(&header).unwrap();
+        header["sha256"] = hex::encode(Sha256::digest(records)).into();
+        format!("{header}\n{records}").into_bytes()
     };
     let foreign_key = r#"{"respond_as":{"at":1,"who":{"book":[9,true],"key":4000000000,"quota":null,"era":0},"request":{"method":"POST","path":"/v1/charges","base":""}}}"#;
     let pending = r#"{"go_on":{"at":1,"pending":{"until":18446744073709551615,"stop_early":false,"after":null,"before":0,"within":[77,true],"era":0,"last_awaited":null}}}"#;
     let cases: [(&str, Vec<u8>, &str); 9] = [
         ("empty", Vec::new(), "it is not a snapshot file"),
         ("another file", b"{\"file\":\"photo\"}\n".to_vec(), "it is not a snapshot file"),
-        ("cut off", file[..file.len() - 5].to_vec(), "truncated or changed"),
+        ("truncated", file[..file.len() - 5].to_vec(), "truncated or changed"),
         ("changed", [&file[..], b"{}\n"].concat(), "truncated or changed"),
         (
             "a later format",
             String::from_utf8(file.clone()).unwrap().replacen("\"format\":3", "\"format\":9", 1).into(),
             "format 9",
         ),
-        ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is unreadable"),
-        ("records left out", forged(""), "another version of this program"),
+        ("an unknown record", with_records("{\"pray\":{}}\n"), "record 1 is unreadable"),
+        ("missing records", with_records(""), "another version of this program"),
         (
             "a key of another world",
-            forged(&format!("{records}{foreign_key}\n")),
+            with_records(&format!("{records}{foreign_key}\n")),
             "does not belong to this world",
         ),
         (
             "a book of another world",
-            forged(&format!("{records}{pending}\n")),
+            with_records(&format!("{records}{pending}\n")),
             "does not belong to this world",
         ),
     ];
-    for (name, bytes, part) in cases {
-        let why = start_error(Config { from: Some(bytes), ..crate::config() }).await;
-        assert_eq!(why.kind(), io::ErrorKind::InvalidData, "{name}: {why}");
-        assert!(why.to_string().contains(part), "{name}: {why}");
+    for (name, bytes, expected) in cases {
+        let error = start_error(Config { from: Some(bytes), ..crate::config() }).await;
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{name}: {error}");
+        assert!(error.to_string().contains(expected), "{name}: {error}");
     }
 }

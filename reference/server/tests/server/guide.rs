@@ -1,4 +1,4 @@
-//! The test that reference/WORLDS.md shows, from the line below on.
+//! The example test in reference/WORLDS.md: the code below the line `// guide`.
 
 // guide
 use reference_server::Local;

@@ -1,4 +1,4 @@
-//! Bodies that are not JSON, too deep, too large, or have a field of a wrong type.
+//! Request bodies that are not JSON, too deep, too large, or have a field of a wrong type.
 
 use serde_json::json;
 
@@ -7,17 +7,18 @@ use crate::{
     test_service::{Call, Reply, TestService},
 };
 
+/// Sends a request and checks that it gets a valid response, and that a refused one changes nothing.
 #[track_caller]
-fn check(service: &mut TestService, call: &Call) -> Reply {
+fn send_checked(service: &mut TestService, call: &Call) -> Reply {
     let before = read_everything(service);
-    let reply = service.send(call);
-    if let Err(error) = judge(call, &reply) {
+    let response = service.send(call);
+    if let Err(error) = judge(call, &response) {
         panic!("{error}");
     }
-    if reply.status() >= 400 {
+    if response.status() >= 400 {
         assert_eq!(read_everything(service), before, "a refused request changed something");
     }
-    reply
+    response
 }
 
 const WRITES: [(&str, &str); 4] = [
@@ -27,7 +28,7 @@ const WRITES: [(&str, &str); 4] = [
     ("PATCH", "/v1/payment-links/{link}"),
 ];
 
-/// Sends a body to every path that reads one, and expects one of these statuses.
+/// Sends a body to every write with fields, and expects one of these statuses.
 #[track_caller]
 fn check_body(body: &[u8], statuses: &[u16]) {
     let (mut service, ids) = populated_service();
@@ -36,19 +37,19 @@ fn check_body(body: &[u8], statuses: &[u16]) {
     for (method, path) in WRITES.into_iter().chain([("POST", refunds.as_str())]) {
         let path = path.replace("{link}", &ids[3]);
         let call = Call::new(method, &path).key(&live).raw_body("application/json", body);
-        let reply = check(&mut service, &call);
-        let shown = String::from_utf8_lossy(&body[..body.len().min(60)]);
+        let response = send_checked(&mut service, &call);
+        let body_start = String::from_utf8_lossy(&body[..body.len().min(60)]);
         assert!(
-            statuses.contains(&reply.status()),
-            "{method} {path} {shown}: {} {:.300}",
-            reply.status(),
-            reply.text()
+            statuses.contains(&response.status()),
+            "{method} {path} {body_start}: {} {:.300}",
+            response.status(),
+            response.text()
         );
     }
 }
 
 #[test]
-fn bodies_that_are_no_json_object_are_refused() {
+fn bodies_that_are_not_json_objects_are_refused() {
     for body in [
         "null",
         "true",
@@ -86,7 +87,7 @@ fn bodies_that_are_no_json_object_are_refused() {
 }
 
 #[test]
-fn deep_nesting_is_cheap() {
+fn deeply_nested_bodies_are_refused_or_ignored() {
     let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
     check_body(open.as_bytes(), &[400]);
     check_body(format!("{open}{close}").as_bytes(), &[400]);
@@ -102,14 +103,14 @@ fn deep_nesting_is_cheap() {
 }
 
 #[test]
-fn a_large_body_is_refused_before_it_is_read() {
+fn an_oversized_body_is_refused_before_it_is_parsed() {
     check_body(format!("{{\"title\": \"{}\"}}", "x".repeat(1_000_000)).as_bytes(), &[413]);
     check_body("[".repeat(1_000_000).as_bytes(), &[413]);
 }
 
 #[test]
-fn a_wrong_type_is_refused_at_every_field() {
-    let wrong = [
+fn every_field_refuses_values_of_a_wrong_type() {
+    let values = [
         "7",
         "-0",
         "1e999999999",
@@ -129,26 +130,31 @@ fn a_wrong_type_is_refused_at_every_field() {
     ];
     let (mut service, ids) = populated_service();
     let live = service.live.clone();
-    let good = [
+    let writes = [
         ("POST", "/v1/charges".to_owned(), json!({"asset": "BTC", "amount": "1"})),
         ("POST", "/v1/invoices".to_owned(), json!({"amount": "1"})),
         ("POST", "/v1/payment-links".to_owned(), json!({"title": "A", "amount": "1"})),
         ("PATCH", format!("/v1/payment-links/{}", ids[3]), json!({})),
         ("POST", format!("/v1/charges/{}/refunds", ids[2]), json!({"amount": "0.00000001"})),
     ];
-    for (method, path, good) in good {
+    for (method, path, valid_body) in writes {
         for &field in FIELDS {
-            for value in wrong {
-                let mut body = good.clone();
+            for value in values {
+                let mut body = valid_body.clone();
                 body.as_object_mut().unwrap().remove(field);
-                let mut text = body.to_string();
-                text.pop();
-                let comma = if text.len() > 1 { "," } else { "" };
-                let text = format!("{text}{comma}\"{field}\":{value}}}");
-                let call = Call::new(method, &path).key(&live).raw_body("application/json", text);
-                let reply = service.send(&call);
-                judge(&call, &reply).unwrap();
-                assert!(matches!(reply.status(), 200 | 201 | 422), "{} {}", reply.status(), reply.text());
+                let mut unclosed = body.to_string();
+                unclosed.pop();
+                let comma = if unclosed.len() > 1 { "," } else { "" };
+                let body = format!("{unclosed}{comma}\"{field}\":{value}}}");
+                let call = Call::new(method, &path).key(&live).raw_body("application/json", body);
+                let response = service.send(&call);
+                judge(&call, &response).unwrap();
+                assert!(
+                    matches!(response.status(), 200 | 201 | 422),
+                    "{} {}",
+                    response.status(),
+                    response.text()
+                );
             }
         }
     }

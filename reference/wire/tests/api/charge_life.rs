@@ -16,70 +16,72 @@ pub(crate) enum Step {
     Wait(Span),
     /// Waits until this many microseconds after the end of the lock; negative: before it.
     Until(i64),
-    /// A sighting of a transfer: its id, amount and depth.
+    /// A sighting of a transfer: its transaction id, amount and depth.
     See(&'static str, &'static str, Depth),
     /// Several sightings at the same time.
     Together(&'static [(&'static str, &'static str, Depth)]),
     Cancel(u16),
+    /// A refund of this amount.
     Refund(&'static str, u16),
-    /// A refund that names a transaction.
+    /// A refund of this amount that names a transaction; the expected status is 201.
     RefundOf(&'static str, &'static str),
+    /// Accepts late payments: those of this transaction, or all that are confirmed.
     Accept(Option<&'static str>, u16),
 }
 
 use Step::{Accept, Cancel, Refund, RefundOf, See, Together, Until, Wait};
 
-/// Plays the steps on a charge of 0.0025 BTC that requires two confirmations.
+/// Performs the steps on a charge of 0.0025 BTC that requires two confirmations; returns the service and the charge's code.
 #[track_caller]
 pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
     let mut service = TestService::new();
     let charge = service.charge();
-    let end = service.now.plus(LOCK);
+    let lock_end = service.now.plus(LOCK);
     for &step in steps {
         match step {
             Wait(span) => service.wait(span),
-            Until(micros) if micros < 0 => service.wait_until(end.minus(Span(micros.unsigned_abs()))),
-            Until(micros) => service.wait_until(end.plus(Span(micros.unsigned_abs()))),
+            Until(micros) if micros < 0 => service.wait_until(lock_end.minus(Span(micros.unsigned_abs()))),
+            Until(micros) => service.wait_until(lock_end.plus(Span(micros.unsigned_abs()))),
             See(txid, amount, depth) => service.report_sighting(&charge, txid, amount, depth),
-            Together(seen) => service.report_sightings(&charge, seen),
+            Together(transfers) => service.report_sightings(&charge, transfers),
             Cancel(status) => {
-                let reply = service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
-                assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
+                let response = service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
+                assert_eq!(response.status(), status, "{step:?}: {}", response.text());
             }
             Refund(amount, status) => {
                 let refund = json!({ "amount": amount });
-                let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
-                assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
+                let response = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+                assert_eq!(response.status(), status, "{step:?}: {}", response.text());
             }
             RefundOf(amount, txid) => {
                 let refund = json!({ "amount": amount, "txid": txid });
-                let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
-                assert_eq!(reply.status(), 201, "{step:?}: {}", reply.text());
+                let response = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+                assert_eq!(response.status(), 201, "{step:?}: {}", response.text());
             }
             Accept(txid, status) => {
-                let answer = service.accept(&charge, txid).map_or_else(|error| error.status(), |()| 200);
-                assert_eq!(answer, status, "{step:?}");
+                let result = service.accept(&charge, txid).map_or_else(|error| error.status(), |()| 200);
+                assert_eq!(result, status, "{step:?}");
             }
         }
     }
     (service, charge)
 }
 
-/// Checks the charge after the steps: `status received: events`.
+/// Checks the charge after the steps. `expected` is `status received_amount: events after charge.created`.
 #[track_caller]
 pub(crate) fn check(steps: &[Step], expected: &str) {
     let (mut service, charge) = play(steps);
-    let shown = service.show_charge(&charge);
-    let (status, received) = (string(&shown["status"]), string(&shown["received_amount"]));
+    let object = service.show_charge(&charge);
+    let (status, received) = (string(&object["status"]), string(&object["received_amount"]));
     let events = service.event_types(&charge);
-    let events = events.strip_prefix("created").expect("a charge begins by being created");
+    let events = events.strip_prefix("created").expect("the first event is charge.created");
     assert_eq!(format!("{status} {received}:{events}"), expected, "{steps:?}");
-    assert_eq!(shown["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
-    assert_eq!(shown["receipt_url"].is_string(), status == "paid", "receipt_url is there once paid");
+    assert_eq!(object["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
+    assert_eq!(object["receipt_url"].is_string(), status == "paid", "receipt_url is set exactly when paid");
 }
 
 #[test]
-fn a_charge_waits_and_expires() {
+fn an_unpaid_charge_expires_when_its_lock_ends() {
     check(&[], "pending 0:");
     check(&[Until(-1)], "pending 0:");
     check(&[Until(0)], "expired 0: expired");
@@ -87,7 +89,7 @@ fn a_charge_waits_and_expires() {
 }
 
 #[test]
-fn a_confirmed_payment_pays() {
+fn a_charge_is_paid_when_its_payment_is_confirmed() {
     check(&[See("a", "0.0025", MEMPOOL)], "pending 0: payment_detected");
     check(&[See("a", "0.0025", MEMPOOL), See("a", "0.0025", confirmed(1))], "pending 0: payment_detected");
     check(
@@ -107,7 +109,7 @@ fn a_confirmed_payment_pays() {
 }
 
 #[test]
-fn an_insufficient_payment_waits_for_the_rest() {
+fn an_underpaid_charge_is_paid_by_further_transfers() {
     let part = See("a", "0.001", confirmed(2));
     check(&[part], "underpaid 0.001: payment_detected underpaid");
     check(&[part, Until(0)], "expired 0.001: payment_detected underpaid expired");
@@ -159,13 +161,13 @@ fn check_amount(asset: &str, fiat: &str, amount: &str, expected: (&str, bool)) {
     let mut service = TestService::new();
     let charge = service.create("/v1/charges", &json!({"asset": asset, "amount": fiat}));
     service.report_sighting(&charge, "a", amount, confirmed(100));
-    let shown = service.show_charge(&charge);
-    let is = (shown["status"].as_str().unwrap(), shown["overpaid"].as_bool().unwrap());
-    assert_eq!(is, expected, "{amount} of {} {asset}", shown["asset_amount"]);
+    let object = service.show_charge(&charge);
+    let found = (object["status"].as_str().unwrap(), object["overpaid"].as_bool().unwrap());
+    assert_eq!(found, expected, "{amount} of {} {asset}", object["asset_amount"]);
 }
 
 #[test]
-fn tolerances_hold_to_the_last_unit() {
+fn tolerances_are_exact_to_the_smallest_unit() {
     check_amount("BTC", "150.00", "0.00247499", ("underpaid", false));
     check_amount("BTC", "150.00", "0.002475", ("paid", false));
     check_amount("BTC", "150.00", "0.0025", ("paid", false));
@@ -212,12 +214,12 @@ fn a_charge_keeps_the_terms_it_was_opened_with() {
     service.report_sighting(&charge, "a", "0.002", confirmed(2));
     assert_eq!(service.status(&charge), "underpaid");
     service.report_sighting(&charge, "b", "0.00055", confirmed(2));
-    let shown = service.show_charge(&charge);
-    assert_eq!((&shown["status"], &shown["overpaid"]), (&json!("paid"), &json!(false)));
+    let object = service.show_charge(&charge);
+    assert_eq!((&object["status"], &object["overpaid"]), (&json!("paid"), &json!(false)));
 }
 
 #[test]
-fn the_lock_ends_between_two_microseconds() {
+fn a_payment_in_the_microsecond_of_the_lock_end_is_late() {
     let pays = See("a", "0.0025", confirmed(2));
     check(&[Until(-1), pays], "paid 0.0025: payment_detected paid");
     check(&[Until(0), pays], "expired 0: expired late_payment");
@@ -227,30 +229,33 @@ fn the_lock_ends_between_two_microseconds() {
 }
 
 #[test]
-fn a_transfer_seen_in_time_holds_the_charge_open() {
-    let seen = See("a", "0.0025", MEMPOOL);
-    check(&[Until(-1), seen, Until(0)], "pending 0: payment_detected");
-    check(&[Until(-1), seen, Wait(Span::hours(24))], "pending 0: payment_detected");
+fn a_transfer_seen_in_time_holds_the_charge_open_for_a_day() {
+    let unconfirmed = See("a", "0.0025", MEMPOOL);
+    check(&[Until(-1), unconfirmed, Until(0)], "pending 0: payment_detected");
+    check(&[Until(-1), unconfirmed, Wait(Span::hours(24))], "pending 0: payment_detected");
     check(
-        &[Until(-1), seen, Wait(Span::hours(24)), See("a", "0.0025", confirmed(2))],
+        &[Until(-1), unconfirmed, Wait(Span::hours(24)), See("a", "0.0025", confirmed(2))],
         "paid 0.0025: payment_detected paid",
     );
-    // Not forever: after that, the same transfer is late.
+    // After a day, the same transfer is late.
     let day = Wait(Span::hours(24));
-    check(&[Until(-1), seen, Until(0), day], "expired 0: payment_detected expired late_payment");
+    check(&[Until(-1), unconfirmed, Until(0), day], "expired 0: payment_detected expired late_payment");
     check(
-        &[Until(-1), seen, Until(0), day, See("a", "0.0025", confirmed(2))],
+        &[Until(-1), unconfirmed, Until(0), day, See("a", "0.0025", confirmed(2))],
         "expired 0: payment_detected expired late_payment",
     );
-    for gone in [Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped] {
-        let gone = See("a", "0.0025", Depth::Gone(gone));
-        check(&[seen, gone, Until(-1)], "pending 0: payment_detected");
-        check(&[seen, gone, Until(0)], "expired 0: payment_detected expired");
-        check(&[seen, Until(9), gone], "expired 0: payment_detected expired");
-        check(&[seen, gone, See("a", "0.0025", confirmed(2))], "paid 0.0025: payment_detected paid");
+    for reason in [Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped] {
+        let removed = See("a", "0.0025", Depth::Gone(reason));
+        check(&[unconfirmed, removed, Until(-1)], "pending 0: payment_detected");
+        check(&[unconfirmed, removed, Until(0)], "expired 0: payment_detected expired");
+        check(&[unconfirmed, Until(9), removed], "expired 0: payment_detected expired");
+        check(
+            &[unconfirmed, removed, See("a", "0.0025", confirmed(2))],
+            "paid 0.0025: payment_detected paid",
+        );
         // It returns after the charge has ended, so it is late.
         check(
-            &[seen, Until(9), gone, See("a", "0.0025", confirmed(2))],
+            &[unconfirmed, Until(9), removed, See("a", "0.0025", confirmed(2))],
             "expired 0: payment_detected expired late_payment",
         );
     }
@@ -285,32 +290,36 @@ fn payments_hold_a_charge_open_if_their_sum_suffices() {
 fn a_fee_bump_keeps_the_time_of_the_replaced_transfer() {
     type TransferState = (&'static str, &'static str, Depth);
     const OLD: TransferState = ("a", "0.0025", Depth::Gone(Disappearance::Replaced));
-    let seen = See("a", "0.0025", MEMPOOL);
-    let story =
-        |bump: &'static [TransferState], expected: &str| check(&[seen, Until(9), Together(bump)], expected);
-    story(&[OLD, ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected payment_detected");
-    // The replacement pays less, even if it is reported twice, or beside another that pays the rest.
+    let unconfirmed = See("a", "0.0025", MEMPOOL);
+    let check_bump = |bump: &'static [TransferState], expected: &str| {
+        check(&[unconfirmed, Until(9), Together(bump)], expected)
+    };
+    check_bump(&[OLD, ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected payment_detected");
+    // A replacement that pays less is late, also if it has two outputs or another transfer pays the rest.
     let late = "expired 0: payment_detected expired late_payment";
-    story(&[OLD, ("b", "0.0024", MEMPOOL)], late);
-    story(&[OLD, ("b", "0.00125", MEMPOOL), ("b", "0.00125", MEMPOOL)], late);
-    story(
+    check_bump(&[OLD, ("b", "0.0024", MEMPOOL)], late);
+    check_bump(&[OLD, ("b", "0.00125", MEMPOOL), ("b", "0.00125", MEMPOOL)], late);
+    check_bump(
         &[OLD, ("b", "0.00125", MEMPOOL), ("c", "0.00125", MEMPOOL)],
         "expired 0: payment_detected expired late_payment late_payment",
     );
     // Other new transfers at that moment are late.
-    story(
+    check_bump(
         &[OLD, ("b", "0.0025", MEMPOOL), ("c", "0.001", MEMPOOL)],
         "pending 0: payment_detected payment_detected late_payment",
     );
     // A transfer that still exists, or was replaced before, is not replaced again.
-    story(&[("a", "0.0025", MEMPOOL), ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected late_payment");
+    check_bump(
+        &[("a", "0.0025", MEMPOOL), ("b", "0.0025", MEMPOOL)],
+        "pending 0: payment_detected late_payment",
+    );
     const BUMP: &[TransferState] = &[OLD, ("b", "0.0025", MEMPOOL)];
     const AGAIN: &[TransferState] = &[OLD, ("c", "0.0025", MEMPOOL)];
     check(
-        &[seen, Until(-1), Together(BUMP), Until(9), Together(AGAIN)],
+        &[unconfirmed, Until(-1), Together(BUMP), Until(9), Together(AGAIN)],
         "pending 0: payment_detected payment_detected late_payment",
     );
-    // If two are replaced at once, each gives its time to one replacement.
+    // If two transfers are replaced at once, two replacements keep their times.
     const BOTH: &[TransferState] = &[
         OLD,
         ("c", "0.0025", Depth::Gone(Disappearance::Replaced)),
@@ -318,7 +327,7 @@ fn a_fee_bump_keeps_the_time_of_the_replaced_transfer() {
         ("d", "0.0025", MEMPOOL),
     ];
     check(
-        &[seen, See("c", "0.0025", MEMPOOL), Until(9), Together(BOTH)],
+        &[unconfirmed, See("c", "0.0025", MEMPOOL), Until(9), Together(BOTH)],
         "pending 0: payment_detected payment_detected payment_detected payment_detected",
     );
 }
@@ -327,7 +336,7 @@ fn a_fee_bump_keeps_the_time_of_the_replaced_transfer() {
 fn payments_first_seen_during_a_hold_are_late() {
     let enough = See("a", "0.0025", MEMPOOL);
     check(&[enough, Until(0), See("b", "0.001", confirmed(2))], "pending 0: payment_detected late_payment");
-    // A hold ends before that, even in the microsecond in which the lock ended.
+    // The hold ends before the new transfer counts, even in the microsecond in which the lock ended.
     for end in [0, 9] {
         check(
             &[
@@ -353,10 +362,10 @@ fn payments_first_seen_during_a_hold_are_late() {
 fn only_a_pending_charge_without_money_can_be_canceled() {
     check(&[Cancel(200), Cancel(409)], "canceled 0: canceled");
     check(&[See("a", "0.0025", MEMPOOL), Cancel(409)], "pending 0: payment_detected");
-    let (seen, gone) = (See("a", "0.0025", MEMPOOL), See("a", "0.0025", DROPPED));
-    check(&[seen, gone, Cancel(200)], "canceled 0: payment_detected canceled");
+    let (unconfirmed, removed) = (See("a", "0.0025", MEMPOOL), See("a", "0.0025", DROPPED));
+    check(&[unconfirmed, removed, Cancel(200)], "canceled 0: payment_detected canceled");
     check(
-        &[seen, gone, Cancel(200), See("a", "0.0025", confirmed(2))],
+        &[unconfirmed, removed, Cancel(200), See("a", "0.0025", confirmed(2))],
         "canceled 0: payment_detected canceled late_payment",
     );
     check(&[See("a", "0.0025", confirmed(2)), Cancel(409)], "paid 0.0025: payment_detected paid");
@@ -364,7 +373,7 @@ fn only_a_pending_charge_without_money_can_be_canceled() {
 }
 
 #[test]
-fn a_reorganisation_takes_credit_away_and_gives_it_back() {
+fn a_reorganisation_removes_credit_until_the_transfer_is_confirmed_again() {
     let part = See("a", "0.001", confirmed(2));
     check(&[part, See("a", "0.001", confirmed(1))], "underpaid 0: payment_detected underpaid");
     check(&[part, See("a", "0.001", DROPPED)], "underpaid 0: payment_detected underpaid");
@@ -390,20 +399,23 @@ fn a_reorganisation_takes_credit_away_and_gives_it_back() {
 }
 
 #[test]
-fn paid_stays_paid() {
+fn a_paid_charge_stays_paid_after_a_reorganisation() {
     let pays = See("a", "0.0025", confirmed(2));
     let (mut service, charge) =
         play(&[pays, See("a", "0.0025", Depth::Gone(Disappearance::DoubleSpent)), Until(9)]);
-    let shown = service.show_charge(&charge);
-    assert_eq!(shown["status"], "paid");
-    assert_eq!(shown["transactions"][0]["confirmations"], 0, "what vanished shows in the transactions");
+    let object = service.show_charge(&charge);
+    assert_eq!(object["status"], "paid");
+    assert_eq!(
+        object["transactions"][0]["confirmations"], 0,
+        "the dropped transfer is still in the list, without confirmations"
+    );
     check(&[pays, See("a", "0.0025", MEMPOOL), pays], "paid 0.0025: payment_detected paid");
     check(&[pays, See("a", "0.0025", DROPPED)], "paid 0: payment_detected paid");
     check(&[pays, See("a", "0.0025", DROPPED), Refund("0.001", 422)], "paid 0: payment_detected paid");
 }
 
 #[test]
-fn paid_at_is_the_deciding_confirmation() {
+fn paid_at_is_the_time_of_the_confirmation_that_completes_the_payment() {
     let (mut service, charge) = play(&[
         See("a", "0.001", confirmed(2)),
         Wait(Span::mins(3)),
@@ -418,7 +430,7 @@ fn paid_at_is_the_deciding_confirmation() {
 }
 
 #[test]
-fn refunds_add_up_to_what_was_received() {
+fn refunds_are_limited_to_the_received_amount() {
     let pays = See("a", "0.0025", confirmed(2));
     check(&[Refund("0.001", 422)], "pending 0:");
     check(&[See("a", "0.0025", MEMPOOL), Refund("0.00000001", 422)], "pending 0: payment_detected");
@@ -448,7 +460,7 @@ fn refunds_add_up_to_what_was_received() {
 }
 
 #[test]
-fn events_contain_the_changes() {
+fn event_details_contain_the_transaction_and_amount() {
     let (mut service, charge) = play(&[See("a", "0.001", confirmed(2)), See("b", "0.0016", confirmed(2))]);
     let refund = json!({"amount": "0.0001", "txid": "back", "reason": "change"});
     service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
@@ -467,17 +479,17 @@ fn events_contain_the_changes() {
         ])
     );
     let other = service.charge();
-    let act = reference_core::command::BookCommand::CancelCharge(crate::test_service::code(&other));
-    service.run_command(reference_core::mode::Mode::Live, act).unwrap();
+    let cancel = reference_core::command::BookCommand::CancelCharge(crate::test_service::code(&other));
+    service.run_command(reference_core::mode::Mode::Live, cancel).unwrap();
     assert_eq!(service.list("/v1/events")[0]["details"], json!({"reason": "dashboard"}));
 }
 
 #[test]
-fn an_expiry_comes_before_what_happens_in_the_same_microsecond() {
+fn an_expiry_is_processed_before_inputs_of_the_same_microsecond() {
     let mut service = TestService::new();
     let charge = service.charge();
     service.wait(LOCK);
-    assert_eq!(service.api.service.next_tick(), Some(service.now), "the host knows when to wake the service");
+    assert_eq!(service.api.service.next_tick(), Some(service.now), "the expiry is due");
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     assert_eq!(service.event_types(&charge), "created expired late_payment");
     service.wait(TICK);

@@ -1,11 +1,12 @@
-//! Confirmations continue to count after a transfer is confirmed, in every response.
+//! The number of confirmations of a confirmed transfer grows with the chain, in every response.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode, outbox::AttemptResult};
 use serde_json::{Value, json};
 
 use crate::test_service::{DROPPED, MEMPOOL, TestService, confirmed};
 
-/// Returns a charge with a transfer of 0.0025 BTC, seen at height 100. Two confirmations are required.
+/// Returns a service, and a charge with a transfer of 0.0025 BTC that was seen at height 100 with this number of
+/// confirmations. Two are required.
 fn charge_with_transfer(confirmations: u32) -> (TestService, String) {
     let mut service = TestService::new();
     let charge = service.charge();
@@ -17,11 +18,11 @@ fn charge_with_transfer(confirmations: u32) -> (TestService, String) {
 /// Returns the confirmations of the first transfer, which are equal in the charge, the list and the events.
 #[track_caller]
 fn confirmations(service: &mut TestService, charge: &str) -> u64 {
-    let of = |charge: &Value| charge["transactions"][0]["confirmations"].as_u64().unwrap();
-    let alone = of(&service.show_charge(charge));
-    assert_eq!(of(&service.list("/v1/charges")[0]), alone);
-    assert_eq!(of(&service.list("/v1/events")[0]["charge"]), alone);
-    alone
+    let confirmations_of = |charge: &Value| charge["transactions"][0]["confirmations"].as_u64().unwrap();
+    let single = confirmations_of(&service.show_charge(charge));
+    assert_eq!(confirmations_of(&service.list("/v1/charges")[0]), single);
+    assert_eq!(confirmations_of(&service.list("/v1/events")[0]["charge"]), single);
+    single
 }
 
 fn set_height(service: &mut TestService, height: u64) {
@@ -29,19 +30,19 @@ fn set_height(service: &mut TestService, height: u64) {
 }
 
 #[test]
-fn every_block_adds_a_confirmation_to_what_is_confirmed() {
+fn every_block_adds_a_confirmation_to_confirmed_transfers() {
     for (first, expected) in [(0, [0, 0, 0]), (1, [1, 1, 1]), (2, [2, 3, 902]), (7, [7, 8, 907])] {
         let (mut service, charge) = charge_with_transfer(first);
-        let shown = [100, 101, 1_000].map(|height| {
+        let found = [100, 101, 1_000].map(|height| {
             set_height(&mut service, height);
             confirmations(&mut service, &charge)
         });
-        assert_eq!(shown, expected, "seen with {first}");
+        assert_eq!(found, expected, "seen with {first}");
     }
 }
 
 #[test]
-fn only_the_charges_own_chain_counts() {
+fn blocks_of_other_chains_add_no_confirmation() {
     let (mut service, charge) = charge_with_transfer(2);
     service.api.service.on_height(Mode::Test, Asset::Btc, 200);
     service.api.service.on_height(Mode::Live, Asset::Ltc, 200);
@@ -68,7 +69,7 @@ fn a_reorganisation_restarts_the_count() {
 }
 
 #[test]
-fn a_late_notice_counts_from_the_height_at_which_it_was_seen() {
+fn a_late_sighting_counts_from_its_own_height() {
     let (mut service, charge) = charge_with_transfer(0);
     set_height(&mut service, 150);
     service.height = 102;
@@ -87,9 +88,9 @@ fn a_delivery_keeps_the_confirmations_of_its_event() {
     set_height(&mut service, 105);
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.001"})).data();
     set_height(&mut service, 200);
-    let posts = service.attempt_all(&AttemptResult::Answered(200));
-    let bodies = posts.iter().map(|(_, post)| serde_json::from_slice::<Value>(&post.body).unwrap());
-    let shown: Vec<Value> =
+    let attempts = service.attempt_all(&AttemptResult::Answered(200));
+    let bodies = attempts.iter().map(|(_, attempt)| serde_json::from_slice::<Value>(&attempt.body).unwrap());
+    let found: Vec<Value> =
         bodies.map(|body| body["data"]["charge"]["transactions"][0]["confirmations"].clone()).collect();
-    assert_eq!(shown, [json!(2), json!(7)]);
+    assert_eq!(found, [json!(2), json!(7)]);
 }

@@ -31,7 +31,7 @@ enum Op {
     Endpoint,
     SendTest,
     Rotate,
-    Post(u16),
+    AttemptAll(u16),
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -50,26 +50,27 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Endpoint),
         1 => Just(Op::SendTest),
         1 => Just(Op::Rotate),
-        4 => select(&[200_u16, 500][..]).prop_map(Op::Post),
+        4 => select(&[200_u16, 500][..]).prop_map(Op::AttemptAll),
     ]
 }
 
-/// The observed responses and webhook deliveries of each mode, in order.
-struct Play {
+/// A run of operations on a service.
+struct Run {
     service: TestService,
-    seen: [Vec<String>; 2],
+    /// The responses and webhook deliveries of each mode, in order.
+    observations: [Vec<String>; 2],
 }
 
-impl Play {
-    fn new(seed: u64) -> Play {
-        Play {
+impl Run {
+    fn new(seed: u64) -> Run {
+        Run {
             service: TestService::with_seed_and_limit(Seed(seed), Some(120)),
-            seen: [Vec::new(), Vec::new()],
+            observations: [Vec::new(), Vec::new()],
         }
     }
 
     fn record_observation(&mut self, mode: Mode, text: String) {
-        self.seen[mode as usize].push(format!("{} {text}", self.service.now));
+        self.observations[mode as usize].push(format!("{} {text}", self.service.now));
     }
 
     fn call(&mut self, mode: Mode, method: &str, target: &str, body: Option<Value>) {
@@ -78,8 +79,8 @@ impl Play {
         if let Some(body) = body {
             call = call.json(&body);
         }
-        let reply = self.service.send(&call);
-        let text = format!("{} {:?} {}", reply.status(), reply.0.headers, reply.text());
+        let response = self.service.send(&call);
+        let text = format!("{} {:?} {}", response.status(), response.0.headers, response.text());
         self.record_observation(mode, text);
     }
 
@@ -95,19 +96,19 @@ impl Play {
         book.listing(&list).newest().map(|member| book.public_id(&list, member))
     }
 
-    fn act(&mut self, mode: Mode, act: BookCommand) {
-        let done = self.service.run_command(mode, act);
-        self.record_observation(mode, format!("{done:?}"));
+    fn run_command(&mut self, mode: Mode, command: BookCommand) {
+        let result = self.service.run_command(mode, command);
+        self.record_observation(mode, format!("{result:?}"));
     }
 
     fn visit(&mut self, mode: Mode, visit: Visit) {
-        let seen = self.service.visit(visit);
-        self.record_observation(mode, format!("{seen:?}"));
+        let result = self.service.visit(visit);
+        self.record_observation(mode, format!("{result:?}"));
     }
 
     fn pay(&mut self, mode: Mode, charge: &str, depth: u32) {
         let book = self.service.book(mode);
-        let charge = book.charge(book.find_charge(code(charge)).expect("it is the newest"));
+        let charge = book.charge(book.find_charge(code(charge)).expect("the book has its newest charge"));
         let sighting = reference_core::sighting::Sighting {
             mode,
             asset: charge.terms.asset,
@@ -121,17 +122,18 @@ impl Play {
         self.service.api.service.on_sightings(self.service.now, &[sighting]);
     }
 
-    fn post(&mut self, mode: Mode, status: u16) {
-        let posts = self.service.attempt_all(&AttemptResult::Answered(status));
-        for (of, post) in posts {
-            let text =
-                format!("{} {} {}", post.id, post.secret.reveal(), String::from_utf8_lossy(&post.body));
-            self.record_observation(of, text);
+    /// Makes all due delivery attempts of both modes, each with this status.
+    fn attempt_all(&mut self, mode: Mode, status: u16) {
+        let attempts = self.service.attempt_all(&AttemptResult::Answered(status));
+        for (attempt_mode, attempt) in attempts {
+            let (secret, body) = (attempt.secret.reveal(), String::from_utf8_lossy(&attempt.body));
+            self.record_observation(attempt_mode, format!("{} {secret} {body}", attempt.id));
         }
-        self.record_observation(mode, "posted".to_owned());
+        self.record_observation(mode, "attempted".to_owned());
     }
 
-    fn play(&mut self, mode: Mode, op: Op) {
+    /// Performs an operation; one that lacks its object does nothing.
+    fn perform(&mut self, mode: Mode, op: Op) {
         let charge = self.newest_charge(mode);
         let invoice = self.newest_invoice(mode);
         let endpoint = self.service.book(mode).endpoints().last().map(|endpoint| endpoint.id);
@@ -144,7 +146,7 @@ impl Play {
             }
             (Op::Invoice, ..) => self.call(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
             (Op::ChooseCoin(asset), _, Some(invoice), _) => {
-                let asset = Asset::parse(asset).expect("a coin");
+                let asset = Asset::parse(asset).expect("the operation has a coin code");
                 self.visit(mode, Visit::ChooseCoin { invoice: code(&invoice), asset });
             }
             (Op::View, _, Some(invoice), _) => self.visit(mode, Visit::ViewInvoice(code(&invoice))),
@@ -157,16 +159,16 @@ impl Play {
                 self.call(mode, "POST", &path, Some(json!({"amount": "0.0001"})));
             }
             (Op::Accept, Some(charge), ..) => {
-                self.act(mode, BookCommand::AcceptLate { charge: code(&charge), txid: None });
+                self.run_command(mode, BookCommand::AcceptLate { charge: code(&charge), txid: None });
             }
             (Op::Read(target), ..) => self.call(mode, "GET", target, None),
             (Op::Endpoint, ..) => {
                 let url = "https://shop.example/hook".to_owned();
-                self.act(mode, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
+                self.run_command(mode, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
             }
-            (Op::SendTest, _, _, Some(endpoint)) => self.act(mode, BookCommand::SendTest(endpoint)),
-            (Op::Rotate, _, _, Some(endpoint)) => self.act(mode, BookCommand::RotateSecret(endpoint)),
-            (Op::Post(status), ..) => self.post(mode, status),
+            (Op::SendTest, _, _, Some(endpoint)) => self.run_command(mode, BookCommand::SendTest(endpoint)),
+            (Op::Rotate, _, _, Some(endpoint)) => self.run_command(mode, BookCommand::RotateSecret(endpoint)),
+            (Op::AttemptAll(status), ..) => self.attempt_all(mode, status),
             _ => {}
         }
     }
@@ -179,31 +181,32 @@ fn any_script() -> impl Strategy<Value = Script> {
     vec((wait, select(&Mode::ALL[..]), any_op()), 1..60)
 }
 
-fn run(seed: u64, script: &Script, of: &[Mode]) -> Play {
-    let mut play = Play::new(seed);
+/// Runs the operations of the script that are in these modes.
+fn run(seed: u64, script: &Script, modes: &[Mode]) -> Run {
+    let mut run = Run::new(seed);
     for &(wait, mode, op) in script {
-        play.service.wait(wait);
+        run.service.wait(wait);
         // A host wakes the service when something is due, independent of calls.
-        play.service.tick();
-        if of.contains(&mode) {
-            play.play(mode, op);
+        run.service.tick();
+        if modes.contains(&mode) {
+            run.perform(mode, op);
         }
     }
-    play
+    run
 }
 
 /// Returns the pending deliveries to a mode's endpoints, with their bodies.
-fn pending_deliveries(play: &Play, mode: Mode) -> Vec<(String, String)> {
-    let book = play.service.book(mode);
-    let text = |delivery| {
+fn pending_deliveries(run: &Run, mode: Mode) -> Vec<(String, String)> {
+    let book = run.service.book(mode);
+    let body = |delivery| {
         String::from_utf8_lossy(&reference_wire::delivery_body(
             book,
             delivery,
-            &play.service.api.service.config().public_url,
+            &run.service.api.service.config().public_url,
         ))
         .into_owned()
     };
-    book.outbox().iter().map(|delivery| (delivery.id.to_string(), text(delivery))).collect()
+    book.outbox().iter().map(|delivery| (delivery.id.to_string(), body(delivery))).collect()
 }
 
 proptest! {
@@ -211,18 +214,18 @@ proptest! {
 
     #[test]
     fn the_same_inputs_give_the_same_bytes(seed in any::<u64>(), script in any_script()) {
-        prop_assert_eq!(run(seed, &script, &Mode::ALL).seen, run(seed, &script, &Mode::ALL).seen);
+        prop_assert_eq!(run(seed, &script, &Mode::ALL).observations, run(seed, &script, &Mode::ALL).observations);
     }
 
     /// Checks that the results of one mode are the same without the operations of the other.
     #[test]
     fn the_modes_do_not_interfere(seed in any::<u64>(), script in any_script()) {
-        // Posting affects both modes, so the test above covers it.
-        let script: Script = script.into_iter().filter(|(_, _, op)| !matches!(op, Op::Post(_))).collect();
+        // Attempts are made in both modes, so the test above covers them.
+        let script: Script = script.into_iter().filter(|(_, _, op)| !matches!(op, Op::AttemptAll(_))).collect();
         let both = run(seed, &script, &Mode::ALL);
         for mode in Mode::ALL {
             let alone = run(seed, &script, &[mode]);
-            prop_assert_eq!(&alone.seen[mode as usize], &both.seen[mode as usize]);
+            prop_assert_eq!(&alone.observations[mode as usize], &both.observations[mode as usize]);
             prop_assert!(pending_deliveries(&alone, mode) == pending_deliveries(&both, mode), "the deliveries differ");
         }
     }
@@ -233,11 +236,11 @@ fn another_seed_gives_other_keys_and_codes() {
     let ids = |seed: u64| {
         let mut service = TestService::with_seed_and_limit(Seed(seed), None);
         let charge = service.charge();
-        let shown = service.show_charge(&charge);
+        let object = service.show_charge(&charge);
         [
             service.live.clone(),
             charge,
-            shown["deposit_address"].to_string(),
+            object["deposit_address"].to_string(),
             service.list("/v1/events")[0]["id"].to_string(),
         ]
     };
@@ -247,23 +250,23 @@ fn another_seed_gives_other_keys_and_codes() {
 }
 
 #[test]
-fn an_account_has_a_slug_of_its_own() {
+fn account_slugs_are_unique_and_have_1_to_40_characters() {
     let mut service = TestService::new();
-    let (longest, longer) = ("a".repeat(40), "a".repeat(41));
+    let (longest, too_long) = ("a".repeat(40), "a".repeat(41));
     for (slug, status) in [
         ("a-1", 201),
         ("z9", 201),
         (longest.as_str(), 201),
-        (longer.as_str(), 422),
+        (too_long.as_str(), 422),
         ("", 422),
         ("Bolt", 422),
         ("a_b", 422),
         ("b\u{fc}cher", 422),
         ("acme", 409),
     ] {
-        let opened =
+        let account =
             service.api.service.open_account(service.now, slug, AccountKind::Personal, Settings::new(slug));
-        assert_eq!(opened.map_or_else(|error| error.status(), |_| 201), status, "{slug}");
+        assert_eq!(account.map_or_else(|error| error.status(), |_| 201), status, "{slug}");
     }
 }
 
@@ -283,8 +286,8 @@ fn keys_and_codes_have_the_documented_format() {
         charge.len() == 12 && charge.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
         "{charge}"
     );
-    for (key, start) in [(&service.live, "svc_live_"), (&service.test, "svc_test_")] {
-        let rest = key.strip_prefix(start).expect("the prefix names the mode");
+    for (key, prefix) in [(&service.live, "svc_live_"), (&service.test, "svc_test_")] {
+        let rest = key.strip_prefix(prefix).expect("the prefix names the mode");
         assert!(rest.len() == 40 && rest.bytes().all(|b| b.is_ascii_alphanumeric()), "{rest}");
     }
     let event = service.list("/v1/events")[0]["id"].as_str().expect("a string").to_owned();

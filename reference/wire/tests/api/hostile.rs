@@ -12,14 +12,15 @@ use serde_json::json;
 
 use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, confirmed};
 
-/// Returns a service with an object of every kind, and the ids of these objects.
+/// Returns a service with an object of every kind, and their ids: a pending, an unconfirmed and a paid charge, a link, an
+/// invoice, an event, a charge of the other mode, and an unknown id.
 pub(crate) fn populated_service() -> (TestService, Vec<String>) {
     let mut service = TestService::new();
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "pricing_type": "open"}));
     let pending =
         service.create("/v1/charges", &json!({"asset": "BTC", "amount": "150", "payment_link": link}));
-    let touched = service.charge();
-    service.report_sighting(&touched, "a", "0.001", MEMPOOL);
+    let unconfirmed = service.charge();
+    service.report_sighting(&unconfirmed, "a", "0.001", MEMPOOL);
     let paid = service.charge();
     service.report_sighting(&paid, "b", "0.0025", confirmed(2));
     let invoice =
@@ -30,7 +31,7 @@ pub(crate) fn populated_service() -> (TestService, Vec<String>) {
     let test = service.test.clone();
     let foreign = service.post_as(&test, "/v1/charges", &json!({"asset": "BTC", "amount": "1"})).data();
     let foreign = foreign["code"].as_str().unwrap().to_owned();
-    (service, vec![pending, touched, paid, link, invoice, event, foreign, "aaaaaaaaaaaa".to_owned()])
+    (service, vec![pending, unconfirmed, paid, link, invoice, event, foreign, "aaaaaaaaaaaa".to_owned()])
 }
 
 /// Returns the responses to all reads, which a refused write must not change.
@@ -55,26 +56,30 @@ pub(crate) fn read_everything(service: &mut TestService) -> Vec<String> {
     all
 }
 
-/// Checks the rules for every response, whatever the request.
-pub(crate) fn judge(call: &Call, reply: &Reply) -> Result<(), TestCaseError> {
-    let status = reply.status();
+/// Checks the rules that every response follows, independent of the request.
+pub(crate) fn judge(call: &Call, response: &Reply) -> Result<(), TestCaseError> {
+    let status = response.status();
     prop_assert!(
         matches!(status, 200 | 201 | 400 | 401 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 503),
         "{status} for {call:?}"
     );
-    prop_assert!(serde_json::from_slice::<IgnoredAny>(&reply.0.body).is_ok(), "not JSON: {}", reply.text());
+    prop_assert!(
+        serde_json::from_slice::<IgnoredAny>(&response.0.body).is_ok(),
+        "not JSON: {}",
+        response.text()
+    );
     if status >= 400 {
-        let body = reply.json();
+        let body = response.json();
         prop_assert!(body["message"].as_str().is_some_and(|message| !message.is_empty()));
         let errors = body["errors"].as_object();
-        prop_assert_eq!(errors.is_some(), status == 422, "{}", reply.text());
+        prop_assert_eq!(errors.is_some(), status == 422, "{}", response.text());
         prop_assert!(errors.is_none_or(|errors| errors.values().all(|list| list[0].is_string())));
     }
-    prop_assert_eq!(reply.header("allow").is_some(), status == 405);
-    prop_assert_eq!(reply.header("www-authenticate").is_some(), status == 401);
+    prop_assert_eq!(response.header("allow").is_some(), status == 405);
+    prop_assert_eq!(response.header("www-authenticate").is_some(), status == 401);
     // Too many requests, or no rate for the pair: both are temporary.
-    prop_assert_eq!(reply.header("retry-after").is_some(), matches!(status, 429 | 503));
-    for (name, value) in &reply.0.headers {
+    prop_assert_eq!(response.header("retry-after").is_some(), matches!(status, 429 | 503));
+    for (name, value) in &response.0.headers {
         prop_assert!(value.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{name}: {value:?}");
     }
     Ok(())
@@ -118,8 +123,10 @@ pub(crate) const FIELDS: &[&str] = &[
     "txid",
     "reason",
 ];
-const NO_FIELDS: &[&str] = &["", "\u{0}", "a.b"];
-const WORDS: &[&str] = &[
+/// Names of fields that no request has.
+const UNKNOWN_FIELDS: &[&str] = &["", "\u{0}", "a.b"];
+/// Values of string fields, valid and invalid ones.
+const STRINGS: &[&str] = &[
     "BTC",
     "XMR",
     "USDT_TRON",
@@ -145,10 +152,10 @@ const WORDS: &[&str] = &[
     "{}",
 ];
 
-/// Returns JSON texts, mostly of known names and values, so that they are refused late.
+/// Generates JSON, mostly of known field names and values, so that it is refused late. Some of it is invalid.
 fn json_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
-        8 => select(WORDS).prop_map(|word| json!(word).to_string()),
+        8 => select(STRINGS).prop_map(|string| json!(string).to_string()),
         2 => any::<i64>().prop_map(|n| n.to_string()),
         1 => select(&["null", "true", "false", "1e999", "0.50", "-0", "\"\\ud800\"", "nul", "\"\\u0000\""][..])
             .prop_map(str::to_owned),
@@ -157,7 +164,7 @@ fn json_text() -> impl Strategy<Value = String> {
     leaf.prop_recursive(4, 40, 8, |inner| {
         prop_oneof![
             1 => vec(inner.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(","))),
-            3 => vec((select([FIELDS, NO_FIELDS].concat()), inner), 0..7).prop_map(|entries| {
+            3 => vec((select([FIELDS, UNKNOWN_FIELDS].concat()), inner), 0..7).prop_map(|entries| {
                 let entries: Vec<String> =
                     entries.into_iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
                 format!("{{{}}}", entries.join(","))
@@ -181,7 +188,7 @@ fn a_body() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Returns paths in which `{n}` is replaced by the id of the nth object of the populated service.
+/// Generates paths in which `{n}` is replaced by the id of the nth object of the populated service.
 fn a_path() -> impl Strategy<Value = String> {
     let kind = select(&["charges", "payment-links", "invoices", "events", "account", "nowhere"][..]);
     let verb = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);
@@ -220,7 +227,7 @@ prop_compose! {
         path in a_path(),
         query in option::of(a_query()),
         key in prop_oneof![8 => Just(Some("live")), 3 => Just(Some("test")), 1 => Just(None)],
-        strange_key in option::weighted(0.05, vec(any::<u8>(), 0..80)),
+        raw_authorization in option::weighted(0.05, vec(any::<u8>(), 0..80)),
         content_type in prop_oneof![
             9 => Just(Some(b"application/json".to_vec())),
             1 => option::of(vec(any::<u8>(), 0..40)),
@@ -232,13 +239,13 @@ prop_compose! {
         ],
         body in a_body(),
     ) -> (Call, Option<&'static str>) {
-        let call = Call { method, path, query, authorization: strange_key, content_type, idempotency_key, body };
+        let call = Call { method, path, query, authorization: raw_authorization, content_type, idempotency_key, body };
         (call, key)
     }
 }
 
-/// Puts the ids and the key of a service into a call.
-fn address((call, key): &(Call, Option<&str>), service: &TestService, ids: &[String]) -> Call {
+/// Replaces `{n}` by ids, and adds the key that the call names.
+fn with_ids_and_key((call, key): &(Call, Option<&str>), service: &TestService, ids: &[String]) -> Call {
     let fill = |text: &str| {
         ids.iter().enumerate().fold(text.to_owned(), |text, (n, id)| text.replace(&format!("{{{n}}}"), id))
     };
@@ -257,17 +264,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn every_request_gets_a_proper_answer_and_a_refused_one_changes_nothing(calls in vec(a_call(), 1..24)) {
+    fn every_request_gets_a_valid_response_and_a_refused_one_changes_nothing(calls in vec(a_call(), 1..24)) {
         let (mut service, ids) = populated_service();
         let mut before = read_everything(&mut service);
         for call in &calls {
-            let call = address(call, &service, &ids);
-            let reply = service.send(&call);
-            judge(&call, &reply)?;
+            let call = with_ids_and_key(call, &service, &ids);
+            let response = service.send(&call);
+            judge(&call, &response)?;
             let after = read_everything(&mut service);
-            let reads = matches!(call.method.as_str(), "GET" | "HEAD");
-            let replayed = reply.header("idempotent-replayed").is_some();
-            if reply.status() >= 400 || reads || replayed {
+            let is_read = matches!(call.method.as_str(), "GET" | "HEAD");
+            let is_replayed = response.header("idempotent-replayed").is_some();
+            if response.status() >= 400 || is_read || is_replayed {
                 prop_assert_eq!(&after, &before, "{:?} changed something", call);
             }
             before = after;
@@ -275,49 +282,48 @@ proptest! {
     }
 
     #[test]
-    fn one_hostile_field_is_refused_or_accepted_as_a_whole(name in select([FIELDS, NO_FIELDS].concat()), value in json_text()) {
+    fn a_charge_with_a_malformed_field_is_created_or_refused_without_changes(name in select([FIELDS, UNKNOWN_FIELDS].concat()), value in json_text()) {
         let (mut service, _) = populated_service();
         let live = service.live.clone();
-        let good = match name {
+        let other_fields = match name {
             "asset" => "\"amount\":\"1\"".to_owned(),
             "amount" => "\"asset\":\"BTC\"".to_owned(),
             _ => "\"asset\":\"BTC\",\"amount\":\"1\"".to_owned(),
         };
-        let body = format!("{{{good},{}:{value}}}", json!(name));
+        let body = format!("{{{other_fields},{}:{value}}}", json!(name));
         let before = read_everything(&mut service);
         let call = Call::new("POST", "/v1/charges").key(&live).raw_body("application/json", body);
-        let reply = service.send(&call);
-        judge(&call, &reply)?;
+        let response = service.send(&call);
+        judge(&call, &response)?;
         let after = read_everything(&mut service);
-        prop_assert_eq!(after != before, reply.status() == 201, "{}", reply.text());
+        prop_assert_eq!(after != before, response.status() == 201, "{}", response.text());
     }
 
-    /// Checks that no sighting of any address stops the service.
     #[test]
-    fn no_sighting_stops_the_service(
+    fn no_sighting_panics(
         sightings in vec((0_usize..3, "[a-z0-9]{0,80}", 0_u32..3, any::<u128>(), any::<u32>(), 0_usize..5), 1..40),
     ) {
         let (mut service, ids) = populated_service();
-        for (target, txid, output, amount, confirmations, gone) in sightings {
+        for (target, txid, output, amount, confirmations, variant) in sightings {
             let charge = service.book(Mode::Live).find_charge(code(&ids[target])).unwrap();
             let terms = service.book(Mode::Live).charge(charge).terms.clone();
-            let most = reference_core::money::Coin::MAX.atto() + 1;
+            let amounts = reference_core::money::Coin::MAX.atto() + 1;
             let sighting = reference_core::sighting::Sighting {
-                mode: if gone == 4 { Mode::Test } else { Mode::Live },
+                mode: if variant == 4 { Mode::Test } else { Mode::Live },
                 asset: if output == 2 { Asset::Xmr } else { terms.asset },
                 address: terms.deposit_address.clone(),
                 txid,
                 output,
-                amount: reference_core::money::Coin::new(amount % most).unwrap(),
-                depth: match gone {
+                amount: reference_core::money::Coin::new(amount % amounts).unwrap(),
+                depth: match variant {
                     0 => Depth::Gone(Disappearance::DoubleSpent),
                     _ => Depth::Confirmations(confirmations),
                 },
                 height: 0,
             };
             service.api.service.on_sightings(service.now, &[sighting]);
-            let reply = service.get(&format!("/v1/charges/{}", ids[target]));
-            prop_assert_eq!(reply.status(), 200);
+            let response = service.get(&format!("/v1/charges/{}", ids[target]));
+            prop_assert_eq!(response.status(), 200);
         }
         read_everything(&mut service);
     }
@@ -327,7 +333,8 @@ proptest! {
 fn at_most_20_unknown_keys_are_reported() {
     let mut service = TestService::new();
     let customer: serde_json::Map<_, _> = (0..20_000).map(|n| (format!("{n:05}"), json!(1))).collect();
-    let reply = service.post("/v1/charges", &json!({"asset": "BTC", "amount": "10", "customer": customer}));
-    assert_eq!(reply.status(), 422);
-    assert_eq!(reply.json()["errors"].as_object().map(serde_json::Map::len), Some(20));
+    let response =
+        service.post("/v1/charges", &json!({"asset": "BTC", "amount": "10", "customer": customer}));
+    assert_eq!(response.status(), 422);
+    assert_eq!(response.json()["errors"].as_object().map(serde_json::Map::len), Some(20));
 }

@@ -1,54 +1,62 @@
-//! Writes that are sent twice and executed once.
+//! Repeated writes with an `Idempotency-Key`: executed once, with the same response.
 
 use reference_core::{mode::Mode, time::Span};
 use serde_json::{Value, json};
 
 use crate::test_service::{Call, Reply, TICK, TestService, code_of};
 
-fn charge() -> Value {
+fn charge_body() -> Value {
     json!({"asset": "BTC", "amount": "150.00"})
 }
 
-fn write(service: &mut TestService, key: &str, target: &str, body: &Value, once: &str) -> Reply {
-    service.send(&Call::new("POST", target).key(key).json(body).idempotency_key(once))
+/// Sends a `POST` with this API key and idempotency key.
+fn write(service: &mut TestService, key: &str, target: &str, body: &Value, idempotency_key: &str) -> Reply {
+    service.send(&Call::new("POST", target).key(key).json(body).idempotency_key(idempotency_key))
 }
 
-fn is_replayed(reply: &Reply) -> bool {
-    reply.header("idempotent-replayed") == Some("true")
+fn is_replayed(response: &Reply) -> bool {
+    response.header("idempotent-replayed") == Some("true")
 }
 
 #[test]
-fn the_same_write_is_done_once_and_answered_with_the_same_bytes() {
+fn a_repeated_write_is_executed_once_and_gets_the_same_response() {
     let mut service = TestService::new();
     let live = service.live.clone();
-    let first = write(&mut service, &live, "/v1/charges", &charge(), "k");
+    let first = write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     assert!(!is_replayed(&first));
     service.wait(Span::mins(5));
     service.report_sighting(&code_of(&first.data()), "tx1", "1", crate::test_service::MEMPOOL);
-    let again = write(&mut service, &live, "/v1/charges", &charge(), "k");
+    let again = write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     assert!(is_replayed(&again), "{:?}", again.0.headers);
-    assert_eq!((again.status(), again.text()), (201, first.text()), "the answer of then, not of now");
+    assert_eq!(
+        (again.status(), again.text()),
+        (201, first.text()),
+        "the stored response, not the current state"
+    );
     assert_eq!(service.total("/v1/charges"), 1);
 }
 
 #[test]
-fn the_key_with_another_request_is_refused() {
+fn a_key_used_for_another_request_is_refused() {
     let mut service = TestService::new();
     let live = service.live.clone();
-    write(&mut service, &live, "/v1/charges", &charge(), "k");
+    write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     let other = json!({"asset": "BTC", "amount": "150.01"});
     assert_eq!(write(&mut service, &live, "/v1/charges", &other, "k").status(), 409);
-    assert_eq!(write(&mut service, &live, "/v1/charges?x=1", &charge(), "k").status(), 409);
+    assert_eq!(write(&mut service, &live, "/v1/charges?x=1", &charge_body(), "k").status(), 409);
     write(&mut service, &live, "/v1/invoices?x=1", &json!({"amount": "1"}), "k");
     assert_eq!(write(&mut service, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
     // Invalid fields are reported first: 422 comes before 409.
     assert_eq!(write(&mut service, &live, "/v1/charges", &json!({}), "k").status(), 422);
-    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")), "the first one stays");
+    assert!(
+        is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")),
+        "the first response stays"
+    );
     assert_eq!(service.total("/v1/charges"), 1);
 }
 
 #[test]
-fn the_same_request_may_be_written_in_another_way() {
+fn equal_json_in_another_notation_is_the_same_request() {
     let mut service = TestService::new();
     let live = service.live.clone();
     let mut send = |body: &str| {
@@ -66,20 +74,20 @@ fn the_same_request_may_be_written_in_another_way() {
 }
 
 #[test]
-fn a_key_belongs_to_account_mode_method_and_path() {
+fn a_key_is_scoped_to_account_mode_method_and_path() {
     let mut service = TestService::new();
     let (live, test) = (service.live.clone(), service.test.clone());
     let bolt = service.open_account("bolt");
     let bolt = service.new_key(bolt, Mode::Live);
     let second = service.new_key(service.acme, Mode::Live);
-    let made = code_of(&write(&mut service, &live, "/v1/charges", &charge(), "k").data());
+    let first = code_of(&write(&mut service, &live, "/v1/charges", &charge_body(), "k").data());
     for key in [&test, &bolt] {
-        let reply = write(&mut service, key, "/v1/charges", &charge(), "k");
-        assert!(!is_replayed(&reply));
-        assert_ne!(code_of(&reply.data()), made);
+        let response = write(&mut service, key, "/v1/charges", &charge_body(), "k");
+        assert!(!is_replayed(&response));
+        assert_ne!(code_of(&response.data()), first);
     }
     assert!(
-        is_replayed(&write(&mut service, &second, "/v1/charges", &charge(), "k")),
+        is_replayed(&write(&mut service, &second, "/v1/charges", &charge_body(), "k")),
         "a second key of the same book"
     );
     assert!(!is_replayed(&write(&mut service, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
@@ -96,8 +104,8 @@ fn a_key_belongs_to_account_mode_method_and_path() {
 fn a_failed_write_stores_nothing() {
     let mut service = TestService::new();
     let live = service.live.clone();
-    let bad = json!({"asset": "BTC"});
-    assert_eq!(write(&mut service, &live, "/v1/charges", &bad, "k").status(), 422);
+    let invalid = json!({"asset": "BTC"});
+    assert_eq!(write(&mut service, &live, "/v1/charges", &invalid, "k").status(), 422);
     assert_eq!(
         write(
             &mut service,
@@ -109,9 +117,9 @@ fn a_failed_write_stores_nothing() {
         .status(),
         503
     );
-    let good = write(&mut service, &live, "/v1/charges", &charge(), "k");
-    assert_eq!((good.status(), is_replayed(&good)), (201, false));
-    let path = format!("/v1/charges/{}/cancel", code_of(&good.data()));
+    let created = write(&mut service, &live, "/v1/charges", &charge_body(), "k");
+    assert_eq!((created.status(), is_replayed(&created)), (201, false));
+    let path = format!("/v1/charges/{}/cancel", code_of(&created.data()));
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c").status(), 200);
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
@@ -122,18 +130,18 @@ fn a_failed_write_stores_nothing() {
 fn a_response_is_stored_for_24_hours() {
     let mut service = TestService::new();
     let live = service.live.clone();
-    write(&mut service, &live, "/v1/charges", &charge(), "k");
+    write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     service.wait(Span::hours(24));
     service.now = service.now.minus(TICK);
-    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")));
     service.wait(TICK);
-    assert!(!is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(!is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")));
     assert!(
-        is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")),
-        "and the new one from then on"
+        is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")),
+        "the new response is stored"
     );
     service.wait(Span::hours(23));
-    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")));
     assert_eq!(service.total("/v1/charges"), 2);
 }
 
@@ -145,19 +153,19 @@ fn a_key_has_up_to_255_characters() {
         [("k".repeat(255), 201), ("k".repeat(256), 400), ("ä".repeat(255), 201), ("ä".repeat(256), 400)]
     {
         assert_eq!(
-            write(&mut service, &live, "/v1/charges", &charge(), &key).status(),
+            write(&mut service, &live, "/v1/charges", &charge_body(), &key).status(),
             status,
             "{}",
             key.len()
         );
     }
-    let mut call = Call::new("POST", "/v1/charges").key(&live).json(&charge());
+    let mut call = Call::new("POST", "/v1/charges").key(&live).json(&charge_body());
     call.idempotency_key = Some(vec![0xff, 0xfe]);
     assert_eq!(service.send(&call).status(), 400);
     // Empty, sent more than once, or blank.
-    for none in ["", " ", " \t ", "\u{a0}"] {
-        call.idempotency_key = Some(none.as_bytes().to_vec());
-        assert_eq!(service.send(&call).status(), 400, "{none:?}");
+    for invalid in ["", " ", " \t ", "\u{a0}"] {
+        call.idempotency_key = Some(invalid.as_bytes().to_vec());
+        assert_eq!(service.send(&call).status(), 400, "{invalid:?}");
     }
     assert_eq!(service.total("/v1/charges"), 2);
 }
@@ -169,15 +177,15 @@ fn a_read_ignores_the_idempotency_key() {
     let read = Call::new("GET", "/v1/charges").key(&live).idempotency_key("k");
     assert_eq!(service.send(&read).json()["meta"]["total"], 0);
     service.charge();
-    let reply = service.send(&read);
-    assert_eq!((reply.json()["meta"]["total"].clone(), is_replayed(&reply)), (json!(1), false));
+    let response = service.send(&read);
+    assert_eq!((response.json()["meta"]["total"].clone(), is_replayed(&response)), (json!(1), false));
 }
 
 #[test]
 fn responses_survive_a_restart() {
     let mut service = TestService::new();
     let live = service.live.clone();
-    write(&mut service, &live, "/v1/charges", &charge(), "k");
+    write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     service.api.service.restart(service.now);
-    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")));
 }

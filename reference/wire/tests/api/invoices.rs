@@ -1,4 +1,4 @@
-//! Invoices: issued, e-mailed, viewed, paid once or voided.
+//! Invoices: creation, e-mails, views, payment and voiding.
 
 use reference_core::{
     asset::Asset,
@@ -33,7 +33,7 @@ fn event_types(service: &mut TestService) -> Vec<String> {
 }
 
 #[test]
-fn numbers_count_up() {
+fn invoice_numbers_are_consecutive() {
     let mut service = TestService::new();
     for number in ["INV-0001", "INV-0002", "INV-0003"] {
         let invoice = issue(&mut service);
@@ -47,7 +47,7 @@ fn numbers_count_up() {
 }
 
 #[test]
-fn the_first_view_is_an_event() {
+fn only_the_first_view_is_an_event() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     service.wait(Span::secs(1));
@@ -65,23 +65,23 @@ fn a_paid_charge_settles_its_invoice() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
-    let shown = service.show_charge(&charge);
+    let object = service.show_charge(&charge);
     assert_eq!(
-        (&shown["invoice"], &shown["fiat_amount"], &shown["customer_email"]),
+        (&object["invoice"], &object["fiat_amount"], &object["customer_email"]),
         (&json!(invoice), &json!("150.00"), &json!("ada@shop.example"))
     );
     service.report_sighting(&charge, "a", "0.001", confirmed(2));
-    assert_eq!(service.show_invoice(&invoice)["status"], "open", "too little settles nothing");
+    assert_eq!(service.show_invoice(&invoice)["status"], "open", "an underpaid charge settles no invoice");
     service.wait(TICK);
     service.report_sighting(&charge, "b", "0.0015", confirmed(2));
-    let shown = service.show_invoice(&invoice);
+    let object = service.show_invoice(&invoice);
     assert_eq!(
-        (&shown["status"], &shown["paid_at"]),
+        (&object["status"], &object["paid_at"]),
         (&json!("paid"), &json!("2026-09-20T10:00:00.000001Z"))
     );
     assert_eq!(event_types(&mut service)[5..], ["charge.paid", "invoice.paid"]);
-    for reply in [send(&mut service, &invoice), void(&mut service, &invoice)] {
-        assert_eq!(reply.status(), 409);
+    for response in [send(&mut service, &invoice), void(&mut service, &invoice)] {
+        assert_eq!(response.status(), 409);
     }
     assert!(service.choose_coin(&invoice, Asset::Eth).is_err());
 }
@@ -119,7 +119,7 @@ fn another_coin_cancels_the_earlier_charge() {
     assert_eq!(
         service.choose_coin(&invoice, Asset::Eth).unwrap(),
         second,
-        "but the charge that is being paid is still shown"
+        "choosing the coin of the charge that is being paid returns this charge"
     );
 }
 
@@ -138,7 +138,7 @@ fn an_expired_charge_can_be_replaced() {
 }
 
 #[test]
-fn an_invoice_settles_once() {
+fn an_invoice_is_settled_by_one_charge_only() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let first = service.choose_coin(&invoice, Asset::Btc).unwrap();
@@ -170,11 +170,11 @@ fn a_late_payment_never_settles_a_voided_invoice() {
     );
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     service.accept(&charge, None).unwrap();
-    let shown = service.show_invoice(&invoice);
-    assert_eq!((&shown["status"], &shown["paid_at"]), (&json!("void"), &Value::Null));
+    let object = service.show_invoice(&invoice);
+    assert_eq!((&object["status"], &object["paid_at"]), (&json!("void"), &Value::Null));
     assert!(!event_types(&mut service).contains(&"invoice.paid".to_owned()));
-    for reply in [send(&mut service, &invoice), void(&mut service, &invoice)] {
-        assert_eq!(reply.status(), 409);
+    for response in [send(&mut service, &invoice), void(&mut service, &invoice)] {
+        assert_eq!(response.status(), 409);
     }
 }
 
@@ -235,8 +235,8 @@ fn an_invoice_is_mailed_once_in_10_minutes() {
     assert_eq!(kinds, ["invoice", "reminder"]);
     // The e-mail at creation counts towards the limit.
     let body = json!({"amount": "1", "customer_email": "ada@shop.example", "send_email": true});
-    let at_once = service.create("/v1/invoices", &body);
-    assert_eq!(send(&mut service, &at_once).status(), 429);
+    let sent = service.create("/v1/invoices", &body);
+    assert_eq!(send(&mut service, &sent).status(), 429);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn an_invoice_without_an_address_is_not_mailed() {
 }
 
 #[test]
-fn an_account_mails_100_an_hour_and_mode() {
+fn an_account_sends_at_most_100_mails_per_hour_and_mode() {
     let mut service = TestService::new();
     let body = json!({"amount": "1", "customer_email": "ada@shop.example", "send_email": true});
     for _ in 0..100 {
@@ -258,25 +258,25 @@ fn an_account_mails_100_an_hour_and_mode() {
     // 1000 seconds have passed.
     let refused = service.post("/v1/invoices", &body);
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("2600")));
-    assert_eq!(service.total("/v1/invoices"), 100, "an invoice that can't be mailed as asked is not issued");
-    let quiet = issue(&mut service);
-    assert_eq!(send(&mut service, &quiet).status(), 429);
+    assert_eq!(
+        service.total("/v1/invoices"),
+        100,
+        "an invoice that cannot be e-mailed as requested is not issued"
+    );
+    let unsent = issue(&mut service);
+    assert_eq!(send(&mut service, &unsent).status(), 429);
     service.change_settings(SettingsDraft {
         members: Some(vec!["ada@shop.example".to_owned()]),
         ..SettingsDraft::default()
     });
     let test = service.test.clone();
-    assert_eq!(
-        service.post_as(&test, "/v1/invoices", &body).status(),
-        201,
-        "the other mode counts for itself"
-    );
+    assert_eq!(service.post_as(&test, "/v1/invoices", &body).status(), 201, "each mode has its own limit");
     service.wait(Span::secs(2_600));
     service.now = service.now.minus(TICK);
-    assert_eq!(send(&mut service, &quiet).status(), 429);
+    assert_eq!(send(&mut service, &unsent).status(), 429);
     service.wait(TICK);
-    assert_eq!(send(&mut service, &quiet).status(), 200);
-    assert_eq!(send(&mut service, &quiet).status(), 429);
+    assert_eq!(send(&mut service, &unsent).status(), 200);
+    assert_eq!(send(&mut service, &unsent).status(), 429);
 }
 
 #[test]
@@ -286,17 +286,17 @@ fn test_invoices_are_mailed_to_members_only() {
     let body = json!({"amount": "1", "customer_email": "Ada@shop.example", "send_email": true});
     let refused = service.post_as(&test, "/v1/invoices", &body);
     assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["customer_email".to_owned()]));
-    let quiet = code_of(
+    let unsent = code_of(
         &service
             .post_as(&test, "/v1/invoices", &json!({"amount": "1", "customer_email": "eve@shop.example"}))
             .data(),
     );
-    assert_eq!(service.post_as(&test, &format!("/v1/invoices/{quiet}/send"), &json!({})).status(), 422);
+    assert_eq!(service.post_as(&test, &format!("/v1/invoices/{unsent}/send"), &json!({})).status(), 422);
     service.change_settings(SettingsDraft {
         members: Some(vec!["ada@shop.example".to_owned()]),
         ..SettingsDraft::default()
     });
     assert_eq!(service.post_as(&test, "/v1/invoices", &body).status(), 201);
-    assert_eq!(service.post_as(&test, &format!("/v1/invoices/{quiet}/send"), &json!({})).status(), 422);
+    assert_eq!(service.post_as(&test, &format!("/v1/invoices/{unsent}/send"), &json!({})).status(), 422);
     assert_eq!(service.book(Mode::Test).mails().iter().count(), 1);
 }

@@ -27,23 +27,23 @@ const ABSENT: &str = "aaaaaaaaaaaa";
 const ABSENT_EVENT: &str = "01900000-0000-7000-8000-000000000000";
 
 /// Returns the response without the parts that differ between requests.
-fn comparable_parts(reply: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
+fn comparable_parts(response: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
     let headers =
-        reply.0.headers.iter().filter(|(name, _)| *name != "x-ratelimit-remaining").cloned().collect();
-    (reply.status(), headers, reply.text().replace(id, "<id>"))
+        response.0.headers.iter().filter(|(name, _)| *name != "x-ratelimit-remaining").cloned().collect();
+    (response.status(), headers, response.text().replace(id, "<id>"))
 }
 
-/// Requests `theirs` and an id that never existed, and expects the same response.
+/// Sends the request with a foreign id and with an absent one in place of `{}`, and expects the same response.
 #[track_caller]
 fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&str, &str), status: u16) {
-    let put = |id: &str| {
+    let with_id = |id: &str| {
         let mut call = call.clone().key(key);
         call.path = call.path.replace("{}", id);
         call.query = call.query.map(|query| query.replace("{}", id));
         call.body = String::from_utf8(call.body).unwrap().replace("{}", id).into_bytes();
         call
     };
-    let (foreign, unknown) = (service.send(&put(theirs)), service.send(&put(absent)));
+    let (foreign, unknown) = (service.send(&with_id(theirs)), service.send(&with_id(absent)));
     assert_eq!(foreign.status(), status, "{} {}: {}", call.method, call.path, foreign.text());
     assert_eq!(
         comparable_parts(&foreign, theirs),
@@ -54,6 +54,7 @@ fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&
     );
 }
 
+/// Checks that requests with ids of `theirs` get the same responses as requests with absent ids.
 fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
     let raw =
         |method: &str, target: &str, body: &str| Call::new(method, target).raw_body("application/json", body);
@@ -104,32 +105,32 @@ fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
 }
 
 #[test]
-fn the_other_mode_is_not_found() {
+fn objects_of_the_other_mode_are_not_found() {
     let mut service = TestService::with_seed_and_limit(reference_core::rng::Seed(7), Some(1_000));
     let (live, test) = (service.live.clone(), service.test.clone());
-    let of_live = create_all_objects(&mut service, &live);
-    let of_test = create_all_objects(&mut service, &test);
-    check_all(&mut service, &live, &of_test);
-    check_all(&mut service, &test, &of_live);
+    let live_objects = create_all_objects(&mut service, &live);
+    let test_objects = create_all_objects(&mut service, &test);
+    check_all(&mut service, &live, &test_objects);
+    check_all(&mut service, &test, &live_objects);
     assert_untouched(&mut service, &live);
     assert_untouched(&mut service, &test);
 }
 
 #[test]
-fn another_account_is_not_found() {
+fn objects_of_another_account_are_not_found() {
     let mut service = TestService::with_seed_and_limit(reference_core::rng::Seed(7), Some(1_000));
     let live = service.live.clone();
     let bolt = service.open_account("bolt");
     let bolt = service.new_key(bolt, Mode::Live);
-    let of_acme = create_all_objects(&mut service, &live);
-    let of_bolt = create_all_objects(&mut service, &bolt);
-    check_all(&mut service, &bolt, &of_acme);
-    check_all(&mut service, &live, &of_bolt);
+    let acme_objects = create_all_objects(&mut service, &live);
+    let bolt_objects = create_all_objects(&mut service, &bolt);
+    check_all(&mut service, &bolt, &acme_objects);
+    check_all(&mut service, &live, &bolt_objects);
     assert_untouched(&mut service, &live);
     assert_untouched(&mut service, &bolt);
 }
 
-/// Checks that requests of other keys change nothing.
+/// Checks that the objects of the key are as they were created.
 #[track_caller]
 fn assert_untouched(service: &mut TestService, key: &str) {
     let events = service.send(&Call::new("GET", "/v1/events").key(key)).json();
@@ -139,16 +140,16 @@ fn assert_untouched(service: &mut TestService, key: &str) {
 }
 
 #[test]
-fn lists_hold_only_what_the_key_may_see() {
+fn lists_contain_only_objects_of_the_keys_book() {
     let mut service = TestService::new();
     let (live, test) = (service.live.clone(), service.test.clone());
     create_all_objects(&mut service, &live);
     for list in ["charges", "invoices", "payment-links", "events"] {
-        let seen = service.send(&Call::new("GET", &format!("/v1/{list}")).key(&test)).json();
-        assert_eq!((&seen["data"], &seen["meta"]["total"]), (&json!([]), &json!(0)), "{list}");
+        let page = service.send(&Call::new("GET", &format!("/v1/{list}")).key(&test)).json();
+        assert_eq!((&page["data"], &page["meta"]["total"]), (&json!([]), &json!(0)), "{list}");
     }
     let invoice = service.post_as(&test, "/v1/invoices", &json!({"amount": "1"})).data();
-    assert_eq!(invoice["number"], "INV-0001", "each mode counts for itself");
+    assert_eq!(invoice["number"], "INV-0001", "each mode has its own invoice numbers");
 }
 
 #[test]
@@ -161,21 +162,21 @@ fn no_deposit_address_is_shared() {
         service.new_key(bolt, Mode::Live),
         service.new_key(bolt, Mode::Test),
     ];
-    let mut seen = std::collections::BTreeSet::new();
+    let mut addresses = std::collections::BTreeSet::new();
     for _ in 0..3 {
         for asset in ["BTC", "LTC", "ETH", "USDT", "USDC_BASE", "USDT_TRON", "XMR"] {
             for key in &keys {
                 let charge: Value =
                     service.post_as(key, "/v1/charges", &json!({"asset": asset, "amount": "9.00"})).data();
                 let address = string(&charge["deposit_address"]);
-                assert!(seen.insert(address.clone()), "{address} was given out before");
+                assert!(addresses.insert(address.clone()), "{address} was assigned before");
             }
         }
     }
 }
 
 #[test]
-fn many_locks_that_end_at_once_delay_only_their_own_book() {
+fn many_expiries_at_once_delay_only_requests_to_their_own_book() {
     let mut service = TestService::new();
     (0..9).for_each(|_| drop(service.charge()));
     let neighbour = service.open_account("neighbour");
@@ -186,11 +187,15 @@ fn many_locks_that_end_at_once_delay_only_their_own_book() {
     assert_eq!(
         service.api.service.on_tick_in_part(service.now, 4),
         4,
-        "without endpoints a lock is one piece of work"
+        "without endpoints an ended lock is one unit of work"
     );
     assert_eq!((expired(&service), service.api.service.next_tick()), (4, Some(service.now)));
     assert_eq!(service.send(&Call::new("GET", "/v1/account").key(&key)).status(), 200);
-    assert_eq!(expired(&service), 4, "another account's request does none of the work");
-    assert_eq!(service.total("/v1/charges?status=expired"), 9, "one of its own finds all of it done");
+    assert_eq!(expired(&service), 4, "a request of another account expires no charge of this book");
+    assert_eq!(
+        service.total("/v1/charges?status=expired"),
+        9,
+        "a request of this account expires all of them first"
+    );
     assert_eq!(service.api.service.on_tick_in_part(service.now, u32::MAX), 0);
 }

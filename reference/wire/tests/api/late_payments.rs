@@ -1,8 +1,8 @@
-//! Late payments: announced, and accepted by the owner only.
+//! Late payments: reported by an event, and credited only if the owner accepts them.
 //!
-//! A case is a list of steps on one charge: `See(txid, amount, depth)` is a sighting of a transfer, `Until(µs)` waits
-//! until that time after the lock expired, `Accept(txid, status)` accepts late payments. The expected text is the
-//! status, the received amount and the events after `charge.created`.
+//! A case is a list of steps on one charge: `Transfer(txid, amount, depth)` is a sighting of a transfer, `Until(µs)`
+//! waits until that time after the lock expired, `Accept(txid, status)` accepts late payments. The expected string is
+//! the status, the received amount and the events after `charge.created`.
 
 use reference_core::{
     event::EventType, mode::Mode, money::Coin, outbox::AttemptResult, sighting::Sighting, time::Span,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[test]
-fn there_are_three_kinds_of_late_payments() {
+fn payments_to_expired_canceled_and_paid_charges_are_late() {
     // To an expired charge, to a canceled one, and to a paid one.
     check(&[Until(0), See("a", "0.0025", confirmed(2))], "expired 0: expired late_payment");
     check(&[Cancel(200), See("a", "0.0025", confirmed(2))], "canceled 0: canceled late_payment");
@@ -36,7 +36,7 @@ fn there_are_three_kinds_of_late_payments() {
 }
 
 #[test]
-fn late_payments_never_pay_without_acceptance() {
+fn late_payments_are_not_credited_without_acceptance() {
     let late = See("a", "0.0025", MEMPOOL);
     check(
         &[Until(0), late, See("a", "0.0025", confirmed(2)), Wait(Span::days(1))],
@@ -54,7 +54,7 @@ fn late_payments_never_pay_without_acceptance() {
 }
 
 #[test]
-fn accepting_needs_a_confirmed_transfer() {
+fn only_confirmed_late_payments_can_be_accepted() {
     check(&[Accept(None, 409)], "pending 0:");
     check(&[Until(0), Accept(None, 409)], "expired 0: expired");
     check(&[Until(0), See("a", "0.0025", MEMPOOL), Accept(None, 409)], "expired 0: expired late_payment");
@@ -110,10 +110,13 @@ fn insufficient_accepted_payments_are_credited_and_reported() {
 fn accepted_payments_can_still_be_orphaned() {
     let little = See("a", "0.001", confirmed(2));
     let accepted = [Until(0), little, Accept(None, 200)];
-    let and_then = |more: &[crate::charge_life::Step]| [&accepted[..], more].concat();
-    check(&and_then(&[See("a", "0.001", MEMPOOL)]), "expired 0: expired late_payment underpaid");
-    check(&and_then(&[See("a", "0.001", DROPPED), little]), "expired 0.001: expired late_payment underpaid");
-    // A payment in time that was orphaned after the lock and confirmed again counts together with accepted ones.
+    let accepted_then = |more: &[crate::charge_life::Step]| [&accepted[..], more].concat();
+    check(&accepted_then(&[See("a", "0.001", MEMPOOL)]), "expired 0: expired late_payment underpaid");
+    check(
+        &accepted_then(&[See("a", "0.001", DROPPED), little]),
+        "expired 0.001: expired late_payment underpaid",
+    );
+    // A payment in time that was orphaned after the lock expired and then confirmed again counts with accepted ones.
     let on_time = See("p", "0.0015", confirmed(2));
     check(
         &[on_time, Until(0), See("p", "0.0015", MEMPOOL), little, Accept(None, 200), on_time],
@@ -165,11 +168,15 @@ fn another_coin_at_a_deposit_address_is_not_a_payment() {
         );
     }
     assert_eq!(service.event_types(&charge), "created");
-    assert_eq!(service.book(Mode::Live).unmatched_transfers().count(), 1, "it is stored as unmatched");
+    assert_eq!(
+        service.book(Mode::Live).unmatched_transfers().count(),
+        1,
+        "the transfer is stored as unmatched"
+    );
 }
 
 #[test]
-fn a_late_payment_that_is_not_accepted_is_not_lost_when_another_one_pays() {
+fn other_late_payments_are_credited_once_an_accepted_one_pays_the_charge() {
     // Of two confirmed late payments one is accepted and pays; the other reached a charge that is paid now.
     check(
         &[
@@ -193,7 +200,7 @@ fn a_late_payment_that_is_not_accepted_is_not_lost_when_another_one_pays() {
 }
 
 #[test]
-fn a_late_payment_event_shows_its_own_output() {
+fn a_late_payment_webhook_contains_its_own_output() {
     let mut service = TestService::new();
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &[EventType::ChargeLatePayment]);
     let charge = service.charge();
@@ -216,7 +223,7 @@ fn a_late_payment_event_shows_its_own_output() {
     let bodies: Vec<Value> = service
         .attempt_all(&AttemptResult::Answered(200))
         .iter()
-        .map(|(_, post)| serde_json::from_slice(&post.body).unwrap())
+        .map(|(_, attempt)| serde_json::from_slice(&attempt.body).unwrap())
         .collect();
     let amounts: Vec<&str> =
         bodies.iter().map(|body| body["data"]["transaction"]["amount"].as_str().unwrap()).collect();

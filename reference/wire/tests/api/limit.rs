@@ -1,20 +1,24 @@
-//! 120 requests in a minute with one key.
+//! The rate limit: 120 requests per minute and key.
 
 use reference_core::{command::Command, mode::Mode, time::Span};
 use serde_json::json;
 
 use crate::test_service::{Call, Reply, TICK, TestService};
 
-fn remaining_quota(reply: &Reply) -> u64 {
-    assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
-    reply.header("x-ratelimit-remaining").expect("every admitted answer has it").parse().expect("a number")
+fn remaining_quota(response: &Reply) -> u64 {
+    assert_eq!(response.header("x-ratelimit-limit"), Some("120"));
+    response
+        .header("x-ratelimit-remaining")
+        .expect("responses to known keys have the header")
+        .parse()
+        .expect("a number")
 }
 
 #[test]
-fn the_121st_request_waits_and_the_wait_is_enough() {
+fn the_121st_request_is_refused_until_retry_after_has_passed() {
     let mut service = TestService::with_rate_limit();
-    for left in (0..120).rev() {
-        assert_eq!(remaining_quota(&service.get("/v1/account")), left);
+    for remaining in (0..120).rev() {
+        assert_eq!(remaining_quota(&service.get("/v1/account")), remaining);
     }
     service.wait(Span::millis(10_500));
     let refused = service.get("/v1/account");
@@ -29,7 +33,7 @@ fn the_121st_request_waits_and_the_wait_is_enough() {
 }
 
 #[test]
-fn every_answer_but_401_and_429_counts() {
+fn every_response_except_401_and_429_counts() {
     let mut service = TestService::with_rate_limit();
     let live = service.live.clone();
     let calls = [
@@ -58,12 +62,12 @@ fn every_answer_but_401_and_429_counts() {
     assert_eq!(
         remaining_quota(&service.get("/v1/account")),
         119 - calls.len() as u64,
-        "401 counts for no key"
+        "a request with an unknown key does not count"
     );
 }
 
 #[test]
-fn each_key_has_its_own_minute() {
+fn each_key_has_its_own_limit() {
     let mut service = TestService::with_rate_limit();
     let second = service.new_key(service.acme, Mode::Live);
     let test = service.test.clone();
@@ -75,7 +79,7 @@ fn each_key_has_its_own_minute() {
 }
 
 #[test]
-fn a_refused_write_did_not_happen() {
+fn a_rate_limited_write_is_not_executed() {
     let mut service = TestService::with_rate_limit();
     while service.get("/v1/account").status() == 200 {}
     assert_eq!(service.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"})).status(), 429);
@@ -84,16 +88,16 @@ fn a_refused_write_did_not_happen() {
 }
 
 #[test]
-fn a_host_may_switch_the_limit_off() {
+fn the_limit_can_be_disabled() {
     let mut service = TestService::new();
     for _ in 0..300 {
-        let reply = service.get("/v1/account");
-        assert_eq!((reply.status(), reply.header("x-ratelimit-limit")), (200, None));
+        let response = service.get("/v1/account");
+        assert_eq!((response.status(), response.header("x-ratelimit-limit")), (200, None));
     }
 }
 
 #[test]
-fn a_revoked_key_is_unknown_from_then_on() {
+fn a_revoked_key_gets_the_response_of_an_unknown_key() {
     let mut service = TestService::with_rate_limit();
     let unknown = service.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
     let id = service
@@ -102,19 +106,19 @@ fn a_revoked_key_is_unknown_from_then_on() {
         .keys()
         .iter()
         .find(|key| key.principal.mode == Mode::Live)
-        .expect("made at opening")
+        .expect("the account has a live key")
         .id;
     assert!(
         service.run_command(Mode::Test, Command::RevokeKey(id)).is_err(),
-        "the dashboard's other mode does not see it"
+        "keys of the other mode are not found"
     );
     assert_eq!(service.get("/v1/account").status(), 200);
     service.run_command(Mode::Live, Command::RevokeKey(id)).unwrap();
     for _ in 0..130 {
-        assert_eq!(service.get("/v1/account"), unknown, "and it is never limited");
+        assert_eq!(service.get("/v1/account"), unknown, "an unknown key is not rate-limited");
     }
-    let fresh = service.new_key(service.acme, Mode::Live);
-    assert_eq!(service.send(&Call::new("GET", "/v1/account").key(&fresh)).status(), 200);
+    let new_key = service.new_key(service.acme, Mode::Live);
+    assert_eq!(service.send(&Call::new("GET", "/v1/account").key(&new_key)).status(), 200);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Payment links: allowed amounts, and the end of a link.
+//! Payment links: allowed amounts, coins and custom fields, changes, and the end of a link.
 
 use reference_core::{
     asset::Asset,
@@ -12,30 +12,30 @@ use serde_json::{Value, json};
 
 use crate::test_service::{Call, Reply, TICK, TestService, code, code_of, confirmed};
 
-/// Creates a charge from a link, `with` more fields than coin and link.
-fn pay(service: &mut TestService, link: &str, with: &Value) -> Reply {
+/// Creates a charge from a link, with these fields besides coin and link.
+fn pay(service: &mut TestService, link: &str, fields: &Value) -> Reply {
     let mut body = json!({"asset": "BTC", "payment_link": link});
-    body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     service.post("/v1/charges", &body)
 }
 
-/// Creates a charge from a link with these terms, and checks the status and the refused fields.
+/// Creates a charge with these fields from a link with these terms, and checks the status and the invalid fields.
 #[track_caller]
-fn check(terms: &Value, with: Value, status: u16, wrong: &[&str]) {
+fn check(terms: &Value, fields: Value, status: u16, invalid: &[&str]) {
     let mut service = TestService::new();
     let link = service.create("/v1/payment-links", terms);
-    let reply = pay(&mut service, &link, &with);
+    let response = pay(&mut service, &link, &fields);
     assert_eq!(
-        (reply.status(), reply.wrong_fields()),
-        (status, wrong.iter().map(|&n| n.to_owned()).collect()),
+        (response.status(), response.wrong_fields()),
+        (status, invalid.iter().map(|&name| name.to_owned()).collect()),
         "{}",
-        reply.text()
+        response.text()
     );
     assert_eq!(service.total("/v1/charges"), u64::from(status == 201));
 }
 
 #[test]
-fn a_fixed_price_is_the_price() {
+fn a_link_with_a_fixed_price_refuses_other_amounts() {
     let link = json!({"title": "A hat", "amount": "75.00", "currency": "USD"});
     check(&link, json!({}), 201, &[]);
     check(&link, json!({"amount": "75"}), 201, &[]);
@@ -45,32 +45,32 @@ fn a_fixed_price_is_the_price() {
 }
 
 #[test]
-fn an_open_price_has_bounds() {
+fn a_link_with_an_open_price_refuses_amounts_outside_its_bounds() {
     let link =
         json!({"title": "A gift", "pricing_type": "open", "min_amount": "5.00", "max_amount": "10.00"});
     check(&link, json!({}), 422, &["amount"]);
     for (amount, status) in [("4.99", 422), ("5.00", 201), ("10.00", 201), ("10.01", 422), ("0", 422)] {
         check(&link, json!({"amount": amount}), status, if status == 422 { &["amount"] } else { &[] });
     }
-    let one = json!({"title": "A gift", "pricing_type": "open", "min_amount": "5", "max_amount": "5"});
-    check(&one, json!({"amount": "5.00"}), 201, &[]);
+    let single = json!({"title": "A gift", "pricing_type": "open", "min_amount": "5", "max_amount": "5"});
+    check(&single, json!({"amount": "5.00"}), 201, &[]);
     let unbounded = json!({"title": "A gift", "pricing_type": "open"});
     check(&unbounded, json!({"amount": "0.01"}), 201, &[]);
     check(&unbounded, json!({"amount": "0"}), 422, &["amount"]);
 }
 
 #[test]
-fn a_link_takes_its_coins_only() {
+fn a_link_refuses_coins_that_it_does_not_accept() {
     let link = json!({"title": "A hat", "amount": "75", "accepted_assets": ["ETH"]});
     check(&link, json!({}), 422, &["asset"]);
     check(&link, json!({"asset": "ETH"}), 201, &[]);
-    for all in [json!(null), json!([])] {
-        check(&json!({"title": "A hat", "amount": "75", "accepted_assets": all}), json!({}), 201, &[]);
+    for all_coins in [json!(null), json!([])] {
+        check(&json!({"title": "A hat", "amount": "75", "accepted_assets": all_coins}), json!({}), 201, &[]);
     }
 }
 
 #[test]
-fn a_link_asks_its_questions() {
+fn a_link_requires_its_custom_fields() {
     let link = json!({
         "title": "A hat", "amount": "75", "require_email": true,
         "custom_fields": [{"label": "Size", "required": true}, {"label": "Wish", "required": false}],
@@ -88,12 +88,12 @@ fn a_link_asks_its_questions() {
     );
     check(&link, json!({"customer": email, "custom_fields": size}), 201, &[]);
     check(&link, json!({"customer_email": "ada@shop.example", "custom_fields": size}), 201, &[]);
-    let strange = json!([{"label": "Size", "value": "M"}, {"label": "Age", "value": "9"}]);
-    check(&link, json!({"customer": email, "custom_fields": strange}), 422, &["custom_fields"]);
+    let unknown = json!([{"label": "Size", "value": "M"}, {"label": "Age", "value": "9"}]);
+    check(&link, json!({"customer": email, "custom_fields": unknown}), 422, &["custom_fields"]);
 }
 
 #[test]
-fn a_link_ends_with_its_time() {
+fn a_link_accepts_no_payment_after_expires_at() {
     let mut service = TestService::new();
     let link = service.create(
         "/v1/payment-links",
@@ -108,18 +108,18 @@ fn a_link_ends_with_its_time() {
 }
 
 #[test]
-fn a_link_ends_with_its_number_of_payments() {
+fn a_link_accepts_no_payment_after_max_payments() {
     let mut service = TestService::new();
     let link =
         service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
-    for nth in ["a", "b"] {
+    for txid in ["a", "b"] {
         let charge = code_of(&pay(&mut service, &link, &json!({})).data());
-        service.report_sighting(&charge, nth, "0.0025", confirmed(2));
+        service.report_sighting(&charge, txid, "0.0025", confirmed(2));
     }
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
     let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live.clone());
-    let shown = service.send(&patch.json(&json!({"max_payments": null}))).data();
-    assert_eq!((&shown["max_payments"], &shown["accepting_payments"]), (&Value::Null, &json!(true)));
+    let object = service.send(&patch.json(&json!({"max_payments": null}))).data();
+    assert_eq!((&object["max_payments"], &object["accepting_payments"]), (&Value::Null, &json!(true)));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
 }
 
@@ -133,15 +133,15 @@ fn an_archived_link_opens_no_charge_and_can_be_restored() {
     assert_eq!(
         pay(&mut service, &link, &json!({"amount": "76"})).status(),
         422,
-        "fields are refused before states"
+        "invalid fields are reported before the state"
     );
-    assert_eq!(service.status(&charge), "pending", "what was opened stays open");
+    assert_eq!(service.status(&charge), "pending", "earlier charges stay open");
     service.call("DELETE", &format!("/v1/payment-links/{link}/archive"));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
 }
 
 #[test]
-fn a_change_sets_the_named_fields_and_no_earlier_charge() {
+fn a_change_sets_the_given_fields_and_does_not_affect_earlier_charges() {
     let mut service = TestService::new();
     let terms = json!({"title": "A hat", "description": "Felt", "amount": "75", "success_url": "https://acme.example/"});
     let link = service.create("/v1/payment-links", &terms);
@@ -158,7 +158,7 @@ fn a_change_sets_the_named_fields_and_no_earlier_charge() {
         expected
     );
     assert_eq!(service.show_charge(&charge)["fiat_amount"], "75.00");
-    for (bad, field) in [
+    for (change, field) in [
         (json!({"title": null}), "title"),
         (json!({"title": ""}), "title"),
         (json!({"amount": null}), "amount"),
@@ -166,9 +166,9 @@ fn a_change_sets_the_named_fields_and_no_earlier_charge() {
         (json!({"pricing_type": "open", "amount": "1"}), "amount"),
         (json!({"title": "B", "max_payments": -1}), "max_payments"),
     ] {
-        let reply = service.send(&patch.clone().json(&bad));
-        assert_eq!((reply.status(), reply.wrong_fields()), (422, vec![field.to_owned()]), "{bad}");
-        assert_eq!(service.get(&format!("/v1/payment-links/{link}")).data(), expected, "{bad}");
+        let response = service.send(&patch.clone().json(&change));
+        assert_eq!((response.status(), response.wrong_fields()), (422, vec![field.to_owned()]), "{change}");
+        assert_eq!(service.get(&format!("/v1/payment-links/{link}")).data(), expected, "{change}");
     }
     let opened =
         service.send(&patch.clone().json(&json!({"pricing_type": "open", "max_amount": "9"}))).data();
@@ -176,12 +176,12 @@ fn a_change_sets_the_named_fields_and_no_earlier_charge() {
     assert_eq!(
         service.send(&patch.json(&json!({"pricing_type": "fixed"}))).status(),
         422,
-        "a fixed price must be named"
+        "a fixed price needs an amount"
     );
 }
 
 #[test]
-fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
+fn the_page_creates_charges_by_the_rules_of_the_api() {
     let mut service = TestService::new();
     let terms = json!({"title": "A gift", "pricing_type": "open", "max_amount": "10", "custom_fields": [{"label": "Wish", "required": true}]});
     let link = service.create("/v1/payment-links", &terms);
@@ -197,26 +197,26 @@ fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
     assert_eq!(service.visit(visit("10.01", "x")).unwrap_err().status(), 422);
     assert_eq!(service.visit(visit("10.00", "")).unwrap_err().status(), 422);
     let Ok(VisitResult::Charge(account, mode, no)) = service.visit(visit("10.00", "peace")) else {
-        panic!("a charge opens")
+        panic!("the visit creates a charge")
     };
     let charge = service.api.service.account(account).book(mode).charge(no).code.to_string();
-    let shown = service.show_charge(&charge);
-    assert_eq!((&shown["payment_link"], &shown["description"]), (&json!(link), &json!("A gift")));
-    assert_eq!(shown["custom_fields"], json!([{"label": "Wish", "value": "peace"}]));
+    let object = service.show_charge(&charge);
+    assert_eq!((&object["payment_link"], &object["description"]), (&json!(link), &json!("A gift")));
+    assert_eq!(object["custom_fields"], json!([{"label": "Wish", "value": "peace"}]));
     let listed = service.list(&format!("/v1/charges?payment_link={link}"));
-    assert_eq!(listed, [shown]);
+    assert_eq!(listed, [object]);
 }
 
 #[test]
-fn terms_that_nobody_could_pay_are_refused() {
+fn terms_that_cannot_be_paid_are_refused() {
     #[track_caller]
-    fn check_refusal(terms: Value, wrong: &[&str]) {
+    fn check_refusal(terms: Value, invalid: &[&str]) {
         let mut body = json!({"title": "A gift", "pricing_type": "open"});
         body.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
-        let reply = TestService::new().post("/v1/payment-links", &body);
+        let response = TestService::new().post("/v1/payment-links", &body);
         assert_eq!(
-            (reply.status(), reply.wrong_fields()),
-            (422, wrong.iter().map(|&n| n.to_owned()).collect())
+            (response.status(), response.wrong_fields()),
+            (422, invalid.iter().map(|&name| name.to_owned()).collect())
         );
     }
     check_refusal(json!({"min_amount": "0"}), &["min_amount"]);
@@ -231,12 +231,12 @@ fn terms_that_nobody_could_pay_are_refused() {
 }
 
 #[test]
-fn only_the_pages_visitors_are_counted() {
+fn only_page_visits_are_counted_as_views() {
     let mut service = TestService::new();
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     for _ in 0..3 {
         service.visit(Visit::ViewLink(code(&link))).unwrap();
     }
-    let shown = service.get(&format!("/v1/payment-links/{link}")).data();
-    assert_eq!((&shown["views_count"], &shown["updated_at"]), (&json!(3), &shown["created_at"]));
+    let object = service.get(&format!("/v1/payment-links/{link}")).data();
+    assert_eq!((&object["views_count"], &object["updated_at"]), (&json!(3), &object["created_at"]));
 }

@@ -1,4 +1,4 @@
-//! Deliveries: their times, number of attempts, content, and cancellation.
+//! Deliveries: the schedule of attempts, their number and content, resends, and cancellation.
 
 use reference_core::{
     book::Notice,
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use crate::test_service::{Call, MEMPOOL, TICK, TestService, confirmed};
 
 const URL: &str = "https://shop.example/hook";
-const FINE: AttemptResult = AttemptResult::Answered(200);
-const BROKEN: AttemptResult = AttemptResult::Answered(500);
+const SUCCESS: AttemptResult = AttemptResult::Answered(200);
+const FAILURE: AttemptResult = AttemptResult::Answered(500);
 
 /// Returns a service with one live endpoint that subscribes to new charges only.
 fn service_with_endpoint() -> (TestService, Code) {
@@ -26,16 +26,22 @@ fn service_with_endpoint() -> (TestService, Code) {
     (service, endpoint)
 }
 
-/// A sent post, with its account and mode.
-type TakenPost = (AccountNo, Mode, AttemptRequest);
-
-#[track_caller]
-fn take_post(service: &mut TestService) -> TakenPost {
-    service.poll_delivery().expect("a post is due")
+/// An attempt in flight, with the account and mode of its book.
+struct InFlight {
+    account: AccountNo,
+    mode: Mode,
+    request: AttemptRequest,
 }
 
-fn report_attempt(service: &mut TestService, (account, mode, post): &TakenPost, outcome: AttemptResult) {
-    service.api.service.on_attempt_result(service.now, (*account, *mode), post.delivery, outcome);
+#[track_caller]
+fn start_attempt(service: &mut TestService) -> InFlight {
+    let (account, mode, request) = service.poll_delivery().expect("an attempt is due");
+    InFlight { account, mode, request }
+}
+
+fn report_attempt(service: &mut TestService, attempt: &InFlight, result: AttemptResult) {
+    let book = (attempt.account, attempt.mode);
+    service.api.service.on_attempt_result(service.now, book, attempt.request.delivery, result);
 }
 
 #[test]
@@ -44,25 +50,25 @@ fn a_failed_delivery_is_tried_14_times_on_schedule() {
     service.charge();
     let minutes = [1, 5, 30, 60, 120, 240, 480, 600, 600, 600, 600, 600, 600];
     let mut first: Option<AttemptRequest> = None;
-    for attempt in 1..=14_u32 {
-        let flight = take_post(&mut service);
-        assert_eq!(flight.2.attempt, attempt);
-        assert!(service.poll_delivery().is_none(), "it is in flight");
-        let earlier = first.get_or_insert(flight.2.clone());
+    for number in 1..=14_u32 {
+        let attempt = start_attempt(&mut service);
+        assert_eq!(attempt.request.attempt, number);
+        assert!(service.poll_delivery().is_none(), "the delivery is in flight");
+        let earlier = first.get_or_insert(attempt.request.clone());
         assert_eq!(
             (earlier.id, &earlier.body),
-            (flight.2.id, &flight.2.body),
-            "one id and one body for all attempts"
+            (attempt.request.id, &attempt.request.body),
+            "all attempts have the same id and body"
         );
         service.wait(Span::secs(15));
-        report_attempt(&mut service, &flight, AttemptResult::TimedOut);
-        let Some(&minutes) = minutes.get(attempt as usize - 1) else { break };
+        report_attempt(&mut service, &attempt, AttemptResult::TimedOut);
+        let Some(&minutes) = minutes.get(number as usize - 1) else { break };
         let delay = Span::mins(minutes);
         let next = service.now.plus(delay);
-        let delivery = service.book(Mode::Live).outbox().get(flight.2.delivery);
-        assert_eq!(delivery.state, DeliveryState::Waiting(next), "after attempt {attempt}");
+        let delivery = service.book(Mode::Live).outbox().get(attempt.request.delivery);
+        assert_eq!(delivery.state, DeliveryState::Waiting(next), "after attempt {number}");
         service.wait_until(next.minus(TICK));
-        assert!(service.poll_delivery().is_none(), "not a microsecond early");
+        assert!(service.poll_delivery().is_none(), "no attempt is due a microsecond earlier");
         service.wait(TICK);
     }
     let book = service.book(Mode::Live);
@@ -76,14 +82,14 @@ fn a_failed_delivery_is_tried_14_times_on_schedule() {
 #[test]
 fn only_2xx_is_success() {
     #[track_caller]
-    fn check(outcome: AttemptResult, delivered: bool) {
+    fn check(result: AttemptResult, is_delivered: bool) {
         let (mut service, _) = service_with_endpoint();
         service.charge();
-        let flight = take_post(&mut service);
-        report_attempt(&mut service, &flight, outcome.clone());
-        let state = service.book(Mode::Live).outbox().get(flight.2.delivery).state;
-        assert_eq!(state == DeliveryState::Delivered, delivered, "{outcome:?}");
-        assert_eq!(matches!(state, DeliveryState::Waiting(_)), !delivered, "{outcome:?}");
+        let attempt = start_attempt(&mut service);
+        report_attempt(&mut service, &attempt, result.clone());
+        let state = service.book(Mode::Live).outbox().get(attempt.request.delivery).state;
+        assert_eq!(state == DeliveryState::Delivered, is_delivered, "{result:?}");
+        assert_eq!(matches!(state, DeliveryState::Waiting(_)), !is_delivered, "{result:?}");
     }
     for status in [200, 201, 202, 204, 299] {
         check(AttemptResult::Answered(status), true);
@@ -96,11 +102,11 @@ fn only_2xx_is_success() {
     check(AttemptResult::Refused("the name resolves to 10.0.0.1".to_owned()), false);
 }
 
-/// Fails every post until nothing is due.
-fn fail_all_posts(service: &mut TestService) {
+/// Fails every attempt until no retry is left.
+fn fail_all_attempts(service: &mut TestService) {
     while let Some(due) = service.book(Mode::Live).outbox().next_due() {
         service.wait_until(due.max(service.now));
-        service.attempt_all(&BROKEN);
+        service.attempt_all(&FAILURE);
     }
 }
 
@@ -109,22 +115,22 @@ fn states(service: &TestService) -> Vec<&'static str> {
 }
 
 #[test]
-fn fifteen_failed_deliveries_in_a_row_switch_the_endpoint_off() {
+fn fifteen_failed_deliveries_in_a_row_disable_the_endpoint() {
     let (mut service, endpoint) = service_with_endpoint();
     for _ in 0..15 {
         service.charge();
     }
     // A sixteenth, shortly after the others.
-    let first = take_post(&mut service);
-    report_attempt(&mut service, &first, BROKEN);
+    let first = start_attempt(&mut service);
+    report_attempt(&mut service, &first, FAILURE);
     service.wait(Span::mins(10));
     service.charge();
     service.api.service.take_notices();
-    fail_all_posts(&mut service);
+    fail_all_attempts(&mut service);
     assert_eq!(service.endpoint(Mode::Live, endpoint).status, EndpointStatus::Disabled);
     let states = states(&service);
     assert_eq!(states.iter().filter(|state| **state == "failed").count(), 15);
-    assert_eq!(states[15], "canceled", "switching off cancels what waits");
+    assert_eq!(states[15], "canceled", "disabling the endpoint cancels waiting deliveries");
     let notices = service.api.service.take_notices();
     assert_eq!(notices.iter().filter(|(_, _, notice)| matches!(notice, Notice::EndpointOff(_))).count(), 1);
     service.charge();
@@ -133,29 +139,29 @@ fn fifteen_failed_deliveries_in_a_row_switch_the_endpoint_off() {
 }
 
 #[test]
-fn a_success_starts_the_count_again() {
+fn a_success_resets_the_count_of_failed_deliveries() {
     let (mut service, endpoint) = service_with_endpoint();
     for (failures, status) in
         [(14, EndpointStatus::Enabled), (14, EndpointStatus::Enabled), (15, EndpointStatus::Disabled)]
     {
         for _ in 0..failures {
             service.charge();
-            fail_all_posts(&mut service);
+            fail_all_attempts(&mut service);
         }
         assert_eq!(service.endpoint(Mode::Live, endpoint).status, status);
         service.charge();
-        service.attempt_all(&FINE);
+        service.attempt_all(&SUCCESS);
     }
-    let on = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
-    service.run_command(Mode::Live, on).unwrap();
+    let enable = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
+    service.run_command(Mode::Live, enable).unwrap();
     for _ in 0..14 {
         service.charge();
-        fail_all_posts(&mut service);
+        fail_all_attempts(&mut service);
     }
     assert_eq!(
         service.endpoint(Mode::Live, endpoint).status,
         EndpointStatus::Enabled,
-        "after it is enabled, it starts again"
+        "enabling the endpoint resets the count"
     );
 }
 
@@ -163,25 +169,30 @@ fn a_success_starts_the_count_again() {
 fn a_rotated_secret_signs_from_the_next_attempt_on() {
     let (mut service, endpoint) = service_with_endpoint();
     service.charge();
-    let flight = take_post(&mut service);
-    let old = flight.2.secret.reveal().to_owned();
+    let attempt = start_attempt(&mut service);
+    let old = attempt.request.secret.reveal().to_owned();
     assert!(old.starts_with("whsec_") && old.len() == 6 + 32, "{old}");
     service.run_command(Mode::Live, BookCommand::RotateSecret(endpoint)).unwrap();
-    report_attempt(&mut service, &flight, BROKEN);
+    report_attempt(&mut service, &attempt, FAILURE);
     service.wait(Span::mins(1));
-    let again = take_post(&mut service).2;
+    let again = start_attempt(&mut service).request;
     assert_ne!(again.secret.reveal(), old);
     assert_eq!(again.secret.reveal(), service.endpoint(Mode::Live, endpoint).secret.reveal());
-    assert_eq!((again.id, again.body), (flight.2.id, flight.2.body), "nothing else changes");
+    assert_eq!(
+        (again.id, again.body),
+        (attempt.request.id, attempt.request.body),
+        "id and body do not change"
+    );
 }
 
-fn resend(service: &mut TestService, mode: Mode, post: &AttemptRequest) -> u16 {
-    match service.run_command(mode, BookCommand::Resend(post.id)) {
+/// Resends a delivery; returns 200 or the status of the error.
+fn resend(service: &mut TestService, mode: Mode, attempt: &AttemptRequest) -> u16 {
+    match service.run_command(mode, BookCommand::Resend(attempt.id)) {
         Ok(CommandResult::Delivery(id)) => {
-            assert_eq!(id, post.id);
+            assert_eq!(id, attempt.id);
             200
         }
-        Ok(other) => panic!("a resend leads to a delivery: {other:?}"),
+        Ok(other) => panic!("a resend returns the delivery: {other:?}"),
         Err(error) => error.status(),
     }
 }
@@ -190,82 +201,90 @@ fn resend(service: &mut TestService, mode: Mode, post: &AttemptRequest) -> u16 {
 fn a_resend_keeps_the_delivery_id_and_is_one_attempt() {
     let (mut service, endpoint) = service_with_endpoint();
     service.charge();
-    let flight = take_post(&mut service);
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409, "it is being posted right now");
-    report_attempt(&mut service, &flight, FINE);
-    assert_eq!(resend(&mut service, Mode::Test, &flight.2), 404);
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
-    let again = take_post(&mut service);
-    assert_eq!((again.2.id, &again.2.body, again.2.attempt), (flight.2.id, &flight.2.body, 2));
+    let attempt = start_attempt(&mut service);
+    assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 409, "an attempt is in flight");
+    report_attempt(&mut service, &attempt, SUCCESS);
+    assert_eq!(resend(&mut service, Mode::Test, &attempt.request), 404);
+    assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
+    let again = start_attempt(&mut service);
+    assert_eq!(
+        (again.request.id, &again.request.body, again.request.attempt),
+        (attempt.request.id, &attempt.request.body, 2)
+    );
     assert!(service.poll_delivery().is_none());
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409, "it is being posted right now");
-    report_attempt(&mut service, &again, BROKEN);
-    assert_eq!(states(&service), ["delivered"], "a resend that fails changes nothing");
-    fail_all_posts(&mut service);
-    assert_eq!(attempts(&service, &flight), 2, "and is not repeated");
-    let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
-    service.run_command(Mode::Live, off).unwrap();
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409);
+    assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 409, "an attempt is in flight");
+    report_attempt(&mut service, &again, FAILURE);
+    assert_eq!(states(&service), ["delivered"], "a failed resend does not change the state");
+    fail_all_attempts(&mut service);
+    assert_eq!(attempts(&service, &attempt), 2, "a failed resend is not retried");
+    let disable = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
+    service.run_command(Mode::Live, disable).unwrap();
+    assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 409);
 }
 
-fn attempts(service: &TestService, (.., post): &TakenPost) -> usize {
-    service.book(Mode::Live).outbox().get(post.delivery).attempts.len()
+/// Returns the number of recorded attempts of a delivery.
+fn attempts(service: &TestService, attempt: &InFlight) -> usize {
+    service.book(Mode::Live).outbox().get(attempt.request.delivery).attempts.len()
 }
 
 #[test]
-fn a_resend_that_fails_leaves_the_schedule_as_it_was() {
+fn a_failed_resend_does_not_change_the_retry_schedule() {
     let (mut service, endpoint) = service_with_endpoint();
     service.charge();
-    let flight = take_post(&mut service);
-    report_attempt(&mut service, &flight, BROKEN);
+    let attempt = start_attempt(&mut service);
+    report_attempt(&mut service, &attempt, FAILURE);
     let first_retry = service.now.plus(Span::mins(1));
-    // Resent twice while a retry waits: it is posted once at once, and the retry still waits.
+    // Two resends while a retry waits cause one attempt, and the retry still waits.
     service.wait(Span::secs(1));
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
-    let again = take_post(&mut service);
+    assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
+    assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
+    let again = start_attempt(&mut service);
     assert!(service.poll_delivery().is_none());
-    // After a loss in a restart, it is still a resend.
+    // An attempt that was interrupted by a restart is repeated, still as a resend.
     service.api.service.restart(service.now);
-    let again = (again.0, again.1, take_post(&mut service).2);
-    report_attempt(&mut service, &again, BROKEN);
-    let state = |service: &TestService| service.book(Mode::Live).outbox().get(flight.2.delivery).state;
+    let again = InFlight { request: start_attempt(&mut service).request, ..again };
+    report_attempt(&mut service, &again, FAILURE);
+    let state = |service: &TestService| service.book(Mode::Live).outbox().get(attempt.request.delivery).state;
     assert_eq!(state(&service), DeliveryState::Waiting(first_retry));
-    // A retry that is due while a resend is in flight follows at once.
-    assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
-    let slow = take_post(&mut service);
+    // A retry that becomes due while a resend is in flight is made right after it.
+    assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
+    let slow_resend = start_attempt(&mut service);
     service.wait(Span::mins(2));
-    assert!(service.poll_delivery().is_none(), "it is posted once at a time");
-    report_attempt(&mut service, &slow, BROKEN);
+    assert!(service.poll_delivery().is_none(), "a delivery has at most one attempt in flight");
+    report_attempt(&mut service, &slow_resend, FAILURE);
     assert_eq!(state(&service), DeliveryState::Waiting(service.now));
-    fail_all_posts(&mut service);
-    assert_eq!((states(&service), attempts(&service, &flight)), (vec!["failed"], 14 + 2));
-    for (result, after) in [(BROKEN, "failed"), (FINE, "delivered")] {
-        assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
-        let again = take_post(&mut service);
+    fail_all_attempts(&mut service);
+    assert_eq!((states(&service), attempts(&service, &attempt)), (vec!["failed"], 14 + 2));
+    for (result, after) in [(FAILURE, "failed"), (SUCCESS, "delivered")] {
+        assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
+        let again = start_attempt(&mut service);
         report_attempt(&mut service, &again, result);
-        fail_all_posts(&mut service);
+        fail_all_attempts(&mut service);
         assert_eq!(states(&service), [after]);
     }
-    assert_eq!(service.endpoint(Mode::Live, endpoint).failed_in_a_row, 0, "a success ends a row of failures");
-    assert_eq!(attempts(&service, &flight), 14 + 4);
+    assert_eq!(
+        service.endpoint(Mode::Live, endpoint).failed_in_a_row,
+        0,
+        "a success resets the count of failures"
+    );
+    assert_eq!(attempts(&service, &attempt), 14 + 4);
 }
 
 #[test]
 fn disabling_cancels_a_resend_but_keeps_earlier_results() {
-    for (first, after) in [(FINE, "delivered"), (BROKEN, "canceled")] {
+    for (first, after) in [(SUCCESS, "delivered"), (FAILURE, "canceled")] {
         for in_flight in [false, true] {
             let (mut service, endpoint) = service_with_endpoint();
             service.charge();
-            let flight = take_post(&mut service);
-            report_attempt(&mut service, &flight, first.clone());
-            assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
-            let again = in_flight.then(|| take_post(&mut service));
-            let off =
+            let attempt = start_attempt(&mut service);
+            report_attempt(&mut service, &attempt, first.clone());
+            assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
+            let repeated = in_flight.then(|| start_attempt(&mut service));
+            let disable =
                 BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
-            service.run_command(Mode::Live, off).unwrap();
-            if let Some(again) = again {
-                report_attempt(&mut service, &again, BROKEN);
+            service.run_command(Mode::Live, disable).unwrap();
+            if let Some(repeated) = repeated {
+                report_attempt(&mut service, &repeated, FAILURE);
             }
             assert_eq!(states(&service), [after]);
             assert!(service.poll_delivery().is_none());
@@ -274,59 +293,64 @@ fn disabling_cancels_a_resend_but_keeps_earlier_results() {
 }
 
 #[test]
-fn a_test_delivery_goes_to_one_endpoint_only() {
+fn a_test_delivery_is_sent_to_one_endpoint_only() {
     let (mut service, endpoint) = service_with_endpoint();
     service.add_endpoint(Mode::Live, "https://other.example/hook", &EventType::ALL);
     service.run_command(Mode::Live, BookCommand::SendTest(endpoint)).unwrap();
-    let posts = service.attempt_all(&BROKEN);
-    assert_eq!(posts.len(), 1);
-    let body: Value = serde_json::from_slice(&posts[0].1.body).unwrap();
+    let attempts = service.attempt_all(&FAILURE);
+    assert_eq!(attempts.len(), 1);
+    let body: Value = serde_json::from_slice(&attempts[0].1.body).unwrap();
     assert_eq!(
         (&body["test"], &body["event_id"], &body["event"]),
         (&json!(true), &Value::Null, &json!("charge.paid"))
     );
-    assert_eq!(body["id"], posts[0].1.id.to_string());
+    assert_eq!(body["id"], attempts[0].1.id.to_string());
     service.wait(Span::mins(1));
-    assert_eq!(service.attempt_all(&FINE).len(), 1, "it is repeated like any other");
+    assert_eq!(service.attempt_all(&SUCCESS).len(), 1, "a test delivery is retried like any other");
     assert_eq!(service.run_command(Mode::Test, BookCommand::SendTest(endpoint)).unwrap_err().status(), 404);
-    let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
-    service.run_command(Mode::Live, off).unwrap();
+    let disable = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
+    service.run_command(Mode::Live, disable).unwrap();
     assert_eq!(service.run_command(Mode::Live, BookCommand::SendTest(endpoint)).unwrap_err().status(), 409);
 }
 
 #[test]
-fn a_disabled_or_removed_endpoint_gets_nothing_more() {
+fn a_disabled_or_removed_endpoint_gets_no_attempts() {
     for remove in [false, true] {
         let (mut service, endpoint) = service_with_endpoint();
         service.charge();
         service.charge();
-        let flight = take_post(&mut service);
-        let act = match remove {
+        let attempt = start_attempt(&mut service);
+        let command = match remove {
             true => BookCommand::RemoveEndpoint(endpoint),
             false => {
                 BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) }
             }
         };
-        service.run_command(Mode::Live, act).unwrap();
+        service.run_command(Mode::Live, command).unwrap();
         service.charge();
         assert!(service.poll_delivery().is_none());
-        report_attempt(&mut service, &flight, BROKEN);
-        assert_eq!(states(&service), ["canceled", "canceled"], "what was in flight is not repeated either");
-        assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409);
-        let on = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
-        let answer = service.run_command(Mode::Live, on).map(drop).map_err(|error| error.status());
-        assert_eq!(answer, if remove { Err(404) } else { Ok(()) });
+        report_attempt(&mut service, &attempt, FAILURE);
+        assert_eq!(states(&service), ["canceled", "canceled"], "a delivery in flight is not retried either");
+        assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 409);
+        let enable =
+            BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
+        let result = service.run_command(Mode::Live, enable).map(drop).map_err(|error| error.status());
+        assert_eq!(result, if remove { Err(404) } else { Ok(()) });
         service.charge();
-        assert_eq!(service.attempt_all(&FINE).len(), usize::from(!remove), "only what happens from now on");
+        assert_eq!(
+            service.attempt_all(&SUCCESS).len(),
+            usize::from(!remove),
+            "only deliveries of later events"
+        );
     }
 }
 
 #[test]
-fn the_log_goes_back_30_days() {
+fn the_delivery_log_keeps_30_days() {
     let (mut service, endpoint) = service_with_endpoint();
     service.charge();
-    let delivered = take_post(&mut service);
-    report_attempt(&mut service, &delivered, FINE);
+    let delivered = start_attempt(&mut service);
+    report_attempt(&mut service, &delivered, SUCCESS);
     service.wait(Span::days(30));
     service.now = service.now.minus(TICK);
     service.charge();
@@ -334,17 +358,17 @@ fn the_log_goes_back_30_days() {
     service.wait(TICK);
     service.charge();
     assert_eq!(states(&service), ["waiting", "waiting"]);
-    assert_eq!(resend(&mut service, Mode::Live, &delivered.2), 404);
+    assert_eq!(resend(&mut service, Mode::Live, &delivered.request), 404);
     // A pending delivery is found by its number, although earlier ones were dropped.
-    let posts = service.attempt_all(&FINE);
-    assert_eq!(posts.len(), 2);
+    let attempts = service.attempt_all(&SUCCESS);
+    assert_eq!(attempts.len(), 2);
     assert_eq!(states(&service), ["delivered", "delivered"]);
-    for (_, post) in posts {
-        assert_eq!(resend(&mut service, Mode::Live, &post), 200);
+    for (_, attempt) in attempts {
+        assert_eq!(resend(&mut service, Mode::Live, &attempt), 200);
     }
-    let cut_off = take_post(&mut service);
+    let interrupted = start_attempt(&mut service);
     service.api.service.restart(service.now);
-    assert_eq!(take_post(&mut service).2.id, cut_off.2.id);
+    assert_eq!(start_attempt(&mut service).request.id, interrupted.request.id);
     let log = service.book(Mode::Live).outbox();
     let ids = |deliveries: &mut dyn Iterator<Item = &Delivery>| {
         deliveries.map(|delivery| delivery.id).collect::<Vec<_>>()
@@ -353,31 +377,31 @@ fn the_log_goes_back_30_days() {
     assert_eq!(log.deliveries_before(Some(all[1])).map(|mut found| ids(&mut found)), Some(vec![all[0]]));
     assert_eq!(ids(&mut log.deliveries_opened_at(service.now)), all[1..]);
     assert_eq!(ids(&mut log.deliveries_opened_at(service.now.minus(TICK))), all[..1]);
-    let off = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
-    service.run_command(Mode::Live, off).unwrap();
+    let disable = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
+    service.run_command(Mode::Live, disable).unwrap();
     assert_eq!(states(&service), ["in_flight", "delivered"]);
 }
 
 #[test]
-fn a_body_is_frozen_when_the_event_happens() {
+fn a_delivery_body_keeps_the_state_at_the_event() {
     let (mut service, _) = service_with_endpoint();
     let charge = service.charge();
-    let before = take_post(&mut service);
-    report_attempt(&mut service, &before, BROKEN);
+    let before = start_attempt(&mut service);
+    report_attempt(&mut service, &before, FAILURE);
     service.report_sighting(&charge, "a", "0.0025", MEMPOOL);
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     assert_eq!(service.status(&charge), "paid");
     service.wait(Span::mins(1));
-    let after = take_post(&mut service).2;
-    assert_eq!(after.body, before.2.body);
+    let after = start_attempt(&mut service).request;
+    assert_eq!(after.body, before.request.body);
     let body: Value = serde_json::from_slice(&after.body).unwrap();
     assert_eq!(body["data"]["charge"]["status"], "pending");
     let event = service.get(&format!("/v1/events/{}", body["event_id"].as_str().unwrap())).data();
-    assert_eq!(event["charge"]["status"], "paid", "but the API shows the charge as it is now");
+    assert_eq!(event["charge"]["status"], "paid", "the API shows the current state of the charge");
 }
 
 #[test]
-fn an_event_goes_to_each_endpoint_of_its_mode_that_asked_for_its_type() {
+fn an_event_is_delivered_to_the_endpoints_of_its_mode_that_subscribe_to_its_type() {
     let mut service = TestService::new();
     let created = service.add_endpoint(Mode::Live, "https://one.example/", &[EventType::ChargeCreated]);
     let all = service.add_endpoint(Mode::Live, "https://two.example/", &EventType::ALL);
@@ -387,13 +411,15 @@ fn an_event_goes_to_each_endpoint_of_its_mode_that_asked_for_its_type() {
     service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
     let key = service.test.clone();
     service.send(&Call::new("POST", "/v1/charges").key(&key).json(&json!({"asset": "BTC", "amount": "1"})));
-    let posts = service.attempt_all(&FINE);
-    let seen: Vec<(Mode, Code, &str)> = posts
+    let attempts = service.attempt_all(&SUCCESS);
+    let delivered: Vec<(Mode, Code, &str)> = attempts
         .iter()
-        .map(|(mode, post)| (*mode, service.book(*mode).endpoint(post.endpoint).id, post.kind.as_str()))
+        .map(|(mode, attempt)| {
+            (*mode, service.book(*mode).endpoint(attempt.endpoint).id, attempt.kind.as_str())
+        })
         .collect();
     assert_eq!(
-        seen,
+        delivered,
         [
             (Mode::Live, created, "charge.created"),
             (Mode::Live, all, "charge.created"),
@@ -401,55 +427,56 @@ fn an_event_goes_to_each_endpoint_of_its_mode_that_asked_for_its_type() {
             (Mode::Test, test, "charge.created"),
         ]
     );
-    let event_id =
-        |post: &AttemptRequest| serde_json::from_slice::<Value>(&post.body).unwrap()["event_id"].clone();
-    assert_eq!(event_id(&posts[0].1), event_id(&posts[1].1), "one event");
-    assert_ne!(posts[0].1.id, posts[1].1.id, "but each endpoint has a delivery of its own");
-    let modes: Vec<Value> = posts
+    let event_id = |attempt: &AttemptRequest| {
+        serde_json::from_slice::<Value>(&attempt.body).unwrap()["event_id"].clone()
+    };
+    assert_eq!(event_id(&attempts[0].1), event_id(&attempts[1].1), "both deliveries have the same event");
+    assert_ne!(attempts[0].1.id, attempts[1].1.id, "each endpoint has its own delivery");
+    let modes: Vec<Value> = attempts
         .iter()
-        .map(|(_, post)| serde_json::from_slice::<Value>(&post.body).unwrap()["mode"].clone())
+        .map(|(_, attempt)| serde_json::from_slice::<Value>(&attempt.body).unwrap()["mode"].clone())
         .collect();
     assert_eq!(modes, ["live", "live", "live", "test"]);
 }
 
 #[test]
-fn after_a_restart_a_post_in_flight_is_due_again_under_its_id() {
+fn an_attempt_interrupted_by_a_restart_is_repeated_with_its_id() {
     let (mut service, _) = service_with_endpoint();
     service.charge();
-    let flight = take_post(&mut service);
+    let attempt = start_attempt(&mut service);
     service.wait(Span::secs(3));
     service.api.service.restart(service.now);
-    let again = take_post(&mut service);
+    let again = start_attempt(&mut service);
     assert_eq!(
-        (again.2.id, again.2.attempt),
-        (flight.2.id, 1),
-        "the attempt that was cut off does not count"
+        (again.request.id, again.request.attempt),
+        (attempt.request.id, 1),
+        "the interrupted attempt does not count"
     );
     service.api.service.restart(service.now);
-    assert_eq!(service.attempt_all(&BROKEN).len(), 1);
-    fail_all_posts(&mut service);
-    let delivery = service.book(Mode::Live).outbox().get(flight.2.delivery);
+    assert_eq!(service.attempt_all(&FAILURE).len(), 1);
+    fail_all_attempts(&mut service);
+    let delivery = service.book(Mode::Live).outbox().get(attempt.request.delivery);
     assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Failed, 14));
 }
 
 #[test]
-fn next_tick_is_the_next_due_time() {
+fn next_tick_is_the_time_of_the_next_attempt_or_expiry() {
     let (mut service, _) = service_with_endpoint();
     assert_eq!(service.api.service.next_tick(), None);
     let end = service.now.plus(crate::test_service::LOCK);
     service.charge();
-    assert_eq!(service.api.service.next_tick(), Some(service.now), "a post is due at once");
-    service.attempt_all(&FINE);
+    assert_eq!(service.api.service.next_tick(), Some(service.now), "an attempt is due at once");
+    service.attempt_all(&SUCCESS);
     assert_eq!(service.api.service.next_tick(), Some(end));
 }
 
 #[test]
-fn each_notified_endpoint_counts_as_work_of_an_ended_lock() {
+fn the_work_of_an_expiry_includes_its_notified_endpoints() {
     let (mut service, _) = service_with_endpoint();
     service.add_endpoint(Mode::Live, URL, &[EventType::ChargePaid]);
     let off = service.add_endpoint(Mode::Live, URL, &EventType::ALL);
-    let off = BookCommand::ChangeEndpoint { id: off, url: None, events: None, enabled: Some(false) };
-    service.run_command(Mode::Live, off).unwrap();
+    let disable = BookCommand::ChangeEndpoint { id: off, url: None, events: None, enabled: Some(false) };
+    service.run_command(Mode::Live, disable).unwrap();
     for _ in 0..3 {
         service.charge();
     }
@@ -459,18 +486,21 @@ fn each_notified_endpoint_counts_as_work_of_an_ended_lock() {
 }
 
 #[test]
-fn a_book_has_50_endpoints_at_most_and_one_that_is_removed_makes_room() {
+fn a_book_has_at_most_50_endpoints_without_removed_ones() {
     let (mut service, first) = service_with_endpoint();
     let add = || BookCommand::AddEndpoint { url: URL.to_owned(), events: [EventType::ChargePaid].into() };
-    let mut added = |mode| service.run_command(mode, add()).map_or_else(|error| error.status(), |_| 201);
-    assert_eq!((1..=50).map(|_| added(Mode::Live)).collect::<Vec<_>>(), [vec![201; 49], vec![422]].concat());
-    assert_eq!(added(Mode::Test), 201);
+    let mut add_status = |mode| service.run_command(mode, add()).map_or_else(|error| error.status(), |_| 201);
+    assert_eq!(
+        (1..=50).map(|_| add_status(Mode::Live)).collect::<Vec<_>>(),
+        [vec![201; 49], vec![422]].concat()
+    );
+    assert_eq!(add_status(Mode::Test), 201);
     service.run_command(Mode::Live, BookCommand::RemoveEndpoint(first)).unwrap();
     assert_eq!([0; 2].map(|_| service.run_command(Mode::Live, add()).is_ok()), [true, false]);
 }
 
 #[test]
-fn an_address_that_is_not_public_is_refused_when_it_is_saved() {
+fn an_endpoint_url_that_is_not_public_is_refused() {
     let (mut service, endpoint) = service_with_endpoint();
     let add =
         |url: &str| BookCommand::AddEndpoint { url: url.to_owned(), events: [EventType::ChargePaid].into() };
@@ -498,6 +528,6 @@ fn an_address_that_is_not_public_is_refused_when_it_is_saved() {
         EndpointStatus::Enabled,
         "a refused change changes nothing"
     );
-    let none = BookCommand::AddEndpoint { url: URL.to_owned(), events: [].into() };
-    assert_eq!(service.run_command(Mode::Live, none).unwrap_err().status(), 422);
+    let without_events = BookCommand::AddEndpoint { url: URL.to_owned(), events: [].into() };
+    assert_eq!(service.run_command(Mode::Live, without_events).unwrap_err().status(), 422);
 }

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 
 use crate::test_service::{BASE, Call, DROPPED, LOCK, MEMPOOL, TestService, code_of, confirmed, string};
 
-/// A world with records of every kind, status and event type, whose statuses no longer change.
-struct World {
+/// A service with records of every kind, status and event type, whose statuses no longer change.
+struct PopulatedService {
     service: TestService,
     links: Vec<String>,
     charges: Vec<String>,
     invoices: Vec<String>,
 }
 
-impl World {
-    fn new() -> World {
-        let mut world = World {
+impl PopulatedService {
+    fn new() -> PopulatedService {
+        let mut populated = PopulatedService {
             service: TestService::new(),
             links: Vec::new(),
             charges: Vec::new(),
@@ -23,17 +23,17 @@ impl World {
         };
         for n in 0..3 {
             let link = json!({"title": format!("Hat {n}"), "amount": "150"});
-            world.links.push(world.service.create("/v1/payment-links", &link));
+            populated.links.push(populated.service.create("/v1/payment-links", &link));
         }
         for n in 0..24 {
-            world.add_charge(n);
-            world.add_invoice(n);
+            populated.add_charge(n);
+            populated.add_invoice(n);
         }
-        world.service.wait(LOCK);
+        populated.service.wait(LOCK);
         for n in 0..24 {
-            world.add_charge(n);
+            populated.add_charge(n);
         }
-        world
+        populated
     }
 
     fn add_charge(&mut self, n: usize) {
@@ -70,8 +70,8 @@ impl World {
         self.invoices.push(invoice);
     }
 
-    /// Adds a record of each kind.
-    fn add_some(&mut self, n: usize) {
+    /// Adds a record of each kind. `n` selects their statuses.
+    fn add_records(&mut self, n: usize) {
         self.add_charge(n);
         self.add_invoice(n);
         let link = json!({"title": "A late hat", "amount": "1"});
@@ -79,9 +79,9 @@ impl World {
     }
 
     fn page(&mut self, target: &str) -> Value {
-        let reply = self.service.get(target);
-        assert_eq!(reply.status(), 200, "{target}: {}", reply.text());
-        reply.json()
+        let response = self.service.get(target);
+        assert_eq!(response.status(), 200, "{target}: {}", response.text());
+        response.json()
     }
 
     fn read_whole_list(&mut self, list: &str) -> Vec<Value> {
@@ -95,7 +95,7 @@ impl World {
         records
     }
 
-    /// Returns every list with every specified filter.
+    /// Returns the target of every list with every combination of filters.
     fn lists(&self) -> Vec<String> {
         let mut lists = vec!["/v1/payment-links".to_owned()];
         for status in ["", "pending", "underpaid", "paid", "expired", "canceled"] {
@@ -122,16 +122,16 @@ impl World {
 }
 
 fn target(path: &str, filters: &[(&str, &str)]) -> String {
-    let set: Vec<String> = filters
+    let parameters: Vec<String> = filters
         .iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    if set.is_empty() { path.to_owned() } else { format!("{path}?{}", set.join("&")) }
+    if parameters.is_empty() { path.to_owned() } else { format!("{path}?{}", parameters.join("&")) }
 }
 
-fn add_query(list: &str, more: &str) -> String {
-    format!("{list}{}{more}", if list.contains('?') { '&' } else { '?' })
+fn add_query(list: &str, parameters: &str) -> String {
+    format!("{list}{}{parameters}", if list.contains('?') { '&' } else { '?' })
 }
 
 fn ids(records: &[Value]) -> Vec<String> {
@@ -139,11 +139,11 @@ fn ids(records: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn a_filter_is_the_whole_list_filtered() {
-    let mut world = World::new();
-    for list in world.lists() {
+fn a_filtered_list_has_the_matching_records_of_the_whole_list() {
+    let mut populated = PopulatedService::new();
+    for list in populated.lists() {
         let (path, query) = list.split_once('?').unwrap_or((&list, ""));
-        let expected: Vec<Value> = world
+        let expected: Vec<Value> = populated
             .read_whole_list(path)
             .into_iter()
             .filter(|record| {
@@ -156,37 +156,41 @@ fn a_filter_is_the_whole_list_filtered() {
                 })
             })
             .collect();
-        assert_eq!(ids(&world.read_whole_list(&list)), ids(&expected), "{list}");
+        assert_eq!(ids(&populated.read_whole_list(&list)), ids(&expected), "{list}");
     }
 }
 
 #[test]
 fn lists_are_newest_first() {
-    let mut world = World::new();
+    let mut populated = PopulatedService::new();
     for path in ["/v1/charges", "/v1/invoices", "/v1/payment-links", "/v1/events"] {
         let times: Vec<String> =
-            world.read_whole_list(path).iter().map(|record| string(&record["created_at"])).collect();
+            populated.read_whole_list(path).iter().map(|record| string(&record["created_at"])).collect();
         assert!(times.is_sorted_by(|newer, older| newer >= older), "{path}");
     }
-    let created: Vec<String> = world.charges.iter().rev().cloned().collect();
-    assert_eq!(ids(&world.read_whole_list("/v1/charges")), created, "by creation, where the times are equal");
+    let created: Vec<String> = populated.charges.iter().rev().cloned().collect();
+    assert_eq!(
+        ids(&populated.read_whole_list("/v1/charges")),
+        created,
+        "records with equal times are in order of creation"
+    );
 }
 
-/// Reads a list page by page while records are added between the pages.
+/// Reads a list page by page, and adds records between the pages. The pages must contain the list as of page 1.
 #[track_caller]
 fn check_stable(
-    world: &mut World,
+    populated: &mut PopulatedService,
     list: &str,
     per_page: usize,
     next_page: impl Fn(&Value, usize) -> Option<String>,
 ) {
-    let snapshot = ids(&world.read_whole_list(list));
+    let snapshot = ids(&populated.read_whole_list(list));
     let last = snapshot.len().div_ceil(per_page).max(1);
-    let mut read = Vec::new();
+    let mut ids_read = Vec::new();
     let mut next = Some(add_query(list, &format!("per_page={per_page}")));
     let mut number = 0;
     while let Some(target) = next {
-        let page = world.page(&target);
+        let page = populated.page(&target);
         number += 1;
         let records = ids(page["data"].as_array().unwrap());
         let meta = &page["meta"];
@@ -198,11 +202,11 @@ fn check_stable(
         assert_eq!(meta["to"], json!(from.map(|from| from + records.len() - 1)), "{target}");
         assert_eq!(page["links"]["prev"].is_string(), number > 1, "{target}");
         assert_eq!(page["links"]["next"].is_string(), number < last, "{target}");
-        read.extend(records);
+        ids_read.extend(records);
         next = next_page(&page, number);
-        world.add_some(number);
+        populated.add_records(number);
     }
-    assert_eq!((number, read), (last, snapshot), "{list}");
+    assert_eq!((number, ids_read), (last, snapshot), "{list}");
 }
 
 fn next_link(page: &Value, _: usize) -> Option<String> {
@@ -210,30 +214,30 @@ fn next_link(page: &Value, _: usize) -> Option<String> {
 }
 
 #[test]
-fn following_the_links_reads_the_list_as_it_was_at_page_1() {
-    let mut world = World::new();
-    for list in world.lists() {
-        check_stable(&mut world, &list, 20, next_link);
+fn following_the_links_reads_the_list_as_of_page_1() {
+    let mut populated = PopulatedService::new();
+    for list in populated.lists() {
+        check_stable(&mut populated, &list, 20, next_link);
     }
     for list in ["/v1/charges", "/v1/charges?status=paid", "/v1/events?type=charge.created"] {
-        check_stable(&mut world, list, 7, next_link);
+        check_stable(&mut populated, list, 7, next_link);
     }
 }
 
 #[test]
 fn incrementing_page_reads_the_list_as_of_page_1() {
-    let mut world = World::new();
-    for list in world.lists() {
-        let count = |page: &Value, number: usize| {
-            let more = page["meta"]["last_page"].as_u64().unwrap() > number as u64;
-            more.then(|| add_query(&list, &format!("page={}&per_page=20", number + 1)))
+    let mut populated = PopulatedService::new();
+    for list in populated.lists() {
+        let next_number = |page: &Value, number: usize| {
+            let has_more = page["meta"]["last_page"].as_u64().unwrap() > number as u64;
+            has_more.then(|| add_query(&list, &format!("page={}&per_page=20", number + 1)))
         };
-        check_stable(&mut world, &list, 20, count);
+        check_stable(&mut populated, &list, 20, next_number);
     }
 }
 
 #[test]
-fn page_1_is_always_fresh_and_an_anchor_lives_10_minutes() {
+fn page_1_is_always_current_and_an_anchor_lives_10_minutes() {
     let mut service = TestService::new();
     for _ in 0..3 {
         service.charge();
@@ -253,26 +257,30 @@ fn page_1_is_always_fresh_and_an_anchor_lives_10_minutes() {
         "an anchor applies to one set of filters only"
     );
     let other = service.new_key(service.acme, Mode::Live);
-    let fresh = service.send(&Call::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
-    assert_eq!(fresh.json()["meta"]["total"], 4, "an anchor applies to one key only");
+    let page = service.send(&Call::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
+    assert_eq!(page.json()["meta"]["total"], 4, "an anchor applies to one key only");
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=1"), 4, "page 1 is fresh");
     service.charge();
     service.wait(Span::mins(10));
     service.now = service.now.minus(Span::micros(1));
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4);
     service.wait(Span(Span::mins(10).0 - 1));
-    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "a read renews it");
+    assert_eq!(
+        total(&mut service, "/v1/charges?per_page=2&page=2"),
+        4,
+        "a read extends the lifetime of the anchor"
+    );
     for (page, expected) in [(1, 5), (2, 4)] {
         let head = service.call("HEAD", &format!("/v1/charges?per_page=2&page={page}"));
-        assert_eq!(head.json()["meta"]["total"], expected, "HEAD answers as GET does");
+        assert_eq!(head.json()["meta"]["total"], expected, "HEAD uses the anchor as GET does");
     }
-    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "HEAD does not renew the anchor");
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "HEAD does not extend it");
     service.wait(Span::mins(10));
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 5);
 }
 
 #[test]
-fn a_list_that_was_empty_at_page_1_stays_empty() {
+fn page_2_of_a_list_that_was_empty_at_page_1_is_empty() {
     let mut service = TestService::new();
     assert_eq!(service.get("/v1/charges").json()["meta"]["total"], 0);
     service.charge();
@@ -302,7 +310,7 @@ fn every_link_works_and_keeps_filters_and_size() {
     }
     assert_eq!(page["meta"]["path"], format!("{BASE}/v1/charges"));
     // A filter with special characters is encoded in links.
-    let odd = service.get("/v1/events?charge=a%26b%3Dc%20%C3%A4").json();
-    let first = string(&odd["links"]["first"]);
+    let encoded = service.get("/v1/events?charge=a%26b%3Dc%20%C3%A4").json();
+    let first = string(&encoded["links"]["first"]);
     assert!(first.contains("charge=a%26b%3Dc+%C3%A4&"), "{first}");
 }

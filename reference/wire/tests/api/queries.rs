@@ -1,24 +1,25 @@
-//! Query strings and bodies: accepted and refused values.
+//! Query parameters and body fields: accepted and refused values.
 
 use serde_json::{Value, json};
 
 use crate::test_service::{Call, TestService};
 
+/// Checks that a read is refused with 422 for exactly these parameters; accepted if there are none.
 #[track_caller]
-fn check_query(target: &str, wrong: &[&str]) {
+fn check_query(target: &str, invalid: &[&str]) {
     let mut service = TestService::new();
     service.charge();
-    let reply = service.get(target);
-    if wrong.is_empty() {
-        assert_eq!(reply.status(), 200, "{target}: {}", reply.text());
+    let response = service.get(target);
+    if invalid.is_empty() {
+        assert_eq!(response.status(), 200, "{target}: {}", response.text());
     } else {
-        assert_eq!(reply.status(), 422, "{target}");
-        assert_eq!(reply.wrong_fields(), wrong, "{target}");
+        assert_eq!(response.status(), 422, "{target}");
+        assert_eq!(response.wrong_fields(), invalid, "{target}");
     }
 }
 
 #[test]
-fn pages_count_from_1_and_hold_1_to_100() {
+fn pages_start_at_1_and_have_1_to_100_records() {
     for list in ["/v1/charges", "/v1/invoices", "/v1/payment-links", "/v1/events"] {
         for good in [
             "",
@@ -73,12 +74,20 @@ fn filter_values_of_enums_are_checked_and_codes_are_not() {
 fn the_error_of_an_unknown_filter_value_lists_the_allowed_ones() {
     let mut service = TestService::new();
     for (target, field, allowed) in [
-        ("/v1/charges?status=lost", "status", "it takes pending, underpaid, paid, expired, canceled."),
-        ("/v1/invoices?status=lost", "status", "it takes open, paid, void."),
-        ("/v1/events?type=lost", "type", "it takes charge.created, charge.payment_detected, charge.paid, "),
+        (
+            "/v1/charges?status=lost",
+            "status",
+            "the allowed values are pending, underpaid, paid, expired, canceled.",
+        ),
+        ("/v1/invoices?status=lost", "status", "the allowed values are open, paid, void."),
+        (
+            "/v1/events?type=lost",
+            "type",
+            "the allowed values are charge.created, charge.payment_detected, charge.paid, ",
+        ),
     ] {
-        let reply = service.get(target).json();
-        let message = reply["errors"][field][0].as_str().expect("it is refused");
+        let response = service.get(target).json();
+        let message = response["errors"][field][0].as_str().expect("the filter is refused");
         assert!(message.contains(allowed), "{target}: {message}");
     }
 }
@@ -98,8 +107,8 @@ fn foreign_and_absent_anchors_get_the_same_error() {
         let absent = service.get(&format!("/v1/{list}?anchor=aaaaaaaaaaaa"));
         assert_eq!((absent.status(), absent.wrong_fields()), (422, vec!["anchor".to_owned()]));
         for key in [&test, &bolt] {
-            let reply = service.send(&Call::new("GET", &format!("/v1/{list}")).key(key));
-            let theirs = reply.data()[0]["id"].as_str().unwrap().to_owned();
+            let response = service.send(&Call::new("GET", &format!("/v1/{list}")).key(key));
+            let theirs = response.data()[0]["id"].as_str().unwrap().to_owned();
             assert_eq!(service.get(&format!("/v1/{list}?anchor={theirs}")), absent);
         }
         assert_eq!(service.get(&format!("/v1/{list}?anchor=")), absent);
@@ -113,28 +122,28 @@ fn foreign_and_absent_anchors_get_the_same_error() {
 
 /// Checks that a write is refused with 422 for exactly these fields and changes nothing; accepted if there are none.
 #[track_caller]
-fn check_body(path: &str, body: Value, wrong: &[&str]) {
+fn check_body(path: &str, body: Value, invalid: &[&str]) {
     let mut service = TestService::new();
-    let reply = service.post(path, &body);
-    assert_eq!(reply.wrong_fields(), wrong, "{body}: {}", reply.text());
-    assert_eq!(reply.status(), if wrong.is_empty() { 201 } else { 422 }, "{body}");
-    if !wrong.is_empty() {
-        let json = reply.json();
-        let count: usize = wrong.iter().map(|name| json["errors"][name].as_array().unwrap().len()).sum();
-        let more = match count - 1 {
+    let response = service.post(path, &body);
+    assert_eq!(response.wrong_fields(), invalid, "{body}: {}", response.text());
+    assert_eq!(response.status(), if invalid.is_empty() { 201 } else { 422 }, "{body}");
+    if !invalid.is_empty() {
+        let json = response.json();
+        let count: usize = invalid.iter().map(|name| json["errors"][name].as_array().unwrap().len()).sum();
+        let suffix = match count - 1 {
             0 => String::new(),
             1 => " (and 1 more error)".to_owned(),
             n => format!(" (and {n} more errors)"),
         };
         let message = json["message"].as_str().unwrap();
-        assert!(message.ends_with(&more) && message.contains('.'), "{message}");
+        assert!(message.ends_with(&suffix) && message.contains('.'), "{message}");
         assert_eq!(service.total("/v1/events"), 0, "{body}");
     }
 }
 
 #[test]
 fn a_charge_needs_a_coin_and_a_price() {
-    let charge = |body: Value, wrong: &[&str]| check_body("/v1/charges", body, wrong);
+    let charge = |body: Value, invalid: &[&str]| check_body("/v1/charges", body, invalid);
     charge(json!({}), &["amount", "asset"]);
     charge(json!({"asset": "BTC"}), &["amount"]);
     charge(json!({"asset": "btc", "amount": "1"}), &["asset"]);
@@ -173,8 +182,8 @@ fn a_charge_needs_a_coin_and_a_price() {
 
 #[test]
 fn a_customer_has_known_fields_only() {
-    let customer = |customer: Value, wrong: &[&str]| {
-        check_body("/v1/charges", json!({"asset": "BTC", "amount": "1", "customer": customer}), wrong);
+    let customer = |customer: Value, invalid: &[&str]| {
+        check_body("/v1/charges", json!({"asset": "BTC", "amount": "1", "customer": customer}), invalid);
     };
     customer(json!({}), &[]);
     customer(json!(null), &[]);
@@ -190,8 +199,8 @@ fn a_customer_has_known_fields_only() {
 
 #[test]
 fn metadata_has_20_keys_of_40_characters_and_values_of_500() {
-    let metadata = |metadata: Value, wrong: &[&str]| {
-        check_body("/v1/charges", json!({"asset": "BTC", "amount": "1", "metadata": metadata}), wrong);
+    let metadata = |metadata: Value, invalid: &[&str]| {
+        check_body("/v1/charges", json!({"asset": "BTC", "amount": "1", "metadata": metadata}), invalid);
     };
     let keys = |n: usize| Value::Object((0..n).map(|i| (format!("k{i}"), json!(i))).collect());
     metadata(keys(20), &[]);
@@ -213,17 +222,18 @@ fn metadata_is_returned_unchanged() {
     let metadata =
         r#"{"z":1.50,"a":12345678901234567890123,"e":1e5,"t":true,"n":null,"s":"\u00e4\u0000\"\\"}"#;
     let body = format!(r#"{{"asset":"BTC","amount":"1","metadata":{metadata}}}"#);
-    let reply = service.send(&Call::new("POST", "/v1/charges").key(&live).raw_body("application/json", body));
-    let kept =
+    let response =
+        service.send(&Call::new("POST", "/v1/charges").key(&live).raw_body("application/json", body));
+    let expected =
         r#""metadata":{"z":1.50,"a":12345678901234567890123,"e":1e5,"t":true,"n":null,"s":"ä\u0000\"\\"}"#;
-    assert!(reply.text().contains(kept), "{}", reply.text());
-    let none = service.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"}));
-    assert!(none.text().contains(r#""metadata":{}"#), "an empty map is an object");
+    assert!(response.text().contains(expected), "{}", response.text());
+    let without_metadata = service.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"}));
+    assert!(without_metadata.text().contains(r#""metadata":{}"#), "empty metadata is an object");
 }
 
 #[test]
 fn invoices_have_an_amount_or_items() {
-    let invoice = |body: Value, wrong: &[&str]| check_body("/v1/invoices", body, wrong);
+    let invoice = |body: Value, invalid: &[&str]| check_body("/v1/invoices", body, invalid);
     invoice(json!({}), &["amount"]);
     invoice(json!({"amount": "1"}), &[]);
     invoice(json!({"amount": "0"}), &["amount"]);
@@ -245,7 +255,7 @@ fn invoices_have_an_amount_or_items() {
 
 #[test]
 fn links_have_a_title_and_a_price() {
-    let link = |body: Value, wrong: &[&str]| check_body("/v1/payment-links", body, wrong);
+    let link = |body: Value, invalid: &[&str]| check_body("/v1/payment-links", body, invalid);
     link(json!({}), &["amount", "title"]);
     link(json!({"title": "", "amount": "1"}), &["title"]);
     link(json!({"title": "A", "pricing_type": "free", "amount": "1"}), &["pricing_type"]);
@@ -276,15 +286,15 @@ fn a_page_past_the_end_is_empty() {
     let mut service = TestService::new();
     service.charge();
     for page in ["2", "1000000", "18446744073709551615", "99999999999999999999999999"] {
-        let reply = service.get(&format!("/v1/charges?page={page}"));
-        assert_eq!(reply.status(), 200, "{page}");
-        assert_eq!(reply.json()["data"], json!([]));
-        assert_eq!(reply.json()["meta"]["from"], Value::Null);
+        let response = service.get(&format!("/v1/charges?page={page}"));
+        assert_eq!(response.status(), 200, "{page}");
+        assert_eq!(response.json()["data"], json!([]));
+        assert_eq!(response.json()["meta"]["from"], Value::Null);
     }
 }
 
 #[test]
-fn metadata_numbers_fit_a_double() {
+fn metadata_numbers_must_fit_a_double() {
     for (number, status) in
         [("1e308", 201), ("-1e308", 201), ("1e-999", 201), ("1e309", 422), ("-1e999999999", 422)]
     {
@@ -292,12 +302,15 @@ fn metadata_numbers_fit_a_double() {
         let body = format!(r#"{{"asset": "BTC", "amount": "1", "metadata": {{"a": {number}}}}}"#);
         let call =
             Call::new("POST", "/v1/charges").key(&service.live.clone()).raw_body("application/json", body);
-        let reply = service.send(&call);
-        let wrong: &[&str] = if status == 422 { &["metadata.a"] } else { &[] };
+        let response = service.send(&call);
+        let invalid: &[&str] = if status == 422 { &["metadata.a"] } else { &[] };
         assert_eq!(
-            (reply.status(), reply.wrong_fields()),
-            (status, wrong.iter().map(|&n| n.to_owned()).collect())
+            (response.status(), response.wrong_fields()),
+            (status, invalid.iter().map(|&name| name.to_owned()).collect())
         );
-        assert!(service.get("/v1/events").json()["data"].is_array(), "every list can still be read");
+        assert!(
+            service.get("/v1/events").json()["data"].is_array(),
+            "events with the charge can still be read"
+        );
     }
 }

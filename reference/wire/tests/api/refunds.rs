@@ -18,24 +18,24 @@ const OTHER_HALF: Step = See("b", "0.00125", confirmed(2));
 #[track_caller]
 fn check_shown(steps: &[Step], remaining: &str, overpaid: bool) {
     let (mut service, charge) = play(steps);
-    let shown = service.show_charge(&charge);
-    let is = (string(&shown["remaining_amount"]), shown["overpaid"] == true);
-    assert_eq!(is, (remaining.to_owned(), overpaid), "{steps:?}");
+    let object = service.show_charge(&charge);
+    let found = (string(&object["remaining_amount"]), object["overpaid"] == true);
+    assert_eq!(found, (remaining.to_owned(), overpaid), "{steps:?}");
 }
 
 #[test]
-fn a_refunded_part_payment_does_not_count() {
-    let story = "payment_detected underpaid refunded payment_detected";
-    check(&[HALF, Refund("0.00125", 201), OTHER_HALF], &format!("underpaid 0.0025: {story} underpaid"));
-    check(&[HALF, Refund("0.0005", 201), OTHER_HALF], &format!("underpaid 0.0025: {story} underpaid"));
+fn a_refunded_part_payment_does_not_count_towards_the_amount_due() {
+    let events = "payment_detected underpaid refunded payment_detected";
+    check(&[HALF, Refund("0.00125", 201), OTHER_HALF], &format!("underpaid 0.0025: {events} underpaid"));
+    check(&[HALF, Refund("0.0005", 201), OTHER_HALF], &format!("underpaid 0.0025: {events} underpaid"));
     let rest = See("c", "0.00125", confirmed(2));
     check(
         &[HALF, Refund("0.00125", 201), OTHER_HALF, rest],
-        &format!("paid 0.00375: {story} underpaid payment_detected paid"),
+        &format!("paid 0.00375: {events} underpaid payment_detected paid"),
     );
     // Within the tolerance of the amount due, and one unit more.
-    check(&[HALF, Refund("0.000025", 201), OTHER_HALF], &format!("paid 0.0025: {story} paid"));
-    check(&[HALF, Refund("0.00002501", 201), OTHER_HALF], &format!("underpaid 0.0025: {story} underpaid"));
+    check(&[HALF, Refund("0.000025", 201), OTHER_HALF], &format!("paid 0.0025: {events} paid"));
+    check(&[HALF, Refund("0.00002501", 201), OTHER_HALF], &format!("underpaid 0.0025: {events} underpaid"));
     // A paid charge stays paid.
     let both = [HALF, OTHER_HALF, Refund("0.0025", 201)];
     check(&both, "paid 0.0025: payment_detected underpaid payment_detected paid refunded");
@@ -60,7 +60,7 @@ fn refunded_amounts_are_due_again() {
 }
 
 #[test]
-fn an_invoice_is_not_settled_by_refunded_money() {
+fn refunded_payments_do_not_settle_an_invoice() {
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
@@ -73,14 +73,14 @@ fn an_invoice_is_not_settled_by_refunded_money() {
 }
 
 #[test]
-fn a_refund_ends_a_hold_that_it_leaves_too_little_for() {
+fn a_refund_that_leaves_too_little_ends_the_hold_of_a_charge() {
     let rest = See("b", "0.00125", MEMPOOL);
     let steps = [HALF, rest, Until(9)];
-    let and_then = |more: &[Step]| [&steps[..], more].concat();
+    let held_then = |more: &[Step]| [&steps[..], more].concat();
     let events = "payment_detected underpaid payment_detected";
-    check(&and_then(&[Refund("0.000025", 201)]), &format!("underpaid 0.00125: {events} refunded"));
+    check(&held_then(&[Refund("0.000025", 201)]), &format!("underpaid 0.00125: {events} refunded"));
     check(
-        &and_then(&[Refund("0.00002501", 201)]),
+        &held_then(&[Refund("0.00002501", 201)]),
         &format!("expired 0.00125: {events} refunded expired late_payment"),
     );
     // A transfer that was refunded before the lock expired does not hold the charge open.
@@ -95,8 +95,8 @@ fn refunded_late_payments_are_not_accepted() {
     let late = See("a", "0.0025", confirmed(2));
     let refunded = [Until(0), late, Refund("0.0025", 201)];
     for txid in [None, Some("a")] {
-        let story = "expired 0: expired late_payment refunded";
-        check(&[&refunded[..], &[Accept(txid, 409)]].concat(), story);
+        let expected = "expired 0: expired late_payment refunded";
+        check(&[&refunded[..], &[Accept(txid, 409)]].concat(), expected);
     }
     // Of two, only the one without a refund is accepted. The other does not count, although the charge is now paid.
     let other = See("b", "0.0025", confirmed(2));
@@ -120,31 +120,33 @@ fn refunded_late_payments_are_not_accepted() {
 #[test]
 fn a_refund_uses_late_payments_before_received_ones() {
     let (first, second) = (See("c", "0.001", confirmed(2)), See("d", "0.0015", confirmed(2)));
-    let open = [HALF, Until(0), first, second];
-    let and_then = |more: &[Step]| [&open[..], more].concat();
+    let two_late = [HALF, Until(0), first, second];
+    let two_late_then = |more: &[Step]| [&two_late[..], more].concat();
     // No part of the received amount was refunded.
-    check_shown(&and_then(&[Refund("0.0025", 201)]), "0.00125", false);
-    check_shown(&and_then(&[Refund("0.0026", 201)]), "0.00135", false);
-    let lates = "payment_detected underpaid expired late_payment late_payment";
-    let accepted = |refund: Step, c: u16, d: u16, end: &str| {
-        let steps = and_then(&[refund, Accept(Some("c"), c), Accept(Some("d"), d)]);
-        check(&steps, &format!("{end}: {lates} refunded{}", if c + d == 818 { "" } else { " paid" }));
+    check_shown(&two_late_then(&[Refund("0.0025", 201)]), "0.00125", false);
+    check_shown(&two_late_then(&[Refund("0.0026", 201)]), "0.00135", false);
+    let events = "payment_detected underpaid expired late_payment late_payment";
+    // Refunds, then accepts both transfers with these statuses. 409 + 409: none is accepted.
+    let check_accepts = |refund: Step, c_status: u16, d_status: u16, end: &str| {
+        let steps = two_late_then(&[refund, Accept(Some("c"), c_status), Accept(Some("d"), d_status)]);
+        let paid = if c_status + d_status == 818 { "" } else { " paid" };
+        check(&steps, &format!("{end}: {events} refunded{paid}"));
     };
     // The oldest is refunded first, unless another has exactly this amount.
-    accepted(Refund("0.001", 201), 409, 200, "paid 0.00275");
+    check_accepts(Refund("0.001", 201), 409, 200, "paid 0.00275");
     check(
-        &and_then(&[Refund("0.0015", 201), Accept(Some("d"), 409)]),
-        &format!("expired 0.00125: {lates} refunded"),
+        &two_late_then(&[Refund("0.0015", 201), Accept(Some("d"), 409)]),
+        &format!("expired 0.00125: {events} refunded"),
     );
-    accepted(Refund("0.0025", 201), 409, 409, "expired 0.00125");
+    check_accepts(Refund("0.0025", 201), 409, 409, "expired 0.00125");
     // A refund may name the transaction that it returns.
     check(
-        &and_then(&[RefundOf("0.001", "d"), Accept(Some("c"), 200)]),
-        &format!("expired 0.00225: {lates} refunded underpaid"),
+        &two_late_then(&[RefundOf("0.001", "d"), Accept(Some("c"), 200)]),
+        &format!("expired 0.00225: {events} refunded underpaid"),
     );
-    check_shown(&and_then(&[RefundOf("0.001", "c")]), "0.00125", false);
-    check_shown(&and_then(&[RefundOf("0.001", "a")]), "0.00225", false);
-    check_shown(&and_then(&[RefundOf("0.001", "another")]), "0.00125", false);
+    check_shown(&two_late_then(&[RefundOf("0.001", "c")]), "0.00125", false);
+    check_shown(&two_late_then(&[RefundOf("0.001", "a")]), "0.00225", false);
+    check_shown(&two_late_then(&[RefundOf("0.001", "another")]), "0.00125", false);
 }
 
 #[test]

@@ -19,24 +19,24 @@ fn check(path: &str, allow: &str) {
             ("EVENT", string(&service.list("/v1/events")[0]["id"])),
         ];
         let path = ids.iter().fold(path.to_owned(), |path, (name, id)| path.replace(name, id));
-        let reply = service.call(method, &path);
+        let response = service.call(method, &path);
         if allowed.contains(&method) {
-            assert!(!matches!(reply.status(), 405), "{method} {path}");
+            assert!(!matches!(response.status(), 405), "{method} {path}");
         } else {
-            assert_eq!(reply.status(), 405, "{method} {path}: {}", reply.text());
-            let mut named: Vec<&str> =
-                reply.header("allow").expect("405 names what is allowed").split(", ").collect();
-            named.sort_unstable();
+            assert_eq!(response.status(), 405, "{method} {path}: {}", response.text());
+            let mut listed: Vec<&str> =
+                response.header("allow").expect("a 405 response has the header").split(", ").collect();
+            listed.sort_unstable();
             let mut expected = allowed.clone();
             expected.sort_unstable();
-            assert_eq!(named, expected, "{method} {path}");
-            assert!(string(&reply.json()["message"]).contains(allow), "the sentence names them too");
+            assert_eq!(listed, expected, "{method} {path}");
+            assert!(string(&response.json()["message"]).contains(allow), "the message lists them too");
         }
     }
 }
 
 #[test]
-fn every_path_lists_its_methods_in_a_405() {
+fn a_405_response_lists_the_methods_of_its_path() {
     check("/v1/account", "GET, HEAD");
     check("/v1/charges", "GET, HEAD, POST");
     check("/v1/charges/CHARGE", "GET, HEAD");
@@ -54,7 +54,7 @@ fn every_path_lists_its_methods_in_a_405() {
 }
 
 #[test]
-fn head_answers_as_get_does() {
+fn head_has_the_response_of_get() {
     let mut service = TestService::new();
     let charge = service.charge();
     for path in
@@ -111,17 +111,17 @@ fn every_other_path_gets_404_in_json() {
 }
 
 #[test]
-fn a_percent_encoded_path_is_the_path_it_spells() {
+fn percent_encoded_paths_are_decoded() {
     let mut service = TestService::new();
     let charge = service.charge();
-    let plain = service.get(&format!("/v1/charges/{charge}"));
-    let spelled: String = charge.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    assert_eq!(service.get(&format!("/v1/charges/{spelled}")), plain);
-    assert_eq!(service.get(&format!("/%76%31/%63harges/{charge}")), plain);
+    let expected = service.get(&format!("/v1/charges/{charge}"));
+    let encoded: String = charge.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    assert_eq!(service.get(&format!("/v1/charges/{encoded}")), expected);
+    assert_eq!(service.get(&format!("/%76%31/%63harges/{charge}")), expected);
 }
 
 #[test]
-fn a_key_is_checked_before_anything_is_returned() {
+fn a_request_without_a_valid_key_gets_401_for_every_path() {
     let mut service = TestService::new();
     let charge = service.charge();
     let refused = service.send(&Call::new("GET", "/v1/account"));
@@ -158,20 +158,20 @@ fn a_key_is_checked_before_anything_is_returned() {
     assert_eq!(
         service.send(&call).status(),
         200,
-        "the scheme has no case, and blanks around the token do not count"
+        "the scheme is case-insensitive, and blanks around the token are ignored"
     );
 }
 
 #[test]
-fn a_body_is_json_by_its_type() {
+fn a_body_needs_a_json_content_type() {
     #[track_caller]
     fn check(content_type: Option<&[u8]>, body: &str, status: u16) {
         let mut service = TestService::new();
         let mut call = Call::new("POST", "/v1/charges").key(&service.live.clone());
         call.content_type = content_type.map(<[u8]>::to_vec);
         call.body = body.as_bytes().to_vec();
-        let shown = content_type.map(String::from_utf8_lossy);
-        assert_eq!(service.send(&call).status(), status, "{shown:?} {body}");
+        let type_text = content_type.map(String::from_utf8_lossy);
+        assert_eq!(service.send(&call).status(), status, "{type_text:?} {body}");
     }
     let body = json!({"asset": "BTC", "amount": "1.00"}).to_string();
     for good in [
@@ -202,7 +202,7 @@ fn a_body_is_json_by_its_type() {
 }
 
 #[test]
-fn a_body_may_have_256_kib_and_no_more() {
+fn a_body_has_at_most_256_kib() {
     let mut service = TestService::new();
     let live = service.live.clone();
     let body = |len: usize| {
@@ -215,7 +215,7 @@ fn a_body_may_have_256_kib_and_no_more() {
 }
 
 #[test]
-fn writes_without_fields_take_no_body_or_any_object() {
+fn writes_without_fields_accept_no_body_or_any_object() {
     let mut service = TestService::new();
     let live = service.live.clone();
     for (body, status) in [("", 200), ("{}", 200), ("{\"why\": 1}", 200), ("nonsense", 400), ("{", 400)] {
@@ -230,19 +230,19 @@ fn writes_without_fields_take_no_body_or_any_object() {
     for (method, status) in
         [("POST", "archived"), ("POST", "archived"), ("DELETE", "active"), ("DELETE", "active")]
     {
-        let reply = service.call(method, &format!("/v1/payment-links/{link}/archive"));
-        assert_eq!((reply.status(), reply.data()["status"].as_str()), (200, Some(status)));
+        let response = service.call(method, &format!("/v1/payment-links/{link}/archive"));
+        assert_eq!((response.status(), response.data()["status"].as_str()), (200, Some(status)));
     }
 }
 
 #[test]
-fn the_id_of_an_event_is_taken_in_either_case() {
+fn event_ids_are_case_insensitive() {
     let mut service = TestService::new();
     service.charge();
     let id = string(&service.list("/v1/events")[0]["id"]);
-    for spelling in [&id, &id.to_uppercase()] {
-        assert_eq!(service.get(&format!("/v1/events/{spelling}")).status(), 200);
-        assert_eq!(service.get(&format!("/v1/events?page=1&anchor={spelling}")).status(), 200);
+    for id in [&id, &id.to_uppercase()] {
+        assert_eq!(service.get(&format!("/v1/events/{id}")).status(), 200);
+        assert_eq!(service.get(&format!("/v1/events?page=1&anchor={id}")).status(), 200);
     }
     for other in [id.replace('-', ""), format!("{{{id}}}"), format!("urn:uuid:{id}"), format!("{id}0")] {
         assert_eq!(service.get(&format!("/v1/events/{other}")).status(), 404, "{other}");
@@ -261,7 +261,7 @@ fn errors_are_checked_in_a_fixed_order() {
     };
     let known = format!("/v1/charges/{charge}");
     // 401 comes before everything, 404 before the method, the method before the body, its size before its type, its
-    // type before its form, its form before the state.
+    // type before its format, its format before the state.
     assert_eq!(status("DELETE", "/v1/charges/aaaaaaaaaaaa", "svc_live_x", "text/plain", &body), 401);
     assert_eq!(status("DELETE", "/v1/charges/aaaaaaaaaaaa", &live, "text/plain", &body), 404);
     assert_eq!(status("POST", "/v1/charges/aaaaaaaaaaaa/cancel", &live, "text/plain", &body), 404);
@@ -270,7 +270,11 @@ fn errors_are_checked_in_a_fixed_order() {
     assert_eq!(status("POST", &cancel, &live, "text/plain", &body), 413);
     assert_eq!(status("POST", &cancel, &live, "text/plain", b"x"), 415);
     assert_eq!(status("POST", &cancel, &live, "application/json", b"x"), 400);
-    assert_eq!(status("POST", &cancel, &live, "application/json", b"[]"), 200, "an empty map of PHP");
+    assert_eq!(
+        status("POST", &cancel, &live, "application/json", b"[]"),
+        200,
+        "PHP clients send [] for an empty map"
+    );
     let refunds = format!("{known}/refunds");
     assert_eq!(status("POST", &refunds, &live, "application/json", b"{}"), 422);
     assert_eq!(status("POST", &cancel, &live, "application/json", b"{}"), 409);

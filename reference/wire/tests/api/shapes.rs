@@ -1,4 +1,4 @@
-//! Snapshots of requests, responses and deliveries, byte by byte.
+//! Snapshots of responses and deliveries, byte by byte.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -14,38 +14,38 @@ use serde_json::{Value, json};
 use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, confirmed, indent_json, string};
 
 /// Returns status, headers and body as one string.
-fn response_text(reply: &Reply) -> String {
-    let mut text = format!("{}\n", reply.status());
-    for (name, value) in &reply.0.headers {
+fn response_text(response: &Reply) -> String {
+    let mut text = format!("{}\n", response.status());
+    for (name, value) in &response.0.headers {
         text.push_str(&format!("{name}: {value}\n"));
     }
-    format!("{text}\n{}", indent_json(&reply.0.body))
+    format!("{text}\n{}", indent_json(&response.0.body))
 }
 
 #[track_caller]
-fn check(name: &str, reply: &Reply) {
-    insta::assert_snapshot!(name, response_text(reply));
+fn check(name: &str, response: &Reply) {
+    insta::assert_snapshot!(name, response_text(response));
 }
 
 /// Returns a business with all fields except two parts of its address.
 fn hat_makers() -> Business {
-    let text_of = |text: &str| Some(text.to_owned());
+    let some = |text: &str| Some(text.to_owned());
     Business {
-        kind: text_of("company"),
-        legal_name: text_of("Acme Hats GmbH"),
-        registration_number: text_of("HRB 4711"),
-        tax_id: text_of("DE123456789"),
+        kind: some("company"),
+        legal_name: some("Acme Hats GmbH"),
+        registration_number: some("HRB 4711"),
+        tax_id: some("DE123456789"),
         address: Some(PostalAddress {
-            line1: text_of("Hutgasse 7"),
-            city: text_of("Berlin"),
-            postal_code: text_of("10115"),
-            country: text_of("DE"),
+            line1: some("Hutgasse 7"),
+            city: some("Berlin"),
+            postal_code: some("10115"),
+            country: some("DE"),
             ..PostalAddress::default()
         }),
-        industry: text_of("retail"),
-        product_description: text_of("Hats"),
-        monthly_volume: text_of("10000 to 50000 EUR"),
-        phone: text_of("+49 30 3"),
+        industry: some("retail"),
+        product_description: some("Hats"),
+        monthly_volume: some("10000 to 50000 EUR"),
+        phone: some("+49 30 3"),
     }
 }
 
@@ -73,30 +73,34 @@ fn the_account_states_the_mode_of_the_key() {
     });
     service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Xmr)).unwrap();
     check("account_live", &service.get("/v1/account"));
-    let reply = service.send(&Call::new("GET", "/v1/account").key(&service.test.clone()));
-    assert_eq!(reply.json()["meta"]["mode"], "test");
-    assert!(reply.json()["meta"]["accepted_assets"].as_array().unwrap().contains(&json!("XMR")));
+    let response = service.send(&Call::new("GET", "/v1/account").key(&service.test.clone()));
+    assert_eq!(response.json()["meta"]["mode"], "test");
+    assert!(response.json()["meta"]["accepted_assets"].as_array().unwrap().contains(&json!("XMR")));
 }
 
 #[test]
 fn a_charge_before_and_after_it_is_paid() {
     let mut service = TestService::new();
-    let reply = service.post("/v1/charges", &full_charge());
-    check("charge_pending", &reply);
-    let charge = code_of(&reply.data());
+    let response = service.post("/v1/charges", &full_charge());
+    check("charge_pending", &response);
+    let charge = code_of(&response.data());
     service.wait(Span::secs(90));
     service.report_sighting(&charge, "tx1", "0.0026", MEMPOOL);
     service.wait(Span::secs(600));
     service.report_sighting(&charge, "tx1", "0.0026", confirmed(2));
     service.wait(Span::micros(1));
     let refund = json!({"amount": "0.0001", "txid": "tx9", "reason": "one hat was small"});
-    let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
-    check("charge_paid_and_refunded", &reply);
-    assert_eq!(service.show_charge(&charge), reply.data(), "a refund answers with the charge as it now is");
+    let response = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
+    check("charge_paid_and_refunded", &response);
+    assert_eq!(
+        service.show_charge(&charge),
+        response.data(),
+        "the response to a refund is the current charge"
+    );
 }
 
 #[test]
-fn payment_links_of_both_prices() {
+fn payment_links_with_a_fixed_and_an_open_price() {
     let mut service = TestService::new();
     let fixed = service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     check("link_fixed", &fixed);
@@ -152,9 +156,9 @@ fn an_event_of_a_charge_and_one_of_an_invoice() {
     assert_eq!(service.get(&format!("/v1/events/{}", string(&events[0]["id"]))).data(), events[0]);
 }
 
-/// Returns the response to a list without its records, which have their own snapshots.
-fn envelope(reply: &Reply) -> String {
-    let json = reply.json();
+/// Returns the ids, links and meta of a list as one string, without its records, which have their own snapshots.
+fn list_without_records(response: &Reply) -> String {
+    let json = response.json();
     let codes: Vec<&str> =
         json["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     format!("{codes:?}\n{}\n{}", indent_json(json["links"].to_string().as_bytes()), {
@@ -163,7 +167,7 @@ fn envelope(reply: &Reply) -> String {
 }
 
 #[test]
-fn lists_empty_in_the_middle_and_filtered() {
+fn lists_without_records_with_a_middle_page_and_with_filters() {
     let mut service = TestService::new();
     check("list_empty", &service.get("/v1/charges"));
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
@@ -172,19 +176,26 @@ fn lists_empty_in_the_middle_and_filtered() {
         service.charge();
     }
     service.get("/v1/charges?per_page=3");
-    insta::assert_snapshot!("list_middle_page", envelope(&service.get("/v1/charges?per_page=3&page=2")));
+    insta::assert_snapshot!(
+        "list_middle_page",
+        list_without_records(&service.get("/v1/charges?per_page=3&page=2"))
+    );
     let filtered = format!("/v1/charges?status=pending&payment_link={link}&per_page=2");
-    insta::assert_snapshot!("list_filtered", envelope(&service.get(&filtered)));
-    insta::assert_snapshot!("list_past_the_end", envelope(&service.get("/v1/charges?page=9")));
+    insta::assert_snapshot!("list_filtered", list_without_records(&service.get(&filtered)));
+    insta::assert_snapshot!("list_past_the_end", list_without_records(&service.get("/v1/charges?page=9")));
 }
 
 #[test]
-fn every_refusal_has_its_shape() {
+fn error_responses_of_every_status() {
     let mut service = TestService::with_rate_limit();
     let key = service.live.clone();
-    let post = |body: &str| Call::new("POST", "/v1/charges").key(&key).raw_body("application/json", body);
-    check("error_400_not_json", &service.send(&post("{\"asset\": ")));
-    check("error_400_idempotency_key", &service.send(&post("{}").idempotency_key(&"k".repeat(256))));
+    let charge_request =
+        |body: &str| Call::new("POST", "/v1/charges").key(&key).raw_body("application/json", body);
+    check("error_400_not_json", &service.send(&charge_request("{\"asset\": ")));
+    check(
+        "error_400_idempotency_key",
+        &service.send(&charge_request("{}").idempotency_key(&"k".repeat(256))),
+    );
     check("error_401", &service.send(&Call::new("GET", "/v1/account")));
     check("error_404", &service.get("/v1/charges/aaaaaaaaaaaa"));
     check("error_405", &service.call("DELETE", "/v1/charges"));
@@ -192,39 +203,39 @@ fn every_refusal_has_its_shape() {
     service.report_sighting(&charge, "tx1", "0.001", MEMPOOL);
     check("error_409", &service.post(&format!("/v1/charges/{charge}/cancel"), &json!({})));
     let large = format!("{{\"description\": \"{}\"}}", "x".repeat(256 * 1024));
-    check("error_413", &service.send(&post(&large)));
+    check("error_413", &service.send(&charge_request(&large)));
     check(
         "error_415",
         &service.send(&Call::new("POST", "/v1/charges").key(&key).raw_body("text/plain", "{}")),
     );
     check("error_422_one_field", &service.post("/v1/charges", &json!({"amount": "1.00"})));
-    let many = json!({
+    let many_errors = json!({
         "customer_email": "nobody", "items": [
             {"description": "Hat", "quantity": "1.0001", "unit_amount": "-1"},
             {"quantity": 1, "unit_amount": 1}, 7,
         ],
     });
-    check("error_422_nested", &service.post("/v1/invoices", &many));
+    check("error_422_nested", &service.post("/v1/invoices", &many_errors));
     check("error_422_query", &service.get("/v1/events?page=0&per_page=101&type=charge.lost"));
-    let pair = json!({"asset": "BTC", "amount": "1.00", "currency": "CHF"});
-    check("error_503", &service.post("/v1/charges", &pair));
+    let pair_without_rate = json!({"asset": "BTC", "amount": "1.00", "currency": "CHF"});
+    check("error_503", &service.post("/v1/charges", &pair_without_rate));
     while service.get("/v1/account").status() == 200 {}
     service.wait(Span::millis(1_500));
     check("error_429", &service.get("/v1/account"));
 }
 
-/// Returns the bodies of all pending deliveries by event type, with the delivery headers.
-fn posted_bodies(service: &mut TestService) -> String {
+/// Makes all due delivery attempts; returns event type, attempt number and body of each.
+fn attempted_bodies(service: &mut TestService) -> String {
     let mut text = String::new();
-    for (_, post) in service.attempt_all(&AttemptResult::Answered(200)) {
-        let body: Value = serde_json::from_slice(&post.body).unwrap();
-        assert_eq!(string(&body["id"]), post.id.to_string(), "webhooks.delivery_id");
-        assert_eq!(string(&body["event"]), post.kind.as_str(), "webhooks.event_header");
+    for (_, attempt) in service.attempt_all(&AttemptResult::Answered(200)) {
+        let body: Value = serde_json::from_slice(&attempt.body).unwrap();
+        assert_eq!(string(&body["id"]), attempt.id.to_string(), "webhooks.delivery_id");
+        assert_eq!(string(&body["event"]), attempt.kind.as_str(), "webhooks.event_header");
         text.push_str(&format!(
             "# {}, attempt {}\n{}\n\n",
-            post.kind.as_str(),
-            post.attempt,
-            indent_json(&post.body)
+            attempt.kind.as_str(),
+            attempt.attempt,
+            indent_json(&attempt.body)
         ));
     }
     text
@@ -240,7 +251,7 @@ fn webhooks_of_a_charge() {
     service.wait(Span::secs(2));
     service.report_sighting(&charge, "tx1", "0.0025", confirmed(2));
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.0005"}));
-    insta::assert_snapshot!("webhooks_charge", posted_bodies(&mut service));
+    insta::assert_snapshot!("webhooks_charge", attempted_bodies(&mut service));
 }
 
 #[test]
@@ -250,19 +261,19 @@ fn webhooks_of_late_payments_and_invoices() {
     service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
     service.report_sighting(&charge, "tx1", "0.0025", confirmed(1));
-    insta::assert_snapshot!("webhooks_late_payment", posted_bodies(&mut service));
+    insta::assert_snapshot!("webhooks_late_payment", attempted_bodies(&mut service));
     let invoice = service.create("/v1/invoices", &invoice_with_items());
     service.choose_coin(&invoice, Asset::Btc).unwrap();
     service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}));
-    insta::assert_snapshot!("webhooks_invoice", posted_bodies(&mut service));
+    insta::assert_snapshot!("webhooks_invoice", attempted_bodies(&mut service));
 }
 
 #[test]
-fn a_test_delivery_says_that_it_is_one() {
+fn a_test_delivery_is_marked_as_test() {
     let mut service = TestService::new();
     let id = service.add_endpoint(Mode::Test, "https://shop.example/hook", &[EventType::InvoiceSent]);
     service.run_command(Mode::Test, BookCommand::SendTest(id)).unwrap();
-    insta::assert_snapshot!("webhook_test", posted_bodies(&mut service));
+    insta::assert_snapshot!("webhook_test", attempted_bodies(&mut service));
     assert_eq!(service.book(Mode::Test).events().count(), 0, "a test delivery is not an event");
 }
 
@@ -273,13 +284,13 @@ fn webhooks_contain_no_api_only_fields() {
     let invoice = service.create("/v1/invoices", &invoice_with_items());
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
     service.report_sighting(&charge, "tx1", "1", confirmed(2));
-    for (_, post) in service.attempt_all(&AttemptResult::Answered(204)) {
-        let body: Value = serde_json::from_slice(&post.body).unwrap();
+    for (_, attempt) in service.attempt_all(&AttemptResult::Answered(204)) {
+        let body: Value = serde_json::from_slice(&attempt.body).unwrap();
         let data = body["data"].as_object().unwrap();
         let (name, object) = data.iter().next().unwrap();
         let object = object.as_object().unwrap();
         for absent in ["id", "timeline", "refunds", "checkout_url", "receipt_url"] {
-            assert!(!object.contains_key(absent), "{name} of {} has no {absent}", post.kind.as_str());
+            assert!(!object.contains_key(absent), "{name} of {} has no {absent}", attempt.kind.as_str());
         }
         for amount in
             ["asset_amount", "received_amount", "remaining_amount", "refunded_amount", "exchange_rate"]

@@ -23,7 +23,7 @@ use reference_core::{
 use reference_wire::{Api, AttemptRequest, Request, Response};
 use serde_json::Value;
 
-/// The start of every service: 2026-09-20T10:00:00Z.
+/// The time at the start of every test: 2026-09-20T10:00:00Z.
 pub(crate) const START: Timestamp = Timestamp(1_789_898_400_000_000);
 /// The address that clients call.
 pub(crate) const BASE: &str = "https://api.svc.example";
@@ -34,12 +34,13 @@ pub(crate) const TICK: Span = Span::micros(1);
 
 pub(crate) struct TestService {
     pub(crate) api: Api,
-    /// The height of the chain in sightings.
+    /// The block height that reported sightings have.
     pub(crate) height: u64,
     pub(crate) now: Timestamp,
     pub(crate) acme: AccountNo,
-    /// The live key of acme, the default of requests.
+    /// The live key of acme, with which most requests are sent.
     pub(crate) live: String,
+    /// The test key of acme.
     pub(crate) test: String,
 }
 
@@ -108,7 +109,7 @@ impl Reply {
     }
 
     pub(crate) fn text(&self) -> &str {
-        std::str::from_utf8(&self.0.body).expect("answers are UTF-8")
+        std::str::from_utf8(&self.0.body).expect("responses are UTF-8")
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -143,7 +144,7 @@ impl TestService {
     }
 
     pub(crate) fn with_seed_and_limit(seed: Seed, rate_limit: Option<u32>) -> TestService {
-        let start = ServiceConfig {
+        let config = ServiceConfig {
             seed,
             dialect: Dialect::default(),
             public_url: "https://pay.svc.example".to_owned(),
@@ -151,7 +152,7 @@ impl TestService {
             wallet_cache: None,
             key_tag: String::new(),
         };
-        let mut api = Api::new(start);
+        let mut api = Api::new(config);
         let acme = api
             .service
             .open_account(START, "acme", AccountKind::Organization, Settings::new("Acme"))
@@ -188,8 +189,8 @@ impl TestService {
 
     pub(crate) fn new_key(&mut self, account: AccountNo, mode: Mode) -> String {
         match self.api.service.on_command(self.now, (account, mode), Command::CreateKey) {
-            Ok(CommandResult::Key(_, text)) => text.reveal().to_owned(),
-            other => panic!("a key was asked for: {other:?}"),
+            Ok(CommandResult::Key(_, key)) => key.reveal().to_owned(),
+            other => panic!("creating a key returns the key: {other:?}"),
         }
     }
 
@@ -203,9 +204,9 @@ impl TestService {
         self.now = self.now.plus(span);
     }
 
-    pub(crate) fn wait_until(&mut self, moment: Timestamp) {
-        assert!(moment >= self.now);
-        self.now = moment;
+    pub(crate) fn wait_until(&mut self, time: Timestamp) {
+        assert!(time >= self.now);
+        self.now = time;
     }
 
     /// Processes everything due by now.
@@ -303,8 +304,8 @@ impl TestService {
         self.report_sightings(charge, &[(txid, amount, depth)]);
     }
 
-    /// Reports sightings of one moment: transactions, amounts and depths.
-    pub(crate) fn report_sightings(&mut self, charge: &str, seen: &[(&str, &str, Depth)]) {
+    /// Reports simultaneous sightings of live transfers to a charge: transaction ids, amounts and depths.
+    pub(crate) fn report_sightings(&mut self, charge: &str, transfers: &[(&str, &str, Depth)]) {
         let charge = self.book(Mode::Live).find_charge(code(charge)).expect("a charge of this service");
         let charge = self.book(Mode::Live).charge(charge);
         let sighting = |&(txid, amount, depth): &(&str, &str, Depth)| Sighting {
@@ -317,7 +318,7 @@ impl TestService {
             depth,
             height: self.height,
         };
-        let sightings: Vec<Sighting> = seen.iter().map(sighting).collect();
+        let sightings: Vec<Sighting> = transfers.iter().map(sighting).collect();
         self.api.service.on_sightings(self.now, &sightings);
     }
 
@@ -326,19 +327,20 @@ impl TestService {
     pub(crate) fn run_command(
         &mut self,
         mode: Mode,
-        act: impl Into<Command>,
+        command: impl Into<Command>,
     ) -> Result<CommandResult, ApiError> {
-        self.api.service.on_command(self.now, (self.acme, mode), act)
+        self.api.service.on_command(self.now, (self.acme, mode), command)
     }
 
     pub(crate) fn change_settings(&mut self, draft: SettingsDraft) {
-        self.run_command(Mode::Live, Command::ChangeSettings(Box::new(draft))).expect("settings are taken");
+        self.run_command(Mode::Live, Command::ChangeSettings(Box::new(draft)))
+            .expect("the settings are valid");
     }
 
-    /// Accepts late payments of a live charge: the named transaction, or all that is confirmed.
+    /// Accepts late payments of a live charge: those of this transaction, or all that are confirmed.
     pub(crate) fn accept(&mut self, charge: &str, txid: Option<&str>) -> Result<(), ApiError> {
-        let act = BookCommand::AcceptLate { charge: code(charge), txid: txid.map(str::to_owned) };
-        self.run_command(Mode::Live, act).map(drop)
+        let command = BookCommand::AcceptLate { charge: code(charge), txid: txid.map(str::to_owned) };
+        self.run_command(Mode::Live, command).map(drop)
     }
 
     pub(crate) fn visit(&mut self, visit: Visit) -> Result<VisitResult, ApiError> {
@@ -358,30 +360,31 @@ impl TestService {
     // Deliveries.
 
     pub(crate) fn add_endpoint(&mut self, mode: Mode, url: &str, events: &[EventType]) -> Code {
-        let act = BookCommand::AddEndpoint { url: url.to_owned(), events: events.iter().copied().collect() };
-        match self.run_command(mode, act) {
+        let events = events.iter().copied().collect();
+        match self.run_command(mode, BookCommand::AddEndpoint { url: url.to_owned(), events }) {
             Ok(CommandResult::Endpoint(no)) => self.book(mode).endpoint(no).id,
-            other => panic!("an endpoint was added: {other:?}"),
+            other => panic!("adding an endpoint returns it: {other:?}"),
         }
     }
 
     pub(crate) fn endpoint(&self, mode: Mode, id: Code) -> &Endpoint {
-        self.book(mode).endpoints().iter().find(|endpoint| endpoint.id == id).expect("it was added")
+        self.book(mode).endpoints().iter().find(|endpoint| endpoint.id == id).expect("the endpoint was added")
     }
 
-    /// Takes the next post that is due now.
+    /// Starts the next delivery attempt that is due now.
     pub(crate) fn poll_delivery(&mut self) -> Option<(AccountNo, Mode, AttemptRequest)> {
         self.api.poll_delivery(self.now)
     }
 
-    /// Makes all posts that are due now, each with this outcome.
-    pub(crate) fn attempt_all(&mut self, outcome: &AttemptResult) -> Vec<(Mode, AttemptRequest)> {
-        let mut posts = Vec::new();
-        while let Some((account, mode, post)) = self.poll_delivery() {
-            self.api.service.on_attempt_result(self.now, (account, mode), post.delivery, outcome.clone());
-            posts.push((mode, post));
+    /// Makes all delivery attempts that are due now, each with this result.
+    pub(crate) fn attempt_all(&mut self, result: &AttemptResult) -> Vec<(Mode, AttemptRequest)> {
+        let mut attempts = Vec::new();
+        while let Some((account, mode, attempt)) = self.poll_delivery() {
+            let book = (account, mode);
+            self.api.service.on_attempt_result(self.now, book, attempt.delivery, result.clone());
+            attempts.push((mode, attempt));
         }
-        posts
+        attempts
     }
 }
 
@@ -408,13 +411,13 @@ pub(crate) fn code_of(object: &Value) -> String {
     string(&object["code"])
 }
 
-/// Returns JSON with line breaks and indentation. The order of fields and the spelling of numbers do not change.
+/// Returns JSON with line breaks and indentation. The order of fields and the notation of numbers do not change.
 pub(crate) fn indent_json(body: &[u8]) -> String {
     let text = std::str::from_utf8(body).expect("JSON is UTF-8");
     let mut out = String::new();
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     let mut chars = text.chars().peekable();
-    let line = |out: &mut String, depth: usize| {
+    let start_line = |out: &mut String, depth: usize| {
         out.push('\n');
         out.extend(std::iter::repeat_n("  ", depth));
     };
@@ -432,17 +435,17 @@ pub(crate) fn indent_json(body: &[u8]) -> String {
                     out.push(end);
                 } else {
                     depth += 1;
-                    line(&mut out, depth);
+                    start_line(&mut out, depth);
                 }
             }
             '}' | ']' => {
                 depth -= 1;
-                line(&mut out, depth);
+                start_line(&mut out, depth);
                 out.push(c);
             }
             ',' => {
                 out.push(c);
-                line(&mut out, depth);
+                start_line(&mut out, depth);
             }
             ':' => out.push_str(": "),
             '"' => {

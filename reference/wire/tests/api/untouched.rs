@@ -1,4 +1,4 @@
-//! Untouched charges in every rule that requires one: no transfer is waiting or credited; a vanished one does not count.
+//! Untouched charges: those without an unconfirmed or credited transfer. The rules that require one.
 
 use reference_core::{
     asset::Asset,
@@ -13,32 +13,33 @@ const TRANSFERS: [(&[Depth], bool); 7] = [
     (&[], true),
     (&[MEMPOOL], false),
     (&[MEMPOOL, confirmed(1)], false),
-    // An orphaned transfer waits again.
+    // An orphaned transfer is unconfirmed again.
     (&[confirmed(1), MEMPOOL], false),
     (&[MEMPOOL, Depth::Gone(Disappearance::Dropped)], true),
     (&[MEMPOOL, Depth::Gone(Disappearance::Replaced)], true),
     (&[confirmed(1), MEMPOOL, Depth::Gone(Disappearance::DoubleSpent)], true),
 ];
 
-fn see_all(service: &mut TestService, charge: &str, depths: &[Depth]) {
+/// Reports sightings of one transfer to the charge at these depths.
+fn report_all(service: &mut TestService, charge: &str, depths: &[Depth]) {
     depths.iter().for_each(|depth| service.report_sighting(charge, "first", "0.001", *depth));
 }
 
-/// Returns an invoice whose charge has transfers with these depths.
-fn invoice(depths: &[Depth]) -> (TestService, String, String) {
+/// Returns a service with an invoice, and its charge with a transfer that had these depths.
+fn invoice_with_charge(depths: &[Depth]) -> (TestService, String, String) {
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
-    see_all(&mut service, &charge, depths);
+    report_all(&mut service, &charge, depths);
     (service, invoice, charge)
 }
 
 #[test]
-fn an_untouched_charge_is_canceled() {
+fn only_an_untouched_charge_can_be_canceled() {
     for (depths, is_untouched) in TRANSFERS {
         let mut service = TestService::new();
         let charge = service.charge();
-        see_all(&mut service, &charge, depths);
+        report_all(&mut service, &charge, depths);
         let status = service.post(&format!("/v1/charges/{charge}/cancel"), &json!({})).status();
         assert_eq!(status, if is_untouched { 200 } else { 409 }, "{depths:?}");
     }
@@ -47,7 +48,7 @@ fn an_untouched_charge_is_canceled() {
 #[test]
 fn choosing_another_coin_cancels_an_untouched_charge() {
     for (depths, is_untouched) in TRANSFERS {
-        let (mut service, invoice, charge) = invoice(depths);
+        let (mut service, invoice, charge) = invoice_with_charge(depths);
         let chosen = service.choose_coin(&invoice, Asset::Eth).map_err(|error| error.status());
         assert_eq!(chosen.is_ok(), is_untouched, "{depths:?}: {chosen:?}");
         assert_eq!(service.status(&charge), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
@@ -57,7 +58,7 @@ fn choosing_another_coin_cancels_an_untouched_charge() {
 #[test]
 fn an_untouched_charge_is_voided_with_its_invoice() {
     for (depths, is_untouched) in TRANSFERS {
-        let (mut service, invoice, charge) = invoice(depths);
+        let (mut service, invoice, charge) = invoice_with_charge(depths);
         let status = service.post(&format!("/v1/invoices/{invoice}/void"), &json!({})).status();
         assert_eq!(status, if is_untouched { 200 } else { 409 }, "{depths:?}");
         assert_eq!(service.status(&charge), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
@@ -67,9 +68,9 @@ fn an_untouched_charge_is_voided_with_its_invoice() {
 #[test]
 fn an_untouched_charge_is_canceled_when_its_invoice_is_settled() {
     for (depths, is_untouched) in TRANSFERS {
-        let (mut service, invoice, first) = invoice(&[]);
+        let (mut service, invoice, first) = invoice_with_charge(&[]);
         let second = service.choose_coin(&invoice, Asset::Ltc).unwrap();
-        see_all(&mut service, &second, depths);
+        report_all(&mut service, &second, depths);
         service.report_sighting(&first, "late", "0.0025", confirmed(2));
         service.accept(&first, None).unwrap();
         assert_eq!(service.show_invoice(&invoice)["status"], "paid");
@@ -85,7 +86,7 @@ fn a_link_for_one_payment_is_not_paid_twice() {
         let link = service.create("/v1/payment-links", &terms);
         let order = json!({"asset": "BTC", "payment_link": link});
         let [other, paid] = [(); 2].map(|()| code_of(&service.post("/v1/charges", &order).data()));
-        see_all(&mut service, &other, depths);
+        report_all(&mut service, &other, depths);
         service.report_sighting(&paid, "pays", "0.0025", confirmed(2));
         assert_eq!(service.status(&other), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
         if is_untouched {

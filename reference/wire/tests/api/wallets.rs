@@ -1,4 +1,4 @@
-//! Wallets: no two charges share an address, in whatever order wallets are added and removed.
+//! Wallets: no two charges share an address, independent of the order in which wallets are added and removed.
 
 use reference_core::{
     asset::Asset,
@@ -14,10 +14,11 @@ const FIRST: &str = "So11111111111111111111111111111111111111112";
 const SECOND: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 
 impl TestService {
-    fn list_addresses(&mut self, mode: Mode, addresses: &[&str]) -> Result<(), ApiError> {
+    /// Sets the SOL wallet to a list of addresses.
+    fn set_addresses(&mut self, mode: Mode, addresses: &[&str]) -> Result<(), ApiError> {
         let addresses = addresses.iter().map(ToString::to_string).collect();
-        let act = Command::SetWallet { asset: Asset::Sol, payout: Payout::Addresses(addresses) };
-        self.run_command(mode, act).map(drop)
+        let command = Command::SetWallet { asset: Asset::Sol, payout: Payout::Addresses(addresses) };
+        self.run_command(mode, command).map(drop)
     }
 
     /// Returns the deposit address of a new charge in SOL.
@@ -30,42 +31,47 @@ impl TestService {
 
     /// Checks that a list is refused in the field `addresses`, and that the wallet does not change.
     #[track_caller]
-    fn refuses_addresses(&mut self, mode: Mode, addresses: &[&str]) {
-        let error = self.list_addresses(mode, addresses).expect_err("an address in it is another book's");
-        let own = ApiError::field("addresses", "The addresses field is in use for another mode or account.");
-        assert_eq!(error, own);
-        let handed_out = self.deposit_address(mode);
-        assert!(!addresses.contains(&handed_out.as_str()), "{handed_out} is another book's");
+    fn check_addresses_refused(&mut self, mode: Mode, addresses: &[&str]) {
+        let error = self.set_addresses(mode, addresses).expect_err("an address belongs to another book");
+        let expected =
+            ApiError::field("addresses", "The addresses field is in use for another mode or account.");
+        assert_eq!(error, expected);
+        let assigned = self.deposit_address(mode);
+        assert!(!addresses.contains(&assigned.as_str()), "{assigned} belongs to another book");
     }
 }
 
 #[test]
-fn an_address_of_a_built_in_wallet_is_not_taken_by_the_other_mode() {
+fn an_address_of_a_built_in_wallet_is_refused_in_the_other_mode() {
     let mut service = TestService::new();
     let address = service.deposit_address(Mode::Test);
-    service.refuses_addresses(Mode::Live, &[FIRST, &address]);
+    service.check_addresses_refused(Mode::Live, &[FIRST, &address]);
 }
 
 #[test]
-fn an_address_stays_with_its_charge_when_its_list_is_removed() {
+fn an_address_of_a_charge_is_refused_in_the_other_mode_after_its_wallet_was_removed() {
     let mut service = TestService::new();
-    service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
+    service.set_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
     assert_eq!(service.deposit_address(Mode::Live), FIRST);
-    service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
-    service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
+    service
+        .run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol))
+        .expect("the book has a SOL wallet");
+    service.check_addresses_refused(Mode::Test, &[SECOND, FIRST]);
 }
 
 #[test]
-fn a_wallet_is_not_taken_by_the_other_mode_though_no_charge_has_an_address_of_it() {
+fn an_unused_address_of_a_wallet_is_refused_in_the_other_mode() {
     let mut service = TestService::new();
-    service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
-    service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
-    service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
-    service.refuses_addresses(Mode::Test, &[FIRST]);
+    service.set_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
+    service.check_addresses_refused(Mode::Test, &[SECOND, FIRST]);
+    service
+        .run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol))
+        .expect("the book has a SOL wallet");
+    service.check_addresses_refused(Mode::Test, &[FIRST]);
 }
 
 #[test]
-fn the_account_shows_its_wallets_and_settings_as_they_are() {
+fn the_account_shows_its_current_wallets_and_settings() {
     let mut service = TestService::new();
     let remove = |service: &mut TestService| {
         service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).map(drop)
@@ -78,23 +84,23 @@ fn the_account_shows_its_wallets_and_settings_as_they_are() {
     let changes: [(Change<'_>, &str, bool); 5] = [
         (&|_| Ok(()), "Acme", true),
         (&remove, "Acme", false),
-        (&|service| service.list_addresses(Mode::Live, &[FIRST]), "Acme", true),
+        (&|service| service.set_addresses(Mode::Live, &[FIRST]), "Acme", true),
         (&|service| remove(service).and_then(|()| rename(service, "Bolt")), "Bolt", false),
         (&|service| rename(service, "Core"), "Core", false),
     ];
-    for (change, name, takes_sol) in changes {
-        change(&mut service).expect("the owner may");
-        let shown = service.get("/v1/account").json();
-        let accepted = shown["meta"]["accepted_assets"].as_array().expect("a list");
-        assert_eq!((&shown["data"]["name"], accepted.contains(&json!("SOL"))), (&json!(name), takes_sol));
+    for (change, name, accepts_sol) in changes {
+        change(&mut service).expect("the change is valid");
+        let object = service.get("/v1/account").json();
+        let accepted = object["meta"]["accepted_assets"].as_array().expect("a list");
+        assert_eq!((&object["data"]["name"], accepted.contains(&json!("SOL"))), (&json!(name), accepts_sol));
     }
 }
 
 #[test]
-fn an_edited_list_leaves_out_what_a_charge_has() {
+fn an_edited_address_list_skips_addresses_of_charges() {
     let mut service = TestService::new();
-    service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
+    service.set_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
     assert_eq!(service.deposit_address(Mode::Live), FIRST);
-    service.list_addresses(Mode::Live, &[FIRST, SECOND]).expect("it is the same book's");
+    service.set_addresses(Mode::Live, &[FIRST, SECOND]).expect("the addresses belong to this book");
     assert_eq!(service.deposit_address(Mode::Live), SECOND);
 }

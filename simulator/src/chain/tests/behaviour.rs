@@ -1,35 +1,35 @@
 use super::*;
 use crate::chain::TransactionState;
 
-/// Checks the notices of Litecoin in live mode, with three required confirmations. Operations and notices are
-/// separated by `|`, one for one.
+/// Checks the notices of Litecoin in live mode, with three required confirmations. `steps` and the notices after each step
+/// are separated by `|`.
 #[track_caller]
-fn check(acts: &str, notices: &str) {
-    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
-    let mut noticed = Vec::new();
-    for act in acts.split('|') {
-        story.act(act).unwrap_or_else(|err| panic!("{act}: {err}"));
-        noticed.push(story.fetch());
-        check_books(&story.chain);
+fn check(steps: &str, notices: &str) {
+    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    let mut notices_by_step = Vec::new();
+    for step in steps.split('|') {
+        fixture.act(step).unwrap_or_else(|err| panic!("{step}: {err}"));
+        notices_by_step.push(fixture.fetch());
+        check_books(&fixture.chain);
     }
     let expected: Vec<&str> = notices.split('|').map(str::trim).collect();
-    assert_eq!(noticed, expected, "{acts}");
+    assert_eq!(notices_by_step, expected, "{steps}");
 }
 
-/// Checks that the last operation is refused and changes nothing.
+/// Checks that the last of the steps is refused and changes nothing.
 #[track_caller]
-fn check_refused(acts: &str, message: &str) {
-    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
-    let (before, last) = acts.rsplit_once('|').unwrap_or(("wait 0s", acts));
-    for act in before.split('|') {
-        story.act(act).unwrap_or_else(|err| panic!("{act}: {err}"));
-        story.fetch();
+fn check_refused(steps: &str, message: &str) {
+    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    let (before, last) = steps.rsplit_once('|').unwrap_or(("wait 0s", steps));
+    for step in before.split('|') {
+        fixture.act(step).unwrap_or_else(|err| panic!("{step}: {err}"));
+        fixture.fetch();
     }
-    let (made, tip) = (story.chain.transactions().count(), story.chain.height(story.now));
-    let err = story.act(last).expect_err(last);
-    assert_eq!(story.with_names(&err.to_string()), message);
-    assert_eq!(story.fetch(), "");
-    assert_eq!((story.chain.transactions().count(), story.chain.height(story.now)), (made, tip));
+    let (count, tip) = (fixture.chain.transactions().count(), fixture.chain.height(fixture.now));
+    let err = fixture.act(last).expect_err(last);
+    assert_eq!(fixture.with_names(&err.to_string()), message);
+    assert_eq!(fixture.fetch(), "");
+    assert_eq!((fixture.chain.transactions().count(), fixture.chain.height(fixture.now)), (count, tip));
 }
 
 #[test]
@@ -106,12 +106,12 @@ fn a_conflict_wins_in_the_next_block() {
 
 #[test]
 fn the_confirmations_of_a_conflict_are_not_counted() {
-    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
-    for act in ["pay normal", "double_spend t1", "mine 1"] {
-        story.act(act).unwrap();
-        story.fetch();
+    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    for step in ["pay normal", "double_spend t1", "mine 1"] {
+        fixture.act(step).unwrap();
+        fixture.fetch();
     }
-    assert_eq!(story.chain.next_due(), None);
+    assert_eq!(fixture.chain.next_due(), None);
 }
 
 #[test]
@@ -151,40 +151,40 @@ fn no_block_comes_during_a_stall() {
 
 #[test]
 fn only_waiting_transactions_can_be_spent_replaced_or_dropped() {
-    let buried = "`t1` has 2 confirmations; a transaction in the mempool is required; \
+    let in_block = "`t1` has 2 confirmations; a transaction in the mempool is required; \
                   reorganise 2 blocks first";
     let dropped = "`t1` is dropped; a transaction in the mempool is required; broadcast it again first";
     let replaced = "`t1` is replaced; a transaction in the mempool is required; \
                     name its replacement";
-    for act in ["double_spend t1", "replace t1 high", "drop t1"] {
-        check_refused(&format!("pay normal | mine 2 | {act}"), buried);
-        check_refused(&format!("pay normal | drop t1 | {act}"), dropped);
-        check_refused(&format!("pay normal | replace t1 low | {act}"), replaced);
+    for step in ["double_spend t1", "replace t1 high", "drop t1"] {
+        check_refused(&format!("pay normal | mine 2 | {step}"), in_block);
+        check_refused(&format!("pay normal | drop t1 | {step}"), dropped);
+        check_refused(&format!("pay normal | replace t1 low | {step}"), replaced);
         check_refused(
-            act,
-            "`t1` is no transaction of the live LTC chain; use one that was broadcast there; pay first",
+            step,
+            "`t1` is not a transaction of the live LTC chain; use one that was broadcast there; pay first",
         );
     }
 }
 
 #[test]
 fn only_gone_transactions_can_be_broadcast_again() {
-    let here = "`t1` is in the mempool or in a block; a dropped transaction is required; drop it first";
-    check_refused("pay normal | rebroadcast t1", here);
-    check_refused("pay normal | mine 1 | rebroadcast t1", here);
+    let not_gone = "`t1` is in the mempool or in a block; a dropped transaction is required; drop it first";
+    check_refused("pay normal | rebroadcast t1", not_gone);
+    check_refused("pay normal | mine 1 | rebroadcast t1", not_gone);
 }
 
 #[test]
 fn a_transaction_has_one_conflict_at_a_time() {
     let contested = "`t1` spends the same inputs as `t2`; a transaction without a conflict is required; \
                      drop `t2` first, after a reorganisation if it was mined";
-    for acts in [
+    for steps in [
         "pay normal | double_spend t1 | double_spend t1",
         "pay normal | double_spend t1 | replace t1 high",
         "pay normal | double_spend t1 | mine 1 | rebroadcast t1",
         "pay normal | replace t1 normal | rebroadcast t1",
     ] {
-        check_refused(acts, contested);
+        check_refused(steps, contested);
     }
 }
 
@@ -207,9 +207,9 @@ fn a_reorganisation_is_at_most_as_deep_as_the_chain() {
 
 #[test]
 fn only_transactions_of_the_replaced_blocks_are_kept() {
-    let lost = "`t1` cannot be kept; a transaction of the last 1 blocks is required; leave it out or increase the depth";
-    check_refused("pay normal | mine 2 | reorg 1 t1", lost);
-    check_refused("mine 1 | pay normal | reorg 1 t1", lost);
+    let not_replaced = "`t1` cannot be kept; a transaction of the last 1 blocks is required; leave it out or increase the depth";
+    check_refused("pay normal | mine 2 | reorg 1 t1", not_replaced);
+    check_refused("mine 1 | pay normal | reorg 1 t1", not_replaced);
 }
 
 #[test]
@@ -222,21 +222,21 @@ fn the_share_of_blocks_without_room_is_limited() {
 
 /// Checks the blocks in which a transaction is first seen, over many seeds.
 #[track_caller]
-fn check_blocks_waited(acts: &str, expected: impl IntoIterator<Item = u64>) {
+fn check_blocks_waited(steps: &str, expected: impl IntoIterator<Item = u64>) {
     let waited = (0..200).map(|seed| {
-        let mut story = Story::new(seed, Mode::Live, Asset::Eth);
-        for act in acts.split('|') {
-            story.act(act).unwrap();
+        let mut fixture = Story::new(seed, Mode::Live, Asset::Eth);
+        for step in steps.split('|') {
+            fixture.act(step).unwrap();
         }
-        let tip = story.chain.height(story.now);
-        story.now = START.plus(Span::days(1));
-        story.fetch();
-        match story.chain.transactions().next().unwrap().state {
+        let tip = fixture.chain.height(fixture.now);
+        fixture.now = START.plus(Span::days(1));
+        fixture.fetch();
+        match fixture.chain.transactions().next().unwrap().state {
             TransactionState::Block(height) => height - tip,
             state => panic!("{state:?} after a day"),
         }
     });
-    assert_eq!(waited.collect::<BTreeSet<_>>(), expected.into_iter().collect(), "{acts}");
+    assert_eq!(waited.collect::<BTreeSet<_>>(), expected.into_iter().collect(), "{steps}");
 }
 
 #[test]
@@ -250,8 +250,8 @@ fn fees_decide_which_block_takes_a_transaction() {
 
 #[test]
 fn a_balance_is_that_of_the_active_branch() {
-    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
-    for (act, a, b) in [
+    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    for (step, a, b) in [
         ("pay_twice normal", 0, 0),
         ("mine 1", 2, 0),
         ("pay high", 2, 0),
@@ -265,63 +265,63 @@ fn a_balance_is_that_of_the_active_branch() {
         ("pay_both high", 0, 2),
         ("mine 1", 1, 3),
     ] {
-        story.act(act).unwrap();
-        story.fetch();
-        assert_eq!((story.chain.balance("a"), story.chain.balance("b")), (coins(a), coins(b)), "{act}");
+        fixture.act(step).unwrap();
+        fixture.fetch();
+        assert_eq!((fixture.chain.balance("a"), fixture.chain.balance("b")), (coins(a), coins(b)), "{step}");
     }
 }
 
 #[test]
 fn confirmations_are_counted_beyond_the_reported_ones() {
-    let mut story = Story::new(7, Mode::Live, Asset::Ltc);
-    for (act, deep) in [("pay normal", 0), ("at_once 10", 10), ("reorg 3", 11), ("reorg 11", 0)] {
-        story.act(act).unwrap();
-        let transaction = story.chain.transaction(&story.names[0]).unwrap();
-        assert_eq!(story.chain.confirmations(transaction), deep, "{act}");
+    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    for (step, confirmations) in [("pay normal", 0), ("at_once 10", 10), ("reorg 3", 11), ("reorg 11", 0)] {
+        fixture.act(step).unwrap();
+        let transaction = fixture.chain.transaction(&fixture.names[0]).unwrap();
+        assert_eq!(fixture.chain.confirmations(transaction), confirmations, "{step}");
     }
 }
 
 #[test]
 fn ten_idle_years_cost_nothing() {
-    let mut story = Story::new(7, Mode::Live, Asset::Sol);
-    story.act("pay stuck").unwrap();
-    story.act("wait 3650d").unwrap();
-    assert_eq!(story.fetch(), "t1:0");
-    assert_eq!(story.chain.next_due(), None);
-    assert!(story.chain.height(story.now) > 788_000_000);
-    story.act("pay normal").unwrap();
-    story.act("mine 32").unwrap();
-    assert_eq!(story.fetch().split(' ').next_back(), Some("t2:32"));
+    let mut fixture = Story::new(7, Mode::Live, Asset::Sol);
+    fixture.act("pay stuck").unwrap();
+    fixture.act("wait 3650d").unwrap();
+    assert_eq!(fixture.fetch(), "t1:0");
+    assert_eq!(fixture.chain.next_due(), None);
+    assert!(fixture.chain.height(fixture.now) > 788_000_000);
+    fixture.act("pay normal").unwrap();
+    fixture.act("mine 32").unwrap();
+    assert_eq!(fixture.fetch().split(' ').next_back(), Some("t2:32"));
 }
 
 #[test]
 fn times_stop_at_the_last_representable_one() {
-    let mut story = Story::new(7, Mode::Live, Asset::Btc);
-    story.now = Timestamp::LAST;
-    story.act("pay normal").unwrap();
-    assert_eq!(story.fetch(), "t1:0");
-    assert_eq!(story.chain.next_due(), None);
-    assert_eq!(story.chain.block_after(story.now, u32::MAX), Timestamp::LAST);
+    let mut fixture = Story::new(7, Mode::Live, Asset::Btc);
+    fixture.now = Timestamp::LAST;
+    fixture.act("pay normal").unwrap();
+    assert_eq!(fixture.fetch(), "t1:0");
+    assert_eq!(fixture.chain.next_due(), None);
+    assert_eq!(fixture.chain.block_after(fixture.now, u32::MAX), Timestamp::LAST);
 }
 
 #[test]
 fn finished_transactions_add_no_work_to_a_step() {
-    let mut story = Story::new(7, Mode::Test, Asset::Btc);
+    let mut fixture = Story::new(7, Mode::Test, Asset::Btc);
     for _ in 0..1_000 {
         for _ in 0..100 {
-            story.pay(&["a"], "normal", true);
+            fixture.pay(&["a"], "normal", true);
         }
-        story.chain.mine_at_once(story.now, 1);
+        fixture.chain.mine_at_once(fixture.now, 1);
     }
-    assert_eq!(story.chain.advance(story.now).len(), 100_000);
-    assert!(story.chain.followed.is_empty());
-    story.act("pay normal").unwrap();
+    assert_eq!(fixture.chain.advance(fixture.now).len(), 100_000);
+    assert!(fixture.chain.followed.is_empty());
+    fixture.act("pay normal").unwrap();
     for _ in 0..10_000 {
-        story.act("at_once 1").unwrap();
-        story.act("reorg 1").unwrap();
+        fixture.act("at_once 1").unwrap();
+        fixture.act("reorg 1").unwrap();
     }
-    let moved = story.chain.advance(story.now).len();
-    assert_eq!(moved, 1 + 2 * 10_000, "only the last one is seen, mined and orphaned");
+    let notices = fixture.chain.advance(fixture.now).len();
+    assert_eq!(notices, 1 + 2 * 10_000, "only the last one is seen, mined and orphaned");
 }
 
 /// Checks the height of a new chain, and the times of its first blocks after the start.

@@ -26,7 +26,8 @@ fn output(address: &str, n: u128) -> Output {
     Output { address: address.to_owned(), amount: coins(n) }
 }
 
-/// A chain, a clock, and the transactions in order of creation: `t1`, `t2`.
+/// A chain that tests control by steps such as `pay normal` or `mine 1`, with a clock. The transactions have the names
+/// `t1`, `t2` and so on, in order of creation.
 #[derive(Clone)]
 struct Story {
     chain: Chain,
@@ -39,11 +40,11 @@ impl Story {
         Story { chain: Chain::new(Seed(seed), mode, asset, START), now: START, names: Vec::new() }
     }
 
-    /// Performs one operation.
-    fn act(&mut self, act: &str) -> Result<(), ChainError> {
-        let words: Vec<&str> = act.split_whitespace().collect();
+    /// Runs one step: an operation of the chain, or a move of the clock.
+    fn act(&mut self, step: &str) -> Result<(), ChainError> {
+        let parts: Vec<&str> = step.split_whitespace().collect();
         let (chain, now) = (&mut self.chain, self.now);
-        match words[..] {
+        match parts[..] {
             ["pay", fee] => self.pay(&["a"], fee, false),
             ["pay_unseen", fee] => self.pay(&["a"], fee, true),
             ["pay_twice", fee] => self.pay(&["a", "a"], fee, false),
@@ -61,8 +62,8 @@ impl Story {
                 self.chain.reorganise(now, depth.parse().unwrap(), &keep)?;
             }
             ["double_spend", name] => {
-                let conflict = self.txid(name);
-                let conflict = self.chain.double_spend(now, &conflict)?;
+                let original = self.txid(name);
+                let conflict = self.chain.double_spend(now, &original)?;
                 self.names.push(conflict);
             }
             ["replace", name, fee] => {
@@ -82,11 +83,12 @@ impl Story {
                 let [empty_percent, full_percent] = [empty_percent, full_percent].map(|n| n.parse().unwrap());
                 chain.congest(now, Congestion { empty_percent, full_percent })?;
             }
-            _ => panic!("no such act: {act}"),
+            _ => panic!("unknown step: {step}"),
         }
         Ok(())
     }
 
+    /// Broadcasts a payment of one coin to each address.
     fn pay(&mut self, addresses: &[&str], fee: &str, unseen: bool) {
         let outputs = addresses.iter().map(|address| output(address, 1)).collect();
         let txid = self.chain.broadcast(self.now, Payment { outputs, fee: level(fee), unseen });
@@ -95,11 +97,12 @@ impl Story {
 
     /// Returns the sightings until now: `t1:0 t1:1 t2:dropped`, a later output as `t1.1:0`.
     fn fetch(&mut self) -> String {
-        let seen = self.chain.advance(self.now);
-        let words: Vec<String> = seen.iter().map(|(_, sighting)| self.describe(sighting)).collect();
-        words.join(" ")
+        let notices = self.chain.advance(self.now);
+        let parts: Vec<String> = notices.iter().map(|(_, sighting)| self.describe(sighting)).collect();
+        parts.join(" ")
     }
 
+    /// Formats a sighting as `t1:0`: transaction and confirmations, or the reason why it disappeared.
     fn describe(&self, sighting: &Sighting) -> String {
         let number = self.names.iter().position(|txid| txid.as_str() == sighting.txid).unwrap() + 1;
         let output = if sighting.output == 0 { String::new() } else { format!(".{}", sighting.output) };
@@ -125,17 +128,18 @@ impl Story {
     }
 }
 
+/// Parses a fee level.
 fn level(fee: &str) -> FeeLevel {
     match fee {
         "low" => FeeLevel::Low,
         "normal" => FeeLevel::Normal,
         "high" => FeeLevel::High,
         "stuck" => FeeLevel::Stuck,
-        _ => panic!("no such fee: {fee}"),
+        _ => panic!("unknown fee: {fee}"),
     }
 }
 
-/// Checks the internal consistency of a chain.
+/// Checks that the blocks and the states of the transactions agree, and that no money is spent twice.
 fn check_books(chain: &Chain) {
     use super::TransactionState;
     let mut in_blocks = BTreeSet::new();

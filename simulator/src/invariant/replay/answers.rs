@@ -1,4 +1,4 @@
-//! Checks of responses under `/v1` against the model: the status for keys, and the complete body of every success.
+//! Checks of responses under `/v1` against the model: the authentication, and the complete body of every success.
 
 use std::collections::BTreeMap;
 
@@ -16,130 +16,144 @@ use crate::{
     record::{BookId, RecordedCall},
 };
 
-/// The time for which the anchor of a key in a list is stored after its last read.
+/// The time for which the service stores the anchor of a key in a list after the key's last read of the list.
 const ANCHOR_TTL: Span = Span::mins(10);
 
-/// The anchors of keys in lists: the newest record when page 1 was read, and the time of the last read.
+/// The end of a list for a key that pages through it by page numbers.
+#[derive(Clone, Copy)]
+struct Anchor {
+    last_read_at: Timestamp,
+    /// The number of the newest record when page 1 was read; `None` if the list was empty.
+    newest: Option<usize>,
+}
+
+/// The anchors, by key and [`ListRequest::anchor_key`].
 #[derive(Default)]
 pub(super) struct ListReads {
-    anchors: BTreeMap<(String, String), (Timestamp, Option<usize>)>,
+    anchors: BTreeMap<(String, String), Anchor>,
 }
 
 impl ListReads {
+    /// Removes all anchors, as a restarted service does.
     pub(super) fn restart(&mut self) {
         self.anchors.clear();
     }
 }
 
 impl ModelReplay<'_> {
-    /// Checks the authentication of a request. Returns `false` if there is nothing else to check.
-    pub(super) fn judge_key(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
-        if !call.is_api() {
-            return true;
-        }
-        let bearer = call.key();
-        let is_live = self.bearers.contains_key(bearer) && !self.revoked.contains(bearer);
+    /// Returns `true` if the request has an API key that is neither unknown nor revoked.
+    pub(super) fn is_key_valid(&self, call: &RecordedCall) -> bool {
+        self.bearers.contains_key(call.key()) && !self.revoked.contains(call.key())
+    }
+
+    /// Checks that a request gets 401 exactly if its key is not valid.
+    pub(super) fn check_authentication(&mut self, now: Timestamp, call: &RecordedCall, is_key_valid: bool) {
         let is_refused = call.status == 401;
-        self.findings.check(Invariant::ModesApart, Some(at), || {
-            let shape = match is_live {
+        self.findings.check(Invariant::ModesApart, Some(now), || {
+            let shape = match is_key_valid {
                 true if is_refused => "a valid key is refused",
                 false if !is_refused => "a revoked, unknown or missing key is accepted",
                 _ => return None,
             };
-            Some((shape.to_owned(), format!("{} {} at {at}: {}", call.method, call.path, call.status)))
+            Some((shape.to_owned(), format!("{} {} at {now}: {}", call.method, call.path, call.status)))
         });
-        is_live && !is_refused
     }
 
-    /// Checks the body of a success, and the status of a request that reads.
-    pub(super) fn judge_answer(&mut self, at: Timestamp, call: &RecordedCall) {
+    /// Checks the body of a success, and the status of a `GET` or `HEAD` request.
+    pub(super) fn judge_answer(&mut self, now: Timestamp, call: &RecordedCall) {
         let Some(id) = self.calling_book(call) else { return };
         let parts: Vec<&str> = call.path.trim_matches('/').split('/').collect();
-        let is_good = (200..300).contains(&call.status);
+        let is_success = (200..300).contains(&call.status);
         // The service writes the body of `HEAD` for its length; the host sends none.
-        let reads = matches!(call.method.as_str(), "GET" | "HEAD");
+        let is_read = matches!(call.method.as_str(), "GET" | "HEAD");
         let mut is_filtered = false;
         let expected = match parts.as_slice() {
-            ["v1", "account"] if reads => {
+            ["v1", "account"] if is_read => {
                 let (account, book) = self.model.account_and_book_mut(id);
                 Ok(account.response_json(book.mode, |asset| book.wallets.accepts(asset)))
             }
             // The objects of an account without an observer key are unknown.
-            _ if !self.shown.books.contains_key(&id) => return,
-            ["v1", _] if reads => match ListRequest::parse(&call.path, call.query.as_deref()) {
+            _ if !self.api_state.books.contains_key(&id) => return,
+            ["v1", _] if is_read => match ListRequest::parse(&call.path, call.query.as_deref()) {
                 // The ids of events are only known where all are read at the end.
                 Some(Ok(request)) if request.list == List::Events && !self.knows_events(id) => return,
                 Some(request) => {
                     is_filtered = request.as_ref().is_ok_and(|request| !request.filters.is_empty());
-                    self.expected_page(at, id, call, request)
+                    self.expected_page(now, id, call, request)
                 }
                 None => return,
             },
             ["v1", "events", _] if !self.knows_events(id) => return,
-            ["v1", "events", event] if reads => self.expected_event(at, id, event).ok_or(404),
-            ["v1", _, code, ..] if reads || is_good => self.expected_object(at, id, code).ok_or(404),
-            ["v1", "charges" | "invoices" | "payment-links"] if is_good => {
+            ["v1", "events", event] if is_read => self.expected_event(now, id, event).ok_or(404),
+            ["v1", _, code, ..] if is_read || is_success => self.expected_object(now, id, code).ok_or(404),
+            ["v1", "charges" | "invoices" | "payment-links"] if is_success => {
                 let code = created_id(call);
-                self.expected_object(at, id, &code).ok_or(call.status)
+                self.expected_object(now, id, &code).ok_or(call.status)
             }
             _ => return,
         };
-        let about = format!("{} {} at {at}", call.method, call.path);
+        let target = format!("{} {}", call.method, call.path);
         match expected {
-            Ok(expected) if is_good => {
+            Ok(expected) if is_success => {
                 let actual = String::from_utf8_lossy(&call.answer);
                 let found = differences(&expected, &actual, 0);
                 self.findings.checks[Invariant::SameObject as usize] += u64::from(found.is_empty());
                 let invariant = invariant_of_page(&found, is_filtered);
-                report(&mut self.findings, ("an answer", &about), Some(at), &found, invariant);
+                let about = format!("{target} at {now}");
+                report(&mut self.findings, ("a response", &about), Some(now), &found, invariant);
             }
-            Ok(_) if !reads => {}
-            Ok(_) => self.check_status(Invariant::SameObject, at, ("read", &about), 200, call.status),
-            Err(status) if reads => {
-                self.check_status(Invariant::SameObject, at, ("read", &about), status, call.status);
+            Ok(_) if !is_read => {}
+            Ok(_) => self.check_status(Invariant::SameObject, now, ("a read", &target), 200, call.status),
+            Err(status) if is_read => {
+                self.check_status(Invariant::SameObject, now, ("a read", &target), status, call.status);
             }
             Err(_) => {}
         }
         self.is_judged = true;
     }
 
+    /// Returns `true` if the ids of all events of a book are known.
     fn knows_events(&self, id: BookId) -> bool {
         self.ids[&id].events.len() >= self.model.book(id).events.len()
     }
 
-    fn expected_object(&self, at: Timestamp, id: BookId, code: &str) -> Option<String> {
+    /// Returns the body of a response for one object; `None` if the book does not have it.
+    fn expected_object(&self, now: Timestamp, id: BookId, code: &str) -> Option<String> {
         let (owner, object) = self.objects.get(code).copied()?;
         if owner != id {
             return None;
         }
         let book = self.model.book(id);
-        let context = ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now: at };
-        let data = match object {
-            Object::Charge(no) => book.charge_json(context, no, Presentation::Api),
-            Object::Invoice(no) => book.invoice_json(context, no, Presentation::Api),
-            Object::Link(no) => book.link_json(context, no),
+        let context = ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now };
+        let json = match object {
+            Object::Charge(number) => book.charge_json(context, number, Presentation::Api),
+            Object::Invoice(number) => book.invoice_json(context, number, Presentation::Api),
+            Object::Link(number) => book.link_json(context, number),
         };
-        Some(format!("{{\"data\":{data}}}"))
+        Some(format!("{{\"data\":{json}}}"))
     }
 
-    fn event_row(&self, at: Timestamp, id: BookId, no: usize) -> String {
+    /// Returns an event as a list shows it.
+    fn event_row(&self, now: Timestamp, id: BookId, number: usize) -> String {
         let (book, ids) = (self.model.book(id), &self.ids[&id]);
-        let context = ObjectContext { ids, public_url: self.public_url, now: at };
-        let object = book.event_object_json(context, book.events[no].subject);
-        book.event_json(ids.events.get(no).map_or("", String::as_str), no, &object)
+        let context = ObjectContext { ids, public_url: self.public_url, now };
+        let object = book.event_object_json(context, book.events[number].subject);
+        book.event_json(ids.events.get(number).map_or("", String::as_str), number, &object)
     }
 
-    fn expected_event(&self, at: Timestamp, id: BookId, event: &str) -> Option<String> {
-        let event = event.to_ascii_lowercase();
-        let no = self.ids[&id].events.iter().position(|known| *known == event)?;
-        (no < self.model.book(id).events.len())
-            .then(|| format!("{{\"data\":{}}}", self.event_row(at, id, no)))
+    /// Returns the body of a response for one event; `None` if the book does not have it.
+    fn expected_event(&self, now: Timestamp, id: BookId, event_id: &str) -> Option<String> {
+        let event_id = event_id.to_ascii_lowercase();
+        let number = self.ids[&id].events.iter().position(|known| *known == event_id)?;
+        (number < self.model.book(id).events.len())
+            .then(|| format!("{{\"data\":{}}}", self.event_row(now, id, number)))
     }
 
-    /// Returns the body of a page. The list has the length that it had when page 1 was read.
+    /// Returns the body of a page, or the status of a refusal. The list ends at the anchor: that of the request, or else
+    /// the newest record when the key read page 1.
     fn expected_page(
         &mut self,
-        at: Timestamp,
+        now: Timestamp,
         id: BookId,
         call: &RecordedCall,
         request: Result<ListRequest, u16>,
@@ -149,35 +163,36 @@ impl ModelReplay<'_> {
         let mut members = request.members(book, ids);
         let key = (call.key().to_owned(), request.anchor_key());
         let anchors = &mut self.lists.anchors;
-        let remembers = call.method == "GET";
-        let remembered = anchors.get(&key).filter(|(read, _)| at.since(*read) < ANCHOR_TTL).copied();
-        let newest = match (&request.anchor, remembered) {
+        // The service stores no anchor for `HEAD`.
+        let stores_anchor = call.method == "GET";
+        let stored = anchors.get(&key).filter(|anchor| now.since(anchor.last_read_at) < ANCHOR_TTL).copied();
+        let newest = match (&request.anchor, stored) {
             (Some(anchor), _) => {
                 let known = public_ids(ids, request.list).iter().position(|known| known == anchor);
-                Some(known.filter(|no| *no < book.length(request.list)).ok_or(422_u16)?)
+                Some(known.filter(|number| *number < book.length(request.list)).ok_or(422_u16)?)
             }
-            (None, Some((_, newest))) if request.page > 1 => {
-                if remembers {
-                    anchors.insert(key, (at, newest));
+            (None, Some(Anchor { newest, .. })) if request.page > 1 => {
+                if stores_anchor {
+                    anchors.insert(key, Anchor { last_read_at: now, newest });
                 }
                 newest
             }
             (None, _) => {
                 let newest = members.last().copied();
-                if request.page == 1 && remembers {
-                    anchors.insert(key, (at, newest));
+                if request.page == 1 && stores_anchor {
+                    anchors.insert(key, Anchor { last_read_at: now, newest });
                 }
                 newest
             }
         };
-        members.retain(|no| newest.is_some_and(|newest| *no <= newest));
-        let context = ObjectContext { ids, public_url: self.public_url, now: at };
+        members.retain(|number| newest.is_some_and(|newest| *number <= newest));
+        let context = ObjectContext { ids, public_url: self.public_url, now };
         let list = request.list;
-        let row = |no: usize| match list {
-            List::Charges => book.charge_json(context, no, Presentation::Api),
-            List::Invoices => book.invoice_json(context, no, Presentation::Api),
-            List::Links => book.link_json(context, no),
-            List::Events => self.event_row(at, id, no),
+        let row = |number: usize| match list {
+            List::Charges => book.charge_json(context, number, Presentation::Api),
+            List::Invoices => book.invoice_json(context, number, Presentation::Api),
+            List::Links => book.link_json(context, number),
+            List::Events => self.event_row(now, id, number),
         };
         Ok(request.body(self.public_url, ids, (&members, newest), row))
     }
@@ -185,6 +200,6 @@ impl ModelReplay<'_> {
 
 /// Returns the id of a created object.
 fn created_id(call: &RecordedCall) -> String {
-    let answer: serde_json::Value = serde_json::from_slice(&call.answer).unwrap_or_default();
-    answer["data"]["id"].as_str().unwrap_or_default().to_owned()
+    let body: serde_json::Value = serde_json::from_slice(&call.answer).unwrap_or_default();
+    body["data"]["id"].as_str().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The replay of recorded calls: each is repeated in the model, and its response compared.
+//! The replay of recorded requests: each is applied to the model, and its response is checked.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use reference_core::{
 use serde::Deserialize;
 
 use super::{
-    ModelReplay, Object,
+    ModelReplay, Object, ObjectRef,
     faults::{self, FaultSet},
     request_fields::{RequestFields, read},
 };
@@ -21,19 +21,22 @@ use crate::{
     workload::Fault,
 };
 
+/// The response of `POST /sandbox/accounts`, with the keys by mode.
 #[derive(Deserialize)]
-struct AccountAnswer {
+struct OpenedAccountResponse {
     account: String,
     keys: BTreeMap<String, String>,
 }
 
+/// The response of `POST /sandbox/keys`.
 #[derive(Deserialize)]
-struct KeyCreated {
-    key: KeyMade,
+struct CreatedKeyResponse {
+    key: KeyFields,
 }
 
+/// The fields of an API key: a new key has a secret, a listed one a hint with its last characters.
 #[derive(Deserialize)]
-struct KeyMade {
+struct KeyFields {
     id: String,
     account: String,
     mode: String,
@@ -43,118 +46,151 @@ struct KeyMade {
     hint: String,
 }
 
+/// The response of `GET /sandbox/keys`.
 #[derive(Deserialize)]
-struct KeysListed {
-    keys: Vec<KeyMade>,
+struct KeyListResponse {
+    keys: Vec<KeyFields>,
 }
 
+/// The response of `POST /sandbox/pay`.
 #[derive(Deserialize)]
-struct PayAnswer {
+struct PayResponse {
     txid: String,
 }
 
-/// Returns the bytes that idempotency compares: the query and the body.
-fn request_of(call: &RecordedCall) -> Vec<u8> {
-    [call.query.as_deref().unwrap_or_default().as_bytes(), b"\n", &call.body].concat()
+/// A request with an `Idempotency-Key`.
+struct KeyedRequest {
+    book: BookId,
+    /// The method and the path.
+    operation: String,
+    /// The method, the path and the key, under which the first response is stored.
+    scope: String,
+    /// The query and the body, which a repetition must share.
+    content: Vec<u8>,
 }
 
 impl ModelReplay<'_> {
-    /// Repeats a call in the model and checks its response.
-    pub(super) fn call(&mut self, at: Timestamp, call: &RecordedCall) {
+    /// Applies a request to the model and checks its response.
+    pub(super) fn call(&mut self, now: Timestamp, call: &RecordedCall) {
         if let Some(call) = self.api_call_of_owner(call) {
             self.is_judged = false;
-            if !self.is_of_other_book(at, &call) && !self.is_malformed(at, &call) {
-                self.act(at, &call);
-                self.judge_answer(at, &call);
+            match self.expected_refusal(&call) {
+                Some(refusal) => self.check_refusal(now, &call, refusal),
+                None => {
+                    self.apply_call(now, &call);
+                    self.judge_answer(now, &call);
+                }
             }
             return;
         }
         let is_api = call.is_api();
-        if !self.judge_key(at, call) {
-            if is_api && call.status == 401 {
-                self.judge_form(at, call, None);
-            }
-            return;
-        }
         if is_api {
-            let is_admitted = self.limits.admit(at, call).is_none();
-            self.judge_form(at, call, Some(self.limits.remaining_requests(call)));
-            if !is_admitted || self.is_of_other_book(at, call) || self.is_malformed(at, call) {
+            let is_authorized = self.is_key_valid(call);
+            self.check_authentication(now, call, is_authorized);
+            if call.status == 401 {
+                self.judge_form(now, call, None);
+            }
+            if !is_authorized || call.status == 401 {
                 return;
+            }
+            let is_admitted = self.limits.admit(now, call).is_none();
+            self.judge_form(now, call, Some(self.limits.remaining_requests(call)));
+            if !is_admitted {
+                return;
+            }
+            if let Some(refusal) = self.expected_refusal(call) {
+                return self.check_refusal(now, call, refusal);
             }
         }
         if call.path == "/sandbox/keys" && call.method == "GET" {
-            self.learn_keys(call);
+            self.record_key_ids(call);
         }
         self.is_judged = false;
         if !matches!(call.method.as_str(), "GET" | "HEAD") {
-            if self.is_repeat(at, call) {
-                return;
+            if let Some(keyed) = self.keyed_request(call) {
+                match self.model.book(keyed.book).repeat(now, &keyed.scope, &keyed.content) {
+                    RepeatKind::First => self.check_first_response(now, call, keyed),
+                    RepeatKind::Same(response) => {
+                        return self.check_replayed_response(now, call, &keyed, response);
+                    }
+                    RepeatKind::Other => return self.check_key_conflict(now, call, &keyed),
+                }
             }
-            self.act(at, call);
+            self.apply_call(now, call);
         }
-        self.judge_answer(at, call);
+        self.judge_answer(now, call);
         if !self.is_judged && is_api {
-            *self.findings.unjudged.entry(kind_of(call)).or_default() += 1;
+            *self.findings.unjudged.entry(call_pattern(call)).or_default() += 1;
         }
     }
 
-    /// Returns the request to the API that has the same effect and response as one of the account owner in the dashboard,
-    /// under `/sandbox/books/{account}/{mode}/`. Its key is one of that book.
+    /// Returns the `/v1` request that is equivalent to a request of the account owner under
+    /// `/sandbox/books/{account}/{mode}/`, with a key of that book; `None` for other requests.
     fn api_call_of_owner(&self, call: &RecordedCall) -> Option<RecordedCall> {
         let mut parts = call.path.strip_prefix("/sandbox/books/")?.splitn(3, '/');
         let book = self.account(parts.next()?).zip(Mode::parse(parts.next()?))?;
         let path = format!("/v1/{}", parts.next()?);
-        let key = self.bearers.iter().find(|(key, of)| **of == book && !self.revoked.contains(*key))?.0;
+        let key = self.bearers.iter().find(|(key, id)| **id == book && !self.revoked.contains(*key))?.0;
         Some(RecordedCall { path, bearer: Some(format!("Bearer {key}")), ..call.clone() })
     }
 
-    fn act(&mut self, at: Timestamp, call: &RecordedCall) {
+    /// Applies a request to the model, if it changes anything.
+    fn apply_call(&mut self, now: Timestamp, call: &RecordedCall) {
         let fields: RequestFields = read(&call.body).unwrap_or_default();
         let parts: Vec<&str> = call.path.trim_matches('/').split('/').collect();
         match (call.method.as_str(), parts.as_slice()) {
-            ("POST", ["v1", "charges"]) => self.open(at, call, &fields),
-            ("POST", ["v1", "invoices"]) => self.issue(at, call, &fields),
-            ("POST", ["v1", "payment-links"]) => self.make_link(at, call),
-            (_, ["v1", "payment-links", code, rest @ ..]) => self.change_link(at, code, rest, call),
-            ("POST", ["sandbox", "endpoints", id, "test"]) => self.send_test(at, id, call),
-            ("POST", ["sandbox", "deliveries", id, "resend"]) => self.resend(at, id, call),
-            ("POST", ["v1" | "sandbox", _, code, act]) => match self.objects.get(*code).copied() {
-                Some((id, Object::Charge(no))) => self.act_on_charge(at, (id, no, code), act, call, &fields),
-                Some((id, Object::Invoice(no))) => {
-                    self.act_on_invoice(at, (id, no, code), act, call, &fields)
+            ("POST", ["v1", "charges"]) => self.open(now, call, &fields),
+            ("POST", ["v1", "invoices"]) => self.issue(now, call, &fields),
+            ("POST", ["v1", "payment-links"]) => self.make_link(now, call),
+            (_, ["v1", "payment-links", code, rest @ ..]) => self.change_link(now, code, rest, call),
+            ("POST", ["sandbox", "endpoints", id, "test"]) => self.send_test(now, id, call),
+            ("POST", ["sandbox", "deliveries", id, "resend"]) => self.resend(now, id, call),
+            ("POST", ["v1" | "sandbox", _, code, action]) => match self.objects.get(*code).copied() {
+                Some((book, Object::Charge(number))) => {
+                    self.act_on_charge(now, ObjectRef { book, number, code }, action, call, &fields);
                 }
-                Some((id, Object::Link(no))) => match *act {
+                Some((book, Object::Invoice(number))) => {
+                    self.act_on_invoice(now, ObjectRef { book, number, code }, action, call, &fields);
+                }
+                Some((book, Object::Link(number))) => match *action {
                     "view" if call.status == 200 => {
-                        self.model.account_and_book_mut(id).1.links[no].views += 1
+                        self.model.account_and_book_mut(book).1.links[number].views += 1
                     }
-                    "choose" => self.choose_by_link(at, (id, no), call, &fields),
+                    "choose" => self.choose_by_link(now, (book, number), call, &fields),
                     _ => {}
                 },
-                None if call.status == 200 => self.sandbox_call(at, &parts[1..], call, fields),
+                None if call.status == 200 => self.apply_sandbox_call(now, &parts[1..], call, fields),
                 None => {}
             },
-            ("PUT", ["sandbox", "wallets"]) => self.set_wallet(at, call, &fields),
-            (_, ["sandbox", rest @ ..]) if call.status == 200 => self.sandbox_call(at, rest, call, fields),
+            ("PUT", ["sandbox", "wallets"]) => self.set_wallet(now, call, &fields),
+            (_, ["sandbox", rest @ ..]) if call.status == 200 => {
+                self.apply_sandbox_call(now, rest, call, fields)
+            }
             _ => {}
         }
     }
 
-    /// Applies a successful sandbox call.
-    fn sandbox_call(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, fields: RequestFields) {
-        self.faults.record_call(at, path, call, &fields);
+    /// Applies a successful request under `/sandbox/`; `path` is the part after it.
+    fn apply_sandbox_call(
+        &mut self,
+        now: Timestamp,
+        path: &[&str],
+        call: &RecordedCall,
+        fields: RequestFields,
+    ) {
+        self.faults.record_call(now, path, call, &fields);
         self.call_about_deliveries(path, call, &fields);
         match (call.method.as_str(), path) {
             ("POST", ["accounts"]) => {
-                let Some(AccountAnswer { account, keys }) = read(&call.answer) else { return };
-                let mut terms = Account::new(&account, &account, at);
-                terms.change(&read(&call.body).unwrap_or_default());
+                let Some(OpenedAccountResponse { account, keys }) = read(&call.answer) else { return };
+                let mut settings = Account::new(&account, &account, now);
+                settings.change(&read(&call.body).unwrap_or_default());
                 let keys = keys.into_iter().filter_map(|(mode, key)| Some((key, Mode::parse(&mode)?)));
-                self.open_account(terms, keys);
+                self.open_account(settings, keys);
             }
             ("PATCH", ["accounts", id]) => {
-                if let Some(no) = self.account(id) {
-                    self.model.accounts[no].change(&read(&call.body).unwrap_or_default());
+                if let Some(number) = self.account(id) {
+                    self.model.accounts[number].change(&read(&call.body).unwrap_or_default());
                 }
             }
             ("DELETE", ["wallets"]) => {
@@ -163,26 +199,27 @@ impl ModelReplay<'_> {
                 }
             }
             ("POST", ["keys"]) => {
-                let Some(KeyCreated { key }) = read(&call.answer) else { return };
+                let Some(CreatedKeyResponse { key }) = read(&call.answer) else { return };
                 let book = self.named_book(&fields);
                 self.keys.insert(key.id, key.secret.clone());
                 self.bearers.extend(book.map(|book| (key.secret, book)));
             }
             ("DELETE", ["keys", id]) => self.revoked.extend(self.keys.get(*id).cloned()),
-            ("POST", ["rates"]) => self.set_rate(at, &fields),
-            ("POST", ["pay"]) => self.pay(call, &fields),
+            ("POST", ["rates"]) => self.set_rate(now, &fields),
+            ("POST", ["pay"]) => self.record_payment(call, &fields),
             _ => {}
         }
     }
 
-    /// Learns the ids of the keys that the world started with, by their last characters.
-    fn learn_keys(&mut self, call: &RecordedCall) {
-        let Some(KeysListed { keys }) = read(&call.answer) else { return };
-        for KeyMade { id, hint, account, mode, .. } in keys {
-            let book = self.account(&account).zip(Mode::parse(&mode));
-            let is_it = |(text, of): &(&String, &BookId)| Some(**of) == book && text.ends_with(&hint);
-            if let Some((bearer, _)) = self.bearers.iter().find(is_it) {
-                self.keys.insert(id, bearer.clone());
+    /// Records the ids of listed keys. The first keys of the world are only known by their last characters.
+    fn record_key_ids(&mut self, call: &RecordedCall) {
+        let Some(KeyListResponse { keys }) = read(&call.answer) else { return };
+        for KeyFields { id, hint, account, mode, .. } in keys {
+            let listed_book = self.account(&account).zip(Mode::parse(&mode));
+            let is_listed =
+                |(key, book): &(&String, &BookId)| Some(**book) == listed_book && key.ends_with(&hint);
+            if let Some((key, _)) = self.bearers.iter().find(is_listed) {
+                self.keys.insert(id, key.clone());
             }
         }
     }
@@ -193,134 +230,125 @@ impl ModelReplay<'_> {
         account.zip(fields.mode.as_deref().map_or(Some(Mode::Test), Mode::parse))
     }
 
+    /// Returns the book and the coin that a request about a wallet names.
     fn named_wallet(&self, fields: &RequestFields) -> Option<(BookId, Asset)> {
         self.named_book(fields).zip(fields.asset.as_deref().and_then(Asset::parse))
     }
 
-    /// Sets a wallet, which must not be one of another account or mode.
-    fn set_wallet(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
+    /// Sets a wallet, and checks that a wallet of another account or mode is refused.
+    fn set_wallet(&mut self, now: Timestamp, call: &RecordedCall, fields: &RequestFields) {
         let Some((id, asset)) = self.named_wallet(fields) else { return };
         let wallet = match (&fields.key, &fields.addresses) {
             (Some(key), _) => WalletModel::Key { key: key.clone(), script: fields.script.clone() },
             (None, Some(list)) => WalletModel::List(list.clone()),
             (None, None) => return,
         };
-        let has_charge = |other: &BookId| match &wallet {
+        let has_deposit_address = |other: &BookId| match &wallet {
             WalletModel::Key { .. } => false,
             WalletModel::List(list) => self.ids[other].addresses.iter().any(|address| list.contains(address)),
         };
-        let is_elsewhere = self
+        let is_used_elsewhere = self
             .model
             .books()
-            .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_charge(&other)));
-        let is_taken = call.status == 200;
+            .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_deposit_address(&other)));
+        let is_accepted = call.status == 200;
         // Keys can be refused for other reasons, and so can strings that are not addresses.
-        let is_address = |text: &String| {
-            (32..=44).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        let is_address = |entry: &String| {
+            (32..=44).contains(&entry.len()) && entry.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
-        let is_faultless = match &wallet {
+        let is_well_formed = match &wallet {
             WalletModel::Key { .. } => false,
             WalletModel::List(list) => !list.is_empty() && list.iter().all(is_address),
         };
-        self.findings.check(Invariant::Conservation, Some(at), || {
-            let shape = match is_elsewhere {
-                true => "a wallet is accepted that another account or mode has or had",
-                false => "a wallet is refused that no other account or mode has or had",
+        self.findings.check(Invariant::Conservation, Some(now), || {
+            let shape = match is_used_elsewhere {
+                true => "a wallet is accepted although another account or mode uses or used it",
+                false => "a wallet is refused although no other account or mode uses or used it",
             };
-            (is_elsewhere == is_taken && (is_taken || is_faultless))
-                .then(|| (shape.to_owned(), format!("{} {asset} at {at}", id.1)))
+            (is_used_elsewhere == is_accepted && (is_accepted || is_well_formed))
+                .then(|| (shape.to_owned(), format!("{} {asset} at {now}", id.1)))
         });
-        if is_taken {
+        if is_accepted {
             self.model.account_and_book_mut(id).1.wallets.set(asset, wallet);
         }
     }
 
-    fn set_rate(&mut self, at: Timestamp, fields: &RequestFields) {
+    /// Sets or removes the rate of a coin in a currency.
+    fn set_rate(&mut self, now: Timestamp, fields: &RequestFields) {
         let asset = fields.asset.as_deref().and_then(Asset::parse);
         let Some(pair) = asset.zip(fields.currency.as_deref().and_then(Currency::parse)) else { return };
         let rate = fields.rate.as_deref().and_then(|text| money::parse_units(text, 8));
         match self.model.rates.insert(pair, rate.and_then(|rate| u64::try_from(rate).ok())) {
-            _ if fields.rate.is_none() => self.faults.strike_everywhere(at, Fault::RateGone),
-            Some(_) => self.faults.strike_everywhere(at, Fault::RateMoves),
+            _ if fields.rate.is_none() => self.faults.strike_everywhere(now, Fault::RateGone),
+            Some(_) => self.faults.strike_everywhere(now, Fault::RateMoves),
             // Setting the first rate of a coin is not a fault.
             None => {}
         }
     }
 
-    fn pay(&mut self, call: &RecordedCall, fields: &RequestFields) {
-        let Some(PayAnswer { txid }) = read(&call.answer) else { return };
+    /// Records the faults that a customer's payment introduces.
+    fn record_payment(&mut self, call: &RecordedCall, fields: &RequestFields) {
+        let Some(PayResponse { txid }) = read(&call.answer) else { return };
         self.faults.touch(&txid, faults::of_payment(fields));
         let charge = fields.charge.as_ref().and_then(|code| self.objects.get(code).copied());
-        let Some((id, Object::Charge(no))) = charge else { return };
-        let own = self.model.book(id).charges[no].terms.asset.code();
-        if fields.asset.as_deref().is_some_and(|asset| asset != own) {
-            let all = self.charge_faults.entry((id, no)).or_default();
-            *all = all.with(FaultSet::single(Fault::WrongCoin));
+        let Some((id, Object::Charge(number))) = charge else { return };
+        let charge_asset = self.model.book(id).charges[number].terms.asset.code();
+        if fields.asset.as_deref().is_some_and(|asset| asset != charge_asset) {
+            let faults = self.charge_faults.entry((id, number)).or_default();
+            *faults = faults.with(FaultSet::single(Fault::WrongCoin));
         }
     }
 
-    /// Checks that a key of another account or mode gets 404.
-    fn is_of_other_book(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
-        let mut parts = call.path.trim_matches('/').split('/');
-        let (Some("v1"), Some(_), Some(code)) = (parts.next(), parts.next(), parts.next()) else {
-            return false;
-        };
-        let owner = self.objects.get(code).map(|(owner, _)| *owner);
-        let Some((owner, asks)) = owner.zip(self.calling_book(call)).filter(|(owner, asks)| owner != asks)
-        else {
-            return false;
-        };
-        self.findings.check(Invariant::ModesApart, Some(at), || {
-            (call.status != 404).then(|| {
-                let owner_text = if owner.0 == asks.0 { "of the other mode" } else { "of another account" };
-                let shape = format!("an act on an object {owner_text} is answered {}, not 404", call.status);
-                (shape, format!("{} {} of {} by a {} key", call.method, call.path, owner.1, asks.1))
-            })
-        });
-        true
+    /// Returns the request as its `Idempotency-Key` identifies it; `None` without such a key.
+    fn keyed_request(&self, call: &RecordedCall) -> Option<KeyedRequest> {
+        let (book, key) = self.calling_book(call).zip(call.idempotency_key.as_ref())?;
+        let operation = format!("{} {}", call.method, call.path);
+        let content = [call.query.as_deref().unwrap_or_default().as_bytes(), b"\n", &call.body].concat();
+        Some(KeyedRequest { book, scope: format!("{operation} {key}"), operation, content })
     }
 
-    /// Returns `true` if the request, or only its key, was used before: then it changes nothing.
-    fn is_repeat(&mut self, at: Timestamp, call: &RecordedCall) -> bool {
-        let Some((id, key)) = self.calling_book(call).zip(call.idempotency_key.as_ref()) else {
-            return false;
-        };
-        let operation = format!("{} {}", call.method, call.path);
-        let (scope, about) = (format!("{operation} {key}"), format!("{operation} at {at}"));
-        let (book, request) = (self.model.account_and_book_mut(id).1, request_of(call));
-        let given = match book.repeat(at, &scope, &request) {
-            RepeatKind::First => {
-                if (200..300).contains(&call.status) {
-                    book.store_response(at, scope, request, self.answers.len());
-                    self.answers.push((call.status, call.answer.clone()));
-                }
-                self.findings.check(Invariant::Once, Some(at), || {
-                    call.is_replayed().then(|| ("a first request is marked as replayed".to_owned(), about))
-                });
-                return false;
-            }
-            RepeatKind::Same(answer) => Some(&self.answers[answer]),
-            RepeatKind::Other => None,
-        };
-        let (fits, shape) = match given {
-            Some((status, answer)) => (
-                call.is_replayed() && (*status, answer) == (call.status, &call.answer),
-                "a repeated request gets another response",
-            ),
-            None => (
-                call.status == 409 && !call.is_replayed(),
-                "an idempotency key of another request is accepted",
-            ),
-        };
-        self.findings.check(Invariant::Once, Some(at), || {
-            (!fits).then(|| (shape.to_owned(), format!("{about}, answered {}", call.status)))
+    /// Checks that the response to the first request with a key is not marked as replayed. Stores a success.
+    fn check_first_response(&mut self, now: Timestamp, call: &RecordedCall, keyed: KeyedRequest) {
+        let KeyedRequest { book, operation, scope, content } = keyed;
+        if (200..300).contains(&call.status) {
+            let book = self.model.account_and_book_mut(book).1;
+            book.store_response(now, scope, content, self.answers.len());
+            self.answers.push((call.status, call.answer.clone()));
+        }
+        self.findings.check(Invariant::Once, Some(now), || {
+            let shape = "the response to a first request is marked as replayed";
+            call.is_replayed().then(|| (shape.to_owned(), format!("{operation} at {now}")))
         });
-        true
+    }
+
+    /// Checks that a repeated request gets the stored response with this number.
+    fn check_replayed_response(
+        &mut self,
+        now: Timestamp,
+        call: &RecordedCall,
+        keyed: &KeyedRequest,
+        response: usize,
+    ) {
+        let (status, body) = &self.answers[response];
+        let is_same = call.is_replayed() && (*status, body) == (call.status, &call.answer);
+        self.findings.check(Invariant::Once, Some(now), || {
+            let details = || format!("{} at {now}, status {}", keyed.operation, call.status);
+            (!is_same).then(|| ("a repeated request gets another response".to_owned(), details()))
+        });
+    }
+
+    /// Checks that a request with the key of another request gets 409.
+    fn check_key_conflict(&mut self, now: Timestamp, call: &RecordedCall, keyed: &KeyedRequest) {
+        let is_refused = call.status == 409 && !call.is_replayed();
+        self.findings.check(Invariant::Once, Some(now), || {
+            let details = || format!("{} at {now}, status {}", keyed.operation, call.status);
+            (!is_refused).then(|| ("an idempotency key of another request is accepted".to_owned(), details()))
+        });
     }
 }
 
-/// Returns the method, the path without ids, and the status of a call.
-fn kind_of(call: &RecordedCall) -> String {
+/// Returns the method, the path without ids, and the status of a call: `POST /v1/charges/{id}/cancel 200`.
+fn call_pattern(call: &RecordedCall) -> String {
     let is_id = |part: &&str| part.len() >= 12 && part.bytes().any(|b| b.is_ascii_digit());
     let parts: Vec<&str> =
         call.path.split('/').map(|part| if is_id(&part) { "{id}" } else { part }).collect();

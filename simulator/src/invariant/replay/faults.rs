@@ -1,4 +1,6 @@
-//! The faults around a charge, to report which faults were combined with which events.
+//! The faults of a world around each event: sweeps report which combinations of fault and event they covered.
+//!
+//! Example: a reorganisation of the BTC chain counts as a fault of every BTC charge for the following hour.
 
 use std::collections::BTreeMap;
 
@@ -47,20 +49,21 @@ impl FromIterator<Fault> for FaultSet {
     }
 }
 
+/// The chain of a coin in a mode.
 type ChainId = (Mode, Asset);
 
-/// The faults of a world, with their times.
+/// The faults of a world so far, with their times.
 #[derive(Default)]
 pub(super) struct FaultTracker {
     /// The faults of each transaction.
     transactions: BTreeMap<String, FaultSet>,
-    /// Faults of a chain that last until they are healed.
+    /// The faults of each chain that last until a request ends them.
     lasting: BTreeMap<ChainId, FaultSet>,
-    /// The time of each fault's last occurrence on a chain.
-    struck: BTreeMap<ChainId, BTreeMap<Fault, Timestamp>>,
-    /// The time of each fault's last occurrence in the whole world.
-    everywhere: BTreeMap<Fault, Timestamp>,
-    /// Faulty merchants.
+    /// The time of each momentary fault's last occurrence on a chain.
+    momentary: BTreeMap<ChainId, BTreeMap<Fault, Timestamp>>,
+    /// The time of each momentary fault's last occurrence in the whole world.
+    world_wide: BTreeMap<Fault, Timestamp>,
+    /// The faults of each merchant's host.
     merchants: BTreeMap<String, FaultSet>,
 }
 
@@ -70,26 +73,30 @@ impl FaultTracker {
         self.transactions.get(txid).copied().unwrap_or_default()
     }
 
+    /// Adds faults of a transaction.
     pub(super) fn touch(&mut self, txid: &str, faults: FaultSet) {
-        let all = self.transactions.entry(txid.to_owned()).or_default();
-        *all = all.with(faults);
+        let transaction_faults = self.transactions.entry(txid.to_owned()).or_default();
+        *transaction_faults = transaction_faults.with(faults);
     }
 
+    /// Records a momentary fault of the whole world.
     pub(super) fn strike_everywhere(&mut self, at: Timestamp, fault: Fault) {
-        self.everywhere.insert(fault, at);
+        self.world_wide.insert(fault, at);
     }
 
-    fn strike(&mut self, at: Timestamp, chain: ChainId, fault: Fault) {
-        self.struck.entry(chain).or_default().insert(fault, at);
+    /// Records a momentary fault of a chain.
+    fn record_chain_fault(&mut self, at: Timestamp, chain: ChainId, fault: Fault) {
+        self.momentary.entry(chain).or_default().insert(fault, at);
     }
 
-    fn set_lasting(&mut self, chain: ChainId, fault: Fault, is_on: bool) {
+    /// Starts or ends a lasting fault of a chain.
+    fn set_lasting(&mut self, chain: ChainId, fault: Fault, is_active: bool) {
         let faults = self.lasting.entry(chain).or_default();
-        let (with, bit) = (faults.0 | FaultSet::single(fault).0, FaultSet::single(fault).0);
-        faults.0 = if is_on { with } else { faults.0 & !bit };
+        let bit = FaultSet::single(fault).0;
+        faults.0 = if is_active { faults.0 | bit } else { faults.0 & !bit };
     }
 
-    /// Records a successful sandbox call. `path` is the part after `/sandbox/`.
+    /// Records the faults that a successful sandbox request introduces or ends. `path` is the part after `/sandbox/`.
     pub(super) fn record_call(
         &mut self,
         at: Timestamp,
@@ -104,20 +111,20 @@ impl FaultTracker {
             (["double-spend"], _) => self.touch(txid, FaultSet::single(Fault::DoubleSpend)),
             (["replace"], _) => self.touch(txid, FaultSet::single(Fault::Replace)),
             (["drop" | "rebroadcast"], _) => self.touch(txid, FaultSet::single(Fault::Drop)),
-            (["reorg"], Some(chain)) => self.strike(at, chain, Fault::Reorg),
-            (["stall"], Some(chain)) => self.strike(at, chain, Fault::Stall),
+            (["reorg"], Some(chain)) => self.record_chain_fault(at, chain, Fault::Reorg),
+            (["stall"], Some(chain)) => self.record_chain_fault(at, chain, Fault::Stall),
             (["congest"], Some(chain)) => {
-                let is_on = fields.empty.unwrap_or(0) + fields.full.unwrap_or(0) > 0;
-                self.set_lasting(chain, Fault::Congestion, is_on);
+                let is_congested = fields.empty.unwrap_or(0) + fields.full.unwrap_or(0) > 0;
+                self.set_lasting(chain, Fault::Congestion, is_congested);
             }
             (["watchers"], Some(chain)) => {
-                self.strike(at, chain, Fault::Watcher);
+                self.record_chain_fault(at, chain, Fault::Watcher);
                 self.set_lasting(chain, Fault::Watcher, fields.notices.as_deref() != Some("up"));
             }
             (["merchants"], _) => {
-                let words = fields.answers.iter().map(String::as_str).chain(fields.state.as_deref());
+                let behaviors = fields.answers.iter().map(String::as_str).chain(fields.state.as_deref());
                 let host = fields.name.clone().unwrap_or_default();
-                self.merchants.insert(host, words.filter_map(of_merchant).collect());
+                self.merchants.insert(host, behaviors.filter_map(merchant_fault).collect());
             }
             (["endpoints", _, "rotate"], _) => self.strike_everywhere(at, Fault::Rotation),
             (["endpoints", ..], _) => self.strike_everywhere(at, Fault::EndpointChange),
@@ -128,20 +135,22 @@ impl FaultTracker {
 
     /// Returns the current faults of the whole world.
     pub(super) fn world_faults(&self, now: Timestamp) -> FaultSet {
-        let recent = recent(&self.everywhere, now);
+        let recent = recent_faults(&self.world_wide, now);
         self.merchants.values().fold(recent, |all, faults| all.with(*faults))
     }
 
     /// Returns the current faults of a chain and of the whole world, without those of single transfers.
     pub(super) fn chain_faults(&self, now: Timestamp, chain: ChainId) -> FaultSet {
         let lasting = self.lasting.get(&chain).copied().unwrap_or_default();
-        let struck = self.struck.get(&chain).map_or(FaultSet::default(), |struck| recent(struck, now));
-        self.world_faults(now).with(lasting).with(struck)
+        let momentary = self.momentary.get(&chain);
+        let recent = momentary.map_or(FaultSet::default(), |last_times| recent_faults(last_times, now));
+        self.world_faults(now).with(lasting).with(recent)
     }
 }
 
-fn recent(struck: &BTreeMap<Fault, Timestamp>, now: Timestamp) -> FaultSet {
-    struck.iter().filter(|(_, at)| now.since(**at) < AFTERMATH).map(|(fault, _)| *fault).collect()
+/// Returns the faults that still count as active, given the time of each fault's last occurrence.
+fn recent_faults(last_times: &BTreeMap<Fault, Timestamp>, now: Timestamp) -> FaultSet {
+    last_times.iter().filter(|(_, at)| now.since(**at) < AFTERMATH).map(|(fault, _)| *fault).collect()
 }
 
 /// Returns the faults that a payment introduces.
@@ -156,8 +165,9 @@ pub(super) fn of_payment(fields: &RequestFields) -> FaultSet {
     [fee, unseen, outputs].into_iter().flatten().collect()
 }
 
-fn of_merchant(word: &str) -> Option<Fault> {
-    match word {
+/// Returns the fault of a merchant's behaviour, as `POST /sandbox/merchants` names it; `None` if it has none.
+fn merchant_fault(behavior: &str) -> Option<Fault> {
+    match behavior {
         "up" => None,
         "lost" => Some(Fault::AnswerLost),
         "twice" => Some(Fault::DoublePost),

@@ -1,9 +1,9 @@
-//! The replay of calls about invoices and payment links.
+//! The replay of requests about invoices and payment links.
 
 use reference_core::{asset::Asset, time::Timestamp};
 
 use super::{
-    ModelReplay, Object,
+    ModelReplay, Object, ObjectRef,
     charges::{ChargePrice, ChosenCharge, CreatedAnswer},
     request_fields::{RequestFields, read},
 };
@@ -14,7 +14,8 @@ use crate::{
 };
 
 impl ModelReplay<'_> {
-    pub(super) fn issue(&mut self, at: Timestamp, call: &RecordedCall, fields: &RequestFields) {
+    /// Replays `POST /v1/invoices`.
+    pub(super) fn issue(&mut self, now: Timestamp, call: &RecordedCall, fields: &RequestFields) {
         let Some(id) = self.calling_book(call) else { return };
         let (texts, sum) = InvoiceTexts::read(&read(&call.body).unwrap_or_default());
         let draft = InvoiceDraft {
@@ -24,129 +25,139 @@ impl ModelReplay<'_> {
             texts,
         };
         let (account, book) = self.model.account_and_book_mut(id);
-        let issued = match draft.may_be(at, fields.cents()) {
-            true => book.issue(at, account, draft, fields.send_email == Some(true)),
+        let issued = match draft.may_be(now, fields.cents()) {
+            true => book.issue(now, account, draft, fields.send_email == Some(true)),
             false => Err(422),
         };
-        self.check_status(Invariant::Edges, at, ("issue", ""), issued.err().unwrap_or(201), call.status);
-        self.check_mail_retry(at, (id, None), call);
-        let made = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201);
-        if let Some((CreatedAnswer { data }, no)) = made.zip(issued.ok()) {
+        self.check_status(
+            Invariant::Edges,
+            now,
+            ("issue an invoice", ""),
+            issued.err().unwrap_or(201),
+            call.status,
+        );
+        self.check_mail_retry(now, (id, None), call);
+        let created = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201);
+        if let Some((CreatedAnswer { data }, number)) = created.zip(issued.ok()) {
             self.ids.get_mut(&id).expect("every book has ids").invoices.push(data.id.clone());
-            self.objects.insert(data.id, (id, Object::Invoice(no)));
+            self.objects.insert(data.id, (id, Object::Invoice(number)));
         }
     }
 
+    /// Replays an action on an invoice: `send`, `void`, `view` or `choose`.
     pub(super) fn act_on_invoice(
         &mut self,
-        at: Timestamp,
-        (id, no, code): (BookId, usize, &str),
-        act: &str,
+        now: Timestamp,
+        invoice: ObjectRef<'_>,
+        action: &str,
         call: &RecordedCall,
         fields: &RequestFields,
     ) {
+        let ObjectRef { book: id, number, code } = invoice;
         let (account, book) = self.model.account_and_book_mut(id);
-        let done = match act {
-            "send" => book.send(at, account, no),
-            "void" => book.void(at, no),
+        let result = match action {
+            "send" => book.send(now, account, number),
+            "void" => book.void(now, number),
             "view" => {
-                book.view(at, no);
+                book.view(now, number);
                 Ok(())
             }
-            "choose" => return self.choose(at, (id, no, code), call, fields),
+            "choose" => return self.choose(now, invoice, call, fields),
             _ => return,
         };
-        self.check_status(Invariant::Edges, at, (act, code), done.err().unwrap_or(200), call.status);
-        self.check_mail_retry(at, (id, Some(no)), call);
+        self.check_status(Invariant::Edges, now, (action, code), result.err().unwrap_or(200), call.status);
+        self.check_mail_retry(now, (id, Some(number)), call);
     }
 
-    /// Checks when a refused e-mail may be sent.
+    /// Checks `Retry-After` of a refused e-mail: of an invoice, or of a new one.
     fn check_mail_retry(
         &mut self,
-        at: Timestamp,
+        now: Timestamp,
         (id, invoice): (BookId, Option<usize>),
         call: &RecordedCall,
     ) {
         if call.status != 429 {
             return;
         }
-        let expected = self.model.book(id).mail_retry_secs(at, invoice);
-        self.findings.check(Invariant::Limit, Some(at), || {
+        let expected = self.model.book(id).mail_retry_secs(now, invoice);
+        self.findings.check(Invariant::Limit, Some(now), || {
             (call.retry_after() != Some(expected)).then(|| {
                 let shape = "Retry-After is not the time until an e-mail may be sent";
-                let about = format!("{} {} at {at}", call.method, call.path);
+                let about = format!("{} {} at {now}", call.method, call.path);
                 (shape.to_owned(), format!("{about}: expected {expected}, got {:?}", call.retry_after()))
             })
         });
     }
 
+    /// Replays the choice of a coin on the page of an invoice.
     fn choose(
         &mut self,
-        at: Timestamp,
-        (id, no, code): (BookId, usize, &str),
+        now: Timestamp,
+        ObjectRef { book: id, number, code }: ObjectRef<'_>,
         call: &RecordedCall,
         fields: &RequestFields,
     ) {
         let Some(asset) = fields.asset.as_deref().and_then(Asset::parse) else { return };
-        let same = match self.model.book(id).choose(no, asset) {
-            Ok(same) => same,
+        let pending = match self.model.book(id).choose(number, asset) {
+            Ok(pending) => pending,
             Err(refusal) => {
-                return self.check_status(Invariant::Edges, at, ("choose", code), refusal, call.status);
+                return self.check_status(Invariant::Edges, now, ("choose", code), refusal, call.status);
             }
         };
         let Some(chosen) = read::<ChosenCharge>(&call.answer).filter(|_| call.status == 200) else {
-            // Without a wallet or a rate the world may refuse, which changes nothing.
-            let may = matches!(call.status, 422 | 503) && same.is_none();
-            let expected = if may { call.status } else { 200 };
-            return self.check_status(Invariant::Edges, at, ("choose", code), expected, call.status);
+            // Without a wallet or a rate the service may refuse, which changes nothing.
+            let may_refuse = matches!(call.status, 422 | 503) && pending.is_none();
+            let expected = if may_refuse { call.status } else { 200 };
+            return self.check_status(Invariant::Edges, now, ("choose", code), expected, call.status);
         };
-        match same {
+        match pending {
             None => {
-                let invoice = &self.model.book(id).invoices[no];
+                let invoice = &self.model.book(id).invoices[number];
                 let (cents, currency) = (invoice.cents, invoice.currency);
-                let price = ChargePrice { cents, currency, link: None, invoice: Some(no) };
-                self.create_charge(at, &chosen.charge, id, call, price);
+                let price = ChargePrice { cents, currency, link: None, invoice: Some(number) };
+                self.create_charge(now, &chosen.charge, id, call, price);
             }
-            Some(open) => {
-                let is_it = self.ids[&id].charges[open] == chosen.charge;
-                self.findings.check(Invariant::Edges, Some(at), || {
-                    let shape = "choosing the coin of the pending charge gives another charge";
-                    (!is_it).then(|| (shape.to_owned(), code.to_owned()))
+            Some(pending) => {
+                let is_same = self.ids[&id].charges[pending] == chosen.charge;
+                self.findings.check(Invariant::Edges, Some(now), || {
+                    let shape = "choosing the coin of the pending charge returns another charge";
+                    (!is_same).then(|| (shape.to_owned(), code.to_owned()))
                 });
             }
         }
     }
 
-    pub(super) fn make_link(&mut self, at: Timestamp, call: &RecordedCall) {
+    /// Replays `POST /v1/payment-links`.
+    pub(super) fn make_link(&mut self, now: Timestamp, call: &RecordedCall) {
         let Some(id) = self.calling_book(call) else { return };
         let body = read(&call.body).unwrap_or_default();
-        let expected = if LinkModel::may_be(None, at, &body) { 201 } else { 422 };
-        self.check_status(Invariant::Edges, at, ("make a link", ""), expected, call.status);
+        let expected = if LinkModel::may_be(None, now, &body) { 201 } else { 422 };
+        self.check_status(Invariant::Edges, now, ("create a link", ""), expected, call.status);
         let Some(CreatedAnswer { data }) = read(&call.answer).filter(|_| call.status == 201) else { return };
         let (account, book) = self.model.account_and_book_mut(id);
-        book.links.push(LinkModel::new(at, account.default_currency, &body));
-        let no = book.links.len() - 1;
+        book.links.push(LinkModel::new(now, account.default_currency, &body));
+        let number = book.links.len() - 1;
         self.ids.get_mut(&id).expect("every book has ids").links.push(data.id.clone());
-        self.objects.insert(data.id, (id, Object::Link(no)));
+        self.objects.insert(data.id, (id, Object::Link(number)));
     }
 
-    /// Archives, restores or changes a link.
-    pub(super) fn change_link(&mut self, at: Timestamp, code: &str, rest: &[&str], call: &RecordedCall) {
-        let Some((id, Object::Link(no))) = self.objects.get(code).copied() else { return };
+    /// Replays a request that archives, restores or changes a link.
+    pub(super) fn change_link(&mut self, now: Timestamp, code: &str, rest: &[&str], call: &RecordedCall) {
+        let Some((id, Object::Link(number))) = self.objects.get(code).copied() else { return };
         let body = read(&call.body).unwrap_or_default();
-        let link = &mut self.model.account_and_book_mut(id).1.links[no];
+        let link = &mut self.model.account_and_book_mut(id).1.links[number];
         let expected = match (call.method.as_str(), rest) {
             ("POST" | "DELETE", ["archive"]) => {
-                link.archive(at, call.method == "POST");
+                link.archive(now, call.method == "POST");
                 200
             }
-            ("PATCH", []) if LinkModel::may_be(Some(link), at, &body) => {
-                link.change(at, &body);
+            ("PATCH", []) if LinkModel::may_be(Some(link), now, &body) => {
+                link.change(now, &body);
                 200
             }
             ("PATCH", []) => 422,
             _ => return,
         };
-        self.check_status(Invariant::Edges, at, ("change a link", code), expected, call.status);
+        self.check_status(Invariant::Edges, now, ("change a link", code), expected, call.status);
     }
 }

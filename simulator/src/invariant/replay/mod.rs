@@ -1,5 +1,9 @@
-//! The replay of a recorded world in the model, entry by entry. The model gets the same inputs, and recorded responses
-//! and posts must equal those of the model.
+//! The replay of a recorded world in the model, entry by entry. The model gets the same inputs; the recorded responses
+//! and webhook attempts must equal those of the model.
+//!
+//! [`ModelReplay::run`] replays a whole record. Example: for a recorded `POST /v1/charges`, it opens a charge in the
+//! model, compares the status and the body of the recorded response with the model's, and expects a delivery of
+//! `charge.created` to each endpoint that is registered for it.
 
 mod answers;
 mod calls;
@@ -34,7 +38,7 @@ use crate::{
 /// An expected event, and the circumstances at its time.
 #[derive(Clone, Debug)]
 pub struct ExpectedEvent {
-    /// The position in the record: twice the index of the entry after it, plus one if that entry caused it.
+    /// The position in the record: `2 * n` if the event precedes entry `n`, `2 * n + 1` if that entry caused it.
     pub position: usize,
     /// The time.
     pub at: Timestamp,
@@ -56,9 +60,9 @@ pub struct ReplayStart<'a> {
     pub account: Account,
     /// The first keys.
     pub keys: [(String, Mode); 2],
-    /// The keys that only read.
+    /// The keys with which the books are read at the end. They send no recorded request that changes anything.
     pub observers: BTreeMap<BookId, String>,
-    /// The objects at the end: the source of ids, addresses and rates that no request determines.
+    /// The objects as the API shows them at the end: the source of ids, addresses and rates that no request determines.
     pub shown: &'a ApiState,
     /// The base URL of the hosted pages and of the API.
     pub public_url: &'a str,
@@ -72,6 +76,15 @@ enum Object {
     Link(usize),
 }
 
+/// The charge or invoice of a request.
+#[derive(Clone, Copy)]
+struct ObjectRef<'c> {
+    book: BookId,
+    /// The number in the book.
+    number: usize,
+    code: &'c str,
+}
+
 /// A replay of a record in the model.
 pub struct ModelReplay<'a> {
     /// The model.
@@ -80,37 +93,41 @@ pub struct ModelReplay<'a> {
     pub ids: BTreeMap<BookId, Ids>,
     /// The expected events, in order.
     pub expected: Vec<ExpectedEvent>,
-    /// The differences between actual and expected responses and posts.
+    /// The differences between actual and expected responses and webhook attempts.
     pub findings: Findings,
     /// The base URL of the hosted pages and of the API.
     pub public_url: &'a str,
-    shown: &'a ApiState,
+    api_state: &'a ApiState,
+    /// The book of each API key.
     bearers: BTreeMap<String, BookId>,
-    /// The revoked keys.
+    /// The revoked API keys.
     revoked: BTreeSet<String>,
-    /// The keys by their ids.
+    /// The API keys by their ids.
     keys: BTreeMap<String, String>,
-    /// The anchors of keys in lists.
     lists: ListReads,
     limits: LimitWindows,
-    /// The first bodies of refusals of which all must be equal, by status.
+    /// The body of the first 401 and of the first 404; all later ones must equal it.
     refusals: BTreeMap<u16, Bytes>,
+    /// The objects by their codes.
     objects: BTreeMap<String, (BookId, Object)>,
+    /// The charges by their deposit addresses, as numbers in their books.
     addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
+    /// The statuses and bodies of the responses that are stored for idempotency keys.
     answers: Vec<(u16, Bytes)>,
     faults: FaultTracker,
-    /// The faults of the transfers of each charge.
+    /// The faults of the transfers to each charge.
     charge_faults: BTreeMap<(BookId, usize), FaultSet>,
     posts: Posts<'a>,
+    /// The current position, as in [`ExpectedEvent::position`].
     position: usize,
-    /// Set by a rule that covers the response of the current call.
+    /// `true` if a check covered the response to the current request.
     is_judged: bool,
 }
 
 impl<'a> ModelReplay<'a> {
     /// Replays a record up to `now`.
     pub fn run(replay_start: ReplayStart<'a>, record: &'a Record, now: Timestamp) -> ModelReplay<'a> {
-        let ReplayStart { account, keys, observers, shown, public_url } = replay_start;
+        let ReplayStart { account, keys, observers, shown: api_state, public_url } = replay_start;
         let mut replay = ModelReplay {
             model: Model::default(),
             ids: BTreeMap::new(),
@@ -122,7 +139,7 @@ impl<'a> ModelReplay<'a> {
             lists: ListReads::default(),
             limits: LimitWindows::default(),
             refusals: BTreeMap::new(),
-            shown,
+            api_state,
             bearers: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: BTreeMap::new(),
@@ -135,16 +152,16 @@ impl<'a> ModelReplay<'a> {
         };
         replay.open_account(account, keys);
         replay.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
-        for (number, Entry { at, observation: what }) in record.seen.iter().enumerate() {
-            replay.position = 2 * number;
-            if let Observation::Heights(heights) = what {
-                // They are known before the locks of the same moment expire.
-                replay.wake(at.minus(Span(1)));
+        for (index, Entry { at, observation }) in record.seen.iter().enumerate() {
+            replay.position = 2 * index;
+            if let Observation::Heights(heights) = observation {
+                // Heights are applied before the rate locks that end at the same time expire.
+                replay.expire_locks(at.minus(Span(1)));
                 replay.model.on_heights(heights);
             }
-            replay.wake(*at);
+            replay.expire_locks(*at);
             replay.position += 1;
-            match what {
+            match observation {
                 Observation::Call(call) => replay.call(*at, call),
                 Observation::Sightings(sightings) => replay.on_sightings(*at, sightings),
                 Observation::Heights(_) => {}
@@ -163,22 +180,23 @@ impl<'a> ModelReplay<'a> {
             replay.process_model_events();
         }
         replay.position = 2 * record.seen.len();
-        replay.wake(now);
+        replay.expire_locks(now);
         replay.finish_posts();
         replay
     }
 
+    /// Opens an account with its first keys.
     fn open_account(&mut self, account: Account, keys: impl IntoIterator<Item = (String, Mode)>) {
-        let no = self.model.open_account(account);
-        self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (no, mode))));
+        let number = self.model.open_account(account);
+        self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (number, mode))));
         for mode in Mode::ALL {
-            let listed = self.shown.books.get(&(no, mode)).map(|book| &book.events);
+            let listed = self.api_state.books.get(&(number, mode)).map(|book| &book.events);
             let events = listed.into_iter().flatten().rev().map(|event| event.id.clone()).collect();
-            self.ids.insert((no, mode), Ids { events, ..Ids::default() });
+            self.ids.insert((number, mode), Ids { events, ..Ids::default() });
         }
     }
 
-    /// Returns the number of an account, by its id.
+    /// Returns the number of the account with this id.
     fn account(&self, id: &str) -> Option<usize> {
         self.model.accounts.iter().position(|account| account.id == id)
     }
@@ -188,25 +206,26 @@ impl<'a> ModelReplay<'a> {
         self.bearers.get(call.key()).copied()
     }
 
-    /// Expires locks, one after the other.
-    fn wake(&mut self, now: Timestamp) {
+    /// Expires the rate locks that end by `now`, in order of time.
+    fn expire_locks(&mut self, now: Timestamp) {
         while let Some(end) = self.model.next_lock().filter(|end| *end <= now) {
             self.model.wake(end);
             self.process_model_events();
         }
     }
 
+    /// Applies the sightings of one moment, book by book.
     fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
-        let mut parts: BTreeMap<BookId, Vec<(usize, &Sighting)>> = BTreeMap::new();
+        let mut by_book: BTreeMap<BookId, Vec<(usize, &Sighting)>> = BTreeMap::new();
         for sighting in sightings {
             let address = (sighting.mode, sighting.asset, sighting.address.as_str());
-            let Some((id, no)) = self.addresses.get(&address).copied() else { continue };
-            let all = self.charge_faults.entry((id, no)).or_default();
-            *all = all.with(self.faults.of_transaction(&sighting.txid));
-            parts.entry(id).or_default().push((no, sighting));
+            let Some((id, number)) = self.addresses.get(&address).copied() else { continue };
+            let faults = self.charge_faults.entry((id, number)).or_default();
+            *faults = faults.with(self.faults.of_transaction(&sighting.txid));
+            by_book.entry(id).or_default().push((number, sighting));
         }
-        for (id, part) in parts {
-            self.model.account_and_book_mut(id).1.on_sightings(now, part.into_iter());
+        for (id, sightings) in by_book {
+            self.model.account_and_book_mut(id).1.on_sightings(now, sightings.into_iter());
         }
     }
 
@@ -215,15 +234,15 @@ impl<'a> ModelReplay<'a> {
         for (id, book) in self.model.books() {
             let (events, deliveries) = self.posts.take_new(id, book);
             for event in &book.events[events] {
-                let around = |no: usize| {
-                    let chain = (id.1, book.charges[no].terms.asset);
-                    let own = self.charge_faults.get(&(id, no)).copied().unwrap_or_default();
-                    own.with(self.faults.chain_faults(event.at, chain))
+                let faults_around = |number: usize| {
+                    let chain = (id.1, book.charges[number].terms.asset);
+                    let transfer_faults = self.charge_faults.get(&(id, number)).copied().unwrap_or_default();
+                    transfer_faults.with(self.faults.chain_faults(event.at, chain))
                 };
                 let faults = match event.subject {
-                    Subject::Charge(no) => around(no),
-                    Subject::Invoice(no) => match book.invoices[no].charges.last() {
-                        Some(newest) => around(*newest),
+                    Subject::Charge(number) => faults_around(number),
+                    Subject::Invoice(number) => match book.invoices[number].charges.last() {
+                        Some(newest) => faults_around(*newest),
                         None => self.faults.world_faults(event.at),
                     },
                 };
@@ -241,20 +260,21 @@ impl<'a> ModelReplay<'a> {
         }
     }
 
-    /// Checks that a response has the expected status.
+    /// Checks that the response to a request has the expected status. `action` names the kind of request, `subject` the
+    /// object or the path.
     fn check_status(
         &mut self,
         invariant: Invariant,
-        at: Timestamp,
-        (act, about): (&str, &str),
+        now: Timestamp,
+        (action, subject): (&str, &str),
         expected: u16,
         actual: u16,
     ) {
         self.is_judged = true;
-        self.findings.check(invariant, Some(at), || {
+        self.findings.check(invariant, Some(now), || {
             (expected != actual).then(|| {
-                let shape = format!("{act} is answered {actual}, not {expected}");
-                (shape, format!("{act} {about} at {at}"))
+                let shape = format!("{action}: status {actual}, not {expected}");
+                (shape, format!("{action} {subject} at {now}"))
             })
         });
     }

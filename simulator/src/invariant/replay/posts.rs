@@ -1,5 +1,5 @@
-//! Checks of endpoints and posts of a recorded world: every post must be an attempt of a delivery that is due in the
-//! model, and every delivery of the model must be posted.
+//! Checks of the webhook endpoints and deliveries of a recorded world: every recorded attempt must be an attempt of a
+//! delivery that is due in the model, and every delivery of the model must be attempted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,69 +20,74 @@ use crate::{
 };
 
 /// The time for which attempts stay in the delivery log.
-const LOG_KEPT: Span = Span::days(30);
+const LOG_RETENTION: Span = Span::days(30);
 
+/// The response of a request that creates or changes an endpoint.
 #[derive(Deserialize)]
-struct EndpointChanged {
-    endpoint: EndpointMade,
+struct ChangedEndpointResponse {
+    endpoint: EndpointFields,
 }
 
-/// The parts of an endpoint that no request determines.
+/// The fields of an endpoint that no request determines.
 #[derive(Deserialize)]
-struct EndpointMade {
+struct EndpointFields {
     id: String,
     #[serde(default)]
     secret: Option<String>,
 }
 
+/// The response of `POST /sandbox/endpoints/{id}/test`.
 #[derive(Deserialize)]
-struct TestSent {
+struct CreatedTestResponse {
     delivery: String,
 }
 
 /// The first attempt of a delivery, which all others must repeat.
-struct FirstPost<'a> {
+struct FirstAttempt<'a> {
     body: &'a [u8],
     kind: &'static str,
     endpoint: Code,
 }
 
-/// The known endpoints and posts.
+/// The endpoints and deliveries of the recorded world, and their counterparts in the model.
 #[derive(Default)]
 pub(super) struct Posts<'a> {
-    /// Endpoints by their ids.
+    /// The endpoints by their ids, as numbers in their books.
     endpoints: BTreeMap<Code, (BookId, usize)>,
+    /// The signing secrets of each book, in order of creation.
     secrets: BTreeMap<BookId, Vec<(String, HmacKey)>>,
     /// The numbers of processed events and deliveries of each book.
     processed: BTreeMap<BookId, (usize, usize)>,
-    /// Deliveries that were not posted yet.
-    unposted: Vec<(BookId, usize)>,
-    /// Deliveries by their ids.
+    /// The deliveries without an attempt, as numbers in their books.
+    unattempted: Vec<(BookId, usize)>,
+    /// The deliveries by their ids, as numbers in their books.
     deliveries: BTreeMap<Uuid, (BookId, usize)>,
-    first: BTreeMap<Uuid, FirstPost<'a>>,
-    /// The events sent to each endpoint.
-    sent: BTreeSet<(Code, String)>,
-    /// The object of each event, by its id.
+    /// The first attempts by delivery.
+    first_attempts: BTreeMap<Uuid, FirstAttempt<'a>>,
+    /// The delivered events, as pairs of endpoint and event id.
+    delivered: BTreeSet<(Code, String)>,
+    /// The object and the type of each delivered event, by its id.
     subjects: BTreeMap<String, (String, &'static str)>,
 }
 
 impl Posts<'_> {
-    /// Takes the events and deliveries that a book recorded since the last call, as ranges of numbers.
+    /// Returns the events and deliveries that a book recorded since the last call, as ranges of numbers, and marks them
+    /// as processed.
     pub(super) fn take_new(&mut self, id: BookId, book: &Book) -> (Range<usize>, Range<usize>) {
-        let noted = self.processed.entry(id).or_default();
-        let news = (noted.0..book.events.len(), noted.1..book.deliveries.len());
-        *noted = (book.events.len(), book.deliveries.len());
-        news
+        let (events, deliveries) = self.processed.entry(id).or_default();
+        let new = (*events..book.events.len(), *deliveries..book.deliveries.len());
+        (*events, *deliveries) = (book.events.len(), book.deliveries.len());
+        new
     }
 
-    /// Adds deliveries that must be posted.
+    /// Adds deliveries that must be attempted.
     pub(super) fn expect(&mut self, id: BookId, deliveries: Range<usize>) {
-        self.unposted.extend(deliveries.map(|no| (id, no)));
+        self.unattempted.extend(deliveries.map(|number| (id, number)));
     }
 }
 
 impl<'a> ModelReplay<'a> {
-    /// Applies a successful call on endpoints or deliveries. `path` is the part after `/sandbox/`.
+    /// Applies a successful request that creates, changes or removes an endpoint. `path` is the part after `/sandbox/`.
     pub(super) fn call_about_deliveries(
         &mut self,
         path: &[&str],
@@ -92,277 +97,328 @@ impl<'a> ModelReplay<'a> {
         let endpoint = |id: &str| Code::parse(id).and_then(|id| self.posts.endpoints.get(&id).copied());
         match (call.method.as_str(), path) {
             ("POST", ["endpoints"]) | ("PATCH", ["endpoints", _]) | ("POST", ["endpoints", _, "rotate"]) => {
-                let Ok(EndpointChanged { endpoint }) = serde_json::from_slice(&call.answer) else { return };
+                let Ok(ChangedEndpointResponse { endpoint }) = serde_json::from_slice(&call.answer) else {
+                    return;
+                };
                 self.set_endpoint(endpoint, call, fields);
             }
             ("DELETE", ["endpoints", id]) => {
-                if let Some((id, no)) = endpoint(id) {
-                    self.model.account_and_book_mut(id).1.switch_endpoint(no, EndpointStatus::Removed);
+                if let Some((id, number)) = endpoint(id) {
+                    self.model.account_and_book_mut(id).1.switch_endpoint(number, EndpointStatus::Removed);
                 }
             }
             _ => {}
         }
     }
 
-    /// Repeats a test of an endpoint in the model.
-    pub(super) fn send_test(&mut self, at: Timestamp, endpoint: &str, call: &RecordedCall) {
-        self.faults.strike_everywhere(at, Fault::EndpointChange);
+    /// Replays a test delivery to an endpoint.
+    pub(super) fn send_test(&mut self, now: Timestamp, endpoint: &str, call: &RecordedCall) {
+        self.faults.strike_everywhere(now, Fault::EndpointChange);
         let known = Code::parse(endpoint).and_then(|id| self.posts.endpoints.get(&id).copied());
-        let Some((id, no)) = known else { return };
-        let sent = self.model.account_and_book_mut(id).1.send_test(at, no);
-        let expected = sent.err().unwrap_or(200);
-        self.check_status(Invariant::Deliveries, at, ("a test", endpoint), expected, call.status);
-        let delivery = serde_json::from_slice(&call.answer).map(|TestSent { delivery }| delivery);
-        if let (Ok(no), Some(delivery)) = (sent, delivery.ok().and_then(|id| Uuid::try_parse(&id).ok())) {
-            self.posts.deliveries.insert(delivery, (id, no));
+        let Some((id, number)) = known else { return };
+        let created = self.model.account_and_book_mut(id).1.send_test(now, number);
+        let expected = created.err().unwrap_or(200);
+        self.check_status(
+            Invariant::Deliveries,
+            now,
+            ("a test delivery to", endpoint),
+            expected,
+            call.status,
+        );
+        let delivery = serde_json::from_slice(&call.answer).map(|CreatedTestResponse { delivery }| delivery);
+        if let (Ok(number), Some(delivery)) =
+            (created, delivery.ok().and_then(|id| Uuid::try_parse(&id).ok()))
+        {
+            self.posts.deliveries.insert(delivery, (id, number));
         }
     }
 
-    /// Repeats a resend in the model. A refused resend changes nothing.
-    pub(super) fn resend(&mut self, at: Timestamp, delivery: &str, call: &RecordedCall) {
-        self.faults.strike_everywhere(at, Fault::Resend);
+    /// Replays a resend. A refused resend changes nothing.
+    pub(super) fn resend(&mut self, now: Timestamp, delivery: &str, call: &RecordedCall) {
+        self.faults.strike_everywhere(now, Fault::Resend);
         let known = Uuid::try_parse(delivery).ok().and_then(|id| self.posts.deliveries.get(&id).copied());
-        let Some((id, no)) = known else { return };
+        let Some((id, number)) = known else { return };
         let book = self.model.account_and_book_mut(id).1;
-        // The log may have dropped a delivery of which the last attempt is that old.
-        let is_dropped =
-            call.status == 404 && book.deliveries[no].ended.is_some_and(|ended| at.since(ended) >= LOG_KEPT);
+        // The log may have dropped a delivery whose last attempt is older than the retention time.
+        let is_dropped = call.status == 404
+            && book.deliveries[number].ended.is_some_and(|ended| now.since(ended) >= LOG_RETENTION);
         if !is_dropped {
-            let expected = book.resend(at, no).err().unwrap_or(200);
-            let about = format!("of {delivery}");
-            self.check_status(Invariant::Deliveries, at, ("a resend", &about), expected, call.status);
+            let expected = book.resend(now, number).err().unwrap_or(200);
+            self.check_status(Invariant::Deliveries, now, ("a resend of", delivery), expected, call.status);
         }
     }
 
-    fn set_endpoint(&mut self, made: EndpointMade, call: &RecordedCall, fields: &RequestFields) {
-        let Some(code) = Code::parse(&made.id) else { return };
+    /// Adds an endpoint to the model, changes it, or rotates its secret.
+    fn set_endpoint(&mut self, response: EndpointFields, call: &RecordedCall, fields: &RequestFields) {
+        let Some(code) = Code::parse(&response.id) else { return };
         let known = self.posts.endpoints.get(&code).copied();
         let Some(id) = known.map(|(id, _)| id).or_else(|| self.named_book(fields)) else { return };
-        let secret = made.secret.map(|secret| {
-            let keyed = HmacKey::new(secret.as_bytes());
-            (secret, keyed)
+        let secret = response.secret.map(|secret| {
+            let hmac_key = HmacKey::new(secret.as_bytes());
+            (secret, hmac_key)
         });
         let book = self.model.account_and_book_mut(id).1;
         let host = fields.url.as_deref().and_then(host_of);
         match known {
             None => {
-                let no = book.add_endpoint(host.unwrap_or_default(), fields.events.clone());
-                self.posts.endpoints.insert(code, (id, no));
+                let number = book.add_endpoint(host.unwrap_or_default(), fields.events.clone());
+                self.posts.endpoints.insert(code, (id, number));
             }
-            Some((_, no)) if call.method == "PATCH" => {
-                let endpoint = &mut book.endpoints[no];
+            Some((_, number)) if call.method == "PATCH" => {
+                let endpoint = &mut book.endpoints[number];
                 endpoint.host = host.unwrap_or_else(|| std::mem::take(&mut endpoint.host));
                 endpoint.types = fields.events.clone().or_else(|| endpoint.types.take());
                 if let Some(status) = &fields.status {
-                    let switch =
+                    let status =
                         if status == "enabled" { EndpointStatus::Enabled } else { EndpointStatus::Disabled };
-                    book.switch_endpoint(no, switch);
+                    book.switch_endpoint(number, status);
                 }
                 return;
             }
-            Some((_, no)) => book.rotate(no),
+            Some((_, number)) => book.rotate(number),
         }
         self.posts.secrets.entry(id).or_default().extend(secret);
     }
 
-    /// Checks a post.
-    pub(super) fn post(&mut self, at: Timestamp, post: &'a RecordedPost) {
-        self.judge_signature(at, post);
-        let is_first = !self.posts.first.contains_key(&post.delivery);
-        if is_first {
-            let first = FirstPost { body: &post.body, kind: post.kind, endpoint: post.endpoint };
-            self.posts.first.insert(post.delivery, first);
-            let Some(read) = Envelope::read(&post.body) else {
-                self.findings.check(Invariant::Deliveries, Some(at), || {
-                    Some(("a body is not valid JSON".to_owned(), post.delivery.to_string()))
+    /// Checks an attempt: its signature, its body, its destination and its time.
+    pub(super) fn post(&mut self, now: Timestamp, attempt: &'a RecordedPost) {
+        self.check_signature(now, attempt);
+        self.check_delivery_id(now, attempt);
+        if !self.posts.first_attempts.contains_key(&attempt.delivery) {
+            let first = FirstAttempt { body: &attempt.body, kind: attempt.kind, endpoint: attempt.endpoint };
+            self.posts.first_attempts.insert(attempt.delivery, first);
+            let Some(envelope) = Envelope::read(&attempt.body) else {
+                self.findings.check(Invariant::Deliveries, Some(now), || {
+                    Some(("a body is not valid JSON".to_owned(), attempt.delivery.to_string()))
                 });
                 return;
             };
-            self.begin_delivery(at, post, &read);
+            self.check_first_attempt(now, attempt, &envelope);
         }
-        self.findings.check(Invariant::Deliveries, Some(at), || {
+        self.check_repetition(now, attempt);
+        self.check_destination_and_time(now, attempt);
+    }
+
+    /// Checks that an attempt goes to a public address, and repeats the first attempt of its delivery.
+    fn check_repetition(&mut self, now: Timestamp, attempt: &RecordedPost) {
+        self.findings.check(Invariant::Deliveries, Some(now), || {
             let shape = "a delivery goes to a host with a private address";
-            post.is_private.then(|| (shape.to_owned(), post.delivery.to_string()))
+            attempt.is_private.then(|| (shape.to_owned(), attempt.delivery.to_string()))
         });
-        let first = &self.posts.first[&post.delivery];
-        let same = first.body == post.body && first.kind == post.kind;
-        let same_endpoint = first.endpoint == post.endpoint;
-        self.findings.check(Invariant::Once, Some(at), || {
-            (!same).then(|| {
-                ("an attempt carries another body than the first".to_owned(), post.delivery.to_string())
+        let first = &self.posts.first_attempts[&attempt.delivery];
+        let is_same = first.body == attempt.body && first.kind == attempt.kind;
+        let is_same_endpoint = first.endpoint == attempt.endpoint;
+        self.findings.check(Invariant::Once, Some(now), || {
+            (!is_same).then(|| {
+                ("an attempt has another body than the first".to_owned(), attempt.delivery.to_string())
             })
         });
-        self.findings.check(Invariant::Deliveries, Some(at), || {
-            (!same_endpoint)
-                .then(|| ("a delivery goes to another endpoint".to_owned(), post.delivery.to_string()))
+        self.findings.check(Invariant::Deliveries, Some(now), || {
+            let shape = "an attempt goes to another endpoint than the first";
+            (!is_same_endpoint).then(|| (shape.to_owned(), attempt.delivery.to_string()))
         });
-        let Some((id, no)) = self.posts.deliveries.get(&post.delivery).copied() else { return };
+    }
+
+    /// Checks that an attempt goes to the host of its endpoint when the model's delivery is due. Starts the attempt in
+    /// the model.
+    fn check_destination_and_time(&mut self, now: Timestamp, attempt: &RecordedPost) {
+        let Some((id, number)) = self.posts.deliveries.get(&attempt.delivery).copied() else { return };
         let book = self.model.account_and_book_mut(id).1;
-        let host = &book.endpoints[book.deliveries[no].endpoint].host;
-        self.findings.check(Invariant::Deliveries, Some(at), || {
+        let host = &book.endpoints[book.deliveries[number].endpoint].host;
+        self.findings.check(Invariant::Deliveries, Some(now), || {
             let shape = "a delivery goes to another host than the endpoint's";
-            let detail = || format!("{}: expected {host}, got {}", post.delivery, post.host);
-            (*host != post.host).then(|| (shape.to_owned(), detail()))
+            let details = || format!("{}: expected {host}, got {}", attempt.delivery, attempt.host);
+            (*host != attempt.host).then(|| (shape.to_owned(), details()))
         });
-        let state = book.deliveries[no].state;
-        book.post(no);
-        let tries = book.deliveries[no].tries;
-        self.findings.check(Invariant::Deliveries, Some(at), || {
-            (state != DeliveryState::Waiting(at)).then(|| {
+        let state = book.deliveries[number].state;
+        book.post(number);
+        let tries = book.deliveries[number].tries;
+        self.findings.check(Invariant::Deliveries, Some(now), || {
+            (state != DeliveryState::Waiting(now)).then(|| {
                 let shape = match state {
-                    DeliveryState::Waiting(due) if due < at => "an attempt is late",
+                    DeliveryState::Waiting(due) if due < now => "an attempt is late",
                     DeliveryState::Waiting(_) => "an attempt is early",
-                    DeliveryState::InFlight => "a delivery is posted while an attempt is in flight",
-                    DeliveryState::Delivered => "a delivery is posted again after a success",
-                    DeliveryState::Failed => "a delivery is posted after its last attempt",
-                    DeliveryState::Canceled => "a delivery is posted after it was canceled",
+                    DeliveryState::InFlight => "an attempt starts while another is in flight",
+                    DeliveryState::Delivered => "an attempt follows a success",
+                    DeliveryState::Failed => "an attempt follows the last one",
+                    DeliveryState::Canceled => "an attempt follows the cancellation of the delivery",
                 };
-                (shape.to_owned(), format!("{} try {tries} at {at}, {state:?}", post.delivery))
+                (shape.to_owned(), format!("{} attempt {tries} at {now}, {state:?}", attempt.delivery))
             })
         });
     }
 
-    /// Checks the first post of a delivery: it must be due, and contain the object at the time of its event.
-    fn begin_delivery(&mut self, at: Timestamp, post: &RecordedPost, read: &Envelope<'_>) {
-        if read.test {
-            let fields = self.posts.deliveries.contains_key(&post.delivery);
-            self.findings.check(Invariant::Deliveries, Some(at), || {
-                (!fields || read.event_id.is_some())
-                    .then(|| ("a test delivery without a request".to_owned(), post.delivery.to_string()))
+    /// Checks the first attempt of a delivery: it must be due, and contain the object at the time of its event.
+    fn check_first_attempt(&mut self, now: Timestamp, attempt: &RecordedPost, envelope: &Envelope<'_>) {
+        if envelope.test {
+            let known = self.posts.deliveries.get(&attempt.delivery).copied();
+            self.findings.check(Invariant::Deliveries, Some(now), || {
+                let shape = "a test delivery that no request created, or with an event id";
+                (known.is_none() || envelope.event_id.is_some())
+                    .then(|| (shape.to_owned(), attempt.delivery.to_string()))
             });
-            if let Some(known) = self.posts.deliveries.get(&post.delivery).copied() {
-                self.judge_body(at, known, post, "a test");
+            if let Some(known) = known {
+                self.check_body(now, known, attempt, "a test");
             }
             return;
         }
-        let due = self.find_due_delivery(at, post, read.subject());
-        let about = read.subject();
-        let why = due.is_none().then(|| (self.why_not_due(post, about), format!("{about} at {at}")));
-        self.findings.check(Invariant::Deliveries, Some(at), || why);
-        self.judge_event_id(at, post, read);
-        if let Some((id, no)) = due {
-            self.posts.deliveries.insert(post.delivery, (id, no));
-            self.posts.unposted.retain(|fresh| *fresh != (id, no));
-            self.judge_body(at, (id, no), post, about);
+        let subject = envelope.subject();
+        let due = self.find_due_delivery(now, attempt, subject);
+        let violation =
+            due.is_none().then(|| (self.why_not_due(attempt, subject), format!("{subject} at {now}")));
+        self.findings.check(Invariant::Deliveries, Some(now), || violation);
+        self.check_event_id(now, attempt, envelope);
+        if let Some(due) = due {
+            self.posts.deliveries.insert(attempt.delivery, due);
+            self.posts.unattempted.retain(|other| *other != due);
+            self.check_body(now, due, attempt, subject);
         }
     }
 
-    fn judge_body(&mut self, at: Timestamp, (id, no): (BookId, usize), post: &RecordedPost, about: &str) {
-        let context = ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now: at };
+    /// Checks the body of a delivery against the model; `about` names the delivery in reports.
+    fn check_body(
+        &mut self,
+        now: Timestamp,
+        (id, number): (BookId, usize),
+        attempt: &RecordedPost,
+        about: &str,
+    ) {
+        let context = ObjectContext { ids: &self.ids[&id], public_url: self.public_url, now };
         let book = self.model.book(id);
-        let expected = book.envelope_json(context, &post.delivery.to_string(), no);
-        compare_delivery(&mut self.findings, at, about, (&expected, &post.body));
+        let expected = book.envelope_json(context, &attempt.delivery.to_string(), number);
+        compare_delivery(&mut self.findings, now, about, (&expected, &attempt.body));
     }
 
-    /// Returns the delivery of which a post can be the first attempt.
+    /// Returns the delivery of the model that is due and that an attempt can be the first one of.
     fn find_due_delivery(
         &self,
-        at: Timestamp,
-        post: &RecordedPost,
+        now: Timestamp,
+        attempt: &RecordedPost,
         subject: &str,
     ) -> Option<(BookId, usize)> {
-        let (id, endpoint) = self.posts.endpoints.get(&post.endpoint).copied()?;
+        let (id, endpoint) = self.posts.endpoints.get(&attempt.endpoint).copied()?;
         let book = self.model.book(id);
-        let is_it = |no: usize| {
-            let delivery = &book.deliveries[no];
+        let is_due = |number: usize| {
+            let delivery = &book.deliveries[number];
             delivery.endpoint == endpoint
-                && delivery.opened == at
-                && delivery.event.map(|no| &book.events[no]).is_some_and(|event| {
-                    event.kind == post.kind && self.ids[&id].code(event.subject) == subject
+                && delivery.opened == now
+                && delivery.event.map(|number| &book.events[number]).is_some_and(|event| {
+                    event.kind == attempt.kind && self.ids[&id].code(event.subject) == subject
                 })
         };
-        self.posts.unposted.iter().copied().find(|(of, no)| *of == id && is_it(*no))
+        self.posts.unattempted.iter().copied().find(|(owner, number)| *owner == id && is_due(*number))
     }
 
-    fn why_not_due(&self, post: &RecordedPost, subject: &str) -> String {
-        let Some((id, endpoint)) = self.posts.endpoints.get(&post.endpoint).copied() else {
-            return format!("{} goes to an unknown endpoint", post.kind);
+    /// Returns the reason why no delivery of the model is due for a first attempt, as the shape of a violation.
+    fn why_not_due(&self, attempt: &RecordedPost, subject: &str) -> String {
+        let Some((id, endpoint)) = self.posts.endpoints.get(&attempt.endpoint).copied() else {
+            return format!("{} goes to an unknown endpoint", attempt.kind);
         };
         let endpoint = &self.model.book(id).endpoints[endpoint];
         let owner = self.objects.get(subject).map(|(owner, _)| *owner);
-        let why = if id.1 != post.mode {
+        let reason = if id.1 != attempt.mode {
             "goes to an endpoint of the other mode"
         } else if owner.is_some_and(|owner| owner != id) {
             "goes to an endpoint of another account"
-        } else if !endpoint.subscribes(post.kind) {
+        } else if !endpoint.subscribes(attempt.kind) {
             "goes to an endpoint that is not registered for it"
         } else if endpoint.status != EndpointStatus::Enabled {
             "goes to an endpoint that is not enabled"
         } else {
-            "is delivered without a cause"
+            "is delivered although no such event is due"
         };
-        format!("{} {why}", post.kind)
+        format!("{} {reason}", attempt.kind)
     }
 
-    /// Checks that an event has the same id for all endpoints.
-    fn judge_event_id(&mut self, at: Timestamp, post: &RecordedPost, read: &Envelope<'_>) {
-        let (id, subject) = (read.event_id.as_deref().unwrap_or_default().to_owned(), read.subject());
-        let fresh = self.posts.sent.insert((post.endpoint, id.clone()));
-        self.findings.check(Invariant::Once, Some(at), || {
-            (!fresh)
+    /// Checks that an event id is delivered to each endpoint once, and always stands for the same event.
+    fn check_event_id(&mut self, now: Timestamp, attempt: &RecordedPost, envelope: &Envelope<'_>) {
+        let (id, subject) = (envelope.event_id.as_deref().unwrap_or_default().to_owned(), envelope.subject());
+        let is_new = self.posts.delivered.insert((attempt.endpoint, id.clone()));
+        self.findings.check(Invariant::Once, Some(now), || {
+            (!is_new)
                 .then(|| ("an event is delivered to an endpoint by two deliveries".to_owned(), id.clone()))
         });
-        let known = self.posts.subjects.entry(id.clone()).or_insert_with(|| (subject.to_owned(), post.kind));
-        let same = (known.0.as_str(), known.1) == (subject, post.kind);
-        self.findings.check(Invariant::Once, Some(at), || {
-            (!same).then(|| ("two events share an id".to_owned(), id.clone()))
+        let known =
+            self.posts.subjects.entry(id.clone()).or_insert_with(|| (subject.to_owned(), attempt.kind));
+        let is_same = (known.0.as_str(), known.1) == (subject, attempt.kind);
+        self.findings.check(Invariant::Once, Some(now), || {
+            (!is_same).then(|| ("two events share an id".to_owned(), id.clone()))
         });
     }
 
-    fn judge_signature(&mut self, at: Timestamp, post: &RecordedPost) {
-        if post.arrived.is_none() {
+    /// Checks the signature of an attempt that arrived.
+    fn check_signature(&mut self, now: Timestamp, attempt: &RecordedPost) {
+        if attempt.arrived.is_none() {
             return;
         }
-        let secret = self.posts.endpoints.get(&post.endpoint).and_then(|(id, no)| {
-            let secret = self.model.book(*id).endpoints[*no].secret;
+        let secret = self.posts.endpoints.get(&attempt.endpoint).and_then(|(id, number)| {
+            let secret = self.model.book(*id).endpoints[*number].secret;
             self.posts.secrets.get(id)?.get(secret)
         });
-        let is_signed = secret.is_some_and(|(text, keyed)| match &post.signature {
-            Signature::Secret(secret) => secret.reveal() == text,
+        let is_signed = secret.is_some_and(|(secret_text, hmac_key)| match &attempt.signature {
+            Signature::Secret(secret) => secret.reveal() == secret_text,
             Signature::Header(header) => {
-                let t = at.unix_secs().to_string();
-                let shown = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
-                shown.is_some_and(|(time, digits)| {
-                    time == t && digits.as_bytes() == keyed.hex(&[t.as_bytes(), b".", &post.body])
+                let seconds = now.unix_secs().to_string();
+                let parts = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
+                parts.is_some_and(|(time, digest)| {
+                    let expected = hmac_key.hex(&[seconds.as_bytes(), b".", &attempt.body]);
+                    time == seconds && digest.as_bytes() == expected
                 })
             }
         });
-        self.findings.check(Invariant::Deliveries, Some(at), || {
+        self.findings.check(Invariant::Deliveries, Some(now), || {
             (!is_signed).then(|| {
-                ("the signature is not that of the endpoint's secret".to_owned(), post.delivery.to_string())
-            })
-        });
-        let mut digits = Uuid::encode_buffer();
-        let id = post.delivery.hyphenated().encode_lower(&mut digits);
-        let rest = post.body.strip_prefix(b"{\"id\":\"").and_then(|body| body.strip_prefix(id.as_bytes()));
-        let begins_with_it = rest.is_some_and(|rest| rest.starts_with(b"\","));
-        self.findings.check(Invariant::Deliveries, Some(at), || {
-            let is_in_body = begins_with_it || Envelope::read(&post.body).is_some_and(|read| read.id == *id);
-            (!is_in_body).then(|| {
-                ("the delivery's header is not the id in its body".to_owned(), post.delivery.to_string())
+                (
+                    "the signature is not that of the endpoint's secret".to_owned(),
+                    attempt.delivery.to_string(),
+                )
             })
         });
     }
 
-    /// Applies the result of an attempt.
-    pub(super) fn apply_attempt_result(&mut self, at: Timestamp, delivery: Uuid, is_success: bool) {
-        let Some((id, no)) = self.posts.deliveries.get(&delivery).copied() else { return };
+    /// Checks that the delivery id in the headers of an attempt that arrived is the id in its body.
+    fn check_delivery_id(&mut self, now: Timestamp, attempt: &RecordedPost) {
+        if attempt.arrived.is_none() {
+            return;
+        }
+        // Fast path: the id is usually the first field, so the body need not be parsed.
+        let mut buffer = Uuid::encode_buffer();
+        let id = attempt.delivery.hyphenated().encode_lower(&mut buffer);
+        let rest = attempt.body.strip_prefix(b"{\"id\":\"").and_then(|body| body.strip_prefix(id.as_bytes()));
+        let is_first_field = rest.is_some_and(|rest| rest.starts_with(b"\","));
+        self.findings.check(Invariant::Deliveries, Some(now), || {
+            let has_id =
+                is_first_field || Envelope::read(&attempt.body).is_some_and(|envelope| envelope.id == *id);
+            let shape = "the delivery id in the headers is not the id in the body";
+            (!has_id).then(|| (shape.to_owned(), attempt.delivery.to_string()))
+        });
+    }
+
+    /// Applies the result of an attempt to the model, unless a restart has ended the attempt.
+    pub(super) fn apply_attempt_result(&mut self, now: Timestamp, delivery: Uuid, is_success: bool) {
+        let Some((id, number)) = self.posts.deliveries.get(&delivery).copied() else { return };
         let book = self.model.account_and_book_mut(id).1;
-        if book.deliveries[no].state == DeliveryState::InFlight {
-            book.end_attempt(at, no, is_success);
+        if book.deliveries[number].state == DeliveryState::InFlight {
+            book.end_attempt(now, number, is_success);
         }
     }
 
-    /// Returns the names of the known deliveries by event, object and endpoint, with their ids.
+    /// Returns a name for each delivery (`charge.paid of {code} to {endpoint}`), with its id.
     pub(crate) fn delivery_names(&self) -> impl Iterator<Item = (String, String)> {
         let endpoints: BTreeMap<(BookId, usize), Code> =
             self.posts.endpoints.iter().map(|(code, endpoint)| (*endpoint, *code)).collect();
-        self.posts.deliveries.iter().map(move |(uuid, (id, no))| {
+        self.posts.deliveries.iter().map(move |(uuid, (id, number))| {
             let book = self.model.book(*id);
-            let delivery = &book.deliveries[*no];
+            let delivery = &book.deliveries[*number];
             let subject = delivery.event.map_or_else(
                 || "a test".to_owned(),
-                |no| format!("{} of {}", book.events[no].kind, self.ids[id].code(book.events[no].subject)),
+                |number| {
+                    format!(
+                        "{} of {}",
+                        book.events[number].kind,
+                        self.ids[id].code(book.events[number].subject)
+                    )
+                },
             );
             let endpoint = endpoints.get(&(*id, delivery.endpoint)).map(Code::to_string).unwrap_or_default();
             (format!("{subject} to {endpoint}"), uuid.to_string())
@@ -370,30 +426,30 @@ impl<'a> ModelReplay<'a> {
     }
 
     /// Checks that the API shows each delivered event under its id, if events were read.
-    pub(crate) fn compare_event_ids(&self, shown: &ApiState) -> Findings {
+    pub(crate) fn compare_event_ids(&self, api_state: &ApiState) -> Findings {
         let mut findings = Findings::default();
-        let events = shown.books.values().flat_map(|book| &book.events);
+        let events = api_state.books.values().flat_map(|book| &book.events);
         let listed: BTreeMap<&str, (&str, &str)> =
             events.map(|event| (event.id.as_str(), (event.subject(), event.kind.as_str()))).collect();
         if listed.is_empty() {
             return findings;
         }
         for (id, (subject, kind)) in &self.posts.subjects {
-            let same = listed.get(id.as_str()) == Some(&(subject.as_str(), *kind));
+            let is_listed = listed.get(id.as_str()) == Some(&(subject.as_str(), *kind));
             findings.check(Invariant::SameObject, None, || {
-                let shape = "a delivered event is missing in the list under its id";
-                (!same).then(|| (shape.to_owned(), format!("{kind} {id}")))
+                let shape = "a delivered event is missing from the list under its id";
+                (!is_listed).then(|| (shape.to_owned(), format!("{kind} {id}")))
             });
         }
         findings
     }
 
-    /// Checks that no delivery is left.
+    /// Checks that every delivery was attempted, and that none is waiting or in flight at the end.
     pub(super) fn finish_posts(&mut self) {
-        for (id, no) in std::mem::take(&mut self.posts.unposted) {
+        for (id, number) in std::mem::take(&mut self.posts.unattempted) {
             let book = self.model.book(id);
-            let delivery = &book.deliveries[no];
-            let Some(event) = delivery.event.map(|no| &book.events[no]) else { continue };
+            let delivery = &book.deliveries[number];
+            let Some(event) = delivery.event.map(|number| &book.events[number]) else { continue };
             self.findings.check(Invariant::Deliveries, Some(delivery.opened), || {
                 matches!(delivery.state, DeliveryState::Waiting(_)).then(|| {
                     let subject = self.ids[&id].code(event.subject);
@@ -401,13 +457,15 @@ impl<'a> ModelReplay<'a> {
                 })
             });
         }
-        for (uuid, (id, no)) in &self.posts.deliveries {
-            let state = self.model.book(*id).deliveries[*no].state;
+        for (uuid, (id, number)) in &self.posts.deliveries {
+            let state = self.model.book(*id).deliveries[*number].state;
             self.findings.check(Invariant::Liveness, None, || match state {
-                DeliveryState::Waiting(at) => {
-                    Some(("a delivery is still waiting at the end".to_owned(), format!("{uuid} for {at}")))
+                DeliveryState::Waiting(due) => {
+                    Some(("a delivery is still waiting at the end".to_owned(), format!("{uuid} for {due}")))
                 }
-                DeliveryState::InFlight => Some(("a delivery never ends".to_owned(), uuid.to_string())),
+                DeliveryState::InFlight => {
+                    Some(("a delivery is in flight at the end".to_owned(), uuid.to_string()))
+                }
                 DeliveryState::Delivered | DeliveryState::Failed | DeliveryState::Canceled => None,
             });
         }

@@ -1,4 +1,4 @@
-//! The request bodies, with the fields that the model needs.
+//! The fields of request bodies that the replay reads.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model;
 
-/// A request body, with the fields that the model needs.
+/// The fields of a request body that the replay reads; one type for all requests.
 #[derive(Default, Deserialize)]
 pub(super) struct RequestFields {
     pub(super) asset: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct RequestFields {
     pub(super) addresses: Option<Vec<String>>,
 }
 
-/// The answer to a custom field of a payment link.
+/// The value that a customer gives a custom field of a payment link.
 #[derive(Deserialize)]
 pub(super) struct CustomField {
     pub(super) label: String,
@@ -50,14 +50,15 @@ pub(super) struct CustomField {
 }
 
 impl RequestFields {
+    /// Returns the amount as a price; `None` if it is missing or invalid.
     pub(super) fn cents(&self) -> Option<u64> {
         model::cents(self.amount.as_ref()?)
     }
 
     /// Returns `true` if the request has the customer's e-mail address.
     pub(super) fn has_email(&self) -> bool {
-        let own = self.customer.as_ref().and_then(|customer| model::text(customer, "email"));
-        own.or_else(|| self.customer_email.clone()).is_some_and(|email| !email.is_empty())
+        let email = self.customer.as_ref().and_then(|customer| model::text(customer, "email"));
+        email.or_else(|| self.customer_email.clone()).is_some_and(|email| !email.is_empty())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The reference model of endpoints and deliveries: due times, and the effects of attempts.
+//! Endpoints and deliveries: due times, and the effects of attempts.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use reference_core::time::{Span, Timestamp};
 use super::Book;
 
 /// The delays from the end of a failed attempt to the next one; the last repeats.
-const DELAYS: [Span; 8] = [
+const RETRY_DELAYS: [Span; 8] = [
     Span::mins(1),
     Span::mins(5),
     Span::mins(30),
@@ -20,7 +20,7 @@ const DELAYS: [Span; 8] = [
 /// The maximum number of scheduled attempts of a delivery; resends are not counted.
 pub const TRIES: usize = 14;
 /// The number of consecutive failed deliveries after which an endpoint is disabled.
-const FAILED_IN_A_ROW: u32 = 15;
+const FAILED_IN_A_ROW_MAX: u32 = 15;
 
 /// The state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum EndpointStatus {
 pub struct EndpointModel {
     /// The host of its URL.
     pub host: String,
-    /// The event types to deliver; `None`: all.
+    /// The event types to deliver; all if `None`.
     pub types: Option<BTreeSet<String>>,
     /// The state.
     pub status: EndpointStatus,
@@ -52,6 +52,7 @@ impl EndpointModel {
         self.types.as_ref().is_none_or(|types| types.contains(kind))
     }
 
+    /// Returns `true` if an event of this type is delivered now.
     fn receives(&self, kind: &str) -> bool {
         self.status == EndpointStatus::Enabled && self.subscribes(kind)
     }
@@ -59,8 +60,9 @@ impl EndpointModel {
 
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the states of the API contract")]
+#[allow(missing_docs, reason = "the names are those of the API")]
 pub enum DeliveryState {
+    /// The next attempt is due at this time.
     Waiting(Timestamp),
     InFlight,
     Delivered,
@@ -90,10 +92,10 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Cancels the delivery. A delivery that had ended before a resend returns to that state.
+    /// Cancels the delivery. If it had ended before a resend, it returns to its state at that time.
     fn cancel(&mut self) {
         self.state = match self.before_resend.take() {
-            Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
+            Some(end_state @ (DeliveryState::Delivered | DeliveryState::Failed)) => end_state,
             _ => DeliveryState::Canceled,
         };
     }
@@ -112,6 +114,7 @@ impl Book {
         self.endpoints[endpoint].secret = self.next_secret();
     }
 
+    /// Creates a secret. Returns its number.
     fn next_secret(&mut self) -> usize {
         self.secrets += 1;
         self.secrets - 1
@@ -153,8 +156,8 @@ impl Book {
     /// # Errors
     ///
     /// 409 if it is in flight, or if its endpoint is not enabled.
-    pub fn resend(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
-        let delivery = &mut self.deliveries[no];
+    pub fn resend(&mut self, now: Timestamp, number: usize) -> Result<(), u16> {
+        let delivery = &mut self.deliveries[number];
         if self.endpoints[delivery.endpoint].status != EndpointStatus::Enabled
             || delivery.state == DeliveryState::InFlight
         {
@@ -165,7 +168,7 @@ impl Book {
         Ok(())
     }
 
-    /// Returns `true` if an endpoint gets events of a type.
+    /// Returns `true` if any endpoint receives events of a type.
     pub(super) fn is_wanted(&self, kind: &str) -> bool {
         self.endpoints.iter().any(|endpoint| endpoint.receives(kind))
     }
@@ -180,6 +183,7 @@ impl Book {
         }
     }
 
+    /// Creates a delivery that is due now; of a test if `event` is `None`.
     fn deliver(&mut self, at: Timestamp, event: Option<usize>, endpoint: usize) {
         let state = DeliveryState::Waiting(at);
         self.deliveries.push(Delivery {
@@ -194,16 +198,16 @@ impl Book {
         });
     }
 
-    /// Starts an attempt.
-    pub fn post(&mut self, no: usize) {
-        let delivery = &mut self.deliveries[no];
+    /// Starts an attempt of a delivery.
+    pub fn post(&mut self, number: usize) {
+        let delivery = &mut self.deliveries[number];
         delivery.state = DeliveryState::InFlight;
         delivery.tries += usize::from(delivery.before_resend.is_none());
     }
 
-    /// Ends an attempt; any status from 200 to 299 is a success.
-    pub fn end_attempt(&mut self, now: Timestamp, no: usize, is_success: bool) {
-        let delivery = &mut self.deliveries[no];
+    /// Ends an attempt of a delivery. `is_success` holds for a status from 200 to 299.
+    pub fn end_attempt(&mut self, now: Timestamp, number: usize, is_success: bool) {
+        let delivery = &mut self.deliveries[number];
         delivery.attempts += 1;
         delivery.ended = Some(now);
         let endpoint = delivery.endpoint;
@@ -216,21 +220,22 @@ impl Book {
             delivery.state = match state {
                 // A retry that became due meanwhile follows immediately.
                 DeliveryState::Waiting(due) => DeliveryState::Waiting(due.max(now)),
-                over => over,
+                end_state => end_state,
             };
         } else if delivery.tries < TRIES {
-            let delay = DELAYS[(delivery.tries - 1).min(DELAYS.len() - 1)];
+            let delay = RETRY_DELAYS[(delivery.tries - 1).min(RETRY_DELAYS.len() - 1)];
             delivery.state = DeliveryState::Waiting(now.plus(delay));
         } else {
             delivery.state = DeliveryState::Failed;
             self.endpoints[endpoint].failed_in_a_row += 1;
-            if self.endpoints[endpoint].failed_in_a_row >= FAILED_IN_A_ROW {
+            if self.endpoints[endpoint].failed_in_a_row >= FAILED_IN_A_ROW_MAX {
                 self.switch_endpoint(endpoint, EndpointStatus::Disabled);
             }
         }
     }
 
-    /// Restarts the service: an attempt in flight has no known result, is due again, and does not count.
+    /// Applies a restart of the service: the result of an attempt in flight is lost, so the attempt is due again and is not
+    /// counted.
     pub(in crate::model) fn restart(&mut self, now: Timestamp) {
         for delivery in
             self.deliveries.iter_mut().filter(|delivery| delivery.state == DeliveryState::InFlight)

@@ -1,4 +1,4 @@
-//! Invoices by the contract: e-mails, views, coin choices, and settlement.
+//! Invoices: e-mails, views, coin choices, and settlement.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -13,14 +13,14 @@ use crate::model::{
 };
 
 /// The minimum time between two e-mails of an invoice.
-const MAIL_PAUSE: Span = Span::mins(10);
+const MAIL_INTERVAL_MIN: Span = Span::mins(10);
 /// The maximum number of e-mails per hour, account and mode.
-const MAILS_AN_HOUR: usize = 100;
+const MAILS_PER_HOUR_MAX: usize = 100;
 const HOUR: Span = Span::hours(1);
 
 /// The status of an invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub enum InvoiceStatus {
     Open,
     Paid,
@@ -31,7 +31,7 @@ impl InvoiceStatus {
     /// All statuses.
     pub const ALL: [InvoiceStatus; 3] = [InvoiceStatus::Open, InvoiceStatus::Paid, InvoiceStatus::Void];
 
-    /// Returns the word in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             InvoiceStatus::Open => "open",
@@ -43,7 +43,7 @@ impl InvoiceStatus {
 
 /// The expected state of an invoice.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct InvoiceModel {
     pub cents: u64,
     pub currency: Currency,
@@ -60,14 +60,14 @@ pub struct InvoiceModel {
     pub voided_at: Option<Timestamp>,
 }
 
-/// Returns the number that an invoice shows.
-pub(super) fn number(no: usize) -> String {
-    format!("INV-{:04}", no + 1)
+/// Returns the number of an invoice in the API: `INV-0001`.
+pub(super) fn number(number: usize) -> String {
+    format!("INV-{:04}", number + 1)
 }
 
 /// The values of a new invoice.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct InvoiceDraft {
     pub cents: u64,
     pub currency: Currency,
@@ -83,15 +83,15 @@ impl InvoiceModel {
 }
 
 impl InvoiceDraft {
-    /// Returns `true` if the invoice may be issued: it has an amount or items, costs more than zero, and is not due before
-    /// today. `amount` is the amount that was given.
+    /// Returns `true` if the invoice may be issued: it has either an amount or items, costs more than zero, and is not due
+    /// before today. `amount` is the amount in the request.
     pub fn may_be(&self, now: Timestamp, amount: Option<u64>) -> bool {
         amount.is_some() == self.texts.items.is_empty() && self.cents > 0 && !self.texts.is_past_due(now)
     }
 }
 
 impl Book {
-    /// Issues an invoice, and e-mails it if `sends` is set. Returns its number.
+    /// Issues an invoice, and e-mails it if `sends_email` is set. Returns its number.
     ///
     /// # Errors
     ///
@@ -101,12 +101,12 @@ impl Book {
         now: Timestamp,
         account: &Account,
         InvoiceDraft { cents, currency, reader, texts }: InvoiceDraft,
-        sends: bool,
+        sends_email: bool,
     ) -> Result<usize, u16> {
-        if sends {
-            self.may_mail(now, account, reader.as_ref())?;
+        if sends_email {
+            self.check_mail_allowed(now, account, reader.as_ref())?;
         }
-        let no = self.invoices.len();
+        let number = self.invoices.len();
         self.invoices.push(InvoiceModel {
             cents,
             currency,
@@ -120,11 +120,11 @@ impl Book {
             paid_at: None,
             voided_at: None,
         });
-        self.record(now, "invoice.created", Subject::Invoice(no), Details::None);
-        if sends {
-            self.mail(now, no);
+        self.record(now, "invoice.created", Subject::Invoice(number), Details::None);
+        if sends_email {
+            self.record_mail(now, number);
         }
-        Ok(no)
+        Ok(number)
     }
 
     /// E-mails an invoice.
@@ -132,91 +132,101 @@ impl Book {
     /// # Errors
     ///
     /// 409 if it is not open, 429 if a limit of e-mails is reached, 422 if it has no allowed recipient.
-    pub fn send(&mut self, now: Timestamp, account: &Account, no: usize) -> Result<(), u16> {
-        let invoice = &self.invoices[no];
+    pub fn send(&mut self, now: Timestamp, account: &Account, number: usize) -> Result<(), u16> {
+        let invoice = &self.invoices[number];
         if invoice.status != InvoiceStatus::Open {
             return Err(409);
         }
-        if invoice.sent_at.is_some_and(|sent| now.since(sent) < MAIL_PAUSE) {
+        if invoice.sent_at.is_some_and(|sent| now.since(sent) < MAIL_INTERVAL_MIN) {
             return Err(429);
         }
-        self.may_mail(now, account, invoice.reader.as_ref())?;
-        self.mail(now, no);
+        self.check_mail_allowed(now, account, invoice.reader.as_ref())?;
+        self.record_mail(now, number);
         Ok(())
     }
 
-    fn may_mail(&self, now: Timestamp, account: &Account, reader: Option<&String>) -> Result<(), u16> {
+    /// Checks that an e-mail to `recipient` is allowed: 422 if the recipient is not, 429 if the hourly limit is reached.
+    fn check_mail_allowed(
+        &self,
+        now: Timestamp,
+        account: &Account,
+        recipient: Option<&String>,
+    ) -> Result<(), u16> {
         let is_member = |to: &String| account.members.iter().any(|member| member.eq_ignore_ascii_case(to));
-        if !reader.is_some_and(|to| self.mode == Mode::Live || is_member(to)) {
+        if !recipient.is_some_and(|to| self.mode == Mode::Live || is_member(to)) {
             return Err(422);
         }
         let recent = self.mails.iter().filter(|sent| now.since(**sent) < HOUR).count();
-        if recent >= MAILS_AN_HOUR { Err(429) } else { Ok(()) }
+        if recent >= MAILS_PER_HOUR_MAX { Err(429) } else { Ok(()) }
     }
 
-    /// Returns the seconds after which an e-mail refused with 429 may be sent: of an invoice, or of a new one.
-    pub fn mail_retry_secs(&self, now: Timestamp, no: Option<usize>) -> u64 {
-        let pause = no.and_then(|no| self.invoices[no].sent_at).map(|sent| sent.plus(MAIL_PAUSE));
-        let recent = self.mails.iter().rev().nth(MAILS_AN_HOUR - 1).map(|sent| sent.plus(HOUR));
-        let ends = [pause, recent].into_iter().flatten().find(|end| *end > now);
+    /// Returns the seconds after which an e-mail refused with 429 may be sent. `number` is the invoice; `None` for a new
+    /// one.
+    pub fn mail_retry_secs(&self, now: Timestamp, number: Option<usize>) -> u64 {
+        let of_invoice =
+            number.and_then(|number| self.invoices[number].sent_at).map(|sent| sent.plus(MAIL_INTERVAL_MIN));
+        let of_account = self.mails.iter().rev().nth(MAILS_PER_HOUR_MAX - 1).map(|sent| sent.plus(HOUR));
+        let ends = [of_invoice, of_account].into_iter().flatten().find(|end| *end > now);
         ends.map_or(0, |end| end.since(now).secs_rounded_up().max(1))
     }
 
-    fn mail(&mut self, at: Timestamp, no: usize) {
+    /// Records that an invoice was e-mailed.
+    fn record_mail(&mut self, at: Timestamp, number: usize) {
         self.mails.push(at);
-        self.invoices[no].sent_at = Some(at);
-        self.record(at, "invoice.sent", Subject::Invoice(no), Details::None);
+        self.invoices[number].sent_at = Some(at);
+        self.record(at, "invoice.sent", Subject::Invoice(number), Details::None);
     }
 
-    /// Opens the hosted page: the first view is recorded.
-    pub fn view(&mut self, now: Timestamp, no: usize) {
-        if self.invoices[no].viewed_at.is_none() {
-            self.invoices[no].viewed_at = Some(now);
-            self.record(now, "invoice.viewed", Subject::Invoice(no), Details::None);
+    /// Records the first view of the hosted page.
+    pub fn view(&mut self, now: Timestamp, number: usize) {
+        if self.invoices[number].viewed_at.is_none() {
+            self.invoices[number].viewed_at = Some(now);
+            self.record(now, "invoice.viewed", Subject::Invoice(number), Details::None);
         }
     }
 
-    /// Voids an invoice and cancels its waiting charge.
+    /// Voids an invoice and cancels its open charge.
     ///
     /// # Errors
     ///
     /// 409 if it is not open, or if a transfer was seen.
-    pub fn void(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
-        if self.invoices[no].status != InvoiceStatus::Open {
+    pub fn void(&mut self, now: Timestamp, number: usize) -> Result<(), u16> {
+        if self.invoices[number].status != InvoiceStatus::Open {
             return Err(409);
         }
-        let open = self.untouched_charge(no)?;
-        let invoice = &mut self.invoices[no];
+        let open_charge = self.untouched_charge(number)?;
+        let invoice = &mut self.invoices[number];
         (invoice.status, invoice.voided_at) = (InvoiceStatus::Void, Some(now));
-        if let Some(charge) = open {
+        if let Some(charge) = open_charge {
             self.cancel_charge(now, charge, "invoice_voided");
         }
-        self.record(now, "invoice.voided", Subject::Invoice(no), Details::None);
+        self.record(now, "invoice.voided", Subject::Invoice(number), Details::None);
         Ok(())
     }
 
-    /// Chooses a coin on the hosted page. Returns the pending charge in this coin, or `None` if one must be opened
-    /// with [`Book::switch`].
+    /// Checks the choice of a coin on the hosted page. Returns the open charge in this coin, or `None` if one must be opened
+    /// with [`Book::switch_asset`].
     ///
     /// # Errors
     ///
     /// 409 if the invoice is not open, or if a transfer in another coin was seen.
-    pub fn choose(&self, no: usize, asset: Asset) -> Result<Option<usize>, u16> {
-        if self.invoices[no].status != InvoiceStatus::Open {
+    pub fn choose(&self, number: usize, asset: Asset) -> Result<Option<usize>, u16> {
+        if self.invoices[number].status != InvoiceStatus::Open {
             return Err(409);
         }
-        let same = self.waiting_charge(no).filter(|open| self.charges[*open].terms.asset == asset);
-        if same.is_none() {
-            self.untouched_charge(no)?;
+        let in_asset =
+            self.waiting_charge(number).filter(|charge| self.charges[*charge].terms.asset == asset);
+        if in_asset.is_none() {
+            self.untouched_charge(number)?;
         }
-        Ok(same)
+        Ok(in_asset)
     }
 
-    /// Opens a charge for the invoice in `terms`, and cancels the waiting one. Returns its number.
+    /// Opens a charge for the invoice in `terms`, and cancels the open one. Returns the number of the new charge.
     ///
     /// # Panics
     ///
-    /// If [`Book::choose`] does not allow it.
+    /// If [`Book::open_charge_in`] returns an error.
     pub fn switch(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
         let invoice = terms.invoice.expect("the terms name the invoice");
         if let Some(earlier) = self.untouched_charge(invoice).expect("the invoice allows another coin") {
@@ -230,35 +240,36 @@ impl Book {
         self.open(now, account, (terms, ChargeTexts { description, customer, ..Default::default() }))
     }
 
-    /// Settles the invoice of a paid charge, once, and cancels a waiting charge without transfers.
+    /// Marks the invoice of a paid charge as paid, unless it is closed, and cancels another open charge without transfers.
     pub(super) fn settle(&mut self, at: Timestamp, charge: usize) {
-        let Some(no) = self.charges[charge].terms.invoice else { return };
-        let invoice = &mut self.invoices[no];
+        let Some(number) = self.charges[charge].terms.invoice else { return };
+        let invoice = &mut self.invoices[number];
         if invoice.status != InvoiceStatus::Open {
             return;
         }
         // An accepted late payment was confirmed earlier.
         (invoice.status, invoice.paid_at) = (InvoiceStatus::Paid, self.charges[charge].paid_at);
-        if let Ok(Some(other)) = self.untouched_charge(no) {
+        if let Ok(Some(other)) = self.untouched_charge(number) {
             self.cancel_charge(at, other, "invoice_paid");
         }
-        self.record(at, "invoice.paid", Subject::Invoice(no), Details::None);
+        self.record(at, "invoice.paid", Subject::Invoice(number), Details::None);
     }
 
-    pub(super) fn cancel_charge(&mut self, at: Timestamp, charge: usize, why: &'static str) {
-        self.cancel(at, charge, Details::Reason(why)).expect("only an untouched charge is canceled");
+    /// Cancels an untouched charge for a reason other than a request.
+    pub(super) fn cancel_charge(&mut self, at: Timestamp, charge: usize, reason: &'static str) {
+        self.cancel(at, charge, Details::Reason(reason)).expect("only an untouched charge is canceled");
     }
 
-    /// Returns the waiting charge of an invoice.
+    /// Returns the open charge of an invoice.
     fn waiting_charge(&self, invoice: usize) -> Option<usize> {
-        self.invoices[invoice].charges.iter().copied().find(|no| self.charges[*no].is_waiting())
+        self.invoices[invoice].charges.iter().copied().find(|number| self.charges[*number].is_waiting())
     }
 
-    /// Returns the waiting charge if no transfer to it was seen; 409 if one was.
+    /// Returns the open charge of an invoice, or `None` if it has none; 409 if a transfer to the charge was seen.
     fn untouched_charge(&self, invoice: usize) -> Result<Option<usize>, u16> {
         match self.waiting_charge(invoice) {
-            Some(no) if !self.charges[no].is_untouched() => Err(409),
-            other => Ok(other),
+            Some(number) if !self.charges[number].is_untouched() => Err(409),
+            untouched => Ok(untouched),
         }
     }
 }

@@ -1,28 +1,23 @@
-//! Objects as JSON: the complete documents that the API or a webhook must show, written from the model alone.
+//! Objects as JSON: the complete documents that a response or a webhook must contain, written from the model alone.
 //!
-//! The fields are in the order of the service, so that equal objects are equal strings and need no parsing. The
-//! comparison does not depend on it: different strings are compared as values.
+//! The fields are in the order of the service, so that equal objects are equal strings and the comparison needs no
+//! parsing. The order is only an optimization: strings that differ are compared as JSON values.
 
-use reference_core::{
-    asset::{Asset, Currency},
-    mode::Mode,
-    money::Coin,
-    sighting::{Depth, Sighting},
-    time::Timestamp,
-};
+use reference_core::{asset::Asset, mode::Mode, time::Timestamp};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     Book, Details, EventObject, InvoiceModel, LinkModel, Pricing, Subject,
+    sample::Sample,
     view::{Ids, TimelineEntry},
 };
 use crate::model::{
-    Charge, ChargeTransfer, Status, Terms, money,
+    Charge, ChargeTransfer, Status, money,
     texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
 };
 
-/// The response or message that contains an object, which determines its form.
+/// The kind of document that contains an object, which determines the format of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presentation {
     /// A response for a single object, or a list.
@@ -33,9 +28,9 @@ pub enum Presentation {
     Webhook,
 }
 
-/// The values besides its book that the form of an object depends on.
+/// The values besides its book that the JSON of an object depends on.
 #[derive(Clone, Copy)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
 pub struct ObjectContext<'a> {
     pub ids: &'a Ids,
     /// The base URL of the hosted pages.
@@ -43,8 +38,8 @@ pub struct ObjectContext<'a> {
     pub now: Timestamp,
 }
 
-fn time(at: Option<Timestamp>) -> Option<String> {
-    at.map(|at| at.to_string())
+fn time_text(time: Option<Timestamp>) -> Option<String> {
+    time.map(|time| time.to_string())
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -219,6 +214,7 @@ struct EnvelopeJson<'a> {
     data: DataJson<'a>,
 }
 
+/// The `data` of a delivery: a charge and the transfer that the event is about, if any, or an invoice.
 enum DataJson<'a> {
     Charge(Box<ChargeJson<'a>>, Option<TransactionJson<'a>>),
     Invoice(Box<InvoiceJson<'a>>),
@@ -249,6 +245,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
+    /// Formats an amount of a coin.
     fn coin(&self, units: u128, asset: Asset) -> String {
         match self.presentation {
             Presentation::Webhook => money::format_units_padded(units, asset),
@@ -256,24 +253,27 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn page(&self, path: &str, code: &str, rest: &str) -> String {
-        [self.context.public_url, path, code, rest].concat()
+    /// Returns the URL of a hosted page.
+    fn page(&self, path: &str, code: &str, suffix: &str) -> String {
+        [self.context.public_url, path, code, suffix].concat()
     }
 
+    /// Returns the URL of a transaction in the block explorer.
     fn explorer(&self, asset: Asset, txid: &str) -> String {
         let path = if self.book.mode == Mode::Live { "/tx/" } else { "/testnet/tx/" };
         ["https://explorer.sim/", asset.facts().network, path, txid].concat()
     }
 
-    /// Returns the timeline for a response; `events` are the numbers of its events.
+    /// Returns the timeline of an object, which only responses have; `events` are the numbers of its events.
     fn timeline(&self, events: &[usize]) -> Option<Vec<TimelineEntry>> {
-        let entry = |no: &usize| {
-            let event = &self.book.events[*no];
+        let entry = |number: &usize| {
+            let event = &self.book.events[*number];
             TimelineEntry { event: event.kind.to_owned(), time: event.at.to_string() }
         };
         (self.presentation == Presentation::Api).then(|| events.iter().map(entry).collect())
     }
 
+    /// Returns the fields of a transfer to a charge; `height` is that of its chain.
     fn transaction(
         &self,
         (charge, height): (&'a Charge, u64),
@@ -293,9 +293,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the fields of a charge; `height` is that of its chain.
-    fn charge(&self, no: usize, (charge, height): (&'a Charge, u64), events: &[usize]) -> ChargeJson<'a> {
+    fn charge(&self, number: usize, (charge, height): (&'a Charge, u64), events: &[usize]) -> ChargeJson<'a> {
         let ids = self.context.ids;
-        let (terms, code) = (charge.terms, ids.charges[no].as_str());
+        let (terms, code) = (charge.terms, ids.charges[number].as_str());
         let ChargeTexts { description, customer, custom_fields, metadata } = &charge.texts;
         let is_api = self.presentation != Presentation::Webhook;
         let coin = |units| self.coin(units, terms.asset);
@@ -315,8 +315,8 @@ impl<'a> Writer<'a> {
             code,
             object: "charge",
             status: charge.status.as_str(),
-            payment_link: terms.link.map(|no| ids.links[no].as_str()),
-            invoice: terms.invoice.map(|no| ids.invoices[no].as_str()),
+            payment_link: terms.link.map(|number| ids.links[number].as_str()),
+            invoice: terms.invoice.map(|number| ids.invoices[number].as_str()),
             description: description.as_deref(),
             fiat_amount: money::fiat(terms.cents),
             fiat_currency: terms.currency.code(),
@@ -328,7 +328,7 @@ impl<'a> Writer<'a> {
             refunded_amount: coin(charge.refunded_units()),
             refunds: is_api.then(|| charge.refunds.iter().map(refund).collect()),
             exchange_rate: if is_api { money::rate(terms.rate) } else { money::rate_padded(terms.rate) },
-            deposit_address: &ids.addresses[no],
+            deposit_address: &ids.addresses[number],
             transactions: charge
                 .transfers
                 .iter()
@@ -344,26 +344,27 @@ impl<'a> Writer<'a> {
             receipt_url: is_api
                 .then(|| (charge.status == Status::Paid).then(|| self.page("/c/", code, "/receipt"))),
             expires_at: charge.end.to_string(),
-            paid_at: time(charge.paid_at),
+            paid_at: time_text(charge.paid_at),
             created_at: charge.opened.to_string(),
         }
     }
 
+    /// Returns the fields of an invoice; `statuses` are those of its charges.
     fn invoice(
         &self,
-        no: usize,
+        number: usize,
         (invoice, statuses): (&'a InvoiceModel, &[&'static str]),
         events: &[usize],
     ) -> InvoiceJson<'a> {
         let ids = self.context.ids;
-        let (texts, code) = (&invoice.texts, ids.invoices[no].as_str());
+        let (texts, code) = (&invoice.texts, ids.invoices[number].as_str());
         let is_api = self.presentation != Presentation::Webhook;
         let charges = invoice.charges.iter().zip(statuses);
         InvoiceJson {
             id: is_api.then_some(code),
             code,
             object: "invoice",
-            number: super::invoice::number(no),
+            number: super::invoice::number(number),
             status: invoice.status.as_str(),
             overdue: invoice.is_overdue(self.context.now),
             customer: PayerJson { name: texts.customer_name.as_deref(), email: invoice.reader.as_deref() },
@@ -377,61 +378,20 @@ impl<'a> Writer<'a> {
             hosted_url: self.page("/i/", code, ""),
             document_url: self.page("/i/", code, "/document"),
             charges: charges
-                .map(|(no, status)| InvoiceChargeJson {
-                    id: is_api.then(|| ids.charges[*no].as_str()),
-                    code: &ids.charges[*no],
+                .map(|(number, status)| InvoiceChargeJson {
+                    id: is_api.then(|| ids.charges[*number].as_str()),
+                    code: &ids.charges[*number],
                     status,
-                    asset: self.book.charges[*no].terms.asset.code(),
+                    asset: self.book.charges[*number].terms.asset.code(),
                 })
                 .collect(),
-            sent_at: time(invoice.sent_at),
-            viewed_at: time(invoice.viewed_at),
-            paid_at: time(invoice.paid_at),
-            voided_at: time(invoice.voided_at),
+            sent_at: time_text(invoice.sent_at),
+            viewed_at: time_text(invoice.viewed_at),
+            paid_at: time_text(invoice.paid_at),
+            voided_at: time_text(invoice.voided_at),
             created_at: invoice.issued.to_string(),
             timeline: self.timeline(events),
         }
-    }
-}
-
-/// The paid charge that a test delivers. The contract fixes the form of its address and requires consistent confirmations;
-/// the other values are those of the service.
-struct Sample {
-    charge: Charge,
-    ids: Ids,
-}
-
-impl Sample {
-    fn new(at: Timestamp, mode: Mode) -> Sample {
-        let (asset, cents, currency) = (Asset::Btc, 15_000, Currency::Eur);
-        let terms = Terms { asset, cents, currency, rate: 60_000 * 100_000_000, link: None, invoice: None };
-        let customer =
-            CustomerTexts { email: Some("customer@shop.example".to_owned()), ..CustomerTexts::default() };
-        let description = Some("A test delivery".to_owned());
-        let texts = ChargeTexts { description, customer, ..ChargeTexts::default() };
-        let mut charge = Charge::open(at, (terms, texts), (0, 0), mode);
-        // The example of BIP 173.
-        let address = match mode {
-            Mode::Live => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
-            Mode::Test => "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
-        };
-        let paid = Sighting {
-            mode,
-            asset,
-            address: address.to_owned(),
-            txid: "0".repeat(64),
-            output: 0,
-            amount: Coin::parse("0.0025", asset).expect("the constant is a valid amount"),
-            depth: Depth::Confirmations(charge.required),
-            height: 0,
-        };
-        charge.on_sightings(at, &[&paid]);
-        let ids = Ids {
-            charges: vec!["testcharge00".to_owned()],
-            addresses: vec![address.to_owned()],
-            ..Ids::default()
-        };
-        Sample { charge, ids }
     }
 }
 
@@ -442,34 +402,44 @@ impl Book {
 
     /// Returns the numbers of the events of an object, in order.
     pub fn event_numbers(&self, subject: Subject) -> &[usize] {
-        let stories = match subject {
-            Subject::Charge(no) => self.object_events.0.get(no),
-            Subject::Invoice(no) => self.object_events.1.get(no),
+        let numbers = match subject {
+            Subject::Charge(number) => self.object_events.0.get(number),
+            Subject::Invoice(number) => self.object_events.1.get(number),
         };
-        stories.map_or(&[], Vec::as_slice)
+        numbers.map_or(&[], Vec::as_slice)
     }
 
     /// Returns the expected JSON of a charge.
-    pub fn charge_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
-        let charge = &self.charges[no];
+    pub fn charge_json(
+        &self,
+        context: ObjectContext<'_>,
+        number: usize,
+        presentation: Presentation,
+    ) -> String {
+        let charge = &self.charges[number];
         let height = self.height(charge.terms.asset);
-        let story = self.event_numbers(Subject::Charge(no));
-        json(&self.writer(context, presentation).charge(no, (charge, height), story))
+        let events = self.event_numbers(Subject::Charge(number));
+        json(&self.writer(context, presentation).charge(number, (charge, height), events))
     }
 
     /// Returns the expected JSON of an invoice.
-    pub fn invoice_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
-        let invoice = &self.invoices[no];
+    pub fn invoice_json(
+        &self,
+        context: ObjectContext<'_>,
+        number: usize,
+        presentation: Presentation,
+    ) -> String {
+        let invoice = &self.invoices[number];
         let statuses = self.statuses_of(invoice);
-        let story = self.event_numbers(Subject::Invoice(no));
-        json(&self.writer(context, presentation).invoice(no, (invoice, &statuses), story))
+        let events = self.event_numbers(Subject::Invoice(number));
+        json(&self.writer(context, presentation).invoice(number, (invoice, &statuses), events))
     }
 
     /// Returns the expected JSON of a payment link.
-    pub fn link_json(&self, context: ObjectContext<'_>, no: usize) -> String {
-        let link: &LinkModel = &self.links[no];
+    pub fn link_json(&self, context: ObjectContext<'_>, number: usize) -> String {
+        let link: &LinkModel = &self.links[number];
         let writer = self.writer(context, Presentation::Api);
-        let (texts, code) = (&link.texts, context.ids.links[no].as_str());
+        let (texts, code) = (&link.texts, context.ids.links[number].as_str());
         let (pricing_type, amount, min, max) = match link.pricing {
             Pricing::Fixed(cents) => ("fixed", Some(cents), None, None),
             Pricing::Open { min, max } => ("open", None, min, max),
@@ -494,9 +464,9 @@ impl Book {
             require_email: texts.require_email,
             custom_fields: &link.questions,
             success_message: texts.success_message.as_deref(),
-            expires_at: time(link.expires_at),
+            expires_at: time_text(link.expires_at),
             max_payments: link.max_payments,
-            accepting_payments: self.accepts_payments(no, context.now),
+            accepting_payments: self.accepts_payments(number, context.now),
             views_count: link.views,
             checkout_url: writer.page("/pay/", code, ""),
             created_at: link.created_at.to_string(),
@@ -504,10 +474,11 @@ impl Book {
         })
     }
 
-    /// Returns the expected JSON of an event. `object` is its charge or invoice now, in the form of events.
-    pub fn event_json(&self, id: &str, no: usize, object: &str) -> String {
-        let event = &self.events[no];
-        let object: &RawValue = serde_json::from_str(object).expect("an object is JSON");
+    /// Returns the expected JSON of an event. `object` is the JSON of its charge or invoice, from
+    /// [`Book::event_object_json`].
+    pub fn event_json(&self, id: &str, number: usize, object: &str) -> String {
+        let event = &self.events[number];
+        let object: &RawValue = serde_json::from_str(object).expect("the object is valid JSON");
         let (charge, invoice) = match event.subject {
             Subject::Charge(_) => (Some(object), None),
             Subject::Invoice(_) => (None, Some(object)),
@@ -523,17 +494,18 @@ impl Book {
         })
     }
 
-    /// Returns the object of an event now, in the form of events.
+    /// Returns the JSON of the object of an event, in its current state, in the format that events have.
     pub fn event_object_json(&self, context: ObjectContext<'_>, subject: Subject) -> String {
         match subject {
-            Subject::Charge(no) => self.charge_json(context, no, Presentation::Event),
-            Subject::Invoice(no) => self.invoice_json(context, no, Presentation::Event),
+            Subject::Charge(number) => self.charge_json(context, number, Presentation::Event),
+            Subject::Invoice(number) => self.invoice_json(context, number, Presentation::Event),
         }
     }
 
+    /// Returns the fields of the `details` of an event.
     fn details_json<'d>(&self, subject: Subject, details: &'d Details) -> DetailsJson<'d> {
         let coin = |units: u128| match subject {
-            Subject::Charge(no) => money::format_units(units, self.charges[no].terms.asset),
+            Subject::Charge(number) => money::format_units(units, self.charges[number].terms.asset),
             Subject::Invoice(_) => String::new(),
         };
         match details {
@@ -544,7 +516,7 @@ impl Book {
             Details::Refund { units, txid, reason } => {
                 DetailsJson { txid: txid.as_deref(), amount: Some(coin(*units)), reason: reason.as_deref() }
             }
-            Details::Reason(why) => DetailsJson { reason: Some(why), ..DetailsJson::default() },
+            Details::Reason(reason) => DetailsJson { reason: Some(reason), ..DetailsJson::default() },
         }
     }
 
@@ -553,41 +525,41 @@ impl Book {
     /// # Panics
     ///
     /// If the event of the delivery has no object. `Book::record` stores one for every delivered event.
-    pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, no: usize) -> String {
-        let delivery = &self.deliveries[no];
-        let event = delivery.event.map(|no| (no, &self.events[no]));
+    pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, number: usize) -> String {
+        let delivery = &self.deliveries[number];
+        let event = delivery.event.map(|number| (number, &self.events[number]));
         let sample = Sample::new(delivery.opened, self.mode);
         let ids = if event.is_some() { context.ids } else { &sample.ids };
         let context = ObjectContext { ids, now: delivery.opened, ..context };
         let writer = self.writer(context, Presentation::Webhook);
-        let sampled = || DataJson::Charge(Box::new(writer.charge(0, (&sample.charge, 0), &[])), None);
-        let data = event.map_or_else(sampled, |(_, event)| {
+        let sample_data = || DataJson::Charge(Box::new(writer.charge(0, (&sample.charge, 0), &[])), None);
+        let data = event.map_or_else(sample_data, |(_, event)| {
             let object = event.object.as_deref().expect("a delivered event stores its object");
             match (event.subject, object) {
-                (Subject::Charge(no), EventObject::Charge(charge, height)) => {
+                (Subject::Charge(number), EventObject::Charge(charge, height)) => {
                     let announced = match &event.details {
                         Details::Transfer { txid, units }
                             if matches!(event.kind, "charge.payment_detected" | "charge.late_payment") =>
                         {
-                            let is_it = |transfer: &&ChargeTransfer| {
+                            let is_announced = |transfer: &&ChargeTransfer| {
                                 transfer.txid == *txid && transfer.units == *units
                             };
-                            charge.transfers.iter().rfind(is_it)
+                            charge.transfers.iter().rfind(is_announced)
                         }
                         _ => None,
                     };
                     let announced = announced.map(|transfer| writer.transaction((charge, *height), transfer));
-                    DataJson::Charge(Box::new(writer.charge(no, (charge, *height), &[])), announced)
+                    DataJson::Charge(Box::new(writer.charge(number, (charge, *height), &[])), announced)
                 }
-                (Subject::Invoice(no), EventObject::Invoice(invoice, statuses)) => {
-                    DataJson::Invoice(Box::new(writer.invoice(no, (invoice, statuses), &[])))
+                (Subject::Invoice(number), EventObject::Invoice(invoice, statuses)) => {
+                    DataJson::Invoice(Box::new(writer.invoice(number, (invoice, statuses), &[])))
                 }
-                _ => unreachable!("an event keeps the object that it is about"),
+                _ => unreachable!("the stored object of an event is of the kind of its subject"),
             }
         });
         json(&EnvelopeJson {
             id,
-            event_id: event.map(|(no, _)| context.ids.events.get(no).map_or("", String::as_str)),
+            event_id: event.map(|(number, _)| context.ids.events.get(number).map_or("", String::as_str)),
             event: event.map_or("charge.paid", |(_, event)| event.kind),
             mode: self.mode.as_str(),
             created_at: delivery.opened.to_string(),

@@ -1,4 +1,4 @@
-//! Payment links by the contract: their prices, coins and limits.
+//! Payment links: their prices, coins and limits.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -28,9 +28,9 @@ pub enum Pricing {
     },
 }
 
-/// A custom field of a payment link.
+/// The definition of a custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct Question {
     pub label: String,
     pub required: bool,
@@ -38,7 +38,7 @@ pub struct Question {
 
 /// The expected state of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct LinkModel {
     pub pricing: Pricing,
     pub currency: Currency,
@@ -63,7 +63,7 @@ pub struct Order {
     pub cents: Option<u64>,
     /// The currency, if given.
     pub currency: Option<Currency>,
-    /// The answered questions, with the answers.
+    /// The values of custom fields, as pairs of label and value.
     pub answers: Vec<(String, String)>,
     /// `true` if the customer's e-mail address is known.
     pub has_email: bool,
@@ -98,7 +98,7 @@ impl LinkModel {
 
     /// Applies the fields that a request contains; `null` removes one.
     pub fn change(&mut self, now: Timestamp, body: &Value) {
-        let names = |name: &str| body.get(name).is_some();
+        let is_present = |name: &str| body.get(name).is_some();
         let before = self.clone();
         self.texts.change(body);
         if let Some(currency) = body["currency"].as_str().and_then(Currency::parse) {
@@ -112,29 +112,29 @@ impl LinkModel {
                     Pricing::Open { min, max } => (min, max),
                     Pricing::Fixed(_) => (None, None),
                 };
-                let bound = |name: &str, before| if names(name) { cents(&body[name]) } else { before };
+                let bound = |name: &str, current| if is_present(name) { cents(&body[name]) } else { current };
                 self.pricing = Pricing::Open { min: bound("min_amount", min), max: bound("max_amount", max) };
             }
         }
-        if names("accepted_assets") {
+        if is_present("accepted_assets") {
             let coins: Vec<Asset> = strings(&body["accepted_assets"]).filter_map(Asset::parse).collect();
             self.coins = Some(coins).filter(|coins| !coins.is_empty());
         }
         if matches!(self.pricing, Pricing::Fixed(_)) {
             self.texts.suggested_amounts.clear();
         }
-        if names("custom_fields") {
-            let question = |field: &Value| {
+        if is_present("custom_fields") {
+            let definition = |field: &Value| {
                 let required = field["required"].as_bool().unwrap_or(false);
                 Some(Question { label: text(field, "label")?, required })
             };
-            let questions = body["custom_fields"].as_array().map(Vec::as_slice).unwrap_or_default();
-            self.questions = questions.iter().filter_map(question).collect();
+            let fields = body["custom_fields"].as_array().map(Vec::as_slice).unwrap_or_default();
+            self.questions = fields.iter().filter_map(definition).collect();
         }
-        if names("expires_at") {
+        if is_present("expires_at") {
             self.expires_at = body["expires_at"].as_str().and_then(moment::read);
         }
-        if names("max_payments") {
+        if is_present("max_payments") {
             self.max_payments = body["max_payments"].as_u64().and_then(|n| u32::try_from(n).ok());
         }
         // Without a change, the update time stays.
@@ -143,31 +143,27 @@ impl LinkModel {
         }
     }
 
-    /// Returns `true` if the answers fit: each question at most once, no unknown ones, a string for every required one.
-    fn takes_answers(&self, answers: &[(String, String)]) -> bool {
-        let given =
-            |question: &Question| answers.iter().filter(|(label, _)| *label == question.label).count();
-        let is_answered = |question: &Question| {
-            answers.iter().any(|(label, value)| *label == question.label && !value.is_empty())
-        };
-        let answered: usize = self.questions.iter().map(given).sum();
-        answered == answers.len()
-            && self
-                .questions
-                .iter()
-                .all(|question| given(question) <= 1 && (!question.required || is_answered(question)))
+    /// Returns `true` if the values of the custom fields are valid: each field at most once, no unknown ones, and a
+    /// non-empty value for every required one.
+    fn accepts_custom_fields(&self, values: &[(String, String)]) -> bool {
+        let count = |field: &Question| values.iter().filter(|(label, _)| *label == field.label).count();
+        let has_value =
+            |field: &Question| values.iter().any(|(label, value)| *label == field.label && !value.is_empty());
+        let known: usize = self.questions.iter().map(count).sum();
+        known == values.len()
+            && self.questions.iter().all(|field| count(field) <= 1 && (!field.required || has_value(field)))
     }
 
-    /// Returns `true` if the fields that depend on each other are valid in a new link, or after a change of `before`.
+    /// Returns `true` if the combination of fields in a request is valid: for a new link, or for a change of `before`.
     pub fn may_be(before: Option<&LinkModel>, now: Timestamp, body: &Value) -> bool {
-        let names = |name: &str| body.get(name).is_some();
+        let is_present = |name: &str| body.get(name).is_some();
         let is_given = |name: &str| !body[name].is_null();
         let (was_fixed, was_open) = match before.map(|link| link.pricing) {
             Some(Pricing::Fixed(price)) => (Some(price), None),
             Some(Pricing::Open { min, max }) => (None, Some((min, max))),
             None => (None, None),
         };
-        let has_title = if names("title") { text(body, "title").is_some() } else { before.is_some() };
+        let has_title = if is_present("title") { text(body, "title").is_some() } else { before.is_some() };
         let end = body["expires_at"].as_str().and_then(moment::read);
         let is_open = match body["pricing_type"].as_str() {
             Some("open") => true,
@@ -176,42 +172,44 @@ impl LinkModel {
         };
         let suggested: Vec<Option<u64>> = match body["suggested_amounts"].as_array() {
             Some(list) => list.iter().map(cents).collect(),
-            None if is_open && was_open.is_some() && !names("suggested_amounts") => {
+            None if is_open && was_open.is_some() && !is_present("suggested_amounts") => {
                 let texts = before.into_iter().flat_map(|link| &link.texts.suggested_amounts);
                 texts.map(|text| cents(&Value::from(text.as_str()))).collect()
             }
             None => Vec::new(),
         };
-        let is_priced = if is_open {
-            let bound =
-                |name: &str, before: Option<u64>| if names(name) { cents(&body[name]) } else { before };
+        let has_valid_price = if is_open {
+            let bound = |name: &str, current: Option<u64>| {
+                if is_present(name) { cents(&body[name]) } else { current }
+            };
             let (min, max) = was_open.unwrap_or_default();
             let (min, max) = (bound("min_amount", min), bound("max_amount", max));
-            let fits = |cents: u64| {
+            let is_in_range = |cents: u64| {
                 cents > 0 && min.is_none_or(|min| min <= cents) && max.is_none_or(|max| cents <= max)
             };
             !is_given("amount")
                 && min != Some(0)
                 && max != Some(0)
                 && min.zip(max).is_none_or(|(min, max)| min <= max)
-                && suggested.iter().all(|amount| amount.is_some_and(fits))
+                && suggested.iter().all(|amount| amount.is_some_and(is_in_range))
         } else {
-            let price = if names("amount") { cents(&body["amount"]) } else { was_fixed };
+            let price = if is_present("amount") { cents(&body["amount"]) } else { was_fixed };
             suggested.is_empty()
                 && !is_given("min_amount")
                 && !is_given("max_amount")
                 && price.is_some_and(|price| price > 0)
         };
-        has_title && end.is_none_or(|end| end > now) && is_priced
+        has_title && end.is_none_or(|end| end > now) && has_valid_price
     }
 }
 
+/// Returns the strings of a list.
 fn strings(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
 impl Book {
-    /// Returns `true` if a link accepts payments.
+    /// Returns `true` if a link accepts payments: it is not archived or expired, and has fewer payments than its maximum.
     pub fn accepts_payments(&self, link: usize, now: Timestamp) -> bool {
         let LinkModel { expires_at, is_archived, .. } = &self.links[link];
         !is_archived && expires_at.is_none_or(|end| now < end) && self.has_room(link)
@@ -232,8 +230,8 @@ impl Book {
 
     /// Returns `true` if a link has fewer payments than its maximum.
     fn has_room(&self, link: usize) -> bool {
-        let of_link = self.charges.iter().filter(|charge| charge.terms.link == Some(link));
-        let paid = of_link.filter(|charge| charge.status == Status::Paid).count();
+        let charges = self.charges.iter().filter(|charge| charge.terms.link == Some(link));
+        let paid = charges.filter(|charge| charge.status == Status::Paid).count();
         self.links[link].max_payments.is_none_or(|max| paid < max as usize)
     }
 
@@ -241,26 +239,26 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 422 for an invalid coin, price, currency or answer; 409 if the link accepts no payments.
+    /// 422 for an invalid coin, price, currency, e-mail address or custom field; 409 if the link accepts no payments.
     pub fn price(&self, link: usize, now: Timestamp, order: Order) -> Result<u64, u16> {
         let model @ LinkModel { pricing, currency, coins, .. } = &self.links[link];
-        let takes = |asset| coins.as_ref().is_none_or(|coins| coins.contains(&asset));
+        let accepts_asset = |asset| coins.as_ref().is_none_or(|coins| coins.contains(&asset));
         let price = match *pricing {
             Pricing::Fixed(price) => {
                 Some(price).filter(|price| order.cents.is_none_or(|cents| cents == *price))
             }
             Pricing::Open { min, max } => {
-                let fits =
+                let is_in_range =
                     |cents: &u64| min.is_none_or(|min| min <= *cents) && max.is_none_or(|max| *cents <= max);
-                order.cents.filter(fits)
+                order.cents.filter(is_in_range)
             }
         };
         let price = price.filter(|cents| *cents > 0);
-        let is_good = order.asset.is_some_and(takes)
-            && order.currency.is_none_or(|named| named == *currency)
+        let is_valid = order.asset.is_some_and(accepts_asset)
+            && order.currency.is_none_or(|given| given == *currency)
             && (order.has_email || !model.texts.require_email)
-            && model.takes_answers(&order.answers);
-        let price = price.filter(|_| is_good).ok_or(422_u16)?;
+            && model.accepts_custom_fields(&order.answers);
+        let price = price.filter(|_| is_valid).ok_or(422_u16)?;
         if self.accepts_payments(link, now) { Ok(price) } else { Err(409) }
     }
 }

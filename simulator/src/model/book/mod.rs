@@ -1,9 +1,10 @@
-//! A book: everything of one account in one mode, and the events that it records.
+//! A book: all objects of one account in one mode, and the events that they record.
 
 mod delivery;
 mod invoice;
 pub(super) mod json;
 mod link;
+mod sample;
 pub(super) mod view;
 mod wallet;
 
@@ -25,7 +26,7 @@ pub use self::{
 use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms, texts::ChargeTexts};
 
 /// The time for which the response to a request with an `Idempotency-Key` is stored.
-const ANSWER_KEPT: Span = Span::hours(24);
+const RESPONSE_TTL: Span = Span::hours(24);
 
 /// The object of an event, as a number in its book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +39,7 @@ pub enum Subject {
 
 /// The `details` of an event. Amounts are in the coin's smallest units.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub enum Details {
     None,
     Transfer { txid: String, units: u128 },
@@ -46,7 +47,7 @@ pub enum Details {
     Reason(&'static str),
 }
 
-/// The object of an event at its time, for the bodies of its deliveries.
+/// The object of an event at the time of the event, for the bodies of its deliveries.
 #[derive(Clone, Debug)]
 pub enum EventObject {
     /// A charge, and the height of its chain.
@@ -81,35 +82,37 @@ pub struct Event {
     pub object: Option<Box<EventObject>>,
 }
 
-/// The treatment of a request with an `Idempotency-Key`.
+/// The earlier use of the `Idempotency-Key` of a request, which determines the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatKind {
-    /// The request is processed: the key has no stored response.
+    /// The key has no stored response: the request is processed.
     First,
-    /// The request gets the stored response with this number.
+    /// The key was used for the same request, which gets the stored response with this number.
     Same(usize),
-    /// The key was used for another request.
+    /// The key was used for another request: 409.
     Other,
 }
 
-/// A stored response.
+/// The stored response to a request with an `Idempotency-Key`.
 #[derive(Clone, Debug)]
 struct StoredResponse {
     at: Timestamp,
+    /// The content of the request, which a repetition must share.
     request: Vec<u8>,
-    answer: usize,
+    /// The number of the response.
+    response: usize,
 }
 
 /// All objects of one account in one mode, each kind in order of creation.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the names are those of the API")]
 pub struct Book {
     pub mode: Mode,
     pub charges: Vec<Charge>,
     pub invoices: Vec<InvoiceModel>,
     pub links: Vec<LinkModel>,
     pub events: Vec<Event>,
-    /// The numbers of the events of each charge, and of each invoice.
+    /// The numbers of the events of each charge, and those of each invoice.
     object_events: (Vec<Vec<usize>>, Vec<Vec<usize>>),
     pub endpoints: Vec<EndpointModel>,
     pub deliveries: Vec<Delivery>,
@@ -120,7 +123,8 @@ pub struct Book {
     pub(super) heights: BTreeMap<Asset, u64>,
     /// The times of e-mails.
     mails: Vec<Timestamp>,
-    /// The ends of future rate locks and holds, with their charges.
+    /// The ends of future rate locks and holds, with their charges. A *hold* keeps a charge open after its rate lock, while
+    /// sufficient transfers are unconfirmed.
     locks: BTreeSet<(Timestamp, usize)>,
     stored_responses: BTreeMap<String, StoredResponse>,
 }
@@ -145,47 +149,48 @@ impl Book {
         }
     }
 
-    /// Returns the treatment of a request with an `Idempotency-Key`. `scope` is the method, the path and the key.
+    /// Returns the earlier use of an `Idempotency-Key`. `scope` is the method, the path and the key; `request` is the content
+    /// of the request.
     pub fn repeat(&self, now: Timestamp, scope: &str, request: &[u8]) -> RepeatKind {
-        match self.stored_responses.get(scope).filter(|kept| now.since(kept.at) < ANSWER_KEPT) {
+        match self.stored_responses.get(scope).filter(|stored| now.since(stored.at) < RESPONSE_TTL) {
             None => RepeatKind::First,
-            Some(kept) if kept.request == request => RepeatKind::Same(kept.answer),
+            Some(stored) if stored.request == request => RepeatKind::Same(stored.response),
             Some(_) => RepeatKind::Other,
         }
     }
 
     /// Stores the number of the response to a request with a key.
-    pub fn store_response(&mut self, now: Timestamp, scope: String, request: Vec<u8>, answer: usize) {
-        self.stored_responses.insert(scope, StoredResponse { at: now, request, answer });
+    pub fn store_response(&mut self, now: Timestamp, scope: String, request: Vec<u8>, response: usize) {
+        self.stored_responses.insert(scope, StoredResponse { at: now, request, response });
     }
 
     /// Opens a charge. Returns its number.
     pub fn open(&mut self, now: Timestamp, account: &Account, (terms, texts): (Terms, ChargeTexts)) -> usize {
-        let no = self.charges.len();
+        let number = self.charges.len();
         let mut texts = texts;
         // The contract leaves the description open: the service uses the title of the link if the request has none.
         let title = || terms.link.map(|link| self.links[link].texts.title.clone());
         texts.description = texts.description.take().or_else(title);
         let charge = Charge::open(now, (terms, texts), account.bounds(), self.mode);
-        self.locks.insert((charge.end, no));
+        self.locks.insert((charge.end, number));
         self.charges.push(charge);
         if let Some(invoice) = terms.invoice {
-            self.invoices[invoice].charges.push(no);
+            self.invoices[invoice].charges.push(number);
         }
-        self.record(now, "charge.created", Subject::Charge(no), Details::None);
-        no
+        self.record(now, "charge.created", Subject::Charge(number), Details::None);
+        number
     }
 
-    /// Cancels a charge; `details` are the reason if it was not the API.
+    /// Cancels a charge. `details` name the reason unless an API request cancels it.
     ///
     /// # Errors
     ///
     /// 409 if a transfer was seen, or the charge is not pending.
-    pub fn cancel(&mut self, now: Timestamp, no: usize, details: Details) -> Result<(), u16> {
-        if !self.charges[no].cancel() {
+    pub fn cancel(&mut self, now: Timestamp, number: usize, details: Details) -> Result<(), u16> {
+        if !self.charges[number].cancel() {
             return Err(409);
         }
-        self.record(now, "charge.canceled", Subject::Charge(no), details);
+        self.record(now, "charge.canceled", Subject::Charge(number), details);
         Ok(())
     }
 
@@ -197,19 +202,19 @@ impl Book {
     pub fn refund(
         &mut self,
         now: Timestamp,
-        no: usize,
+        number: usize,
         units: u128,
         (txid, reason): (Option<String>, Option<String>),
     ) -> Result<(), u16> {
-        if !self.charges[no].refund(now, units, (txid.as_deref(), reason.as_deref())) {
+        if !self.charges[number].refund(now, units, (txid.as_deref(), reason.as_deref())) {
             return Err(422);
         }
         let details = Details::Refund { units, txid, reason };
-        self.record(now, "charge.refunded", Subject::Charge(no), details);
-        // The rest may be insufficient for a hold.
+        self.record(now, "charge.refunded", Subject::Charge(number), details);
+        // The remaining amount may be insufficient for a hold.
         let mut events = Vec::new();
-        self.charges[no].expire_if_due(now, &mut events);
-        self.record_all(now, no, events);
+        self.charges[number].expire_if_due(now, &mut events);
+        self.record_all(now, number, events);
         Ok(())
     }
 
@@ -218,50 +223,53 @@ impl Book {
     /// # Errors
     ///
     /// 409 if there is no confirmed late payment.
-    pub fn accept(&mut self, now: Timestamp, no: usize, txid: Option<&str>) -> Result<(), u16> {
-        let events = self.charges[no].accept(txid).ok_or(409_u16)?;
-        self.record_all(now, no, events);
+    pub fn accept(&mut self, now: Timestamp, number: usize, txid: Option<&str>) -> Result<(), u16> {
+        let events = self.charges[number].accept(txid).ok_or(409_u16)?;
+        self.record_all(now, number, events);
         Ok(())
     }
 
-    /// Applies the watchers' sightings of one moment to the charges of this book; each charge processes its own
-    /// together.
+    /// Applies the watchers' sightings of one moment, each with the number of its charge. A charge processes all of its
+    /// sightings together.
     pub fn on_sightings<'s>(
         &mut self,
         now: Timestamp,
         sightings: impl Iterator<Item = (usize, &'s Sighting)>,
     ) {
-        let mut parts: Vec<(usize, Vec<&Sighting>)> = Vec::new();
-        for (no, sighting) in sightings {
-            match parts.iter_mut().find(|(known, _)| *known == no) {
-                Some((_, part)) => part.push(sighting),
-                None => parts.push((no, vec![sighting])),
+        let mut by_charge: Vec<(usize, Vec<&Sighting>)> = Vec::new();
+        for (number, sighting) in sightings {
+            match by_charge.iter_mut().find(|(charge, _)| *charge == number) {
+                Some((_, sightings)) => sightings.push(sighting),
+                None => by_charge.push((number, vec![sighting])),
             }
         }
-        for (no, part) in parts {
-            let events = self.charges[no].on_sightings(now, &part);
-            self.record_all(now, no, events);
+        for (number, sightings) in by_charge {
+            let events = self.charges[number].on_sightings(now, &sightings);
+            self.record_all(now, number, events);
         }
     }
 
+    /// Returns the time at which the next rate lock or hold of an open charge ends.
     pub(super) fn next_lock(&self) -> Option<Timestamp> {
-        self.locks.iter().find(|(_, no)| self.charges[*no].is_waiting()).map(|(end, _)| *end)
+        self.locks.iter().find(|(_, number)| self.charges[*number].is_waiting()).map(|(end, _)| *end)
     }
 
+    /// Expires the rate locks and holds that end by `now`.
     pub(super) fn wake(&mut self, now: Timestamp) {
-        while let Some((end, no)) = self.locks.first().copied().filter(|(end, _)| *end <= now) {
-            self.locks.remove(&(end, no));
+        while let Some((end, number)) = self.locks.first().copied().filter(|(end, _)| *end <= now) {
+            self.locks.remove(&(end, number));
             let mut events = Vec::new();
-            self.charges[no].expire_if_due(now, &mut events);
-            if self.charges[no].is_waiting() && end == self.charges[no].end {
+            self.charges[number].expire_if_due(now, &mut events);
+            if self.charges[number].is_waiting() && end == self.charges[number].end {
                 // A hold lasts at most this long.
-                self.locks.insert((end.plus(HOLD_MAX), no));
+                self.locks.insert((end.plus(HOLD_MAX), number));
             }
-            self.record_all(now, no, events);
+            self.record_all(now, number, events);
         }
     }
 
-    fn record_all(&mut self, at: Timestamp, no: usize, events: Vec<ChargeEvent>) {
+    /// Records the events of a charge. A payment also settles its invoice, and may close its link.
+    fn record_all(&mut self, at: Timestamp, number: usize, events: Vec<ChargeEvent>) {
         for event in events {
             let transfer = |txid, units| Details::Transfer { txid, units };
             let (kind, details) = match event {
@@ -271,40 +279,40 @@ impl Book {
                 ChargeEvent::Late { txid, units } => ("charge.late_payment", transfer(txid, units)),
                 ChargeEvent::Expired => ("charge.expired", Details::None),
             };
-            self.record(at, kind, Subject::Charge(no), details);
+            self.record(at, kind, Subject::Charge(number), details);
             if kind == "charge.paid" {
-                self.settle(at, no);
-                self.close_link(at, no);
+                self.settle(at, number);
+                self.close_link(at, number);
             }
         }
     }
 
     /// Records an event, and creates a delivery for each endpoint that is registered for it.
     pub(super) fn record(&mut self, at: Timestamp, kind: &'static str, subject: Subject, details: Details) {
-        let then = self.snapshot(subject);
+        let snapshot = self.snapshot(subject);
         let object = self.is_wanted(kind).then(|| {
             Box::new(match subject {
-                Subject::Charge(no) => {
-                    let charge = self.charges[no].clone();
+                Subject::Charge(number) => {
+                    let charge = self.charges[number].clone();
                     let height = self.height(charge.terms.asset);
                     EventObject::Charge(charge, height)
                 }
-                Subject::Invoice(no) => {
-                    let invoice = self.invoices[no].clone();
+                Subject::Invoice(number) => {
+                    let invoice = self.invoices[number].clone();
                     let statuses = self.statuses_of(&invoice);
                     EventObject::Invoice(invoice, statuses)
                 }
             })
         });
-        let (stories, no) = match subject {
-            Subject::Charge(no) => (&mut self.object_events.0, no),
-            Subject::Invoice(no) => (&mut self.object_events.1, no),
+        let (numbers_by_object, number) = match subject {
+            Subject::Charge(number) => (&mut self.object_events.0, number),
+            Subject::Invoice(number) => (&mut self.object_events.1, number),
         };
-        if stories.len() <= no {
-            stories.resize_with(no + 1, Vec::new);
+        if numbers_by_object.len() <= number {
+            numbers_by_object.resize_with(number + 1, Vec::new);
         }
-        stories[no].push(self.events.len());
-        self.events.push(Event { at, kind, subject, details, snapshot: then, object });
+        numbers_by_object[number].push(self.events.len());
+        self.events.push(Event { at, kind, subject, details, snapshot, object });
         self.fan_out(at, kind);
     }
 
@@ -316,13 +324,13 @@ impl Book {
     /// Returns the current state of an object.
     pub fn snapshot(&self, subject: Subject) -> Snapshot {
         match subject {
-            Subject::Charge(no) => {
-                let charge = &self.charges[no];
+            Subject::Charge(number) => {
+                let charge = &self.charges[number];
                 Snapshot { status: charge.status.as_str(), situation: charge.situation() }
             }
-            Subject::Invoice(no) => {
-                let invoice = &self.invoices[no];
-                let newest = invoice.charges.last().map(|no| &self.charges[*no]);
+            Subject::Invoice(number) => {
+                let invoice = &self.invoices[number];
+                let newest = invoice.charges.last().map(|number| &self.charges[*number]);
                 Snapshot {
                     status: invoice.status.as_str(),
                     situation: newest.map_or(Situation::Nothing, Charge::situation),
@@ -333,6 +341,6 @@ impl Book {
 
     /// Returns the statuses of an invoice's charges.
     fn statuses_of(&self, invoice: &InvoiceModel) -> Vec<&'static str> {
-        invoice.charges.iter().map(|no| self.charges[*no].status.as_str()).collect()
+        invoice.charges.iter().map(|number| self.charges[*number].status.as_str()).collect()
     }
 }

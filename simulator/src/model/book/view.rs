@@ -1,6 +1,6 @@
-//! Views of the objects that the API and webhooks show, with only the fields that an invariant needs.
+//! Views of the objects in responses and webhooks, with only the fields that an invariant reads.
 //!
-//! [`WithText`] also has the complete text, which is compared with the model.
+//! [`WithText`] also has the complete JSON, which is compared with the model.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Deref};
 
@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 
 use super::Subject;
 
-/// A deserialized object, and its complete text.
+/// A view of an object, and its complete JSON.
 #[derive(Clone)]
 pub struct WithText<T> {
     view: T,
-    /// The text.
+    /// The JSON.
     pub json: Box<RawValue>,
 }
 
@@ -41,7 +41,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for WithText<T> {
 
 /// A charge.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct ChargeView {
     pub code: String,
     pub status: String,
@@ -59,7 +59,7 @@ pub struct ChargeView {
 
 /// A transfer of a charge.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct TransferView {
     pub txid: String,
     pub amount: String,
@@ -69,7 +69,7 @@ pub struct TransferView {
 
 /// An entry of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct TimelineEntry {
     pub event: String,
     pub time: String,
@@ -77,7 +77,7 @@ pub struct TimelineEntry {
 
 /// An invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct InvoiceView {
     pub code: String,
     pub status: String,
@@ -87,14 +87,14 @@ pub struct InvoiceView {
 
 /// A charge within its invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct NestedCharge {
     pub status: String,
 }
 
 /// A payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct LinkView {
     pub code: String,
     pub accepting_payments: bool,
@@ -102,7 +102,7 @@ pub struct LinkView {
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct EventView {
     pub id: String,
     #[serde(rename = "type")]
@@ -122,14 +122,14 @@ impl EventView {
 
 /// The object of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct SubjectView {
     pub code: String,
 }
 
 /// The fields of a delivery's body that identify the delivery.
 #[derive(Debug, Deserialize)]
-#[allow(missing_docs, reason = "the fields of the API")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct Envelope<'b> {
     #[serde(borrow)]
     pub id: Cow<'b, str>,
@@ -170,11 +170,12 @@ impl<'b> Envelope<'b> {
     }
 }
 
-/// The public ids of the objects of a book, in order of creation, as far as clients know them.
+/// The public ids of the objects of a book, each kind in order of creation.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct Ids {
     pub charges: Vec<String>,
+    /// The deposit address of each charge.
     pub addresses: Vec<String>,
     pub invoices: Vec<String>,
     pub links: Vec<String>,
@@ -185,8 +186,8 @@ impl Ids {
     /// Returns the code of a charge or an invoice.
     pub fn code(&self, subject: Subject) -> &str {
         match subject {
-            Subject::Charge(no) => &self.charges[no],
-            Subject::Invoice(no) => &self.invoices[no],
+            Subject::Charge(number) => &self.charges[number],
+            Subject::Invoice(number) => &self.invoices[number],
         }
     }
 }

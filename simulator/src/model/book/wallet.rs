@@ -1,4 +1,4 @@
-//! The wallets of a book by the contract: the accepted coins, and the deposit addresses of lists.
+//! The wallets of a book: the accepted coins, and the next deposit address of each.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +21,15 @@ pub enum WalletModel {
 /// The deposit address of the next charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextAddress<'a> {
-    /// An address that the wallet's key determines. The model does not derive it, and knows how it begins.
+    /// An address derived from the wallet's key. The model does not derive it, and only knows its possible prefixes.
     Derived(&'static [&'static str]),
-    /// The next one of the wallet's list.
+    /// The next address of the wallet's list.
     Listed(&'a str),
     /// None: every address of the list is used.
     Exhausted,
 }
 
-/// Returns the beginnings of a coin's addresses on the network of a mode: of every address type that wallets have, or
-/// of one.
+/// Returns the possible prefixes of a coin's addresses in a mode. `script` is the address type; `None` for any.
 fn address_prefixes(asset: Asset, mode: Mode, script: Option<&str>) -> &'static [&'static str] {
     let [main, test]: [&[&str]; 2] = match (asset.code(), script) {
         ("BTC", Some("p2wpkh")) => [&["bc1q"], &["tb1q"]],
@@ -65,9 +64,9 @@ fn script_of_prefix(key: &str) -> Option<&'static str> {
 /// The wallets of one account in one mode.
 #[derive(Clone, Debug, Default)]
 pub struct Wallets {
-    /// The wallets that were set or removed. Initially, there is one for every coin.
+    /// The wallets that were set or removed (`None`). Initially, there is one for every coin.
     changed: BTreeMap<Asset, Option<WalletModel>>,
-    /// Every wallet that was set.
+    /// Every wallet that was ever set.
     used: Vec<WalletModel>,
 }
 
@@ -88,7 +87,7 @@ impl Wallets {
         self.changed.insert(asset, None);
     }
 
-    /// Returns `true` if the wallet is or was one of these, or shares an address with a current one.
+    /// Returns `true` if the wallet is or was one of these, or shares a key or an address with a current one.
     pub fn share(&self, wallet: &WalletModel) -> bool {
         let mut current = self.changed.values().flatten();
         // A list that was replaced can be set elsewhere in part, but not as a whole.
@@ -99,7 +98,8 @@ impl Wallets {
         self.used.iter().any(is_used) || current.any(|own| own.shares(wallet))
     }
 
-    /// Returns the next deposit address: one of the key, or the first of the list that no charge has.
+    /// Returns the next deposit address: one of the key, or the first of the list that is not among `taken`, the addresses
+    /// of all charges.
     pub fn next_address(&self, asset: Asset, mode: Mode, taken: &[String]) -> NextAddress<'_> {
         let script = match self.changed.get(&asset).and_then(Option::as_ref) {
             Some(WalletModel::List(list)) => {

@@ -1,4 +1,7 @@
-//! A charge by the contract: commands, sightings and time in, events out.
+//! A charge: commands, sightings and time are its inputs, events its outputs.
+//!
+//! A transfer *counts* when it has the required confirmations and its role allows it. Sufficient transfers that were seen
+//! before the rate lock ended *hold* the charge open after it, for at most a day.
 
 mod refund;
 #[cfg(test)]
@@ -23,7 +26,7 @@ pub const HOLD_MAX: Span = Span::hours(24);
 
 /// The status of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the names are those of the API")]
 pub enum Status {
     Pending,
     Underpaid,
@@ -33,7 +36,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns the word in the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Pending => "pending",
@@ -44,6 +47,7 @@ impl Status {
         }
     }
 
+    /// Returns `true` if the charge is open: it waits for payment.
     const fn is_waiting(self) -> bool {
         matches!(self, Status::Pending | Status::Underpaid)
     }
@@ -69,9 +73,9 @@ pub struct Terms {
 /// The role of a transfer for its charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Seen before the lock expired, or a fee bump of such a transfer.
+    /// Seen before the rate lock expired, or a fee bump of such a transfer.
     OnTime,
-    /// Seen later, or unconfirmed when the hold ended: the owner decides.
+    /// Seen later, or unconfirmed when the charge expired: it counts only if the owner accepts it.
     Late,
     /// Late, and accepted by the owner.
     Accepted,
@@ -95,11 +99,14 @@ pub struct ChargeTransfer {
     /// The reason why it disappeared; `None` if it exists.
     pub gone: Option<Disappearance>,
     pub(in crate::model) first_seen: Timestamp,
+    /// The time at which it last reached the required confirmations.
     deep_since: Option<Timestamp>,
     role: Role,
     /// `true` if it is part of the received amount.
     pub counted: bool,
+    /// `true` if an event has reported it as late.
     late_recorded: bool,
+    /// `true` if an event has reported the received amount as insufficient because of it.
     short_recorded: bool,
 }
 
@@ -138,15 +145,20 @@ pub enum ChargeEvent {
     Expired,
 }
 
-/// The state of the chain for a charge at the time of an event.
+/// The state of the newest transfer to a charge at the time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the words say it")]
 pub enum Situation {
+    /// There is no transfer.
     Nothing,
+    /// The newest transfer is in the mempool.
     Waiting,
+    /// The newest transfer is in a block, with too few confirmations.
     InBlock,
+    /// The newest transfer has the required confirmations.
     Deep,
+    /// A reorganisation returned the newest transfer to the mempool after it was confirmed.
     Orphaned,
+    /// The newest transfer disappeared.
     Gone,
 }
 
@@ -161,14 +173,14 @@ impl Situation {
         Situation::Gone,
     ];
 
-    /// Returns the word in reports.
+    /// Returns the name in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Situation::Nothing => "no transfer",
             Situation::Waiting => "in mempool",
             Situation::InBlock => "in a block",
             Situation::Deep => "confirmed",
-            Situation::Orphaned => "thrown back",
+            Situation::Orphaned => "orphaned",
             Situation::Gone => "gone",
         }
     }
@@ -179,7 +191,7 @@ impl Situation {
 pub struct Charge {
     /// The terms.
     pub terms: Terms,
-    /// The texts.
+    /// The descriptive fields.
     pub texts: ChargeTexts,
     /// The time of opening.
     pub opened: Timestamp,
@@ -221,9 +233,9 @@ fn required_confirmations(asset: Asset, mode: Mode) -> u32 {
 }
 
 impl Charge {
-    /// Opens a charge at `at`; `bounds` are tolerance and threshold in hundredths of a percent.
+    /// Opens a charge. `bounds` are the underpayment tolerance and the overpayment threshold, in hundredths of a percent.
     pub fn open(
-        at: Timestamp,
+        now: Timestamp,
         (terms, texts): (Terms, ChargeTexts),
         bounds: (u32, u32),
         mode: Mode,
@@ -231,12 +243,12 @@ impl Charge {
         Charge {
             terms,
             texts,
-            opened: at,
+            opened: now,
             due: money::amount_due(terms.cents, terms.rate, terms.asset),
             tolerance: bounds.0,
             threshold: bounds.1,
             required: required_confirmations(terms.asset, mode),
-            end: at.plus(LOCK),
+            end: now.plus(LOCK),
             status: Status::Pending,
             transfers: Vec::new(),
             refunds: Vec::new(),
@@ -249,7 +261,7 @@ impl Charge {
         self.transfers.iter().filter(|transfer| transfer.counted).map(|transfer| transfer.units).sum()
     }
 
-    /// Returns the state of the chain for the charge.
+    /// Returns the state of the newest transfer to the charge.
     pub fn situation(&self) -> Situation {
         let Some(newest) = self.transfers.last() else { return Situation::Nothing };
         match newest.depth {
@@ -267,6 +279,7 @@ impl Charge {
         if self.is_deep(transfer) { height.max(transfer.height) - transfer.height + sighted } else { sighted }
     }
 
+    /// Returns `true` if a transfer has the required confirmations.
     fn is_deep(&self, transfer: &ChargeTransfer) -> bool {
         transfer.depth.is_some_and(|depth| depth >= self.required)
     }
@@ -279,13 +292,13 @@ impl Charge {
             .iter()
             .filter(|transfer| transfer.role == Role::OnTime && transfer.depth.is_some());
         let units: u128 = timely.map(|transfer| transfer.units).sum();
-        let kept = units.saturating_sub(self.refunds_of_received());
-        now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(kept, self.due, self.tolerance)
+        let unrefunded = units.saturating_sub(self.refunds_of_received());
+        now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(unrefunded, self.due, self.tolerance)
     }
 
-    /// Applies a watcher's sightings of one moment to this charge.
+    /// Applies a watcher's sightings of one moment to this charge. Returns the events that they cause.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[&Sighting]) -> Vec<ChargeEvent> {
-        let (mut events, mut moved) = (Vec::new(), Vec::new());
+        let (mut events, mut changed) = (Vec::new(), Vec::new());
         let (known, mut new): (Vec<&Sighting>, Vec<&Sighting>) =
             sightings.iter().copied().partition(|sighting| self.find(sighting).is_some());
         let mut replaced: Vec<usize> = Vec::new();
@@ -295,13 +308,13 @@ impl Charge {
             {
                 replaced.push(index);
             }
-            self.note_depth(now, index, sighting);
+            self.record_depth(now, index, sighting);
             let transfer = &mut self.transfers[index];
             if transfer.role == Role::Late && transfer.depth.is_some() && !transfer.late_recorded {
                 transfer.late_recorded = true;
                 events.push(ChargeEvent::Late { txid: transfer.txid.clone(), units: transfer.units });
             }
-            moved.push(index);
+            changed.push(index);
         }
         // A transfer of zero is ignored.
         new.retain(|sighting| sighting.amount.atto() > 0);
@@ -309,22 +322,23 @@ impl Charge {
         let (bumped, new): (Vec<&Sighting>, Vec<&Sighting>) =
             new.into_iter().partition(|sighting| bumps.contains_key(sighting.txid.as_str()));
         for sighting in bumped {
-            moved.extend(self.apply_sighting(now, bumps[sighting.txid.as_str()], sighting, &mut events));
+            changed.extend(self.apply_sighting(now, bumps[sighting.txid.as_str()], sighting, &mut events));
         }
         // A hold that expires now does so before new transfers are processed.
         if now >= self.end && !self.is_held(now) {
-            self.count(&moved, &mut events);
+            self.count_confirmed(&changed, &mut events);
             self.expire_if_due(now, &mut events);
         }
         for sighting in new {
-            moved.extend(self.apply_sighting(now, now, sighting, &mut events));
+            changed.extend(self.apply_sighting(now, now, sighting, &mut events));
         }
-        self.count(&moved, &mut events);
+        self.count_confirmed(&changed, &mut events);
         self.expire_if_due(now, &mut events);
         events
     }
 
-    /// Applies a sighting of a new transfer; returns `None` if it disappeared before it was ever seen.
+    /// Applies a sighting of a new transfer. Returns the index of the transfer, or `None` if it disappeared before it was
+    /// seen.
     fn apply_sighting(
         &mut self,
         now: Timestamp,
@@ -337,36 +351,36 @@ impl Charge {
             None if matches!(sighting.depth, Depth::Gone(_)) => return None,
             None => self.add_transfer(first_seen, sighting, events),
         };
-        self.note_depth(now, index, sighting);
+        self.record_depth(now, index, sighting);
         Some(index)
     }
 
-    /// Returns the fee bumps among new transactions: one that pays at least as much as one replaced at this moment
-    /// counts as seen when that was.
+    /// Returns the fee bumps among new transactions, with the times at which they count as seen. A fee bump pays at least as
+    /// much as a transaction that was replaced at this moment, and counts as seen when that was.
     fn find_fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> BTreeMap<&'s str, Timestamp> {
         let mut amounts: BTreeMap<&str, BTreeMap<u32, u128>> = BTreeMap::new();
         for sighting in new.iter().filter(|sighting| !matches!(sighting.depth, Depth::Gone(_))) {
             amounts.entry(&sighting.txid).or_default().insert(sighting.output, self.units(sighting));
         }
         let mut bumps = BTreeMap::new();
-        let mut settled: Vec<&str> = Vec::new();
+        let mut processed: Vec<&str> = Vec::new();
         for index in replaced {
             let ChargeTransfer { txid, first_seen, .. } = &self.transfers[*index];
-            if settled.contains(&txid.as_str()) {
+            if processed.contains(&txid.as_str()) {
                 continue;
             }
-            settled.push(txid);
-            let of_old = replaced
+            processed.push(txid);
+            let old_outputs = replaced
                 .iter()
                 .map(|index| &self.transfers[*index])
                 .filter(|transfer| transfer.txid == *txid);
-            let units: u128 = of_old.map(|transfer| transfer.units).sum();
-            let pays = |sighting: &&&Sighting| {
+            let units: u128 = old_outputs.map(|transfer| transfer.units).sum();
+            let pays_as_much = |sighting: &&&Sighting| {
                 let txid = sighting.txid.as_str();
                 !bumps.contains_key(txid)
                     && amounts.get(txid).is_some_and(|outputs| outputs.values().sum::<u128>() >= units)
             };
-            if let Some(bump) = new.iter().find(pays) {
+            if let Some(bump) = new.iter().find(pays_as_much) {
                 bumps.insert(bump.txid.as_str(), *first_seen);
             }
         }
@@ -378,12 +392,14 @@ impl Charge {
         sighting.amount.atto() / money::atto_per_unit(self.terms.asset)
     }
 
+    /// Returns the index of the transfer of a sighting, if it is known.
     fn find(&self, sighting: &Sighting) -> Option<usize> {
         self.transfers
             .iter()
             .position(|transfer| transfer.txid == sighting.txid && transfer.output == sighting.output)
     }
 
+    /// Adds a transfer and its event. Returns its index.
     fn add_transfer(
         &mut self,
         first_seen: Timestamp,
@@ -417,24 +433,25 @@ impl Charge {
         self.transfers.len() - 1
     }
 
-    fn note_depth(&mut self, now: Timestamp, index: usize, sighting: &Sighting) {
+    /// Records the depth of a transfer.
+    fn record_depth(&mut self, now: Timestamp, index: usize, sighting: &Sighting) {
         let required = self.required;
         let transfer = &mut self.transfers[index];
         let was_deep = transfer.depth.is_some_and(|depth| depth >= required);
         transfer.height = sighting.height;
         (transfer.depth, transfer.gone) = match sighting.depth {
             Depth::Confirmations(n) => (Some(n), None),
-            Depth::Gone(why) => (None, Some(why)),
+            Depth::Gone(reason) => (None, Some(reason)),
         };
         if !was_deep && transfer.depth.is_some_and(|depth| depth >= required) {
             transfer.deep_since = Some(now);
         }
     }
 
-    /// Counts newly confirmed transfers, and removes those no longer confirmed.
-    fn count(&mut self, moved: &[usize], events: &mut Vec<ChargeEvent>) {
-        let mut fresh = Vec::new();
-        for &index in moved {
+    /// Counts those of the changed transfers that are newly confirmed, and stops counting those that are not any more.
+    fn count_confirmed(&mut self, changed: &[usize], events: &mut Vec<ChargeEvent>) {
+        let mut newly_counted = Vec::new();
+        for &index in changed {
             let deep = self.is_deep(&self.transfers[index]);
             let transfer = &mut self.transfers[index];
             if transfer.role == Role::Late {
@@ -443,20 +460,21 @@ impl Charge {
             }
             if deep && !transfer.counted {
                 transfer.counted = true;
-                fresh.push(index);
+                newly_counted.push(index);
             } else if !deep && transfer.counted {
                 transfer.counted = false;
-                fresh.retain(|other| *other != index);
+                newly_counted.retain(|other| *other != index);
             }
         }
-        self.update_status(&fresh, events);
+        self.update_status(&newly_counted, events);
     }
 
-    fn update_status(&mut self, fresh: &[usize], events: &mut Vec<ChargeEvent>) {
-        let Some(&last) = fresh.last() else { return };
-        let by_owner =
+    /// Decides after newly counted transfers whether the charge is paid or underpaid.
+    fn update_status(&mut self, newly_counted: &[usize], events: &mut Vec<ChargeEvent>) {
+        let Some(&last) = newly_counted.last() else { return };
+        let has_accepted =
             self.transfers.iter().any(|transfer| transfer.counted && transfer.role == Role::Accepted);
-        if self.status == Status::Paid || !(self.status.is_waiting() || by_owner) {
+        if self.status == Status::Paid || !(self.status.is_waiting() || has_accepted) {
             return;
         }
         let txid = self.transfers[last].txid.clone();
@@ -476,12 +494,12 @@ impl Charge {
         if self.status.is_waiting() {
             self.status = Status::Underpaid;
         }
-        let mut news = false;
-        for &index in fresh {
-            news |= !self.transfers[index].short_recorded;
+        let mut is_new = false;
+        for &index in newly_counted {
+            is_new |= !self.transfers[index].short_recorded;
             self.transfers[index].short_recorded = true;
         }
-        if news {
+        if is_new {
             events.push(ChargeEvent::Short { txid, units: self.received_units() });
         }
     }
@@ -504,14 +522,14 @@ impl Charge {
         }
     }
 
-    /// Cancels the charge if it is untouched. A transfer that disappeared is late if it returns.
+    /// Cancels the charge and returns `true` if it is untouched. A transfer that disappeared is late if it returns.
     pub fn cancel(&mut self) -> bool {
-        let may = self.is_untouched();
-        if may {
+        let is_untouched = self.is_untouched();
+        if is_untouched {
             self.status = Status::Canceled;
             self.transfers.iter_mut().for_each(|transfer| transfer.role = Role::Late);
         }
-        may
+        is_untouched
     }
 
     /// Returns `true` if the charge is pending and has no transfer: any that was seen has disappeared.
@@ -519,10 +537,10 @@ impl Charge {
         self.status == Status::Pending && self.transfers.iter().all(|transfer| transfer.depth.is_none())
     }
 
-    /// Returns the word for the state of a transfer.
+    /// Returns the status of a transfer in the API.
     pub fn transfer_state(&self, transfer: &ChargeTransfer) -> &'static str {
         match transfer.gone {
-            Some(why) => why.as_str(),
+            Some(reason) => reason.as_str(),
             None if self.is_deep(transfer) => "confirmed",
             None => "pending",
         }
@@ -533,27 +551,28 @@ impl Charge {
         self.status.is_waiting()
     }
 
-    /// Accepts late transfers that were not refunded; returns `None` if there are none.
+    /// Accepts the confirmed late transfers that were not refunded: all, or those of one transaction. Returns `None` if there
+    /// are none.
     pub fn accept(&mut self, txid: Option<&str>) -> Option<Vec<ChargeEvent>> {
         if !matches!(self.status, Status::Expired | Status::Canceled) {
             return None;
         }
-        let wanted = |transfer: &ChargeTransfer| {
+        let is_selected = |transfer: &ChargeTransfer| {
             transfer.role == Role::Late && txid.is_none_or(|txid| txid == transfer.txid)
         };
-        let taken: Vec<usize> = (0..self.transfers.len())
-            .filter(|index| wanted(&self.transfers[*index]) && self.is_deep(&self.transfers[*index]))
+        let accepted: Vec<usize> = (0..self.transfers.len())
+            .filter(|index| is_selected(&self.transfers[*index]) && self.is_deep(&self.transfers[*index]))
             .filter(|index| !self.is_returned(*index))
             .collect();
-        if taken.is_empty() {
+        if accepted.is_empty() {
             return None;
         }
-        for &index in &taken {
+        for &index in &accepted {
             let transfer = &mut self.transfers[index];
             (transfer.role, transfer.counted, transfer.short_recorded) = (Role::Accepted, true, false);
         }
         let mut events = Vec::new();
-        self.update_status(&taken, &mut events);
+        self.update_status(&accepted, &mut events);
         Some(events)
     }
 }

@@ -1,4 +1,4 @@
-//! Refunds by the contract, and the transfers that each of them returns.
+//! Refunds, and the transfers that each of them returns.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(in crate::model) struct RefundModel {
     pub(in crate::model) at: Timestamp,
     pub(in crate::model) txid: Option<String>,
     pub(in crate::model) reason: Option<String>,
-    /// The amounts returned of late transfers, by index. The rest is of the received amount.
+    /// The refunded amounts of late transfers, by index. The rest of the refund is of the received amount.
     late: BTreeMap<usize, u128>,
 }
 
@@ -23,7 +23,7 @@ impl Charge {
         self.refunds.iter().map(|refund| refund.units).sum()
     }
 
-    /// Returns the maximum of that total.
+    /// Returns the maximum total of all refunds.
     pub fn refundable_units(&self) -> u128 {
         let late = self.transfers.iter().filter(|transfer| self.is_refundable_late(transfer));
         self.received_units() + late.map(|transfer| transfer.units).sum::<u128>()
@@ -56,7 +56,8 @@ impl Charge {
         units
     }
 
-    /// Returns the amount that counts as received for a decision: without refunds, unless the charge is paid.
+    /// Returns the amount that decides whether the charge is paid: the received amount, without refunds unless the charge is
+    /// already paid.
     pub fn effective_units(&self) -> u128 {
         match self.status {
             Status::Paid => self.received_units(),
@@ -64,9 +65,9 @@ impl Charge {
         }
     }
 
-    /// Records a refund, unless it is zero or the total exceeds what can be refunded. It returns the transfers of the
-    /// given transaction, if that paid this charge; otherwise late ones, first one of exactly this amount, then in
-    /// order.
+    /// Records a refund; returns `false` if it is zero, or if the total exceeds [`Charge::refundable_units`]. The refund is
+    /// of the transaction `txid` if that paid this charge. Otherwise it is of the late transfer of exactly this amount, or
+    /// else of all late transfers in order.
     pub fn refund(
         &mut self,
         at: Timestamp,
@@ -84,14 +85,14 @@ impl Charge {
                 late.insert(index, transfer.units - self.refunded_while_late(index));
             }
         }
-        let exact = late.iter().find(|(_, open)| **open == units).map(|(index, _)| *index);
+        let exact = late.iter().find(|(_, refundable)| **refundable == units).map(|(index, _)| *index);
         let mut rest = units;
         if let Some(index) = exact {
             late.retain(|other, _| *other == index);
         }
-        for open in late.values_mut() {
-            *open = rest.min(*open);
-            rest -= *open;
+        for refundable in late.values_mut() {
+            *refundable = rest.min(*refundable);
+            rest -= *refundable;
         }
         let owned = |text: Option<&str>| text.map(str::to_owned);
         self.refunds.push(RefundModel { units, at, txid: owned(txid), reason: owned(reason), late });

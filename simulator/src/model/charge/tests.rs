@@ -1,4 +1,4 @@
-//! Sightings around the end of a charge's lock.
+//! Tests of sightings around the end of a charge's rate lock.
 
 use reference_core::money::Coin;
 
@@ -6,7 +6,8 @@ use super::*;
 
 /// Parses a sighting such as `t1 1000 0`: a transaction, units, and confirmations or the reason why it disappeared.
 fn sighting(text: &str) -> Sighting {
-    let [txid, units, depth] = text.split(' ').collect::<Vec<_>>().try_into().expect("three words");
+    let [txid, units, depth] =
+        text.split(' ').collect::<Vec<_>>().try_into().expect("a sighting has three parts");
     let units: u128 = units.parse().expect("the amount is a number");
     Sighting {
         mode: Mode::Live,
@@ -24,9 +25,9 @@ fn sighting(text: &str) -> Sighting {
     }
 }
 
-/// Checks a charge of 1000 units: sightings by minutes after opening, and the recorded events.
+/// Checks the events of a charge of 1000 units. `inputs` are sightings, by minutes after opening.
 #[track_caller]
-fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
+fn check(inputs: &[(u64, &str)], expected: &str) -> Charge {
     let terms = Terms {
         asset: Asset::Btc,
         cents: 1,
@@ -38,28 +39,28 @@ fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
     let mut charge = Charge::open(Timestamp(0), (terms, ChargeTexts::default()), (100, 300), Mode::Live);
     assert_eq!(charge.due, 1_000);
     let mut recorded = Vec::new();
-    let mut timers = vec![charge.end, charge.end.plus(HOLD_MAX)];
-    for (minute, text) in moments {
+    let mut lock_ends = vec![charge.end, charge.end.plus(HOLD_MAX)];
+    for (minute, text) in inputs {
         let now = Timestamp(0).plus(Span::mins(*minute));
-        let mut happened = Vec::new();
-        for end in timers.extract_if(.., |end| *end <= now) {
+        let mut new_events = Vec::new();
+        for end in lock_ends.extract_if(.., |end| *end <= now) {
             let mut events = Vec::new();
             charge.expire_if_due(end, &mut events);
-            happened.extend(events.into_iter().map(|event| (end, event)));
+            new_events.extend(events.into_iter().map(|event| (end, event)));
         }
         let sightings: Vec<Sighting> =
             text.split(", ").filter(|text| !text.is_empty()).map(sighting).collect();
         let sightings: Vec<&Sighting> = sightings.iter().collect();
-        happened.extend(charge.on_sightings(now, &sightings).into_iter().map(|event| (now, event)));
-        recorded.extend(happened.into_iter().map(|(at, event)| {
-            let (word, txid) = match event {
+        new_events.extend(charge.on_sightings(now, &sightings).into_iter().map(|event| (now, event)));
+        recorded.extend(new_events.into_iter().map(|(at, event)| {
+            let (name, txid) = match event {
                 ChargeEvent::Detected { txid, .. } => ("detected", txid),
                 ChargeEvent::Paid { txid, .. } => ("paid", txid),
                 ChargeEvent::Short { txid, .. } => ("short", txid),
                 ChargeEvent::Late { txid, .. } => ("late", txid),
                 ChargeEvent::Expired => ("expired", String::new()),
             };
-            format!("{} {word} {txid}", at.0 / Span::mins(1).0).trim_end().to_owned()
+            format!("{} {name} {txid}", at.0 / Span::mins(1).0).trim_end().to_owned()
         }));
     }
     assert_eq!(recorded.join(", "), expected);
@@ -89,15 +90,18 @@ fn a_transfer_first_seen_in_a_hold_is_late() {
 
 #[test]
 fn a_sufficient_fee_bump_keeps_its_time() {
-    let begin = (29, "t1 1000 0");
+    let detected = (29, "t1 1000 0");
     check(
-        &[begin, (40, "t1 1000 replaced, t2 1000 0"), (50, "t2 1000 9")],
+        &[detected, (40, "t1 1000 replaced, t2 1000 0"), (50, "t2 1000 9")],
         "29 detected t1, 40 detected t2, 50 paid t2",
     );
-    check(&[begin, (40, "t1 1000 replaced, t2 999 0")], "29 detected t1, 40 expired, 40 late t2");
-    check(&[begin, (40, "t1 1000 replaced, t2 500 0, t2 500 0")], "29 detected t1, 40 expired, 40 late t2");
+    check(&[detected, (40, "t1 1000 replaced, t2 999 0")], "29 detected t1, 40 expired, 40 late t2");
     check(
-        &[begin, (40, "t1 1000 replaced, t2 1000 0, t3 500 0")],
+        &[detected, (40, "t1 1000 replaced, t2 500 0, t2 500 0")],
+        "29 detected t1, 40 expired, 40 late t2",
+    );
+    check(
+        &[detected, (40, "t1 1000 replaced, t2 1000 0, t3 500 0")],
         "29 detected t1, 40 detected t2, 40 late t3",
     );
 }

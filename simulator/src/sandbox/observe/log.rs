@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::{AttemptEnd, BookOf, Observer, WorldView, stored};
 use crate::api::{EventDetails, WorldEvent, WorldEventKind};
 
-/// The maximum number of stored events; readers that fall further behind miss some.
+/// The maximum number of stored events. Readers that fall further behind miss events.
 const KEPT_MAX: usize = 200_000;
 
 /// The latest events of a world.
@@ -53,31 +53,32 @@ impl WorldLog {
     }
 }
 
-/// Writes the log.
+/// The observer that writes the log.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct LogWriter {
     pub(super) log: WorldLog,
-    /// The last reported confirmations of each transfer; `None` after it disappeared.
-    noticed: BTreeMap<(String, u32), Option<u32>>,
+    /// The last reported confirmations of each transfer, by transaction and output; `None` after it disappeared.
+    confirmations: BTreeMap<(String, u32), Option<u32>>,
 }
 
 impl LogWriter {
-    /// Returns the changes of a transfer, as the log shows them, and its confirmations. There may be no change, or two
-    /// at once.
-    fn change(&mut self, sighting: &Sighting, required: u32) -> (Vec<&'static str>, u32) {
+    /// Records a sighting of a transfer. Returns the new states for the log (none, one or two), and the confirmations.
+    fn record_sighting(&mut self, sighting: &Sighting, required: u32) -> (Vec<&'static str>, u32) {
         let outpoint = (sighting.txid.clone(), sighting.output);
-        let before = self.noticed.get(&outpoint).copied().flatten();
+        let before = self.confirmations.get(&outpoint).copied().flatten();
         let after = match sighting.depth {
             Depth::Gone(_) => None,
             Depth::Confirmations(n) => Some(n),
         };
-        self.noticed.insert(outpoint, after);
-        let confirmed = |n: u32| n >= required;
+        self.confirmations.insert(outpoint, after);
+        let is_confirmed = |n: u32| n >= required;
         let states = match (before, sighting.depth) {
-            (_, Depth::Gone(why)) => vec![why.as_str()],
-            (None, Depth::Confirmations(n)) if confirmed(n) => vec!["seen", "confirmed"],
+            (_, Depth::Gone(reason)) => vec![reason.as_str()],
+            (None, Depth::Confirmations(n)) if is_confirmed(n) => vec!["seen", "confirmed"],
             (None, Depth::Confirmations(_)) => vec!["seen"],
-            (Some(old), Depth::Confirmations(n)) if !confirmed(old) && confirmed(n) => vec!["confirmed"],
+            (Some(old), Depth::Confirmations(n)) if !is_confirmed(old) && is_confirmed(n) => {
+                vec!["confirmed"]
+            }
             (Some(old), Depth::Confirmations(n)) if n < old => vec!["unconfirmed"],
             _ => Vec::new(),
         };
@@ -86,10 +87,10 @@ impl LogWriter {
 }
 
 impl Observer for LogWriter {
-    fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
-        for sighting in seen {
+    fn on_sightings(&mut self, view: &WorldView<'_>, sightings: &[Sighting]) {
+        for sighting in sightings {
             let required = sighting.asset.required_confirmations(sighting.mode);
-            let (states, confirmations) = self.change(sighting, required);
+            let (states, confirmations) = self.record_sighting(sighting, required);
             for state in states {
                 let event = WorldEventKind::Transfer {
                     mode: sighting.mode,
@@ -144,23 +145,23 @@ impl Observer for LogWriter {
         &mut self,
         view: &WorldView<'_>,
         (account, mode): BookOf,
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
         let account = view.service.account(account);
         let book = account.book(mode);
-        let parcel = &book.outbox().get(post.delivery).payload;
+        let payload = &book.outbox().get(attempt.delivery).payload;
         let event = WorldEventKind::Post {
             mode,
             account: Arc::clone(&account.id),
-            endpoint: book.endpoint(post.endpoint).id,
-            host: post.url.host().to_string(),
-            delivery: post.id,
-            event: parcel.event.map(|(_, id)| id),
-            kind: post.kind,
-            subject: parcel.event.map(|(no, _)| code_of(book, book.events().get(no).subject)),
-            attempt: post.attempt,
+            endpoint: book.endpoint(attempt.endpoint).id,
+            host: attempt.url.host().to_string(),
+            delivery: attempt.id,
+            event: payload.event.map(|(_, id)| id),
+            kind: attempt.kind,
+            subject: payload.event.map(|(no, _)| code_of(book, book.events().get(no).subject)),
+            attempt: attempt.attempt,
             answer: end.to_string(),
             next_at,
         };
@@ -176,7 +177,7 @@ impl Observer for LogWriter {
     }
 }
 
-/// Returns the charge that received a transfer, if it is in the charge's coin.
+/// Returns the code of the charge to whose address a transfer was sent, if it is in the charge's coin.
 fn charge_at(view: &WorldView<'_>, sighting: &Sighting) -> Option<Code> {
     let mut books = view.service.books().filter(|(_, mode, _)| *mode == sighting.mode);
     books.find_map(|(_, _, book)| {

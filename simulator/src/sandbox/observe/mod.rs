@@ -1,7 +1,7 @@
 //! The observers of a world: the public log, the record for the invariants, and the tampering of tests.
 //!
-//! The world reports what crosses the service's boundary and stores none of it. An [`Observer`] changes nothing; a
-//! [`Tamper`] does. It is next to the service: inputs are recorded before it changes them, outputs after.
+//! The world reports every input and output of the service to them, and stores none itself. An [`Observer`] changes
+//! nothing. A [`Tamper`] changes inputs after the observers were notified of them, and outputs before.
 
 mod log;
 mod record;
@@ -36,7 +36,7 @@ use crate::{
 /// A book: its account and mode.
 pub(super) type BookOf = (AccountNo, Mode);
 
-/// The view of the world that an observer gets.
+/// The state of the world that an observer can read.
 pub(super) struct WorldView<'a> {
     /// The time on the service clock.
     pub(super) now: Timestamp,
@@ -44,30 +44,36 @@ pub(super) struct WorldView<'a> {
     pub(super) service: &'a Service,
 }
 
-/// An observer of everything that crosses the boundary of the service.
+/// An observer of the inputs and outputs of the service.
 pub(super) trait Observer {
     /// Called when watchers saw transfers on a chain, before the service receives them.
-    fn on_sightings(&mut self, _scene: &WorldView<'_>, _seen: &[Sighting]) {}
+    fn on_sightings(&mut self, _view: &WorldView<'_>, _sightings: &[Sighting]) {}
 
     /// Called before the service receives the heights of chains.
     fn on_heights(&mut self, _now: Timestamp, _heights: &[((Mode, Asset), u64)]) {}
 
     /// Called for a notice of the service.
-    fn on_notice(&mut self, _scene: &WorldView<'_>, _book: BookOf, _notice: &Notice) {}
+    fn on_notice(&mut self, _view: &WorldView<'_>, _book: BookOf, _notice: &Notice) {}
 
-    /// Called when a post was sent, with the result in the network so far.
-    fn on_post(&mut self, _scene: &WorldView<'_>, _book: BookOf, _post: &AttemptRequest, _arrival: &Arrival) {
+    /// Called when an attempt was sent, with its arrival.
+    fn on_post(
+        &mut self,
+        _view: &WorldView<'_>,
+        _book: BookOf,
+        _attempt: &AttemptRequest,
+        _arrival: &Arrival,
+    ) {
     }
 
-    /// Called before the service receives the result of a post.
-    fn on_attempt_result(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &AttemptResult) {}
+    /// Called before the service receives the result of an attempt.
+    fn on_attempt_result(&mut self, _now: Timestamp, _attempt: &AttemptRequest, _outcome: &AttemptResult) {}
 
-    /// Called after the service received the result of a post, with the time of the next attempt.
+    /// Called after the service received the result of an attempt, with the time of the next attempt.
     fn on_attempt_end(
         &mut self,
-        _scene: &WorldView<'_>,
+        _view: &WorldView<'_>,
         _book: BookOf,
-        _post: &AttemptRequest,
+        _attempt: &AttemptRequest,
         _end: &AttemptEnd,
         _next_at: Option<Timestamp>,
     ) {
@@ -77,7 +83,7 @@ pub(super) trait Observer {
     fn on_reorg(&mut self, _now: Timestamp, _chain: (Mode, Asset), _depth: u32) {}
 
     /// Called after a restart of the service.
-    fn on_restart(&mut self, _scene: &WorldView<'_>) {}
+    fn on_restart(&mut self, _view: &WorldView<'_>) {}
 }
 
 /// The result of an attempt, as the log shows it.
@@ -86,6 +92,7 @@ pub(super) enum AttemptEnd {
     Unreachable,
     TimedOut,
     Refused(String),
+    /// The service restarted before the result arrived.
     Lost,
 }
 
@@ -95,7 +102,7 @@ impl AttemptEnd {
             AttemptResult::Answered(status) => AttemptEnd::Answered(*status),
             AttemptResult::Unreachable(_) => AttemptEnd::Unreachable,
             AttemptResult::TimedOut => AttemptEnd::TimedOut,
-            AttemptResult::Refused(why) => AttemptEnd::Refused(why.clone()),
+            AttemptResult::Refused(reason) => AttemptEnd::Refused(reason.clone()),
         }
     }
 }
@@ -106,13 +113,13 @@ impl fmt::Display for AttemptEnd {
             AttemptEnd::Answered(status) => write!(f, "{status}"),
             AttemptEnd::Unreachable => f.write_str("unreachable"),
             AttemptEnd::TimedOut => f.write_str("timeout"),
-            AttemptEnd::Refused(why) => write!(f, "refused: {why}"),
+            AttemptEnd::Refused(reason) => write!(f, "refused: {reason}"),
             AttemptEnd::Lost => f.write_str("lost"),
         }
     }
 }
 
-/// An ended post, with the data that scripts can refer to.
+/// An ended attempt, with the data to which scripts can refer.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedAttempt {
     /// The mode of the delivery's book.
@@ -130,12 +137,12 @@ impl Observer for Vec<EndedAttempt> {
         &mut self,
         view: &WorldView<'_>,
         (account, mode): BookOf,
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         _end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
-        let endpoint = view.service.account(account).book(mode).endpoint(post.endpoint).id;
-        self.push(EndedAttempt { mode, delivery: post.id, endpoint, next_at });
+        let endpoint = view.service.account(account).book(mode).endpoint(attempt.endpoint).id;
+        self.push(EndedAttempt { mode, delivery: attempt.id, endpoint, next_at });
     }
 }
 
@@ -163,7 +170,7 @@ impl Observers {
         }
     }
 
-    /// Returns the observers for a new world that replaces this one: its log is empty.
+    /// Moves the observers to a new world that replaces this one. Its log is empty.
     pub(super) fn take_for_new_world(&mut self) -> Observers {
         let before = std::mem::take(self);
         Observers {
@@ -193,12 +200,12 @@ impl Observers {
         self.tamper = Some(tamper);
     }
 
-    /// Returns `true` if an observer reads the bodies of posts inside the simulated network.
+    /// Returns `true` if an observer reads the bodies of attempts inside the simulated network.
     pub(super) fn read_posts(&self) -> bool {
         self.record.is_some() || self.is_tampered()
     }
 
-    /// Returns the body of an earlier attempt, if every observer has it already.
+    /// Returns the body of an earlier attempt, if the record allows reusing it and no tamper is installed.
     pub(super) fn known_body(&self, delivery: Uuid) -> Option<Bytes> {
         self.record.as_ref().filter(|_| !self.is_tampered())?.body_of(delivery)
     }
@@ -220,23 +227,28 @@ impl Observers {
         }
     }
 
-    /// Lets the tamper change an outgoing post.
-    pub(super) fn tamper_post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
-        self.tamper.as_mut().map_or(PostFate::Unchanged, |tamper| tamper.on_post(now, mode, post))
+    /// Lets the tamper change or drop an outgoing attempt.
+    pub(super) fn tamper_post(
+        &mut self,
+        now: Timestamp,
+        mode: Mode,
+        attempt: &mut AttemptRequest,
+    ) -> PostFate {
+        self.tamper.as_mut().map_or(PostFate::Unchanged, |tamper| tamper.on_post(now, mode, attempt))
     }
 
-    pub(super) fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
-        self.notify_all(|observer| observer.on_sightings(view, seen));
+    pub(super) fn on_sightings(&mut self, view: &WorldView<'_>, sightings: &[Sighting]) {
+        self.notify_all(|observer| observer.on_sightings(view, sightings));
     }
 
-    /// Returns the sightings that reach the service, and the time at which they do.
+    /// Lets the tamper change sightings. Returns those that the service receives, and the time at which it does.
     pub(super) fn tamper_sightings(
         &mut self,
         now: Timestamp,
-        mut seen: Vec<Sighting>,
+        mut sightings: Vec<Sighting>,
     ) -> (Timestamp, Vec<Sighting>) {
-        let at = self.tamper.as_mut().map_or(now, |tamper| tamper.on_sightings(now, &mut seen));
-        (at, seen)
+        let at = self.tamper.as_mut().map_or(now, |tamper| tamper.on_sightings(now, &mut sightings));
+        (at, sightings)
     }
 
     pub(super) fn on_heights(&mut self, now: Timestamp, heights: &[((Mode, Asset), u64)]) {
@@ -251,22 +263,22 @@ impl Observers {
         &mut self,
         view: &WorldView<'_>,
         book: BookOf,
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         arrival: &Arrival,
     ) {
-        self.notify_all(|observer| observer.on_post(view, book, post, arrival));
+        self.notify_all(|observer| observer.on_post(view, book, attempt, arrival));
     }
 
-    /// Reports the result of a post, which the tamper may change before the service receives it.
+    /// Reports the result of an attempt, which the tamper may change before the service receives it.
     pub(super) fn on_attempt_result(
         &mut self,
         now: Timestamp,
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         outcome: &mut AttemptResult,
     ) {
-        self.notify_all(|observer| observer.on_attempt_result(now, post, outcome));
+        self.notify_all(|observer| observer.on_attempt_result(now, attempt, outcome));
         if let Some(tamper) = &mut self.tamper {
-            tamper.on_outcome(now, post, outcome);
+            tamper.on_outcome(now, attempt, outcome);
         }
     }
 
@@ -274,11 +286,11 @@ impl Observers {
         &mut self,
         view: &WorldView<'_>,
         book: BookOf,
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
-        self.notify_all(|observer| observer.on_attempt_end(view, book, post, end, next_at));
+        self.notify_all(|observer| observer.on_attempt_end(view, book, attempt, end, next_at));
     }
 
     pub(super) fn on_reorg(&mut self, now: Timestamp, chain: (Mode, Asset), depth: u32) {

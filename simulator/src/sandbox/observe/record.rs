@@ -1,4 +1,4 @@
-//! The record of a world, for the invariants.
+//! The observer that writes the [`Record`] of a world, for the invariants.
 
 use reference_core::{asset::Asset, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Observer for Record {
-    fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
-        self.push(view.now, Observation::Sightings(seen.to_vec()));
+    fn on_sightings(&mut self, view: &WorldView<'_>, sightings: &[Sighting]) {
+        self.push(view.now, Observation::Sightings(sightings.to_vec()));
     }
 
     fn on_heights(&mut self, now: Timestamp, heights: &[((Mode, Asset), u64)]) {
@@ -22,27 +22,27 @@ impl Observer for Record {
         &mut self,
         view: &WorldView<'_>,
         (account, mode): BookOf,
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         arrival: &Arrival,
     ) {
-        let (signature, body) = self.seal(view.now, post, arrival.arrived.is_some());
-        let posted = RecordedPost {
+        let (signature, body) = self.seal(view.now, attempt, arrival.arrived.is_some());
+        let recorded = RecordedPost {
             mode,
-            endpoint: view.service.account(account).book(mode).endpoint(post.endpoint).id,
-            host: post.url.host().to_string(),
-            delivery: post.id,
-            kind: post.kind.as_str(),
+            endpoint: view.service.account(account).book(mode).endpoint(attempt.endpoint).id,
+            host: attempt.url.host().to_string(),
+            delivery: attempt.id,
+            kind: attempt.kind.as_str(),
             signature,
             body,
             arrived: arrival.arrived,
             copies: arrival.copies,
             is_private: arrival.is_private,
         };
-        self.push(view.now, Observation::Post(Box::new(posted)));
+        self.push(view.now, Observation::Post(Box::new(recorded)));
     }
 
-    fn on_attempt_result(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &AttemptResult) {
-        self.push(now, Observation::PostResult { delivery: post.id, outcome: outcome.clone() });
+    fn on_attempt_result(&mut self, now: Timestamp, attempt: &AttemptRequest, outcome: &AttemptResult) {
+        self.push(now, Observation::PostResult { delivery: attempt.id, outcome: outcome.clone() });
     }
 
     fn on_restart(&mut self, view: &WorldView<'_>) {
@@ -50,15 +50,15 @@ impl Observer for Record {
     }
 }
 
-/// Records a call before the events that it caused; `place` is the length of the record when it began.
+/// Inserts a call before the events that it caused: at `index`, the length of the record when the call began.
 pub(in crate::sandbox) fn note_call(
     record: &mut Record,
     (index, at): (usize, Timestamp),
     request: &Request<'_>,
     response: &Response,
 ) {
-    let seen = Entry { at, observation: Observation::Call(Box::new(recorded_call(request, response))) };
-    record.seen.insert(index.min(record.seen.len()), seen);
+    let entry = Entry { at, observation: Observation::Call(Box::new(recorded_call(request, response))) };
+    record.seen.insert(index.min(record.seen.len()), entry);
 }
 
 /// Returns the record of a request and its response, as an outside observer sees them.
@@ -69,7 +69,7 @@ fn recorded_call(request: &Request<'_>, response: &Response) -> RecordedCall {
         method: request.method.to_owned(),
         path: request.path.to_owned(),
         query: request.query.map(str::to_owned),
-        bearer: bearer.map(|text| text.strip_prefix("Bearer ").map(str::to_owned).unwrap_or(text)),
+        bearer: bearer.map(|value| value.strip_prefix("Bearer ").map(str::to_owned).unwrap_or(value)),
         idempotency_key: request.idempotency_key.map(text),
         content_type: request.content_type.map(text),
         body: request.body.to_vec(),

@@ -1,7 +1,7 @@
 //! Serialization of the log within a stored state, for `#[serde(with = "stored")]`.
 //!
-//! [`WorldEvent`] itself serializes as in the API, in a form that only JSON can read back. The compiler keeps the two
-//! definitions equal.
+//! [`WorldEvent`] itself serializes as in the API, which only a self-describing format such as JSON can read back. The
+//! types here have the same fields, which the compiler checks (`serde(remote)`).
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 

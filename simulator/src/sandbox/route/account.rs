@@ -26,6 +26,7 @@ use crate::{
 };
 
 const MEMBERS_MAX: usize = 100;
+/// The fields of a business.
 const BUSINESS: [&str; 9] = [
     "type",
     "legal_name",
@@ -41,7 +42,7 @@ const POSTAL_ADDRESS: [&str; 6] = ["line1", "line2", "city", "state", "postal_co
 
 /// Reads the settings of an account.
 pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
-    let is_colour = |text: &str| {
+    let parse_colour = |text: &str| {
         let digits = text.strip_prefix('#')?;
         (digits.len() == 6 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then(|| text.to_owned())
     };
@@ -52,7 +53,7 @@ pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
         website_url: f.has("website_url").then(|| f.web_address("website_url")),
         support_email: f.has("support_email").then(|| f.email("support_email")),
         support_phone: f.has("support_phone").then(|| f.text("support_phone", TEXT_MAX)),
-        brand_color: f.parsed_text("brand_color", "#1f6feb", is_colour),
+        brand_color: f.parsed_text("brand_color", "#1f6feb", parse_colour),
         business: f.has("business").then(|| f.object("business", read_business)),
         default_currency: f.currency("default_currency"),
         underpayment_tolerance: f.amount("underpayment_tolerance", Percent::parse),
@@ -61,7 +62,7 @@ pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
     }
 }
 
-/// Reads a business; one without any field is `None`.
+/// Reads a business. Returns `None` if it has no fields.
 fn read_business(f: &mut Fields<'_>) -> Option<Business> {
     f.reject_unknown(&BUSINESS);
     let business = Business {
@@ -94,7 +95,7 @@ fn read_postal_address(f: &mut Fields<'_>) -> Option<PostalAddress> {
 pub(super) fn open(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let draft = read_settings(&mut f);
     let id = f.required_text("id", TEXT_MAX);
-    let kind = f.choice("type", &["personal", "organization"], |word| match word {
+    let kind = f.choice("type", &["personal", "organization"], |name| match name {
         "personal" => Some(AccountKind::Personal),
         "organization" => Some(AccountKind::Organization),
         _ => None,
@@ -140,21 +141,21 @@ impl Sandbox {
 pub(super) fn create_key(call: &mut SandboxCall<'_>, mut body: Body<'_, KeyRequest>) -> Outcome {
     let (account, mode) = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     body.finish()?;
-    let CommandResult::Key(no, text) = call.act((account, mode), Command::CreateKey)? else {
-        unreachable!("making a key gives a key");
+    let CommandResult::Key(no, secret) = call.act((account, mode), Command::CreateKey)? else {
+        unreachable!("`CreateKey` returns a key");
     };
     let service = call.service();
     let mut key = records::key(service, service.keys().get(no));
-    key.secret = Some(text.reveal().to_owned());
+    key.secret = Some(secret.reveal().to_owned());
     answer(KeyAnswer { key })
 }
 
 pub(super) fn revoke_key(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let id = call.id()?;
     let key = call.service().keys().iter().find(|key| key.id == id).ok_or(ApiError::NotFound)?;
-    let who = key.principal;
+    let principal = key.principal;
     f.finish()?;
-    call.act((who.account, who.mode), Command::RevokeKey(id))?;
+    call.act((principal.account, principal.mode), Command::RevokeKey(id))?;
     empty_response()
 }
 

@@ -1,8 +1,8 @@
 //! Calls that move the clock. They pause whenever an attempt outside of the simulated network is in flight.
 //!
-//! "Advancing returns when everything due has happened" (contract 11): a post sent during the call must end before the
-//! clock continues, so that its retries get the correct times. The functions do not block: the host waits without
-//! holding the world's lock, and answers other calls meanwhile.
+//! "Advancing returns when everything due has happened" (contract 11): an attempt sent during the call must end before
+//! the clock continues, so that its retries get the correct times. The functions do not block: the host waits without
+//! holding the world's lock, and serves other calls meanwhile.
 
 use reference_core::{error::ApiError, time::Timestamp};
 use reference_wire::Response;
@@ -36,7 +36,7 @@ pub struct PendingAdvance {
     pub(in crate::sandbox) target: AdvanceTarget,
     /// The number of events before the call.
     pub(in crate::sandbox) before: u64,
-    /// The book whose events are reported; `None` for all.
+    /// The book whose events are reported; `None` for all books.
     pub(in crate::sandbox) within: Option<Within>,
     /// The number of worlds before the one in which the call started.
     pub(in crate::sandbox) era: u64,
@@ -68,8 +68,8 @@ impl Sandbox {
     pub fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
         self.advance_to(now);
         if pending.era != self.era {
-            let gone = ApiError::conflict("The world was replaced while this call moved its clock.");
-            return Progress::Done(Response::refusal(&gone));
+            let replaced = ApiError::conflict("The world was replaced while this call moved its clock.");
+            return Progress::Done(Response::refusal(&replaced));
         }
         self.run_until_blocked(pending)
     }
@@ -78,7 +78,7 @@ impl Sandbox {
     pub(in crate::sandbox) fn run_until_blocked(&mut self, mut pending: PendingAdvance) -> Progress {
         let mut budget = self.budget();
         loop {
-            // Everything due now must be sent first, so that it is awaited.
+            // Attempts that are due now must be sent first, so that the call waits for them.
             if pending.last_awaited.is_none() && self.world.is_behind {
                 if budget.is_used_up() {
                     return Progress::Waiting(pending);
@@ -95,7 +95,7 @@ impl Sandbox {
             if budget.is_used_up() {
                 return Progress::Waiting(pending);
             }
-            if self.is_over(&pending) || !self.step(pending.target.until, &mut budget) {
+            if self.must_stop_early(&pending) || !self.step(pending.target.until, &mut budget) {
                 return Progress::Done(advance_response(self, pending.before, pending.within));
             }
         }
@@ -104,15 +104,16 @@ impl Sandbox {
     /// Moves the clock to the target without waiting for attempts.
     pub(in crate::sandbox) fn run_to_end(&mut self, pending: PendingAdvance) -> Response {
         let mut unlimited = WorkBudget::unlimited();
-        while !self.is_over(&pending) && self.step(pending.target.until, &mut unlimited) {}
+        while !self.must_stop_early(&pending) && self.step(pending.target.until, &mut unlimited) {}
         advance_response(self, pending.before, pending.within)
     }
 
     /// Returns `true` if a call that stops early has an event to report.
-    fn is_over(&self, pending: &PendingAdvance) -> bool {
+    fn must_stop_early(&self, pending: &PendingAdvance) -> bool {
         pending.target.stop_early && has_happened(self, pending.before, pending.within)
     }
 
+    /// Performs the next event due up to `until`, or moves the clock there. Returns `true` if there was an event.
     fn step(&mut self, until: Timestamp, budget: &mut WorkBudget) -> bool {
         self.world.step(until, &mut self.observers, budget)
     }
@@ -132,7 +133,7 @@ mod tests {
 
     const START: Timestamp = Timestamp(1_789_898_741_000_000);
 
-    /// A world that posts over the network, with one endpoint there.
+    /// A world that delivers over the real network, with one endpoint there.
     struct OutsideWorld {
         sandbox: Sandbox,
         endpoint: String,
@@ -147,9 +148,9 @@ mod tests {
             });
             let mut world = OutsideWorld { sandbox, endpoint: String::new() };
             world.sandbox.declare_forwarded("shop.example");
-            let answer =
+            let response =
                 world.call_ok("/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example"}"#);
-            world.endpoint = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
+            world.endpoint = response["endpoint"]["id"].as_str().expect("an id").to_owned();
             world
         }
 
@@ -160,12 +161,13 @@ mod tests {
 
         #[track_caller]
         fn call_ok(&mut self, path: &str, body: &str) -> serde_json::Value {
-            let answer = answer_of(self.call(path, body));
-            assert_eq!(answer.0, 200, "{}", answer.1);
-            answer.1
+            let (status, body) = response_of(self.call(path, body));
+            assert_eq!(status, 200, "{body}");
+            body
         }
 
-        fn send(&mut self) {
+        /// Sends a test event to the endpoint.
+        fn send_test(&mut self) {
             self.call_ok(&format!("/sandbox/endpoints/{}/test", self.endpoint), "{}");
         }
 
@@ -174,14 +176,14 @@ mod tests {
             expect_pending(self.call(path, body))
         }
 
-        /// Ends every open attempt with this status.
+        /// Ends every attempt in flight with this status. Returns their number.
         fn end_attempts(&mut self, status: u16) -> usize {
             let now = self.sandbox.now();
-            let all = self.sandbox.take_outgoing();
-            for attempt in &all {
+            let attempts = self.sandbox.take_outgoing();
+            for attempt in &attempts {
                 self.sandbox.on_attempt_result(now, attempt.id, AttemptResult::Answered(status).into());
             }
-            all.len()
+            attempts.len()
         }
 
         fn continue_call(&mut self, pending: PendingAdvance) -> Progress {
@@ -189,8 +191,8 @@ mod tests {
         }
 
         #[track_caller]
-        fn check_now(&self, since: Span) {
-            assert_eq!(self.sandbox.now(), START.plus(since));
+        fn check_now(&self, since_start: Span) {
+            assert_eq!(self.sandbox.now(), START.plus(since_start));
         }
     }
 
@@ -203,19 +205,19 @@ mod tests {
     }
 
     #[track_caller]
-    fn answer_of(progress: Progress) -> (u16, serde_json::Value) {
+    fn response_of(progress: Progress) -> (u16, serde_json::Value) {
         match progress {
             Progress::Done(response) => {
                 (response.status, serde_json::from_slice(&response.body).expect("JSON"))
             }
-            Progress::Waiting(pending) => panic!("it waits: {pending:?}"),
+            Progress::Waiting(pending) => panic!("the call is pending: {pending:?}"),
         }
     }
 
     #[test]
     fn the_clock_stops_while_an_attempt_is_in_flight() {
         let mut world = OutsideWorld::new();
-        world.send();
+        world.send_test();
         let mut pending = world.call_pending("/sandbox/advance", r#"{"by":"10m"}"#);
         for (since, attempts) in [(Span::mins(0), 1), (Span::mins(1), 1), (Span::mins(6), 1)] {
             world.check_now(since);
@@ -227,16 +229,16 @@ mod tests {
                 pending = expect_pending(world.continue_call(pending));
             }
         }
-        let (status, answer) = answer_of(world.continue_call(pending));
+        let (status, body) = response_of(world.continue_call(pending));
         world.check_now(Span::mins(10));
-        assert_eq!((status, answer["happened"].as_array().map(Vec::len)), (200, Some(3)));
+        assert_eq!((status, body["happened"].as_array().map(Vec::len)), (200, Some(3)));
     }
 
     #[test]
     fn a_receiver_response_counts_as_memory() {
-        let held = |body: &str| {
+        let bytes_with = |body: &str| {
             let mut world = OutsideWorld::new();
-            world.send();
+            world.send_test();
             let now = world.sandbox.now();
             let id = world.sandbox.take_outgoing()[0].id;
             let trace = HttpTrace { response_body: body.to_owned(), ..HttpTrace::default() };
@@ -245,65 +247,64 @@ mod tests {
             world.sandbox.on_attempt_result(now, id, report);
             world.sandbox.held_bytes()
         };
-        assert_eq!(held("thank you") - held(""), 9);
+        assert_eq!(bytes_with("thank you") - bytes_with(""), 9);
     }
 
     #[test]
     fn a_call_that_stops_early_ends_with_the_first_event() {
         let mut world = OutsideWorld::new();
-        world.send();
+        world.send_test();
         let early = r#"{"by":"1h","stop_early":true}"#;
         for since in [Span::mins(0), Span::mins(1), Span::mins(6)] {
             let pending = world.call_pending("/sandbox/advance", early);
             world.end_attempts(500);
-            let (_, answer) = answer_of(world.continue_call(pending));
-            assert_eq!(answer["happened"].as_array().map(Vec::len), Some(1), "{answer}");
+            let (_, body) = response_of(world.continue_call(pending));
+            assert_eq!(body["happened"].as_array().map(Vec::len), Some(1), "{body}");
             world.check_now(since);
             // An event is not reported twice to a second call at the same time.
-            let more = if since == Span::mins(0) { "55s" } else { "4m" };
-            let answer =
-                world.call_ok("/sandbox/advance", &format!(r#"{{"by":"{more}","stop_early":true}}"#));
-            assert_eq!(answer["happened"].as_array().map(Vec::len), Some(0), "{answer}");
+            let by = if since == Span::mins(0) { "55s" } else { "4m" };
+            let body = world.call_ok("/sandbox/advance", &format!(r#"{{"by":"{by}","stop_early":true}}"#));
+            assert_eq!(body["happened"].as_array().map(Vec::len), Some(0), "{body}");
         }
     }
 
     #[test]
     fn attempts_of_other_calls_do_not_delay_a_call_forever() {
         let mut world = OutsideWorld::new();
-        world.send();
+        world.send_test();
         let pending = world.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
         let first = world.sandbox.take_outgoing();
-        world.send();
+        world.send_test();
         let now = world.sandbox.now();
         world.sandbox.on_attempt_result(now, first[0].id, AttemptResult::Answered(200).into());
         assert_eq!(world.sandbox.world.external.open.len(), 1);
-        assert_eq!(answer_of(world.continue_call(pending)).0, 200);
+        assert_eq!(response_of(world.continue_call(pending)).0, 200);
         world.check_now(Span::secs(10));
     }
 
     #[test]
     fn a_waiting_call_is_refused_after_the_world_was_replaced() {
         let mut world = OutsideWorld::new();
-        world.send();
+        world.send_test();
         let pending = world.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
         world.call_ok("/sandbox/world", "{}");
-        assert_eq!(answer_of(world.continue_call(pending)).0, 409);
+        assert_eq!(response_of(world.continue_call(pending)).0, 409);
         world.check_now(Span::secs(0));
-        assert_eq!(world.end_attempts(200), 0, "the old world's post is forgotten");
+        assert_eq!(world.end_attempts(200), 0, "the old world's attempt is discarded");
     }
 
     #[test]
     fn a_replacing_world_refuses_calls_and_results_of_the_old_one() {
         let mut before = OutsideWorld::new();
-        before.send();
+        before.send_test();
         let pending = before.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
         let first = before.sandbox.take_outgoing()[0].id;
         let mut after = OutsideWorld::new();
         after.sandbox.continue_lineage(before.sandbox.lineage());
-        assert_eq!(answer_of(after.continue_call(pending)).0, 409);
-        after.send();
+        assert_eq!(response_of(after.continue_call(pending)).0, 409);
+        after.send_test();
         assert_ne!(after.sandbox.take_outgoing()[0].id, first);
-        after.send();
+        after.send_test();
         after.sandbox.forget_outgoing();
         assert!(after.sandbox.take_outgoing().is_empty());
         assert_eq!(after.sandbox.open_attempts().count(), 2, "no attempt is made");
@@ -311,24 +312,24 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_loses_attempts_in_flight_and_posts_them_again() {
+    fn a_restart_repeats_attempts_in_flight() {
         let mut world = OutsideWorld::new();
-        world.send();
+        world.send_test();
         let pending = world.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
         let lost = world.sandbox.take_outgoing();
         world.call_ok("/sandbox/restart", "{}");
         let now = world.sandbox.now();
         world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Answered(200).into());
-        assert_eq!(world.sandbox.world.external.open.len(), 1, "the first report is of no use any more");
+        assert_eq!(world.sandbox.world.external.open.len(), 1, "a result from before the restart is ignored");
         // The call waited for the attempt that was in flight at the restart; the second one was sent after that.
-        assert_eq!(answer_of(world.continue_call(pending)).0, 200);
+        assert_eq!(response_of(world.continue_call(pending)).0, 200);
         assert_eq!(world.end_attempts(200), 1);
     }
 
     #[test]
     fn a_call_that_cannot_wait_completes_immediately() {
         let mut world = OutsideWorld::new();
-        world.send();
+        world.send_test();
         let request = Request::json("http://localhost", "POST", "/sandbox/advance", r#"{"by":"10s"}"#);
         assert_eq!(world.sandbox.respond(START, &request).status, 200);
         world.check_now(Span::secs(10));

@@ -1,6 +1,5 @@
-//! A book in the dashboard: the calls of the API without a key, and the views of the account owner.
-//!
-//! They need no key and do not count towards a rate limit.
+//! A book (one account in one mode) in the dashboard: the operations of the API without a key, and the views of the
+//! account owner. They do not count towards a rate limit.
 
 use std::collections::BTreeSet;
 
@@ -32,11 +31,11 @@ use crate::{
 };
 
 /// The maximum number of late payments that are scanned for unresolved ones, newest first.
-const LATE_LOOKED_AT_MAX: usize = 1_000;
+const LATE_SCANNED_MAX: usize = 1_000;
 
 /// Returns the book that the path names.
 pub(super) fn book_from_path(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
-    let [account, mode, ..] = call.parameters() else { unreachable!("the route names a book") };
+    let [account, mode, ..] = call.parameters() else { unreachable!("the route has both parameters") };
     call.sandbox.find_book(account, Mode::parse(mode).ok_or(ApiError::NotFound)?)
 }
 
@@ -47,7 +46,7 @@ fn api_path(call: &SandboxCall<'_>) -> String {
     format!("/v1/{}", rest.collect::<Vec<_>>().join("/"))
 }
 
-/// Returns byte for byte the response that a key of the book gets from `/v1/` with the rest of the path.
+/// Returns exactly the response that a key of the book gets from `/v1/` with the rest of the path.
 pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let book_id = book_from_path(call)?;
     let path = api_path(call);
@@ -68,9 +67,14 @@ pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
         request.body,
     )?;
     match call.act(book_id, Command::Call(command))? {
-        CommandResult::Answer(made) => {
-            let body =
-                reference_wire::write_answer(call.service(), call.world().now, book_id, request.base, &made);
+        CommandResult::Answer(result) => {
+            let body = reference_wire::write_answer(
+                call.service(),
+                call.world().now,
+                book_id,
+                request.base,
+                &result,
+            );
             Ok(Reply::Raw(Response { status, headers: Vec::new(), body }))
         }
         other => unreachable!("an API call has an API response, not {other:?}"),
@@ -143,15 +147,16 @@ impl Sandbox {
     /// Returns the late payments that wait for the owner, newest first.
     pub fn late_payments(&self, book_id: (AccountNo, Mode)) -> Vec<LatePayment> {
         let book = self.book(book_id);
-        let late = unresolved_late_payments(book).into_iter().map(|(charge, transfer)| LatePayment {
-            charge: charge.code,
-            status: charge.status().as_str().into(),
-            asset: charge.terms.asset,
-            asset_amount: charge.terms.asset_amount.to_string(),
-            received_amount: charge.received_amount().to_string(),
-            transfer: records::transfer(self.service(), book, charge, transfer),
-        });
-        late.collect()
+        let late_payments =
+            unresolved_late_payments(book).into_iter().map(|(charge, transfer)| LatePayment {
+                charge: charge.code,
+                status: charge.status().as_str().into(),
+                asset: charge.terms.asset,
+                asset_amount: charge.terms.asset_amount.to_string(),
+                received_amount: charge.received_amount().to_string(),
+                transfer: records::transfer(self.service(), book, charge, transfer),
+            });
+        late_payments.collect()
     }
 
     /// Returns the transfers to a charge of a book, in order of sighting.
@@ -161,30 +166,30 @@ impl Sandbox {
     }
 }
 
-/// Returns the unresolved late payments, newest announcement last.
+/// Returns the unresolved late payments, the newest event first.
 fn unresolved_late_payments(book: &Book) -> Vec<(&Charge, &Transfer)> {
-    let notified =
+    let late_events =
         book.listing(&List::Events { kind: Some(EventType::ChargeLatePayment), charge: None, invoice: None });
-    let count = notified.newest().map_or(0, |newest| notified.rank(newest));
-    let mut looked_at = BTreeSet::new();
-    let mut waiting = Vec::new();
-    for nth in (count.saturating_sub(LATE_LOOKED_AT_MAX)..count).rev() {
-        let event = notified.select(nth).expect("every position below the rank has a member");
+    let count = late_events.newest().map_or(0, |newest| late_events.rank(newest));
+    let mut scanned_charges = BTreeSet::new();
+    let mut unresolved = Vec::new();
+    for nth in (count.saturating_sub(LATE_SCANNED_MAX)..count).rev() {
+        let event = late_events.select(nth).expect("every position below the rank has a member");
         let Subject::Charge(no) = book.events().get(EventNo(event)).subject else {
             continue;
         };
-        if looked_at.insert(no) {
+        if scanned_charges.insert(no) {
             let charge = book.charge(no);
-            let is_open = |transfer: &&Transfer| {
+            let is_unresolved = |transfer: &&Transfer| {
                 transfer.standing == Standing::Late
                     && transfer.is_alive()
                     && !records::is_sent_back(charge, transfer)
             };
-            let open = charge.transfers().iter().filter(is_open);
-            waiting.extend(open.map(|transfer| (charge, transfer)));
+            let transfers = charge.transfers().iter().filter(is_unresolved);
+            unresolved.extend(transfers.map(|transfer| (charge, transfer)));
         }
     }
-    waiting
+    unresolved
 }
 
 /// Returns the transfers to a charge, with details for its owner.

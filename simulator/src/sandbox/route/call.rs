@@ -1,4 +1,4 @@
-//! The context of a call under `/sandbox`: the caller, the request, and the reachable part of the world.
+//! The context of a call under `/sandbox`: the request, the world, and the book to which the caller is restricted.
 
 use reference_core::{
     book::Book,
@@ -14,19 +14,20 @@ use reference_wire::{Request, fields::Fields};
 use super::{Within, advance::AdvanceTarget};
 use crate::sandbox::{Sandbox, observe::BookOf, world::World};
 
-/// The maximum days by which one call moves the clock.
+/// The maximum number of days by which one call moves the clock.
 const JUMP_DAYS_MAX: u64 = 3_653;
-/// The maximum days by which one call with an API key moves the clock, which is shared by all keys.
+/// The same for calls with an API key, because all keys of a world share its clock.
 const KEY_JUMP_DAYS_MAX: u64 = 366;
 /// The last time of the clock, 9000-01-01, well before the last representable time.
 const CLOCK_LAST: Timestamp = Timestamp(221_845_392_000_000_000);
 
-/// The context of one call.
+/// The context of a call.
 pub(super) struct SandboxCall<'c> {
     pub(super) sandbox: &'c mut Sandbox,
     pub(super) request: &'c Request<'c>,
+    /// The only book that the caller may access; `None` for all books.
     pub(super) within: Option<Within>,
-    /// The values of the segments in braces, in order.
+    /// The values of the path segments in braces, in order.
     parameters: Vec<&'c str>,
     /// The time to which the call moves the clock.
     target: Option<AdvanceTarget>,
@@ -42,20 +43,20 @@ impl<'c> SandboxCall<'c> {
         SandboxCall { sandbox, request, within, parameters, target: None }
     }
 
-    /// Sets the time to which the call moves the clock before it is answered. `field` is the field that specified it.
+    /// Sets the time to which the call moves the clock before its response. `field` is the field that specified it.
     ///
     /// # Errors
     ///
     /// A jump beyond the limit: the clock never goes back, so a far jump would make the world useless for all clients.
     pub(super) fn advance(&mut self, field: &'static str, target: AdvanceTarget) -> Result<(), ApiError> {
-        let (days, whose) = match self.within {
+        let (days, condition) = match self.within {
             None => (JUMP_DAYS_MAX, ""),
             Some(_) => (KEY_JUMP_DAYS_MAX, " with an API key"),
         };
         let now = self.world().now;
         if target.until > now.plus(Span::days(days)).min(CLOCK_LAST.max(now)) {
             let message = format!(
-                "The {field} field moves the clock too far: it takes at most {days} days at once{whose}, and not past {CLOCK_LAST}."
+                "The {field} field moves the clock too far; allowed: at most {days} days at once{condition}, and not past {CLOCK_LAST}."
             );
             return Err(ApiError::field(field, message));
         }
@@ -108,7 +109,7 @@ impl<'c> SandboxCall<'c> {
         (account, self.mode(mode, fields))
     }
 
-    /// Returns the account of an id, by default the first one, or the only one within reach.
+    /// Returns the account with an id; by default the caller's own, or the first one.
     pub(super) fn account(&self, id: Option<String>, fields: &mut Fields<'_>) -> AccountNo {
         let own = self.within.map(|(account, _)| account);
         let default = || own.or_else(|| self.service().find_account(Sandbox::FIRST_ACCOUNT));
@@ -120,7 +121,7 @@ impl<'c> SandboxCall<'c> {
         no.unwrap_or(default)
     }
 
-    /// Returns the mode, by default the world's default mode, or the only one within reach.
+    /// Returns the given mode; by default the caller's own, or the world's default mode.
     pub(super) fn mode(&self, mode: Option<impl Into<Mode>>, fields: &mut Fields<'_>) -> Mode {
         let own = self.within.map(|(_, mode)| mode);
         let mode = mode.map(Into::into).or(own).unwrap_or(self.sandbox.world.setup.default_mode);
@@ -130,25 +131,25 @@ impl<'c> SandboxCall<'c> {
         mode
     }
 
-    /// Returns every book within reach.
+    /// Returns every book that the caller may access.
     pub(super) fn books(&self) -> impl Iterator<Item = (BookOf, &Book)> {
         let within = self.within;
         let books = self.service().books().map(|(account, mode, book)| ((account, mode), book));
         books.filter(move |(book_id, _)| within.is_none_or(|only| only == *book_id))
     }
 
-    /// Returns the book that satisfies `find`.
-    pub(super) fn find_book(&self, find: impl Fn(&Book) -> bool) -> Result<BookOf, ApiError> {
-        self.books().find(|(_, book)| find(book)).map(|(book_id, _)| book_id).ok_or(ApiError::NotFound)
+    /// Returns the first accessible book that satisfies `matches`.
+    pub(super) fn find_book(&self, matches: impl Fn(&Book) -> bool) -> Result<BookOf, ApiError> {
+        self.books().find(|(_, book)| matches(book)).map(|(book_id, _)| book_id).ok_or(ApiError::NotFound)
     }
 }
 
-/// Parses an id in a path; an invalid one is not found.
+/// Parses an id in a path. An invalid one gets 404, like an unknown one.
 pub(super) fn code(text: &str) -> Result<Code, ApiError> {
     Code::parse(text).ok_or(ApiError::NotFound)
 }
 
-/// Reads `mode` of a filter.
+/// Reads the filter `mode`.
 pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
     fields.choice("mode", &Mode::ALL.map(Mode::as_str), Mode::parse)
 }

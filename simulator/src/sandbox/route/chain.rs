@@ -1,4 +1,4 @@
-//! The operations on the chains: pay, mine, and every hazard.
+//! The operations on the chains: pay, mine, and every fault.
 
 use reference_core::{
     asset::Asset, error::ApiError, id::Code, mode::Mode, money::Coin, time::Timestamp,
@@ -42,7 +42,7 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     let mode = call.mode(body.mode, &mut body.fields);
     let code = body.charge.as_deref().and_then(Code::parse);
     if code.is_none() && body.charge.is_some() {
-        body.fields.add_error("charge", "The {} field must be of the form k3v9x0q2m8ab.");
+        body.fields.add_error("charge", "The {} field must be a code such as k3v9x0q2m8ab.");
     }
     if code.is_some() == body.address.is_some() {
         body.fields.add_error("charge", "Give either {} (its code) or address, asset and amount.");
@@ -63,15 +63,15 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     body.at_most("outputs", body.outputs, OUTPUTS_MAX);
     let PayRequest { address, asset, amount, share, fee, outputs, unseen, .. } = body.finish()?;
     let transfer = match (code, address) {
-        (Some(code), _) => to_charge(call, code, asset, amount, share)?,
+        (Some(code), _) => transfer_to_charge(call, code, asset, amount, share)?,
         (None, address) => {
             let (asset, amount) = (require(asset, "asset")?, require(amount, "amount")?);
             let amount = Coin::parse(&amount.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
             let address = normalize_address(asset.facts().form, mode, &require(address, "address")?);
-            if call.within.is_some_and(|own| call.book(own).charge_at(&address).is_none()) {
-                let message = "The address field is invalid: with an API key it takes the deposit address of a charge of \
-                               the key's account and mode.";
+            if call.within.is_some_and(|book_id| call.book(book_id).charge_at(&address).is_none()) {
+                let message = "The address field is invalid; with an API key, it must be the deposit address of a charge \
+                               of the key's account and mode.";
                 return Err(ApiError::field("address", message));
             }
             Transfer { mode, asset, address, amount }
@@ -80,13 +80,13 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     if transfer.amount == Coin::ZERO {
         return Err(ApiError::field("amount", "The amount is less than this coin's smallest unit."));
     }
-    let outputs = split(&transfer, outputs.unwrap_or(1))?;
+    let outputs = split_outputs(&transfer, outputs.unwrap_or(1))?;
     let fee = fee.unwrap_or(FeeLevel::Normal);
-    let (chain, now) = chain(call, transfer.mode, transfer.asset);
-    new_transaction(&chain.broadcast(now, Payment { outputs, fee, unseen }))
+    let (chain, now) = chain_and_now(call, transfer.mode, transfer.asset);
+    transaction_response(&chain.broadcast(now, Payment { outputs, fee, unseen }))
 }
 
-fn to_charge(
+fn transfer_to_charge(
     call: &SandboxCall<'_>,
     code: Code,
     asset: Option<Asset>,
@@ -108,43 +108,48 @@ fn to_charge(
     Ok(Transfer { mode: book_id.1, asset, address: charge.terms.deposit_address.clone(), amount })
 }
 
-/// Returns outputs that pay the same address several times, in nearly equal parts.
-fn split(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiError> {
+/// Returns outputs that pay the address several times, in nearly equal parts.
+fn split_outputs(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiError> {
     let part = transfer.amount.share(1, u64::from(outputs), transfer.asset);
     let part = part.filter(|part| *part > Coin::ZERO).ok_or_else(|| {
         ApiError::field("outputs", "The amount is too small to be split into so many outputs.")
     })?;
-    let mut left = transfer.amount;
+    let mut rest = transfer.amount;
     let mut all = Vec::new();
     for n in 1..=outputs {
-        let amount = if n == outputs { left } else { part };
-        left = left.saturating_sub(amount);
+        let amount = if n == outputs { rest } else { part };
+        rest = rest.saturating_sub(amount);
         all.push(Output { address: transfer.address.clone(), amount });
     }
     Ok(all)
 }
 
-fn new_transaction(txid: &TxId) -> Outcome {
+fn transaction_response(txid: &TxId) -> Outcome {
     answer(TransactionAnswer { txid: txid.as_str().to_owned() })
 }
 
-fn chain<'s>(call: &'s mut SandboxCall<'_>, mode: Mode, asset: Asset) -> (&'s mut Chain, Timestamp) {
+/// Returns the chain of a coin, and the current time.
+fn chain_and_now<'s>(call: &'s mut SandboxCall<'_>, mode: Mode, asset: Asset) -> (&'s mut Chain, Timestamp) {
     let world = call.world_mut();
     (world.chains.get_mut(mode, asset), world.now)
 }
 
-/// Returns the chain that contains a transaction; with an API key, only one to a charge of the key's book.
-fn chain_of<'s>(call: &'s mut SandboxCall<'_>, txid: &TxId) -> Result<(&'s mut Chain, Timestamp), ApiError> {
+/// Returns the chain that contains a transaction, and the current time. With an API key, only transactions that pay a
+/// charge of the key's book are found.
+fn find_chain<'s>(
+    call: &'s mut SandboxCall<'_>,
+    txid: &TxId,
+) -> Result<(&'s mut Chain, Timestamp), ApiError> {
     let within = call.within;
     let World { chains, service, now, .. } = call.world_mut();
-    let reached = |chain: &Chain| match within {
+    let contains = |chain: &Chain| match within {
         None => chain.transaction(txid).is_some(),
         Some((account, mode)) => {
             let book = service.service().account(account).book(mode);
             chain.mode() == mode && chain.pays(txid, |address| book.charge_at(address).is_some())
         }
     };
-    let chain = chains.values_mut().find(|chain| reached(chain));
+    let chain = chains.values_mut().find(|chain| contains(chain));
     chain
         .map(|chain| (chain, *now))
         .ok_or_else(|| ApiError::field("txid", "The txid field is invalid: no chain has this transaction."))
@@ -154,7 +159,7 @@ pub(super) fn mine(call: &mut SandboxCall<'_>, mut body: Body<'_, Mine>) -> Outc
     let mode = call.mode(body.mode, &mut body.fields);
     body.at_most("blocks", body.blocks, BLOCKS_MAX);
     let Mine { asset, blocks, at_once, .. } = body.finish()?;
-    let (chain, now) = chain(call, mode, asset.0);
+    let (chain, now) = chain_and_now(call, mode, asset.0);
     let blocks = blocks.unwrap_or(1);
     if at_once {
         chain.mine_at_once(now, blocks);
@@ -191,29 +196,29 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut body: Body<'_, ReorgReq
     answer(ReorgAnswer { orphaned: orphaned.iter().map(|txid| txid.as_str().to_owned()).collect() })
 }
 
-/// Returns the chain that contains the transaction named in the body.
-fn chain_of_request<'s>(
+/// Returns the chain that contains the transaction in the body, the current time, and the transaction's id.
+fn find_requested<'s>(
     call: &'s mut SandboxCall<'_>,
     body: Body<'_, TransactionRequest>,
 ) -> Result<(&'s mut Chain, Timestamp, TxId), ApiError> {
     let txid = TxId::from(body.finish()?.txid.as_str());
-    let (chain, now) = chain_of(call, &txid)?;
+    let (chain, now) = find_chain(call, &txid)?;
     Ok((chain, now, txid))
 }
 
 pub(super) fn double_spend(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
-    let (chain, now, txid) = chain_of_request(call, body)?;
-    new_transaction(&chain.double_spend(now, &txid).map_err(refusal)?)
+    let (chain, now, txid) = find_requested(call, body)?;
+    transaction_response(&chain.double_spend(now, &txid).map_err(refusal)?)
 }
 
 pub(super) fn drop_transaction(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
-    let (chain, now, txid) = chain_of_request(call, body)?;
+    let (chain, now, txid) = find_requested(call, body)?;
     chain.drop_from_mempool(now, &txid).map_err(refusal)?;
     empty_response()
 }
 
 pub(super) fn rebroadcast(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
-    let (chain, now, txid) = chain_of_request(call, body)?;
+    let (chain, now, txid) = find_requested(call, body)?;
     chain.rebroadcast(now, &txid).map_err(refusal)?;
     empty_response()
 }
@@ -227,34 +232,34 @@ pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequ
     }
     let ReplaceRequest { txid, amount, elsewhere, fee } = body.finish()?;
     let txid = TxId::from(txid.as_str());
-    let (chain, now) = chain_of(call, &txid)?;
+    let (chain, now) = find_chain(call, &txid)?;
     let asset = chain.asset();
     let old = chain.transaction(&txid).expect("the chain contains the transaction");
     let outputs = match amount {
         _ if elsewhere => Vec::new(),
         None => old.outputs.clone(),
-        Some(text) => {
-            let amount = Coin::parse(&text.0, asset)
+        Some(amount) => {
+            let amount = Coin::parse(&amount.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
             let address = old.outputs.first().map(|output| output.address.clone());
             vec![Output { address: require(address, "txid")?, amount }]
         }
     };
     let fee = fee.unwrap_or(FeeLevel::Normal);
-    new_transaction(&chain.replace(now, &txid, outputs, fee).map_err(refusal)?)
+    transaction_response(&chain.replace(now, &txid, outputs, fee).map_err(refusal)?)
 }
 
 pub(super) fn stall(call: &mut SandboxCall<'_>, mut body: Body<'_, Stall>) -> Outcome {
     let mode = call.mode(body.mode, &mut body.fields);
     let stall = body.finish()?;
-    let is_shared = |own| call.service().books().any(|(account, _, _)| account != own);
-    if call.within.is_some_and(|(own, _)| is_shared(own)) {
+    let has_other_accounts = |own| call.service().books().any(|(account, _, _)| account != own);
+    if call.within.is_some_and(|(own, _)| has_other_accounts(own)) {
         return Err(ApiError::conflict(
             "This world has other accounts, whose transfers a stall would delay. With an API key, pay with the fee `stuck` \
              instead, or stall in a world with one account.",
         ));
     }
-    let (chain, now) = chain(call, mode, stall.asset.0);
+    let (chain, now) = chain_and_now(call, mode, stall.asset.0);
     chain.stall(now, stall.r#for.0);
     empty_response()
 }
@@ -262,7 +267,7 @@ pub(super) fn stall(call: &mut SandboxCall<'_>, mut body: Body<'_, Stall>) -> Ou
 pub(super) fn congest(call: &mut SandboxCall<'_>, mut body: Body<'_, CongestRequest>) -> Outcome {
     let mode = call.mode(body.mode, &mut body.fields);
     let CongestRequest { asset, empty, full, .. } = body.finish()?;
-    let (chain, now) = chain(call, mode, asset);
+    let (chain, now) = chain_and_now(call, mode, asset);
     let congestion = Congestion { empty_percent: empty.unwrap_or(0), full_percent: full.unwrap_or(0) };
     chain.congest(now, congestion).map_err(refusal)?;
     empty_response()
@@ -271,10 +276,10 @@ pub(super) fn congest(call: &mut SandboxCall<'_>, mut body: Body<'_, CongestRequ
 pub(super) fn watch(call: &mut SandboxCall<'_>, mut body: Body<'_, Watcher>) -> Outcome {
     let mode = call.mode(body.mode, &mut body.fields);
     let Watcher { asset, notices, .. } = body.finish()?;
-    // Chain events until now are reported under the previous setting.
+    // Chain events up to now are reported under the previous setting.
     call.sandbox.work();
     if call.world_mut().watchers.change((mode, asset.0), notices) {
-        let (chain, now) = chain(call, mode, asset.0);
+        let (chain, now) = chain_and_now(call, mode, asset.0);
         chain.rescan(now);
     }
     empty_response()

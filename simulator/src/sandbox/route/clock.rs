@@ -74,8 +74,8 @@ pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let history = history
         .as_ref()
         .ok_or_else(|| ApiError::conflict("This world records no history, so there is no scenario."))?;
-    let (scenario, untold) = history.write_scenario(&world.setup, world.now);
-    answer(ScenarioAnswer { scenario, untold })
+    let (scenario, omitted) = history.write_scenario(&world.setup, world.now);
+    answer(ScenarioAnswer { scenario, untold: omitted })
 }
 
 /// Replaces this world with a new one. The host allows it only with a frozen clock.
@@ -92,12 +92,12 @@ pub(super) fn replace_world(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Ou
     if let Some(draft) = draft {
         settings.change(draft);
     }
-    let before = &call.world().setup;
+    let old = &call.world().setup;
     let setup = Setup {
-        seed: seed.map_or(before.seed, Seed),
-        start: start.unwrap_or(before.start),
-        journal: journal.unwrap_or(before.journal),
-        ..before.clone()
+        seed: seed.map_or(old.seed, Seed),
+        start: start.unwrap_or(old.start),
+        journal: journal.unwrap_or(old.journal),
+        ..old.clone()
     };
     call.sandbox.replace_world(&setup, settings);
     let keys = call.sandbox.first_keys();
@@ -107,10 +107,10 @@ pub(super) fn replace_world(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Ou
 
 pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequest>) -> Outcome {
     if body.fields.is_present("by") == body.fields.is_present("to") {
-        body.fields.add_error("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
+        body.fields.add_error("by", "Give either {} (such as 30s or 1h30m) or to (a time).");
     }
     let AdvanceRequest { by, to, stop_early, after } = body.finish()?;
-    let says_by = by.is_some();
+    let is_relative = by.is_some();
     let now = call.world().now;
     let until = match (by, to) {
         (Some(by), _) => now.plus(by),
@@ -123,7 +123,7 @@ pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequ
         let message = format!("The time of the clock is already {now}, and it cannot be moved back.");
         return Err(ApiError::field("to", message));
     }
-    let field = if says_by { "by" } else { "to" };
+    let field = if is_relative { "by" } else { "to" };
     call.advance(field, AdvanceTarget { until, stop_early, after })?;
     empty_response()
 }

@@ -1,4 +1,4 @@
-//! The delivery log, and the merchants that deliveries go to.
+//! The delivery log, and the simulated merchants that receive deliveries.
 
 use reference_core::{
     book::Book,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The maximum number of deliveries in one response.
-const SHOWN_MAX: usize = 1_000;
+const LISTED_MAX: usize = 1_000;
 
 /// The filters of the delivery log. Parsed once, because many deliveries are compared with them.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +33,11 @@ pub struct DeliveryFilter {
     pub status: Option<&'static str>,
     /// The endpoint; `Some(None)` for an invalid id, which matches nothing.
     pub endpoint: Option<Option<Code>>,
-    /// The event.
+    /// The event; `Some(None)` as above.
     pub event: Option<Option<Uuid>>,
-    /// The charge of the event.
+    /// The charge of the event; `Some(None)` as above.
     pub charge: Option<Option<Code>>,
-    /// The invoice of the event.
+    /// The invoice of the event; `Some(None)` as above.
     pub invoice: Option<Option<Code>>,
     /// A delivery of one book; only older ones of that book match.
     pub before: Option<Uuid>,
@@ -46,20 +46,20 @@ pub struct DeliveryFilter {
 impl DeliveryFilter {
     /// Returns the matching deliveries, newest first.
     fn newest<'b>(&self, book: &'b Book, limit: usize) -> impl Iterator<Item = &'b Delivery> {
-        self.of_book(book).filter(|delivery| self.matches(book, delivery)).take(limit)
+        self.candidates(book).filter(|delivery| self.matches(book, delivery)).take(limit)
     }
 
-    /// Returns candidates, newest first, before the filters on single deliveries.
-    fn of_book<'b>(&self, book: &'b Book) -> Box<dyn Iterator<Item = &'b Delivery> + 'b> {
+    /// Returns the deliveries that the filters on events and `before` leave, newest first.
+    fn candidates<'b>(&self, book: &'b Book) -> Box<dyn Iterator<Item = &'b Delivery> + 'b> {
         let Some(events) = self.events(book) else {
             return Box::new(book.outbox().deliveries_before(self.before).into_iter().flatten());
         };
-        // The deliveries of an event were opened with it, so no scan of the log is needed.
-        let of_event = move |event: &'b Event| {
-            let opened = book.outbox().deliveries_opened_at(event.created_at);
-            opened.filter(move |delivery| delivery.payload.event.is_some_and(|(_, id)| id == event.id))
+        // The deliveries of an event are created with it, so the log need not be scanned.
+        let deliveries_of = move |event: &'b Event| {
+            let created = book.outbox().deliveries_opened_at(event.created_at);
+            created.filter(move |delivery| delivery.payload.event.is_some_and(|(_, id)| id == event.id))
         };
-        Box::new(events.into_iter().rev().flat_map(of_event))
+        Box::new(events.into_iter().rev().flat_map(deliveries_of))
     }
 
     /// Returns the requested events, oldest first; `None` if there is no filter on events.
@@ -82,16 +82,16 @@ impl DeliveryFilter {
 
     fn matches(&self, book: &Book, delivery: &Delivery) -> bool {
         self.endpoint.is_none_or(|id| id == Some(book.endpoint(delivery.endpoint).id))
-            && self.status.is_none_or(|wanted| wanted == delivery.state.as_str())
+            && self.status.is_none_or(|status| status == delivery.state.as_str())
     }
 }
 
 pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let id = |f: &mut Fields<'_>, name| f.text(name, TEXT_MAX);
     let code = |f: &mut Fields<'_>, name| id(f, name).map(|id| Code::parse(&id));
-    let state = |text: &str| DeliveryState::WORDS.into_iter().find(|word| *word == text);
+    let state = |text: &str| DeliveryState::WORDS.into_iter().find(|name| *name == text);
     let (account, mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
-    let wanted = DeliveryFilter {
+    let filter = DeliveryFilter {
         status: f.choice("status", &DeliveryState::WORDS, state),
         endpoint: code(&mut f, "endpoint"),
         charge: code(&mut f, "charge"),
@@ -99,22 +99,21 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         event: id(&mut f, "event").map(|id| parse_uuid(&id)),
         before: id(&mut f, "before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?,
     };
-    let limit = f.whole_number("limit").map_or(SHOWN_MAX, |limit| usize::try_from(limit).unwrap_or(0));
-    if !(1..=SHOWN_MAX).contains(&limit) {
-        f.add_error("limit", &format!("The {{}} field must be a whole number from 1 to {SHOWN_MAX}."));
+    let limit = f.whole_number("limit").map_or(LISTED_MAX, |limit| usize::try_from(limit).unwrap_or(0));
+    if !(1..=LISTED_MAX).contains(&limit) {
+        f.add_error("limit", &format!("The {{}} field must be a whole number from 1 to {LISTED_MAX}."));
     }
     f.finish()?;
     let mut deliveries = Vec::new();
     for (book_id, book) in call.books() {
         let id = &*call.service().account(book_id.0).id;
-        if account.as_ref().is_none_or(|wanted| wanted == id) && mode.is_none_or(|wanted| wanted == book_id.1)
-        {
-            let newest = wanted.newest(book, limit);
+        if account.as_ref().is_none_or(|account| account == id) && mode.is_none_or(|mode| mode == book_id.1) {
+            let newest = filter.newest(book, limit);
             deliveries.extend(newest.map(|delivery| (book_id, delivery)));
         }
     }
     deliveries.sort_by_key(|(_, delivery)| std::cmp::Reverse(delivery.id));
-    // Truncated last, so that a busy book does not hide newer deliveries of another.
+    // Truncated after sorting, so that the newest deliveries of all books remain.
     deliveries.truncate(limit);
     let record = |(book_id, delivery): ((AccountNo, Mode), _)| {
         records::delivery(&call.service().account(book_id.0).id, call.book(book_id), delivery)
@@ -123,7 +122,7 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
 }
 
 impl Sandbox {
-    /// Returns the newest deliveries of a book that a filter takes, newest first.
+    /// Returns the newest deliveries of a book that match a filter, newest first.
     pub fn deliveries(
         &self,
         book_id: (AccountNo, Mode),
@@ -168,7 +167,7 @@ pub(super) fn resend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 
 pub(super) fn set_merchant(call: &mut SandboxCall<'_>, body: Body<'_, MerchantRequest>) -> Outcome {
     let MerchantRequest { name, state, answers } = body.finish()?;
-    // URLs have lower-case hosts, so other names would never receive a post.
+    // URLs have lower-case hosts, so a merchant with another name would never receive a delivery.
     let is_host =
         name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.'));
     if !is_host {
@@ -176,7 +175,7 @@ pub(super) fn set_merchant(call: &mut SandboxCall<'_>, body: Body<'_, MerchantRe
         return Err(ApiError::field("name", message));
     }
     let state = state.as_deref().and_then(ReceiverBehavior::parse);
-    let answers = answers.iter().filter_map(|answer| ReceiverBehavior::parse(answer)).collect();
-    call.world_mut().network.set_behavior(&format!("{name}.sim"), state, answers);
+    let responses = answers.iter().filter_map(|response| ReceiverBehavior::parse(response)).collect();
+    call.world_mut().network.set_behavior(&format!("{name}.sim"), state, responses);
     answer(MerchantAnswer { merchant: name })
 }

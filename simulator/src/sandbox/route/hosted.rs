@@ -11,6 +11,7 @@ use reference_wire::fields::Fields;
 use super::{Outcome, answer, call::SandboxCall, empty_response};
 use crate::api::{Body, ChargeAnswer, ChoiceRequest, CoinRequest, LinkAnswer};
 
+/// Performs a customer's action on a hosted page.
 fn visit(call: &mut SandboxCall<'_>, visit: Visit) -> Outcome {
     call.find_book(|book| match &visit {
         Visit::ViewInvoice(code) | Visit::ChooseCoin { invoice: code, .. } => {
@@ -45,10 +46,10 @@ pub(super) fn view_link(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 pub(super) fn pay_link(call: &mut SandboxCall<'_>, body: Body<'_, ChoiceRequest>) -> Outcome {
     let link = call.id()?;
     let ChoiceRequest { asset, amount, customer_email, customer_name, custom_fields } = body.finish()?;
-    let amount = amount.and_then(|text| Fiat::parse(&text).ok());
+    let amount = amount.and_then(|amount| Fiat::parse(&amount).ok());
     let customer = Customer { email: customer_email, name: customer_name, ..Customer::default() };
-    let answers = custom_fields.into_iter();
-    let custom_fields = answers.map(|LinkAnswer { label, value }| CustomField { label, value }).collect();
+    let fields = custom_fields.into_iter();
+    let custom_fields = fields.map(|LinkAnswer { label, value }| CustomField { label, value }).collect();
     let choice = Box::new(Choice { asset, amount, customer, custom_fields });
     visit(call, Visit::PayLink { link, choice })
 }

@@ -1,9 +1,9 @@
 //! The calls under `/sandbox`: the simulated world as JSON, so that scripts can control all of it.
 //!
-//! [`ROUTES`] is the only list of them. It has the methods of a path, the allowed callers, the fields of bodies and
-//! the handlers. Request and response types are in [`crate::api`].
+//! [`ROUTES`] lists all of them, with the methods of each path, the allowed callers, the allowed fields and the
+//! handlers. Request and response types are in [`crate::api`].
 //!
-//! Must not contain sockets: the server and the player call the same function, one over HTTP, the other directly.
+//! Must not contain sockets: the server and the player call the same functions, the server after reading HTTP.
 
 mod account;
 mod advance;
@@ -30,7 +30,7 @@ pub use self::delivery::DeliveryFilter;
 use super::{Sandbox, observe::BookOf};
 use crate::api::{self, Body, Empty, RequestBody, WorldEvent};
 
-/// The only book that a call may reach.
+/// The only book that a call may access.
 pub(super) type Within = BookOf;
 
 /// The maximum number of world events in one response; clients page through the rest. Writing them blocks other
@@ -54,10 +54,10 @@ pub struct RouteMethod {
     pub method: &'static str,
     /// The allowed callers.
     pub reach: RouteReach,
-    /// The allowed fields of a body, or query parameters of `GET`. [`ANY`]: those of the API, which ignores unknown
-    /// ones.
+    /// The allowed fields of a body, or the query parameters of `GET`. [`ANY`] allows any, like the API, which ignores
+    /// unknown ones.
     pub fields: &'static [&'static str],
-    /// The fields that must be given; `None` if the handler itself reads the body.
+    /// The required fields; `None` if the handler itself reads the body.
     pub required: Option<&'static [Option<&'static str>]>,
     handler: Handler,
 }
@@ -67,24 +67,24 @@ pub struct RouteMethod {
 pub enum RouteReach {
     /// Only callers that may use the whole sandbox.
     World,
-    /// API keys too, for the objects of their account and mode. The clock and the blocks of a chain are shared: a key
-    /// moves them forward for all, but can remove confirmations only from transfers to charges of its own book.
+    /// API keys too, for the objects of their account and mode. The clock and the chains are shared between all keys: a
+    /// key can advance them for all, but can remove confirmations only from transfers to charges of its own book.
     Book,
 }
 
 type Handler = fn(&mut SandboxCall<'_>, Fields<'_>) -> Outcome;
 
-/// The result of a handler.
+/// The successful result of a handler.
 enum Reply {
-    /// Fields, to which the events that the call caused are added.
+    /// The fields of the response, to which the events that the call caused are added.
     Fields(Map<String, Value>),
-    /// The response that a key would get for its own request.
+    /// A response of the API, which is sent unchanged.
     Raw(Response),
 }
 
 type Outcome = Result<Reply, ApiError>;
 
-/// Returns a result of the type that the call documents.
+/// Returns a result with the fields of a response type.
 fn answer(value: impl Serialize) -> Outcome {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(Reply::Fields(fields)),
@@ -154,8 +154,9 @@ macro_rules! routes {
     };
 }
 
-/// Any field of the API, which ignores unknown ones.
+/// Allows any field, see [`RouteMethod::fields`].
 pub const ANY: [&str; 1] = ["*"];
+/// The fields of a new account.
 const ACCOUNT: [&str; 14] = [
     "id",
     "type",
@@ -177,6 +178,7 @@ const SETTINGS: [&str; 12] = {
     let [_, _, settings @ ..] = ACCOUNT;
     settings
 };
+/// The fields of a new charge.
 const CHARGE: [&str; 9] = [
     "asset",
     "amount",
@@ -188,8 +190,10 @@ const CHARGE: [&str; 9] = [
     "metadata",
     "custom_fields",
 ];
+/// The fields of a new invoice.
 const INVOICE: [&str; 8] =
     ["customer_name", "customer_email", "currency", "amount", "items", "memo", "due_at", "send_email"];
+/// The fields of a new payment link.
 const LINK: [&str; 17] = [
     "title",
     "description",
@@ -209,6 +213,7 @@ const LINK: [&str; 17] = [
     "expires_at",
     "max_payments",
 ];
+/// The filters of the delivery log.
 const DELIVERIES: [&str; 9] =
     ["account", "mode", "status", "endpoint", "event", "charge", "invoice", "before", "limit"];
 
@@ -305,19 +310,19 @@ impl Route {
     }
 }
 
-/// Returns `true` if a call allows a field.
+/// Returns `true` if the route of a call allows a field.
 pub(super) fn accepts_field(method: &str, path: &str, field: &str) -> bool {
     let route = ROUTES.iter().find(|route| route.parameters(path).is_some());
     let method = route.and_then(|route| route.methods.iter().find(|allowed| allowed.method == method));
     method.is_some_and(|method| method.fields.contains(&field))
 }
 
-/// Answers a call to `/sandbox`; `within` restricts it to one book.
+/// Responds to a call under `/sandbox`; `within` restricts it to one book.
 pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Option<Within>) -> Progress {
     // The log of a new world is empty.
     let before = if request.path == "/sandbox/world" { 0 } else { sandbox.log().count() };
     let outcome = dispatch(sandbox, request, within);
-    // A refused call may have changed something, and nothing is processed after it.
+    // Even a refused call may have changed something, so the cached due time is cleared.
     sandbox.world.due.set(None);
     let (mut fields, target) = match outcome {
         Ok((Reply::Fields(fields), target)) => (fields, target),
@@ -349,11 +354,11 @@ fn is_read(request: &Request<'_>) -> bool {
 ///
 /// 404 for an unknown path, 405 for a method that the path does not allow.
 pub fn judge_head(method: &str, path: &str) -> Result<(), ApiError> {
-    find(method, path, None).map(drop)
+    find_route(method, path, None).map(drop)
 }
 
 /// Returns the method of a route, and the values of the segments in braces.
-fn find<'p>(
+fn find_route<'p>(
     method: &str,
     path: &'p str,
     within: Option<Within>,
@@ -368,12 +373,13 @@ fn find<'p>(
     Ok((method.ok_or(ApiError::WrongMethod { allow: route.allow.into() })?, parameters))
 }
 
+/// Calls the handler of a request. Returns its result, and the time to which it moves the clock.
 fn dispatch(
     sandbox: &mut Sandbox,
     request: &Request<'_>,
     within: Option<Within>,
 ) -> Result<(Reply, Option<AdvanceTarget>), ApiError> {
-    let (method, parameters) = find(request.method, request.path, within)?;
+    let (method, parameters) = find_route(request.method, request.path, within)?;
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
     }
@@ -384,7 +390,7 @@ fn dispatch(
         b""
     } else {
         query = Fields::query(request.query)?;
-        // The query is parsed separately, because few calls that read use it.
+        // Unknown parameters are refused here, because few handlers of reads check their fields.
         let mut fields = Fields::read(&query)?;
         fields.reject_unknown(method.fields);
         fields.finish()?;
@@ -395,8 +401,8 @@ fn dispatch(
         fields.reject_unknown(method.fields);
     }
     let mut call = SandboxCall::new(sandbox, request, within, parameters);
-    let answer = (method.handler)(&mut call, fields)?;
-    Ok((answer, call.target()))
+    let response = (method.handler)(&mut call, fields)?;
+    Ok((response, call.target()))
 }
 
 /// Returns the response to a call that moved the clock.
@@ -406,18 +412,19 @@ pub(super) fn advance_response(sandbox: &Sandbox, before: u64, within: Option<Wi
     finish(sandbox, fields)
 }
 
-/// Returns `true` if an event that concerns the book happened after the `n`th.
+/// Returns `true` if there is an event after the `n`th that concerns the book.
 pub(super) fn has_happened(sandbox: &Sandbox, n: u64, within: Option<Within>) -> bool {
     events_after(sandbox, n, within).next().is_some()
 }
 
+/// Returns the response with these fields and the current time.
 fn finish(sandbox: &Sandbox, mut fields: Map<String, Value>) -> Response {
     fields.insert("now".to_owned(), Value::from(sandbox.now().to_string()));
     let body = serde_json::to_vec(&fields).expect("a map of values is JSON");
     Response { status: 200, headers: Vec::new(), body: body.into() }
 }
 
-/// Adds the events after the `n`th, and where to continue if they exceed one response.
+/// Adds the events after the `n`th, and the field `next` if there are more than one response may have.
 fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within: Option<Within>) {
     let mut events = events_after(sandbox, n, within);
     let listed: Vec<&WorldEvent> = events.by_ref().take(EVENTS_MAX).collect();

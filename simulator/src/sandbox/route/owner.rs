@@ -39,7 +39,7 @@ impl Sandbox {
     /// Returns the newest e-mails of a book, oldest first.
     pub fn mails(&self, (account, mode): (AccountNo, Mode), limit: usize) -> Vec<MailRecord> {
         let book = self.book((account, mode));
-        let mail = |mail: &Mail| MailRecord {
+        let record = |mail: &Mail| MailRecord {
             account: self.service().account(account).id.to_string(),
             mode,
             to: mail.to.clone(),
@@ -47,7 +47,7 @@ impl Sandbox {
             invoice: book.invoice(mail.invoice).code,
             at: mail.at,
         };
-        book.mails().newest(limit).map(mail).collect()
+        book.mails().newest(limit).map(record).collect()
     }
 }
 
@@ -56,131 +56,131 @@ pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut body: Body<'_, Endpoi
     let EndpointRequest { url, events, .. } = body.finish()?;
     let events = events.unwrap_or_else(|| EventType::ALL.into()).into_iter().collect();
     call.world().judge_endpoint(&url)?;
-    let done = call.act(book_id, BookCommand::AddEndpoint { url, events })?;
-    let endpoint = changed_endpoint(call, book_id, &done, Secret::Visible);
+    let result = call.act(book_id, BookCommand::AddEndpoint { url, events })?;
+    let endpoint = changed_endpoint(call, book_id, &result, SecretVisibility::Visible);
     answer(EndpointAnswer { endpoint })
 }
 
-/// The visibility of an endpoint's secret: only the response that creates it shows it.
+/// The visibility of an endpoint's secret: only the response that creates the secret shows it.
 #[derive(Clone, Copy)]
-enum Secret {
+enum SecretVisibility {
     Visible,
     Hidden,
 }
 
-/// Returns the response for an endpoint that was added or changed. The merchant behind it receives its secret.
+/// Returns the record of an endpoint that was added or changed. Passes its secret to the simulated merchant.
 fn changed_endpoint(
     call: &mut SandboxCall<'_>,
     book_id: BookOf,
-    done: &CommandResult,
-    shows: Secret,
+    result: &CommandResult,
+    visibility: SecretVisibility,
 ) -> EndpointRecord {
-    let no = endpoint_of(done);
+    let no = endpoint_of(result);
     let endpoint = call.book(book_id).endpoint(no);
     let mut record = records::endpoint(call.service(), book_id, endpoint);
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
-    record.secret = matches!(shows, Secret::Visible).then(|| secret.reveal().to_owned());
+    record.secret = matches!(visibility, SecretVisibility::Visible).then(|| secret.reveal().to_owned());
     call.world_mut().network.set_secret(&host, (book_id.0, book_id.1, no), secret);
     record
 }
 
-fn endpoint_of(done: &CommandResult) -> EndpointNo {
-    match done {
+fn endpoint_of(result: &CommandResult) -> EndpointNo {
+    match result {
         CommandResult::Endpoint(no) => *no,
-        other => unreachable!("a changed endpoint is returned, not {other:?}"),
+        other => unreachable!("a command on an endpoint returns it, not {other:?}"),
     }
 }
 
-/// Returns the book of the endpoint that the path names, after all fields were checked.
-fn owner(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
+/// Returns the book of the endpoint that the path names.
+fn endpoint_book(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
     let id = call.id()?;
     call.find_book(|book| book.find_endpoint(id).is_ok())
 }
 
 pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, body: Body<'_, EndpointChange>) -> Outcome {
-    let book_id = owner(call)?;
+    let book_id = endpoint_book(call)?;
     let EndpointChange { url, events, status } = body.finish()?;
     if let Some(url) = &url {
         call.world().judge_endpoint(url)?;
     }
     let events = events.map(|events| events.into_iter().collect());
     let enabled = status.map(|status| status == EndpointStatus::Enabled);
-    let done = call.act(book_id, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
-    let endpoint = changed_endpoint(call, book_id, &done, Secret::Hidden);
+    let result = call.act(book_id, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
+    let endpoint = changed_endpoint(call, book_id, &result, SecretVisibility::Hidden);
     answer(EndpointAnswer { endpoint })
 }
 
 pub(super) fn remove_endpoint(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let book_id = owner(call)?;
+    let book_id = endpoint_book(call)?;
     f.finish()?;
     call.act(book_id, BookCommand::RemoveEndpoint(call.id()?))?;
     empty_response()
 }
 
 pub(super) fn rotate(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let book_id = owner(call)?;
+    let book_id = endpoint_book(call)?;
     f.finish()?;
-    let done = call.act(book_id, BookCommand::RotateSecret(call.id()?))?;
-    let endpoint = changed_endpoint(call, book_id, &done, Secret::Visible);
+    let result = call.act(book_id, BookCommand::RotateSecret(call.id()?))?;
+    let endpoint = changed_endpoint(call, book_id, &result, SecretVisibility::Visible);
     answer(EndpointAnswer { endpoint })
 }
 
 pub(super) fn test(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let book_id = owner(call)?;
+    let book_id = endpoint_book(call)?;
     f.finish()?;
     match call.act(book_id, BookCommand::SendTest(call.id()?))? {
         CommandResult::Delivery(delivery) => answer(TestAnswer { delivery }),
-        other => unreachable!("a test returns a delivery, not {other:?}"),
+        other => unreachable!("`SendTest` returns a delivery, not {other:?}"),
     }
 }
 
 pub(super) fn accept(call: &mut SandboxCall<'_>, body: Body<'_, AcceptRequest>) -> Outcome {
     let charge = call.id()?;
-    on_charge(call, BookCommand::AcceptLate { charge, txid: body.finish()?.txid })
+    execute_on_charge(call, BookCommand::AcceptLate { charge, txid: body.finish()?.txid })
 }
 
 pub(super) fn cancel(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let charge = call.id()?;
     f.finish()?;
-    on_charge(call, BookCommand::CancelCharge(charge))
+    execute_on_charge(call, BookCommand::CancelCharge(charge))
 }
 
-fn on_charge(call: &mut SandboxCall<'_>, act: BookCommand) -> Outcome {
+fn execute_on_charge(call: &mut SandboxCall<'_>, command: BookCommand) -> Outcome {
     let charge = call.id()?;
     let book_id = call.find_book(|book| book.find_charge(charge).is_ok())?;
-    call.act(book_id, act)?;
+    call.act(book_id, command)?;
     empty_response()
 }
 
 pub(super) fn void(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let invoice = call.id()?;
-    on_invoice(call, f, BookCommand::VoidInvoice(invoice))
+    execute_on_invoice(call, f, BookCommand::VoidInvoice(invoice))
 }
 
 pub(super) fn send(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let invoice = call.id()?;
-    on_invoice(call, f, BookCommand::SendInvoice(invoice))
+    execute_on_invoice(call, f, BookCommand::SendInvoice(invoice))
 }
 
-fn on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Outcome {
+fn execute_on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, command: BookCommand) -> Outcome {
     f.finish()?;
     let invoice = call.id()?;
     let book_id = call.find_book(|book| book.find_invoice(invoice).is_ok())?;
-    call.act(book_id, act)?;
+    call.act(book_id, command)?;
     empty_response()
 }
 
 pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let (asked_account, wanted_mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
+    let (account_filter, mode_filter) = (f.text("account", TEXT_MAX), read_mode(&mut f));
     let limit =
         f.whole_number("limit").map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     f.finish()?;
     let service = call.service();
-    let wanted = |id: &str, mode: Mode| {
-        asked_account.as_deref().is_none_or(|account| account == id)
-            && wanted_mode.is_none_or(|wanted| wanted == mode)
+    let matches = |id: &str, mode: Mode| {
+        account_filter.as_deref().is_none_or(|account| account == id)
+            && mode_filter.is_none_or(|filter| filter == mode)
     };
-    let books = call.books().filter(|((account, mode), _)| wanted(&service.account(*account).id, *mode));
+    let books = call.books().filter(|((account, mode), _)| matches(&service.account(*account).id, *mode));
     let mails = books.flat_map(|(book_id, _)| call.sandbox.mails(book_id, limit));
     let mut mails: Vec<MailRecord> = mails.collect();
     mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));

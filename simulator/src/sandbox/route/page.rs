@@ -1,5 +1,5 @@
 //! The content of the hosted pages, one call per page. States are computed here, because they depend on the rules of
-//! the service; a page only renders them. The caller chooses the view of the objects.
+//! the service; a page only renders them. The caller passes functions (`view`) that convert the objects.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -24,8 +24,8 @@ use crate::{
     sandbox::{Sandbox, observe::BookOf},
 };
 
-/// Returns an object as the API shows it.
-fn object(call: &SandboxCall<'_>, book_id: BookOf, path: &str) -> Value {
+/// Returns an object as JSON, as the API shows it.
+fn api_object(call: &SandboxCall<'_>, book_id: BookOf, path: &str) -> Value {
     let body = reference_wire::owner_read(
         call.service(),
         call.world().now,
@@ -33,24 +33,24 @@ fn object(call: &SandboxCall<'_>, book_id: BookOf, path: &str) -> Value {
         (path, None),
         call.request.base,
     );
-    let mut answer: Value =
-        serde_json::from_slice(&body.expect("the object exists")).expect("answers of the API are JSON");
-    answer["data"].take()
+    let mut response: Value =
+        serde_json::from_slice(&body.expect("the object exists")).expect("responses of the API are JSON");
+    response["data"].take()
 }
 
 /// Handles `GET /sandbox/pages/c/{id}`: a charge.
 pub(super) fn charge(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
-    let charge = |book_id, _| object(call, book_id, &format!("/v1/charges/{code}"));
+    let charge = |book_id, _| api_object(call, book_id, &format!("/v1/charges/{code}"));
     answer(call.sandbox.charge_page(code, charge)?)
 }
 
 /// Handles `GET /sandbox/pages/i/{id}`: an invoice.
 pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
-    let invoice = |book_id, _| object(call, book_id, &format!("/v1/invoices/{code}"));
+    let invoice = |book_id, _| api_object(call, book_id, &format!("/v1/invoices/{code}"));
     let charge = |book_id: BookOf, no| {
-        object(call, book_id, &format!("/v1/charges/{}", call.book(book_id).charge(no).code))
+        api_object(call, book_id, &format!("/v1/charges/{}", call.book(book_id).charge(no).code))
     };
     answer(call.sandbox.invoice_page(code, invoice, charge)?)
 }
@@ -58,7 +58,7 @@ pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 /// Handles `GET /sandbox/pages/pay/{id}`: a payment link.
 pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
-    let link = |book_id, _| object(call, book_id, &format!("/v1/payment-links/{code}"));
+    let link = |book_id, _| api_object(call, book_id, &format!("/v1/payment-links/{code}"));
     answer(call.sandbox.link_page(code, link)?)
 }
 
@@ -124,13 +124,13 @@ impl Sandbox {
             Pricing::Fixed(price) => Some(*price),
             Pricing::Open { .. } => None,
         };
-        let takes = |asset| terms.accepted_assets.as_ref().is_none_or(|taken| taken.contains(&asset));
+        let accepts = |asset| terms.accepted_assets.as_ref().is_none_or(|assets| assets.contains(&asset));
         Ok(LinkPage {
             account: self.page_account(book_id),
             mode: book_id.1,
             link: view(book_id, no),
             closed: closed_reason(link, self.now()),
-            coins: self.coins(book_id, (price, terms.currency), takes),
+            coins: self.coins(book_id, (price, terms.currency), accepts),
         })
     }
 
@@ -158,6 +158,7 @@ impl Sandbox {
         }
     }
 
+    /// Returns the part of a page that shows a charge and its payment.
     fn payment<C>(
         &self,
         book_id: BookOf,
@@ -168,14 +169,14 @@ impl Sandbox {
         let charge = book.charge(no);
         let asset = charge.terms.asset;
         let required = asset.required_confirmations(book.mode());
-        let coming = unconfirmed_amount(charge, required);
-        let total = charge.counted_amount().plus(coming);
+        let unconfirmed = unconfirmed_amount(charge, required);
+        let total = charge.counted_amount().plus(unconfirmed);
         PaymentPart {
             charge: view(book_id, no),
             stage: stage(charge, required),
             reorganised: charge.is_reorganised(),
             covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
-            missing: charge.remaining_amount().saturating_sub(coming).to_string(),
+            missing: charge.remaining_amount().saturating_sub(unconfirmed).to_string(),
             coin: records::coin(asset, book.mode()),
             transfers: charge
                 .transfers()
@@ -204,56 +205,59 @@ impl Sandbox {
         }
     }
 
-    /// Returns the available coins, each with the amount for a price, if there is a price. Omits coins without a rate,
-    /// and those in which the amount is too large.
+    /// Returns the available coins, each with the amount due if there is a price. Omits coins without a rate, and those
+    /// in which the amount is too large.
     fn coins(
         &self,
         book_id: BookOf,
         (price, currency): (Option<Fiat>, Currency),
-        takes: impl Fn(Asset) -> bool,
+        accepts: impl Fn(Asset) -> bool,
     ) -> Vec<CoinOffer> {
         let exchange = self.service().exchange();
-        let accepted = self.book(book_id).payouts();
-        let all = Asset::ALL.into_iter().filter(|&asset| accepted.accepts(asset) && takes(asset));
-        all.filter_map(|asset| {
-            let rate = exchange.rate(asset, currency)?;
-            let amount = match price {
-                Some(price) => Some(rate.quote(price, asset)?.to_string()),
-                None => None,
-            };
-            Some(CoinOffer { coin: records::coin(asset, book_id.1), amount })
-        })
-        .collect()
+        let wallets = self.book(book_id).payouts();
+        let available = Asset::ALL.into_iter().filter(|&asset| wallets.accepts(asset) && accepts(asset));
+        available
+            .filter_map(|asset| {
+                let rate = exchange.rate(asset, currency)?;
+                let amount = match price {
+                    Some(price) => Some(rate.quote(price, asset)?.to_string()),
+                    None => None,
+                };
+                Some(CoinOffer { coin: records::coin(asset, book_id.1), amount })
+            })
+            .collect()
     }
 }
 
 /// Returns the unconfirmed amount that will count towards the charge.
 fn unconfirmed_amount(charge: &Charge, required: u32) -> Coin {
-    let on_its_way = charge.transfers().iter().filter(|transfer| {
+    let unconfirmed = charge.transfers().iter().filter(|transfer| {
         transfer.standing == Standing::OnTime
             && transfer.is_alive()
             && !transfer.credited
             && !transfer.is_confirmed(required)
     });
-    on_its_way.map(|transfer| transfer.amount).sum()
+    unconfirmed.map(|transfer| transfer.amount).sum()
 }
 
 /// Returns the state of a charge that matters most to the customer.
 fn stage(charge: &Charge, required: u32) -> PaymentStage {
-    let comes = |standing| {
+    let has_transfer = |standing| {
         charge.transfers().iter().any(move |transfer| transfer.standing == standing && transfer.is_alive())
     };
-    let confirming = charge.transfers().iter().any(|transfer| {
+    let is_confirming = charge.transfers().iter().any(|transfer| {
         transfer.standing == Standing::OnTime && transfer.is_alive() && !transfer.is_confirmed(required)
     });
     match charge.status() {
         ChargeStatus::Paid => PaymentStage::Paid,
-        ChargeStatus::Pending | ChargeStatus::Underpaid if confirming => PaymentStage::Confirming,
+        ChargeStatus::Pending | ChargeStatus::Underpaid if is_confirming => PaymentStage::Confirming,
         ChargeStatus::Pending => PaymentStage::Waiting,
         ChargeStatus::Underpaid => PaymentStage::Underpaid,
-        ChargeStatus::Expired | ChargeStatus::Canceled if comes(Standing::Late) => PaymentStage::Late,
+        ChargeStatus::Expired | ChargeStatus::Canceled if has_transfer(Standing::Late) => PaymentStage::Late,
         // A late payment was accepted, but the total was insufficient.
-        ChargeStatus::Expired | ChargeStatus::Canceled if comes(Standing::Accepted) => PaymentStage::Short,
+        ChargeStatus::Expired | ChargeStatus::Canceled if has_transfer(Standing::Accepted) => {
+            PaymentStage::Short
+        }
         ChargeStatus::Expired => PaymentStage::Expired,
         ChargeStatus::Canceled => PaymentStage::Canceled,
     }
@@ -261,8 +265,8 @@ fn stage(charge: &Charge, required: u32) -> PaymentStage {
 
 /// Returns the charge to show for an invoice: the paid one, or else the newest.
 fn charge_to_show(book: &Book, invoice: &Invoice) -> Option<ChargeNo> {
-    let paid = |no: &&ChargeNo| book.charge(**no).status() == ChargeStatus::Paid;
-    invoice.charges.iter().find(paid).or(invoice.charges.last()).copied()
+    let is_paid = |no: &&ChargeNo| book.charge(**no).status() == ChargeStatus::Paid;
+    invoice.charges.iter().find(is_paid).or(invoice.charges.last()).copied()
 }
 
 /// Returns `true` if a coin can be chosen or changed: the invoice is open, and no payment for it is pending.

@@ -1,4 +1,4 @@
-//! Keys, endpoints, deliveries and transfers as responses show them.
+//! Conversions of keys, wallets, endpoints, coins, deliveries and transfers to the records that responses contain.
 
 use reference_core::{
     asset::Asset,
@@ -24,7 +24,7 @@ use crate::{
 
 const MICROS_PER_MILLI: u64 = 1_000;
 
-/// Returns a key, without its secret text.
+/// Returns a key, without its secret.
 pub(super) fn key(service: &Service, key: &ApiKey) -> KeyRecord {
     KeyRecord {
         id: key.id,
@@ -99,7 +99,7 @@ pub(super) fn transfer(
             Standing::Accepted => TransferStanding::Accepted,
             Standing::Extra => TransferStanding::Extra,
         },
-        gone: transfer.gone.map(|why| match why {
+        gone: transfer.gone.map(|reason| match reason {
             Disappearance::DoubleSpent => TransferGone::DoubleSpent,
             Disappearance::Replaced => TransferGone::Replaced,
             Disappearance::Dropped => TransferGone::Dropped,
@@ -110,7 +110,7 @@ pub(super) fn transfer(
     }
 }
 
-/// Returns `true` if the owner has sent a late payment back.
+/// Returns `true` if the owner has refunded a late payment.
 pub(super) fn is_sent_back(charge: &Charge, transfer: &Transfer) -> bool {
     charge
         .refunded_late_transfers()
@@ -134,7 +134,7 @@ pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> Deliv
         kind: delivery.payload.kind,
         test: delivery.payload.event.is_none(),
         status: delivery.state.as_str().into(),
-        attempts: (1..).zip(&delivery.attempts).map(|(n, record)| attempt(n, record)).collect(),
+        attempts: (1..).zip(&delivery.attempts).map(|(n, attempt)| attempt_record(n, attempt)).collect(),
         next_at,
         created_at: delivery.payload.created_at,
         request_body: None,
@@ -150,8 +150,8 @@ pub(super) fn delivery_in_full(
 ) -> DeliveryRecord {
     let mut record = delivery(account, book, stored);
     let body = reference_wire::delivery_body(book, stored, &config.public_url);
-    for (attempt, shown) in stored.attempts.iter().zip(&mut record.attempts) {
-        shown.trace = Some(trace(attempt, |url, secret| {
+    for (attempt, attempt_record) in stored.attempts.iter().zip(&mut record.attempts) {
+        attempt_record.trace = Some(attempt_trace(attempt, |url, secret| {
             let signature = secret.sign(attempt.at.unix_secs(), &body);
             let (url, kind) = (url.authority(), stored.payload.kind);
             delivery_headers(&config.dialect, (url, kind, stored.id), body.len(), signature)
@@ -161,36 +161,37 @@ pub(super) fn delivery_in_full(
     record
 }
 
-fn attempt(n: u32, attempt: &Attempt) -> AttemptRecord {
+fn attempt_record(n: u32, attempt: &Attempt) -> AttemptRecord {
     let (status, error) = match &attempt.result {
         AttemptResult::Answered(status) => (Some(*status), None),
-        AttemptResult::Unreachable(why) => (None, Some(format!("unreachable: {why}"))),
+        AttemptResult::Unreachable(reason) => (None, Some(format!("unreachable: {reason}"))),
         AttemptResult::TimedOut => (None, Some("timeout".to_owned())),
-        AttemptResult::Refused(why) => (None, Some(format!("refused: {why}"))),
+        AttemptResult::Refused(reason) => (None, Some(format!("refused: {reason}"))),
     };
     AttemptRecord { n, at: attempt.at, ended_at: attempt.ended_at, status, error, trace: None }
 }
 
-/// Returns the request and response, as far as the host recorded them. Inside the simulated network the duration is in
-/// service time, and a response is only a status.
-fn trace(
+/// Returns the request and response of an attempt, as far as the host recorded them. `write_headers` computes request
+/// headers that are not stored. Inside the simulated network the duration is in service time, and a response is only a
+/// status.
+fn attempt_trace(
     attempt: &Attempt,
-    write: impl FnOnce(&EndpointUrl, &Secret) -> Vec<(String, String)>,
+    write_headers: impl FnOnce(&EndpointUrl, &Secret) -> Vec<(String, String)>,
 ) -> AttemptTrace {
-    let kept = attempt.trace.as_deref().cloned().unwrap_or_default();
-    let request_headers = match kept.request_headers {
+    let trace = attempt.trace.as_deref().cloned().unwrap_or_default();
+    let request_headers = match trace.request_headers {
         SentHeaders::Kept(headers) => headers,
-        SentHeaders::Of { url, secret } => write(&url, &secret),
+        SentHeaders::Of { url, secret } => write_headers(&url, &secret),
     };
-    let headers = |all: Vec<(String, String)>| {
-        all.into_iter().map(|(name, value)| HeaderRecord { name, value }).collect()
+    let headers = |list: Vec<(String, String)>| {
+        list.into_iter().map(|(name, value)| HeaderRecord { name, value }).collect()
     };
     AttemptTrace {
-        duration_ms: kept.took_ms.unwrap_or(attempt.ended_at.since(attempt.at).0 / MICROS_PER_MILLI),
-        address: kept.address,
+        duration_ms: trace.took_ms.unwrap_or(attempt.ended_at.since(attempt.at).0 / MICROS_PER_MILLI),
+        address: trace.address,
         request_headers: headers(request_headers),
-        response_headers: headers(kept.response_headers),
-        response_body: kept.response_body,
-        note: kept.note,
+        response_headers: headers(trace.response_headers),
+        response_body: trace.response_body,
+        note: trace.note,
     }
 }

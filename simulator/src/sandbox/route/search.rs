@@ -1,6 +1,5 @@
-//! The search of a book: an object by its code, transaction, customer e-mail address or order.
-//!
-//! It scans a bounded number of the newest objects and ignores case.
+//! The search in a book: finds objects by code, transaction, customer, metadata or description. It ignores case, and
+//! scans a bounded number of the newest objects.
 
 use reference_core::{
     book::Book,
@@ -20,55 +19,61 @@ use crate::{
 };
 
 /// The maximum number of scanned objects of each list, newest first.
-const LOOKED_AT_MAX: usize = 50_000;
+const SCANNED_MAX: usize = 50_000;
 /// The maximum number of hits.
-const FOUND_MAX: usize = 50;
-/// The maximum length of a search text; no searched value is longer.
-const WANTED_MAX: usize = 255;
+const HITS_MAX: usize = 50;
+/// The maximum length of a query in bytes.
+const QUERY_BYTES_MAX: usize = 255;
 
-/// A field's name and value.
-type NamedText = (String, String);
+/// The name and value of a field.
+type NamedValue = (String, String);
 
 pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let book_id = book_from_path(call)?;
-    let wanted = f.text("q", WANTED_MAX).unwrap_or_default().trim().to_owned();
+    let query = f.text("q", QUERY_BYTES_MAX).unwrap_or_default().trim().to_owned();
     f.finish()?;
-    if wanted.is_empty() || wanted.len() > WANTED_MAX {
-        return Err(ApiError::field("q", format!("The q field must have 1 to {WANTED_MAX} bytes.")));
+    if query.is_empty() || query.len() > QUERY_BYTES_MAX {
+        return Err(ApiError::field("q", format!("The q field must have 1 to {QUERY_BYTES_MAX} bytes.")));
     }
-    answer(SearchAnswer { found: call.sandbox.search(book_id, &wanted) })
+    answer(SearchAnswer { found: call.sandbox.search(book_id, &query) })
 }
 
 impl Sandbox {
-    /// Returns the objects of a book that contain a string, newest first by kind. Case is ignored.
-    pub fn search(&self, book_id: (AccountNo, Mode), wanted: &str) -> Vec<SearchHit> {
-        let wanted = wanted.to_lowercase();
+    /// Returns the objects of a book with a field that contains the query, ignoring case: by kind, each newest first.
+    pub fn search(&self, book_id: (AccountNo, Mode), query: &str) -> Vec<SearchHit> {
+        let query = query.to_lowercase();
         let book = self.book(book_id);
-        let mut found = by_id(book, &wanted);
-        let mut add = |kind, id: String, fields: Vec<NamedText>, status: Word| {
-            let holds = |(_, value): &NamedText| value.to_lowercase().contains(&wanted);
-            let hit = fields.into_iter().find(holds);
-            found.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
-            found.len() < FOUND_MAX
+        let mut hits = find_by_id(book, &query);
+        // Returns `false` when there are enough hits, which ends the search.
+        let mut add = |kind, id: String, fields: Vec<NamedValue>, status: Word| {
+            let matches = |(_, value): &NamedValue| value.to_lowercase().contains(&query);
+            let hit = fields.into_iter().find(matches);
+            hits.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
+            hits.len() < HITS_MAX
         };
         let charges = newest_members(book, &List::Charges { status: None, link: None });
         let invoices = newest_members(book, &List::Invoices { status: None });
         let links = newest_members(book, &List::Links);
         let _ = charges.into_iter().map(|no| book.charge(ChargeNo(no))).all(|charge| {
-            add("charge".into(), charge.code.to_string(), of_charge(charge), charge.status().as_str().into())
+            add(
+                "charge".into(),
+                charge.code.to_string(),
+                charge_fields(charge),
+                charge.status().as_str().into(),
+            )
         }) && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|invoice| {
             add(
                 "invoice".into(),
                 invoice.code.to_string(),
-                of_invoice(invoice),
+                invoice_fields(invoice),
                 invoice.status().as_str().into(),
             )
         }) && links.into_iter().map(|no| book.link(LinkNo(no))).all(|link| {
             let status = if link.archived { "archived" } else { "active" };
-            let fields = vec![named_text("code", link.code), named_text("title", &link.terms.title)];
+            let fields = vec![named_value("code", link.code), named_value("title", &link.terms.title)];
             add("payment_link".into(), link.code.to_string(), fields, status.into())
         });
-        found
+        hits
     }
 }
 
@@ -76,12 +81,12 @@ impl Sandbox {
 fn newest_members(book: &Book, list: &List) -> Vec<u32> {
     let listing = book.listing(list);
     let count = listing.newest().map_or(0, |newest| listing.rank(newest));
-    (count.saturating_sub(LOOKED_AT_MAX)..count).rev().filter_map(|nth| listing.select(nth)).collect()
+    (count.saturating_sub(SCANNED_MAX)..count).rev().filter_map(|nth| listing.select(nth)).collect()
 }
 
 /// Returns the event or the delivery with this id.
-fn by_id(book: &Book, wanted: &str) -> Vec<SearchHit> {
-    let Some(id) = parse_uuid(wanted) else { return Vec::new() };
+fn find_by_id(book: &Book, query: &str) -> Vec<SearchHit> {
+    let Some(id) = parse_uuid(query) else { return Vec::new() };
     let hit = |kind: &'static str, status: &'static str| SearchHit {
         kind: kind.into(),
         id: id.to_string(),
@@ -94,38 +99,38 @@ fn by_id(book: &Book, wanted: &str) -> Vec<SearchHit> {
     event.into_iter().chain(delivery).collect()
 }
 
-fn named_text(name: &str, value: impl ToString) -> NamedText {
+fn named_value(name: &str, value: impl ToString) -> NamedValue {
     (name.to_owned(), value.to_string())
 }
 
-fn optional_named_text(name: &str, value: Option<&String>) -> Option<NamedText> {
-    value.map(|value| named_text(name, value))
+fn optional_named_value(name: &str, value: Option<&String>) -> Option<NamedValue> {
+    value.map(|value| named_value(name, value))
 }
 
-fn of_charge(charge: &Charge) -> Vec<NamedText> {
+fn charge_fields(charge: &Charge) -> Vec<NamedValue> {
     let (terms, customer) = (&charge.terms, charge.terms.customer());
     let mut fields =
-        vec![named_text("code", charge.code), named_text("deposit_address", &terms.deposit_address)];
-    fields.extend(charge.transfers().iter().map(|transfer| named_text("txid", &transfer.txid)));
+        vec![named_value("code", charge.code), named_value("deposit_address", &terms.deposit_address)];
+    fields.extend(charge.transfers().iter().map(|transfer| named_value("txid", &transfer.txid)));
     fields.extend(
-        charge.refunds().iter().filter_map(|refund| optional_named_text("refund", refund.txid.as_ref())),
+        charge.refunds().iter().filter_map(|refund| optional_named_value("refund", refund.txid.as_ref())),
     );
-    fields.extend(optional_named_text("customer_email", customer.email.as_ref()));
-    fields.extend(optional_named_text("customer_name", customer.name.as_ref()));
-    fields.extend(optional_named_text("customer_reference", customer.reference.as_ref()));
+    fields.extend(optional_named_value("customer_email", customer.email.as_ref()));
+    fields.extend(optional_named_value("customer_name", customer.name.as_ref()));
+    fields.extend(optional_named_value("customer_reference", customer.reference.as_ref()));
     fields.extend(terms.metadata.iter().filter_map(|(key, value)| match value {
         MetaValue::Text(text) | MetaValue::Number(text) => Some((format!("metadata.{key}"), text.clone())),
         MetaValue::Truth(_) | MetaValue::Null => None,
     }));
-    fields.extend(optional_named_text("description", terms.description.as_ref()));
+    fields.extend(optional_named_value("description", terms.description.as_ref()));
     fields
 }
 
-fn of_invoice(invoice: &Invoice) -> Vec<NamedText> {
+fn invoice_fields(invoice: &Invoice) -> Vec<NamedValue> {
     let terms = &invoice.terms;
-    let mut fields = vec![named_text("code", invoice.code), named_text("number", &invoice.number)];
-    fields.extend(optional_named_text("customer_email", terms.customer_email.as_ref()));
-    fields.extend(optional_named_text("customer_name", terms.customer_name.as_ref()));
-    fields.extend(optional_named_text("memo", terms.memo.as_ref()));
+    let mut fields = vec![named_value("code", invoice.code), named_value("number", &invoice.number)];
+    fields.extend(optional_named_value("customer_email", terms.customer_email.as_ref()));
+    fields.extend(optional_named_value("customer_name", terms.customer_name.as_ref()));
+    fields.extend(optional_named_value("memo", terms.memo.as_ref()));
     fields
 }

@@ -8,7 +8,7 @@ use serde::{
     de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::from_word;
+use super::from_shorthand;
 use crate::script::{
     At,
     value::{AssetCode, CurrencyCode, DeliveryStatus, EventTypeName, FiatRate, InMode, Name},
@@ -26,7 +26,7 @@ pub struct OpenAccount {
     pub overpayment_threshold: Option<String>,
 }
 
-from_word!(OpenAccount { account: Name, underpayment_tolerance, overpayment_threshold });
+from_shorthand!(OpenAccount { account: Name, underpayment_tolerance, overpayment_threshold });
 
 /// A wallet to set or remove.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -73,7 +73,7 @@ pub struct Key {
     pub account: Option<At<Name>>,
 }
 
-from_word!(Key { name: Name, mode, account });
+from_shorthand!(Key { name: Name, mode, account });
 
 /// A new webhook endpoint.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -93,21 +93,21 @@ pub struct Endpoint {
     pub refused: Option<u16>,
 }
 
-from_word!(Endpoint { name: Name, mode, events, url, account, refused });
+from_shorthand!(Endpoint { name: Name, mode, events, url, account, refused });
 
-/// A delivery to post again.
+/// A delivery to send again.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resend {
     /// The delivery; for an endpoint, its newest one.
     pub delivery: At<Name>,
-    /// The status of the endpoint's delivery; any by default.
+    /// The status of the endpoint's delivery; by default any.
     pub status: Option<DeliveryStatus>,
     /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
-from_word!(Resend { delivery: Name, status, refused });
+from_shorthand!(Resend { delivery: Name, status, refused });
 
 /// A late payment to accept.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -121,12 +121,12 @@ pub struct Accept {
     pub refused: Option<u16>,
 }
 
-from_word!(Accept { charge: Name, tx, refused });
+from_shorthand!(Accept { charge: Name, tx, refused });
 
 /// The responses of a merchant: one behaviour, or a list of responses and then one behaviour.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    /// The responses to the next posts, in order.
+    /// The responses to the next attempts, in order.
     pub first: Vec<String>,
     /// The behaviour after them.
     pub then: MerchantState,
@@ -138,15 +138,15 @@ pub struct Answers {
 pub struct MerchantState(pub String);
 
 impl MerchantState {
-    const WORDS: [&str; 8] = ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private"];
+    const NAMES: [&str; 8] = ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private"];
 
     fn read(text: &str) -> Result<MerchantState, String> {
-        if MerchantState::WORDS.contains(&text) || is_status(text) {
+        if MerchantState::NAMES.contains(&text) || is_status(text) {
             return Ok(MerchantState(text.to_owned()));
         }
         Err(format!(
-            "`{text}` is not a behaviour; a merchant is {} or a status",
-            MerchantState::WORDS.join(", ")
+            "`{text}` is not a behaviour of a merchant; allowed: {} or a status",
+            MerchantState::NAMES.join(", ")
         ))
     }
 }
@@ -161,7 +161,7 @@ impl Serialize for Answers {
             ([], then) => serializer.serialize_str(then),
             (first, "up") => first.serialize(serializer),
             (first, then) => {
-                AnswersMap { answers: first.to_vec(), then: then.to_owned() }.serialize(serializer)
+                FullAnswers { answers: first.to_vec(), then: then.to_owned() }.serialize(serializer)
             }
         }
     }
@@ -169,17 +169,17 @@ impl Serialize for Answers {
 
 impl<'de> Deserialize<'de> for Answers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Answers, D::Error> {
-        struct AnswersForms;
+        struct AnswersVisitor;
 
-        impl<'de> Visitor<'de> for AnswersForms {
+        impl<'de> Visitor<'de> for AnswersVisitor {
             type Value = Answers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a state, or a list of answers")
+                f.write_str("a behaviour, or a list of responses")
             }
 
-            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Answers, E> {
-                let then = MerchantState::read(word).map_err(E::custom)?;
+            fn visit_str<E: serde::de::Error>(self, behaviour: &str) -> Result<Answers, E> {
+                let then = MerchantState::read(behaviour).map_err(E::custom)?;
                 Ok(Answers { first: Vec::new(), then })
             }
 
@@ -193,26 +193,27 @@ impl<'de> Deserialize<'de> for Answers {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Answers, A::Error> {
                 let mut first = Vec::new();
-                while let Some(answer) = list.next_element::<String>()? {
-                    first.push(answer);
+                while let Some(response) = list.next_element::<String>()? {
+                    first.push(response);
                 }
                 Ok(Answers { first, then: MerchantState("up".to_owned()) })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Answers, A::Error> {
-                let full = AnswersMap::deserialize(MapAccessDeserializer::new(map))?;
+                let full = FullAnswers::deserialize(MapAccessDeserializer::new(map))?;
                 let then = MerchantState::read(&full.then).map_err(A::Error::custom)?;
                 Ok(Answers { first: full.answers, then })
             }
         }
 
-        deserializer.deserialize_any(AnswersForms)
+        deserializer.deserialize_any(AnswersVisitor)
     }
 }
 
+/// The long form of [`Answers`].
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct AnswersMap {
+struct FullAnswers {
     answers: Vec<String>,
     then: String,
 }
@@ -224,9 +225,9 @@ impl JsonSchema for Answers {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let status = json_schema!({ "type": "integer", "minimum": 100, "maximum": 599 });
-        let state = json_schema!({ "anyOf": [{ "enum": MerchantState::WORDS }, status] });
-        let answer = json_schema!({ "anyOf": [{ "type": "string" }, status] });
-        let list = json_schema!({ "type": "array", "items": answer });
+        let state = json_schema!({ "anyOf": [{ "enum": MerchantState::NAMES }, status] });
+        let response = json_schema!({ "anyOf": [{ "type": "string" }, status] });
+        let list = json_schema!({ "type": "array", "items": response });
         let full = json_schema!({
             "type": "object",
             "properties": { "answers": list, "then": state },
@@ -234,7 +235,7 @@ impl JsonSchema for Answers {
             "additionalProperties": false,
         });
         json_schema!({
-            "description": "up, down, slow, lost, twice, lagging, redirect, private or a status; or a list with one answer per post.",
+            "description": "up, down, slow, lost, twice, lagging, redirect, private or a status; or a list with one response per attempt.",
             "anyOf": [state, list, full],
         })
     }

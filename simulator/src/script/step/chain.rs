@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{from_word, is_default};
+use super::{from_shorthand, is_default};
 use crate::{
     api::{self, Mine},
     chain::FeeLevel,
@@ -46,17 +46,17 @@ pub struct Pay {
     pub refused: Option<u16>,
 }
 
-impl super::FromWord for Pay {
-    type Word = Name;
+impl super::FromShorthand for Pay {
+    type Scalar = Name;
 
     const KEY: Option<&'static str> = None;
 
-    fn from_word(word: At<Name>) -> Pay {
-        Pay { charge: Some(word), ..Pay::default() }
+    fn from_shorthand(charge: At<Name>) -> Pay {
+        Pay { charge: Some(charge), ..Pay::default() }
     }
 }
 
-from_word!(Mine { asset.value: AssetCode, mode, blocks, at_once });
+from_shorthand!(Mine { asset.value: AssetCode, mode, blocks, at_once });
 
 /// Blocks to replace by others.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -78,7 +78,7 @@ pub struct Reorg {
 /// The transactions that the new blocks of a reorganisation contain.
 pub type Keep = api::KeepRequest<At<Name>>;
 
-/// A transaction to be overtaken by a conflicting one, forgotten by the mempool, or sent again under its own id.
+/// A transaction to double-spend, to drop from the mempool, or to send again under its own id.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AtTransaction {
@@ -88,7 +88,7 @@ pub struct AtTransaction {
     pub refused: Option<u16>,
 }
 
-from_word!(AtTransaction { tx: Name, refused });
+from_shorthand!(AtTransaction { tx: Name, refused });
 
 /// A transaction to replace by fee.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! The steps of a scenario. Each is a map with one key, or one word. Their documentation is the source of the
+//! The steps of a scenario. Each is a map with one key, or a keyword. Their documentation is the source of the
 //! descriptions in the schema.
 
 mod account;
@@ -59,7 +59,7 @@ pub enum Step {
     Rotate(At<Name>),
     /// Sends a test event to an endpoint: `test: shop`.
     Test(At<Name>),
-    /// Posts a delivery again: `resend: d1`, `resend: { delivery: shop, status: failed }`.
+    /// Sends a delivery again: `resend: d1`, `resend: { delivery: shop, status: failed }`.
     Resend(Shorthand<Resend>),
     /// Sets the responses of merchants: `merchant: { shop: down }`, `merchant: { shop: [500, timeout, 200] }`.
     Merchant(BTreeMap<String, At<Answers>>),
@@ -105,14 +105,14 @@ pub enum Step {
     Stall(Stall),
     /// Removes free space from some of the future blocks: `congest: { asset: BTC, empty: 20, full: 30 }`.
     Congest(Congest),
-    /// Sets how a chain's notices are delivered: `watcher: { asset: BTC, notices: late }`.
+    /// Sets the fault of a chain's watcher: `watcher: { asset: BTC, notices: late }`.
     Watcher(Watcher),
 
     /// Restarts the service, which replays its inputs: `restart`.
     Restart,
     /// Advances the clock: `wait: 30s`.
     Wait(At<Duration>),
-    /// Advances the clock to a moment: `until: { expiry: c1, offset: -1us }`.
+    /// Advances the clock to a time: `until: { expiry: c1, offset: -1us }`.
     Until(Until),
 
     /// Sends any request to the API: `request: { path: "/v1/charges/${c1}", key: test, expect: { status: 404 } }`.
@@ -123,20 +123,20 @@ pub enum Step {
     Expect(Expect),
 }
 
-/// A step with a short form: its map, or one word if only the name is given.
+/// A step with a short form: a map, or a scalar if only one field is given.
 #[derive(Clone, Debug)]
 pub struct Shorthand<T>(pub T);
 
-/// A step with a one-word short form.
-pub trait FromWord: Sized {
-    /// The type of the word.
-    type Word: for<'de> Deserialize<'de> + JsonSchema;
+/// A step whose short form is a scalar.
+pub trait FromShorthand: Sized {
+    /// The type of the scalar.
+    type Scalar: for<'de> Deserialize<'de> + JsonSchema;
 
-    /// The key of the word, to write the short form; `None` always writes the map.
+    /// The key of the scalar in the map; `None` to always write the map.
     const KEY: Option<&'static str>;
 
     /// Creates the step from its short form.
-    fn from_word(word: At<Self::Word>) -> Self;
+    fn from_shorthand(scalar: At<Self::Scalar>) -> Self;
 }
 
 /// Returns `true` if a field has its default value, which is omitted.
@@ -157,58 +157,59 @@ pub(super) fn without_defaults(step: Value) -> Value {
     }
 }
 
-impl<T: Serialize + FromWord> Serialize for Shorthand<T> {
+impl<T: Serialize + FromShorthand> Serialize for Shorthand<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let full = without_defaults(serde_json::to_value(&self.0).map_err(serde::ser::Error::custom)?);
-        let word = T::KEY.filter(|_| full.as_object().is_some_and(|fields| fields.len() == 1));
-        word.and_then(|key| full.get(key)).unwrap_or(&full).serialize(serializer)
+        let short = T::KEY.filter(|_| full.as_object().is_some_and(|fields| fields.len() == 1));
+        short.and_then(|key| full.get(key)).unwrap_or(&full).serialize(serializer)
     }
 }
 
-enum WordOrMap<T> {
-    Word(String),
+/// The short or the long form of a step.
+enum ScalarOrMap<T> {
+    Scalar(String),
     Map(T),
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for WordOrMap<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WordOrMap<T>, D::Error> {
-        struct Either<T>(std::marker::PhantomData<T>);
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ScalarOrMap<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ScalarOrMap<T>, D::Error> {
+        struct ScalarOrMapVisitor<T>(std::marker::PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
-            type Value = WordOrMap<T>;
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ScalarOrMapVisitor<T> {
+            type Value = ScalarOrMap<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a name or a map")
             }
 
-            fn visit_str<E>(self, word: &str) -> Result<WordOrMap<T>, E> {
-                Ok(WordOrMap::Word(word.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<ScalarOrMap<T>, E> {
+                Ok(ScalarOrMap::Scalar(text.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WordOrMap<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(WordOrMap::Map)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ScalarOrMap<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(ScalarOrMap::Map)
             }
         }
 
-        deserializer.deserialize_any(Either(std::marker::PhantomData))
+        deserializer.deserialize_any(ScalarOrMapVisitor(std::marker::PhantomData))
     }
 }
 
-impl<'de, T: Deserialize<'de> + FromWord> Deserialize<'de> for Shorthand<T> {
+impl<'de, T: Deserialize<'de> + FromShorthand> Deserialize<'de> for Shorthand<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shorthand<T>, D::Error> {
-        let either = At::<WordOrMap<T>>::deserialize(deserializer)?;
-        match either.value {
-            WordOrMap::Map(full) => Ok(Shorthand(full)),
-            WordOrMap::Word(word) => {
-                let plain = serde::de::value::StringDeserializer::<D::Error>::new(word);
-                let value = T::Word::deserialize(plain).map_err(D::Error::custom)?;
-                Ok(Shorthand(T::from_word(At { value, span: either.span })))
+        let form = At::<ScalarOrMap<T>>::deserialize(deserializer)?;
+        match form.value {
+            ScalarOrMap::Map(full) => Ok(Shorthand(full)),
+            ScalarOrMap::Scalar(text) => {
+                let text = serde::de::value::StringDeserializer::<D::Error>::new(text);
+                let value = T::Scalar::deserialize(text).map_err(D::Error::custom)?;
+                Ok(Shorthand(T::from_shorthand(At { value, span: form.span })))
             }
         }
     }
 }
 
-impl<T: JsonSchema + FromWord> JsonSchema for Shorthand<T> {
+impl<T: JsonSchema + FromShorthand> JsonSchema for Shorthand<T> {
     fn inline_schema() -> bool {
         true
     }
@@ -218,24 +219,24 @@ impl<T: JsonSchema + FromWord> JsonSchema for Shorthand<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let word = generator.subschema_for::<T::Word>();
+        let scalar = generator.subschema_for::<T::Scalar>();
         let full = generator.subschema_for::<T>();
-        json_schema!({ "anyOf": [word, full] })
+        json_schema!({ "anyOf": [scalar, full] })
     }
 }
 
-/// Implements [`FromWord`] with the field that the word fills; the other fields get no value.
-macro_rules! from_word {
-    ($type:ident { $field:ident $(.$part:ident)?: $word:ty, $($other:ident),* }) => {
-        impl $crate::script::step::FromWord for $type {
-            type Word = $word;
+/// Implements [`FromShorthand`] with the field that the scalar fills; the other fields get their defaults.
+macro_rules! from_shorthand {
+    ($type:ident { $field:ident $(.$part:ident)?: $scalar:ty, $($other:ident),* }) => {
+        impl $crate::script::step::FromShorthand for $type {
+            type Scalar = $scalar;
 
             const KEY: Option<&'static str> = Some(stringify!($field));
 
-            fn from_word(word: $crate::script::At<$word>) -> $type {
-                $type { $field: word$(.$part)?, $($other: Default::default()),* }
+            fn from_shorthand(scalar: $crate::script::At<$scalar>) -> $type {
+                $type { $field: scalar$(.$part)?, $($other: Default::default()),* }
             }
         }
     };
 }
-use from_word;
+use from_shorthand;

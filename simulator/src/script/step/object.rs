@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{from_word, is_default};
+use super::{from_shorthand, is_default};
 use crate::{
     api::LinkAnswer,
     script::{
@@ -68,7 +68,7 @@ pub struct Repeat {
     pub refused: Option<u16>,
 }
 
-from_word!(Repeat { charge: Name, description, refused });
+from_shorthand!(Repeat { charge: Name, description, refused });
 
 /// A custom field of a payment link.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -107,7 +107,7 @@ pub struct Link {
     pub refused: Option<u16>,
 }
 
-from_word!(Link {
+from_shorthand!(Link {
     link: Name,
     title,
     amount,
@@ -176,7 +176,7 @@ pub struct Send {
     pub refused: Option<u16>,
 }
 
-from_word!(Send { invoice: Name, by, refused });
+from_shorthand!(Send { invoice: Name, by, refused });
 
 /// The choice of a coin on the hosted page of an invoice or a payment link.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -213,7 +213,7 @@ pub struct Cancel {
     pub refused: Option<u16>,
 }
 
-from_word!(Cancel { charge: Name, by, refused });
+from_shorthand!(Cancel { charge: Name, by, refused });
 
 /// A refund to record.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -244,4 +244,4 @@ pub struct Void {
     pub refused: Option<u16>,
 }
 
-from_word!(Void { invoice: Name, by, refused });
+from_shorthand!(Void { invoice: Name, by, refused });

@@ -15,7 +15,7 @@ use crate::{
     value::{Amount, Duration, EventTypeName, Moment, Name, Offset, did_you_mean},
 };
 
-/// A moment to wait for: exactly one of `at`, `expiry`, `attempt` and `event`.
+/// A time to wait for: exactly one of `at`, `expiry`, `attempt` and `event`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
@@ -29,9 +29,9 @@ pub struct Until {
     pub event: Option<At<EventTypeName>>,
     /// The object of the event.
     pub of: Option<At<Name>>,
-    /// The time within which it must happen; two hours by default.
+    /// The time within which the event must occur; two hours by default.
     pub within: Option<Duration>,
-    /// The difference to the moment.
+    /// The difference to that time.
     pub offset: Option<At<Offset>>,
 }
 
@@ -102,7 +102,7 @@ pub struct Walk {
     pub key: Option<At<Name>>,
 }
 
-/// The way of a client to the next page.
+/// The way in which a client gets the next page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WalkBy {
@@ -118,7 +118,7 @@ pub type Expect = BTreeMap<String, At<Expected>>;
 
 /// The expected state of one object.
 #[derive(Clone, Debug, Default, Serialize)]
-#[serde(into = "ExpectedForm")]
+#[serde(into = "StatusOrMap")]
 pub struct Expected {
     /// The status, or the state of a transfer.
     pub status: Option<String>,
@@ -139,7 +139,7 @@ pub struct Expected {
 #[schemars(rename = "Expected")]
 struct ExpectedMap {
     /// The status, or the state of a transfer.
-    #[serde(default, deserialize_with = "status_word", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "read_status", skip_serializing_if = "Option::is_none")]
     status: Option<String>,
     /// The credited amount of a charge.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ struct ExpectedMap {
     #[serde(default)]
     fields: BTreeMap<String, Value>,
     /// The results of a delivery's attempts, oldest first.
-    answers: Option<Vec<AnswerWord>>,
+    answers: Option<Vec<ResultName>>,
     /// The types of the events that an endpoint acknowledged, in order of arrival.
     acknowledged: Option<Vec<EventTypeName>>,
 }
@@ -183,75 +183,75 @@ const STATUSES: [&str; 23] = [
     "dropped",
 ];
 
-/// Checks that a status exists, so that a typo is found when the scenario is parsed.
-fn known_status<E: serde::de::Error>(word: String) -> Result<String, E> {
-    if STATUSES.contains(&word.as_str()) {
-        return Ok(word);
+/// Returns a status if it exists, so that a typo is found when the scenario is parsed.
+fn known_status<E: serde::de::Error>(status: String) -> Result<String, E> {
+    if STATUSES.contains(&status.as_str()) {
+        return Ok(status);
     }
-    let way_on = did_you_mean(&word, STATUSES).unwrap_or_else(|| {
-        format!("write a name and its status, `expect: {{ c1: paid }}`; a status {}", list_allowed(&STATUSES))
+    let hint = did_you_mean(&status, STATUSES).unwrap_or_else(|| {
+        format!("write a name and its status, `expect: {{ c1: paid }}`; {}", list_allowed(&STATUSES))
     });
-    Err(E::custom(format_args!("`{word}` is no status; {way_on}")))
+    Err(E::custom(format_args!("`{status}` is not a status; {hint}")))
 }
 
-fn status_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn read_status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(deserializer)?.map(known_status).transpose()
 }
 
 /// A status, or a map.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum ExpectedForm {
+enum StatusOrMap {
     Status(String),
     Map(ExpectedMap),
 }
 
-impl From<Expected> for ExpectedForm {
-    fn from(expected: Expected) -> ExpectedForm {
+impl From<Expected> for StatusOrMap {
+    fn from(expected: Expected) -> StatusOrMap {
         let has_more = expected.received.is_some()
             || expected.events.is_some()
             || !expected.fields.is_empty()
             || expected.answers.is_some()
             || expected.acknowledged.is_some();
         match expected.status {
-            Some(status) if !has_more => ExpectedForm::Status(status),
-            status => ExpectedForm::Map(ExpectedMap {
+            Some(status) if !has_more => StatusOrMap::Status(status),
+            status => StatusOrMap::Map(ExpectedMap {
                 status,
                 received: expected.received.map(Amount),
                 events: expected.events,
                 fields: expected.fields,
-                answers: expected.answers.map(|answers| answers.into_iter().map(AnswerWord).collect()),
+                answers: expected.answers.map(|results| results.into_iter().map(ResultName).collect()),
                 acknowledged: expected.acknowledged,
             }),
         }
     }
 }
 
-/// A status, or a word such as `timeout`.
+/// The result of an attempt: a status code, or a name such as `timeout`.
 #[derive(Serialize)]
-struct AnswerWord(String);
+struct ResultName(String);
 
-impl<'de> Deserialize<'de> for AnswerWord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnswerWord, D::Error> {
-        String::deserialize(deserializer).map(AnswerWord)
+impl<'de> Deserialize<'de> for ResultName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ResultName, D::Error> {
+        String::deserialize(deserializer).map(ResultName)
     }
 }
 
-impl JsonSchema for AnswerWord {
+impl JsonSchema for ResultName {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Answer".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "integer"], "description": "A status, or a word such as timeout." })
+        json_schema!({ "type": ["string", "integer"], "description": "A status code, or a name such as timeout." })
     }
 }
 
 impl<'de> Deserialize<'de> for Expected {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expected, D::Error> {
-        struct ExpectedForms;
+        struct ExpectedVisitor;
 
-        impl<'de> Visitor<'de> for ExpectedForms {
+        impl<'de> Visitor<'de> for ExpectedVisitor {
             type Value = Expected;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -269,13 +269,13 @@ impl<'de> Deserialize<'de> for Expected {
                     received: full.received.map(|amount| amount.0),
                     events: full.events,
                     fields: full.fields,
-                    answers: full.answers.map(|answers| answers.into_iter().map(|answer| answer.0).collect()),
+                    answers: full.answers.map(|results| results.into_iter().map(|result| result.0).collect()),
                     acknowledged: full.acknowledged,
                 })
             }
         }
 
-        deserializer.deserialize_any(ExpectedForms)
+        deserializer.deserialize_any(ExpectedVisitor)
     }
 }
 
@@ -298,16 +298,16 @@ impl JsonSchema for Expected {
 mod tests {
     use crate::script::Script;
 
-    /// The name is the key of its status, not a field beside it.
+    /// `expect: { charge: c1, status: paid }` is wrong: the name is the key of its status, not a field beside it.
     #[test]
-    fn a_status_beside_a_name_gets_the_right_form() {
-        for beside in ["charge: c1, status: paid", "status: paid, invoice: i1"] {
+    fn the_error_for_a_status_beside_a_name_shows_the_right_form() {
+        for fields in ["charge: c1, status: paid", "status: paid, invoice: i1"] {
             let text = format!(
-                "title: Paid\nsteps:\n  - open: {{ charge: c1, asset: BTC, amount: 5 EUR }}\n  - expect: {{ {beside} }}\n"
+                "title: Paid\nsteps:\n  - open: {{ charge: c1, asset: BTC, amount: 5 EUR }}\n  - expect: {{ {fields} }}\n"
             );
-            let error = Script::parse("paid.yaml", &text).expect_err("no such form").to_string();
+            let error = Script::parse("paid.yaml", &text).expect_err("`c1` is not a status").to_string();
             assert!(
-                error.contains("is no status; write a name and its status, `expect: { c1: paid }`"),
+                error.contains("is not a status; write a name and its status, `expect: { c1: paid }`"),
                 "{error}"
             );
             assert!(error.contains("paid.yaml:4:"), "{error}");

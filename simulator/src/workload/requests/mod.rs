@@ -1,6 +1,7 @@
 //! Requests of every operation with every field, drawn from the table of operations.
 //!
-//! Each plan has separate draws. The objects of requests have separate names: charges `q`, payment links `m`, invoices `j`.
+//! Each plan draws from a separate stream. The names of created charges start with `q`, of payment links with `m`, and
+//! of invoices with `j`.
 
 mod objects;
 mod reads;
@@ -37,19 +38,20 @@ fn request_in(method: &str, path: &str, mode: Mode) -> Request {
 }
 
 fn operation(method: &str, path: &str) -> Operation {
-    let is_it = |operation: &Operation| (operation.method, operation.path) == (method, path);
-    Operation::ALL.into_iter().find(is_it).unwrap_or_else(|| panic!("no operation {method} {path}"))
+    let matches = |operation: &Operation| (operation.method, operation.path) == (method, path);
+    Operation::ALL.into_iter().find(matches).unwrap_or_else(|| panic!("no operation {method} {path}"))
 }
 
-/// Returns the path of a request of the account owner in the dashboard that does the same; `None` if there is none.
+/// Returns the path of the account owner's call in the dashboard with the same effect; `None` if there is none.
 fn owner_path(request: &Request) -> Option<String> {
     let rest = request.path.value.strip_prefix("/v1")?;
     let is_creation = ["/charges", "/invoices", "/payment-links"].contains(&rest);
-    let is_it = is_creation || rest.ends_with("/refunds") || rest.ends_with("/archive");
-    let mode = request.key.as_ref().filter(|_| is_it)?;
+    let is_supported = is_creation || rest.ends_with("/refunds") || rest.ends_with("/archive");
+    let mode = request.key.as_ref().filter(|_| is_supported)?;
     Some(format!("/sandbox/books/acme/{}{rest}", mode.value.0))
 }
 
+/// Removes fields from a body.
 fn drop_fields(body: &mut Value, names: &[&str]) {
     if let Value::Object(map) = body {
         map.retain(|name, _| !names.contains(&name.as_str()));
@@ -77,6 +79,7 @@ impl Plan {
         self.add_key_wallets();
     }
 
+    /// Converts microseconds since the start to a time.
     fn time_at(&self, offset: u64) -> Timestamp {
         self.start.plus(Span::micros(offset))
     }
@@ -94,11 +97,12 @@ impl Plan {
         body
     }
 
-    /// Plans a write. A few have another `Content-Type`, or a body of about the largest size. Some have an `Idempotency-Key`, and most of these are repeated: at once, around the end of the day for
-    /// which responses are stored, or between, with the same or another query or body.
+    /// Plans a write. A few have another `Content-Type`, or a body of about the maximum size. Some have an
+    /// `Idempotency-Key`, and most of these are repeated after [`draw_repeat_delay`], with the same or another query or
+    /// body.
     fn write(&mut self, at: u64, mut request: Request, draw: &mut RngStream) {
-        let keyed = draw.chance(1, 3);
-        if !keyed
+        let has_idempotency_key = draw.chance(1, 3);
+        if !has_idempotency_key
             && let Some(path) = owner_path(&request)
             && draw.chance(1, 4)
         {
@@ -112,11 +116,11 @@ impl Plan {
             }
             3 => {
                 let bytes = BODY_MAX + draw.below(2) as usize;
-                request.body.iter_mut().for_each(|body| fill_up(body, bytes));
+                request.body.iter_mut().for_each(|body| pad_body(body, bytes));
             }
             _ => {}
         }
-        if keyed {
+        if has_idempotency_key {
             let key = match draw.below(12) {
                 0 => " ".to_owned(),
                 1 => "k".repeat(IDEMPOTENCY_KEY_MAX + 1),
@@ -126,22 +130,23 @@ impl Plan {
             request.headers.insert("Idempotency-Key".to_owned(), key);
         }
         self.add(at, Step::Request(request.clone()));
-        if !keyed || draw.chance(1, 3) {
+        if !has_idempotency_key || draw.chance(1, 3) {
             return;
         }
         for _ in 0..draw.between(1, 2) {
-            let later = repeat_delay(draw);
-            let mut again = request.clone();
-            again.save.clear();
+            let delay = repeat_delay(draw);
+            let mut repetition = request.clone();
+            repetition.save.clear();
             match draw.below(6) {
-                0 => again.path.value.push_str("?again=1"),
-                1 | 2 => change_somewhere(again.body.get_or_insert_default(), draw),
+                0 => repetition.path.value.push_str("?again=1"),
+                1 | 2 => change_one_value(repetition.body.get_or_insert_default(), draw),
                 _ => {}
             }
-            self.add(at + later, Step::Request(again));
+            self.add(at + delay, Step::Request(repetition));
         }
     }
 
+    /// Plans a write with this body.
     fn write_body(&mut self, at: u64, mut request: Request, body: Value, draw: &mut RngStream) {
         request.body = Some(body);
         self.write(at, request, draw);
@@ -161,8 +166,8 @@ impl Plan {
     }
 }
 
-/// Extends the description in a body, so that its text has this length.
-fn fill_up(body: &mut Value, bytes: usize) {
+/// Replaces the description in a body, so that the body has this length.
+fn pad_body(body: &mut Value, bytes: usize) {
     if let Value::Object(map) = body {
         map.insert("description".to_owned(), json!(""));
         let missing = bytes.saturating_sub(body.to_string().len());
@@ -170,24 +175,24 @@ fn fill_up(body: &mut Value, bytes: usize) {
     }
 }
 
-/// Changes one value in a body a little: a number gets a zero, a list another order.
-fn change_somewhere(body: &mut Value, draw: &mut RngStream) {
+/// Changes one drawn value in a body: multiplies a number by ten, reorders a list, and so on.
+fn change_one_value(body: &mut Value, draw: &mut RngStream) {
     match body {
         Value::Object(map) if !map.is_empty() => {
             let index = draw.below(map.len() as u64) as usize;
             if let Some(value) = map.values_mut().nth(index) {
-                change_somewhere(value, draw);
+                change_one_value(value, draw);
             }
         }
         Value::Array(list) if list.len() > 1 => match draw.below(3) {
             0 => list.reverse(),
             1 => drop(list.pop()),
-            _ => change_somewhere(&mut list[0], draw),
+            _ => change_one_value(&mut list[0], draw),
         },
         Value::Array(list) => list.push(json!("BTC")),
         Value::Number(number) => *body = json!(number.as_u64().unwrap_or_default() * 10),
         Value::String(text) => text.push('0'),
-        Value::Bool(truth) => *truth = !*truth,
+        Value::Bool(value) => *value = !*value,
         Value::Null => *body = json!(false),
         Value::Object(map) => drop(map.insert("description".to_owned(), json!("Another order"))),
     }

@@ -70,12 +70,12 @@ impl Plan {
         }
     }
 
-    /// Plans a payment link with every field, its changes, and charges by it, some around its end.
+    /// Plans a payment link with every field, its changes, and its charges, some around its expiry.
     pub(super) fn plan_request_link(&mut self, n: u64) {
         let mut draw = self.stream(&format!("made-link/{n}"));
         let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("m{n}"));
         let mut body = self.body("POST", "/v1/payment-links", at, &mut draw);
-        self.make_sensible_link(&mut body, &mut draw);
+        self.make_link_consistent(&mut body, &mut draw);
         let end = body["expires_at"].as_str().and_then(Timestamp::parse);
         let mut request = request_in("POST", "/v1/payment-links", mode);
         request.save.insert(name.clone(), "/data/id".to_owned());
@@ -83,49 +83,49 @@ impl Plan {
         let mut later = at;
         for customer in 1..=draw.below(4) {
             later += draw.between(1, HOUR);
-            let until_end = end.map(|end| end.since(self.start).0);
-            let moment = match until_end.filter(|end| *end < DAY && draw.chance(1, 2)) {
+            let end_offset = end.map(|end| end.since(self.start).0);
+            let opened_at = match end_offset.filter(|end| *end < DAY && draw.chance(1, 2)) {
                 Some(end) => end - 1 + draw.below(3),
                 None => later,
             };
-            self.open_by_made_link(
+            self.plan_link_charge(
                 &name,
-                (mode, moment),
+                (mode, opened_at),
                 &body,
                 &format!("q{}-{customer}", n + 10),
                 &mut draw,
             );
         }
         for _ in 0..draw.below(4) {
-            let moment = at + draw.between(1, 4 * HOUR);
+            let changed_at = at + draw.between(1, 4 * HOUR);
             let path = format!("/v1/payment-links/${{{name}}}");
             if draw.chance(1, 3) {
                 let method = if draw.chance(1, 2) { "POST" } else { "DELETE" };
                 let archive = request_in(method, &format!("{path}/archive"), mode);
-                self.write(moment, archive, &mut draw);
+                self.write(changed_at, archive, &mut draw);
                 continue;
             }
-            let mut change = self.body("PATCH", "/v1/payment-links/{id}", moment, &mut draw);
+            let mut change = self.body("PATCH", "/v1/payment-links/{id}", changed_at, &mut draw);
             if draw.chance(2, 3) {
-                // Programs mostly change a few fields, or set them to null.
+                // Clients usually change a few fields, or set them to null.
                 let names: Vec<String> =
                     change.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-                let kept = draw.below(names.len().max(1) as u64) as usize;
-                change = names.get(kept).map_or(json!({}), |name| json!({ name: change[name] }));
+                let index = draw.below(names.len().max(1) as u64) as usize;
+                change = names.get(index).map_or(json!({}), |name| json!({ name: change[name] }));
                 for nullable in ["max_payments", "expires_at", "accepted_assets", "custom_fields"] {
                     if draw.chance(1, 4) {
                         change[nullable] = Value::Null;
                     }
                 }
             } else {
-                self.make_sensible_link(&mut change, &mut draw);
+                self.make_link_consistent(&mut change, &mut draw);
             }
-            self.write_body(moment, request_in("PATCH", &path, mode), change, &mut draw);
+            self.write_body(changed_at, request_in("PATCH", &path, mode), change, &mut draw);
         }
     }
 
-    /// Makes the fields of a price consistent, mostly.
-    fn make_sensible_link(&self, body: &mut Value, draw: &mut RngStream) {
+    /// Makes the price fields of a link consistent in seven of eight cases.
+    fn make_link_consistent(&self, body: &mut Value, draw: &mut RngStream) {
         if draw.chance(1, 8) {
             return;
         }
@@ -134,14 +134,14 @@ impl Plan {
         }
         if body["pricing_type"] == "open" {
             drop_fields(body, &["amount"]);
-            let (least, most) = (draw.between(1, 20_000), draw.between(20_000, 60_000));
-            for (name, cents) in [("min_amount", least), ("max_amount", most)] {
+            let (min, max) = (draw.between(1, 20_000), draw.between(20_000, 60_000));
+            for (name, cents) in [("min_amount", min), ("max_amount", max)] {
                 if !body[name].is_null() {
                     body[name] = values::fiat(cents, draw);
                 }
             }
             if !body["suggested_amounts"].is_null() {
-                let edge = [least, most][draw.below(2) as usize] - 1 + draw.below(3);
+                let edge = [min, max][draw.below(2) as usize] - 1 + draw.below(3);
                 body["suggested_amounts"] = json!([values::fiat(edge, draw), "200.00"]);
             }
         } else {
@@ -153,7 +153,7 @@ impl Plan {
     }
 
     /// Plans a charge by a link, through the API or on its page.
-    fn open_by_made_link(
+    fn plan_link_charge(
         &mut self,
         link: &str,
         (mode, at): (Mode, u64),
@@ -164,26 +164,28 @@ impl Plan {
         let mut body = self.body("POST", "/v1/charges", at, draw);
         body["asset"] = json!(self.pick_coin(draw).code());
         drop_fields(&mut body, &["custom_fields"]);
-        let bound = ["min_amount", "max_amount", "amount"].map(|field| terms[field].clone());
+        let amounts = ["min_amount", "max_amount", "amount"].map(|field| terms[field].clone());
         match (terms["pricing_type"] == "open", draw.below(6)) {
-            (true, n @ 0..=1) if !bound[n as usize].is_null() => body["amount"] = bound[n as usize].clone(),
+            (true, n @ 0..=1) if !amounts[n as usize].is_null() => {
+                body["amount"] = amounts[n as usize].clone()
+            }
             (true, _) => body["amount"] = values::fiat(draw.between(1, 60_000), draw),
-            (false, 0) => body["amount"] = bound[2].clone(),
+            (false, 0) => body["amount"] = amounts[2].clone(),
             (false, _) => drop_fields(&mut body, &["amount"]),
         }
         if draw.chance(2, 3) {
             drop_fields(&mut body, &["currency"]);
         }
-        if let Some(questions) = terms["custom_fields"].as_array() {
-            let answer = |question: &Value| {
+        if let Some(fields) = terms["custom_fields"].as_array() {
+            let field_value = |field: &Value| {
                 let value = if draw.chance(1, 4) { "" } else { "M" };
-                draw.chance(5, 6).then(|| json!({ "label": question["label"], "value": value }))
+                draw.chance(5, 6).then(|| json!({ "label": field["label"], "value": value }))
             };
-            body["custom_fields"] = questions.iter().filter_map(answer).collect();
+            body["custom_fields"] = fields.iter().filter_map(field_value).collect();
         }
-        // The page sends no invalid values.
-        let is_typed = operation("POST", "/v1/charges").invalid_fields(&body).is_empty();
-        if draw.chance(1, 2) || !is_typed {
+        // The page validates its form, so it never sends invalid values.
+        let is_valid = operation("POST", "/v1/charges").invalid_fields(&body).is_empty();
+        if draw.chance(1, 2) || !is_valid {
             body["payment_link"] = json!(format!("${{{link}}}"));
             let mut request = request_in("POST", "/v1/charges", mode);
             request.save.insert(name.to_owned(), "/data/id".to_owned());
@@ -202,14 +204,14 @@ impl Plan {
             self.add(at, Step::Request(request));
         }
         if body["amount"].is_null() {
-            body["amount"] = bound[2].clone();
+            body["amount"] = amounts[2].clone();
         }
         if draw.chance(1, 2) {
             self.plan_charge_actions(name, mode, at, &body, draw);
         }
     }
 
-    /// Plans an invoice with every field, e-mails of it, views, and its withdrawal.
+    /// Plans an invoice with every field, its e-mails and views, and voiding it.
     pub(super) fn plan_request_invoice(&mut self, n: u64) {
         let mut draw = self.stream(&format!("made-invoice/{n}"));
         let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("j{n}"));
@@ -228,13 +230,13 @@ impl Plan {
         request.save.insert(name.clone(), "/data/id".to_owned());
         self.write_body(at, request, body, &mut draw);
         let path = format!("/v1/invoices/${{{name}}}");
-        let mut sent = at;
+        let mut sent_at = at;
         for _ in 0..draw.below(4) {
-            sent += match draw.below(3) {
+            sent_at += match draw.below(3) {
                 0 => 10 * MINUTE - 1 + draw.below(3),
                 _ => draw.between(1, 12 * MINUTE),
             };
-            self.write_body(sent, request_in("POST", &format!("{path}/send"), mode), json!({}), &mut draw);
+            self.write_body(sent_at, request_in("POST", &format!("{path}/send"), mode), json!({}), &mut draw);
         }
         for _ in 0..draw.below(3) {
             let mut view = request_in("POST", &format!("/sandbox/invoices/${{{name}}}/view"), mode);

@@ -14,7 +14,7 @@ use crate::{
 
 impl Plan {
     /// Plans reads: pages of filtered lists in two sizes, beyond the end, by anchors, with pauses; single objects; invalid
-    /// paths and parameters. They use separate keys, so that they do not count against the limits of other requests.
+    /// paths and parameters. They use separate keys, so that they do not count towards the limits of other requests.
     pub(super) fn add_reads(&mut self) {
         let mut draw = self.stream("reads");
         for mode in self.modes.clone() {
@@ -27,12 +27,12 @@ impl Plan {
                 self.add_reading(&key, mode, &format!("{mode}/{n}"));
             }
             // Later requests use the id of this event.
-            let mut first = request_in("GET", "/v1/events?per_page=1&page=1", mode);
-            first.key = Some(steps::name(&key));
-            first.save.insert(format!("ev-{mode}"), "/data/0/id".to_owned());
-            self.add(draw.between(HOUR, 8 * HOUR), Step::Request(first));
+            let mut first_event = request_in("GET", "/v1/events?per_page=1&page=1", mode);
+            first_event.key = Some(steps::name(&key));
+            first_event.save.insert(format!("ev-{mode}"), "/data/0/id".to_owned());
+            self.add(draw.between(HOUR, 8 * HOUR), Step::Request(first_event));
             for _ in 0..draw.between(2, 6) {
-                let target = self.odd_target(mode, &mut draw);
+                let target = self.draw_rare_target(mode, &mut draw);
                 let mut read =
                     request_in(["GET", "GET", "HEAD", "PUT"][draw.below(4) as usize], &target, mode);
                 read.key = Some(steps::name(&key));
@@ -41,24 +41,27 @@ impl Plan {
         }
     }
 
-    /// Plans one reading of a list, in two sizes, with pauses, and with new records between the pages.
+    /// Plans reads of the pages of one list: in two sizes, with pauses, and with new records between the pages.
     fn add_reading(&mut self, key: &str, mode: Mode, name: &str) {
         let mut draw = self.stream(&format!("reading/{name}"));
-        let (path, insertion) = self.list_target(&mut draw);
+        let (path, insertion) = self.draw_list(&mut draw);
         let sizes = [draw.between(1, 3), draw.between(1, 4)];
         let grows = draw.chance(1, 2);
         let mut at = draw.between(HOUR, DAY);
         for n in 0..draw.between(4, 8) {
             let method = if n > 1 && draw.chance(1, 6) { "HEAD" } else { "GET" };
-            // A reading in each size begins, and then both continue.
+            // The first page is read in both sizes, then the following pages of both.
             let (size, page) = match (n, method) {
                 (0 | 1, _) => (sizes[n as usize], 1),
                 (_, "HEAD") => (sizes[draw.below(2) as usize], draw.between(1, 2)),
                 _ => (sizes[usize::from(draw.chance(1, 4))], [1, 2, 2, 2, 2, 3, 30][draw.below(7) as usize]),
             };
-            // A page with an anchor must not move the remembered one, with which later pages continue.
-            let anchor =
-                if n > 1 && draw.chance(1, 4) { anchor_of(&path, mode, &mut draw) } else { String::new() };
+            // A page with an `anchor` must not change the position from which the following pages continue.
+            let anchor = if n > 1 && draw.chance(1, 4) {
+                anchor_parameter(&path, mode, &mut draw)
+            } else {
+                String::new()
+            };
             let mut read = request_in(method, &format!("{path}per_page={size}&page={page}{anchor}"), mode);
             read.key = Some(steps::name(key));
             self.add(at, Step::Request(read));
@@ -72,15 +75,16 @@ impl Plan {
         }
     }
 
-    /// Returns the target of a list with filters, without the parameters of the page, and a request that adds a record.
-    fn list_target(&self, draw: &mut RngStream) -> (String, (&'static str, Value)) {
+    /// Draws the target of a list with filters, without the parameters of the page. Also returns the path and body of a
+    /// request that adds a record.
+    fn draw_list(&self, draw: &mut RngStream) -> (String, (&'static str, Value)) {
         let lists: Vec<Operation> =
             Operation::ALL.into_iter().filter(|operation| operation.parameters.contains(&"page")).collect();
         let list = lists[draw.below(lists.len() as u64) as usize];
         let mut filters = String::new();
         for name in list.parameters {
             if draw.chance(2, 5)
-                && let Some(value) = filter_value(list.path, name, draw)
+                && let Some(value) = draw_filter_value(list.path, name, draw)
             {
                 filters.push_str(&format!("{name}={value}&"));
             }
@@ -90,15 +94,15 @@ impl Plan {
             "/v1/charges" => {
                 ("/v1/charges", json!({ "asset": self.coins[0].code(), "amount": "3.00", "currency": "EUR" }))
             }
-            // Each also records an event.
+            // An invoice adds a record to `/v1/events`, too.
             _ => ("/v1/invoices", json!({ "amount": "3.00" })),
         };
         (format!("{}?{filters}", list.path), insertion)
     }
 
-    /// Returns a rare or an invalid target.
-    fn odd_target(&self, mode: Mode, draw: &mut RngStream) -> String {
-        let (list, _) = self.list_target(draw);
+    /// Draws a rare or an invalid target.
+    fn draw_rare_target(&self, mode: Mode, draw: &mut RngStream) -> String {
+        let (list, _) = self.draw_list(draw);
         let n = draw.between(1, 2);
         match draw.below(20) {
             0 => format!("{list}page=0"),
@@ -143,18 +147,18 @@ impl Plan {
                     Some(json!({ "title": 1 })),
                 ),
             ];
-            for (moment, (method, path, body)) in (0..).zip(targets.into_iter().cycle().take(5)) {
+            for (minute, (method, path, body)) in (0..).zip(targets.into_iter().cycle().take(5)) {
                 let mut request = request_in(method, &path, mode);
                 (request.key, request.body) = (Some(steps::name(&key)), body);
-                self.add(at + moment * MINUTE, Step::Request(request));
+                self.add(at + minute * MINUTE, Step::Request(request));
             }
             self.add(at + 150 * SECOND, Step::Revoke(steps::name(&key)));
         }
     }
 }
 
-/// Returns the parameter for an anchor: an early record of the list.
-fn anchor_of(list: &str, mode: Mode, draw: &mut RngStream) -> String {
+/// Draws the parameter `anchor`: an early record of the list.
+fn anchor_parameter(list: &str, mode: Mode, draw: &mut RngStream) -> String {
     let n = draw.between(1, 2);
     let record = match list.split('?').next() {
         Some("/v1/charges") => format!("c{n}"),
@@ -165,8 +169,8 @@ fn anchor_of(list: &str, mode: Mode, draw: &mut RngStream) -> String {
     format!("&anchor=${{{record}}}")
 }
 
-/// Returns a value of a filter; `None` for a parameter of the page.
-fn filter_value(list: &str, name: &str, draw: &mut RngStream) -> Option<String> {
+/// Draws the value of a filter; returns `None` for the parameters of the page.
+fn draw_filter_value(list: &str, name: &str, draw: &mut RngStream) -> Option<String> {
     let mut pick = |values: &[&str]| values[draw.below(values.len() as u64) as usize].to_owned();
     Some(match (name, list) {
         ("status", "/v1/charges") => pick(&["pending", "underpaid", "paid", "expired", "canceled"]),

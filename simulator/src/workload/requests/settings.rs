@@ -9,7 +9,7 @@ use super::{
 };
 use crate::script::step::{Step, Wallet};
 
-/// Addresses for lists. They have only capitals, so that nothing in them is renamed as a name of the scenario.
+/// Addresses for wallets. They have only capitals, so that no part of them is mistaken for a name of the scenario.
 const ADDRESSES: [&str; 5] = [
     "ABCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUV",
     "BCDEFGHJKLMNPQRSTUVWXYZABCDEFGHJKLMNPQRSTUVW",
@@ -20,7 +20,7 @@ const ADDRESSES: [&str; 5] = [
 /// The settings that can be removed.
 const NULLABLE: [&str; 5] = ["logo_url", "website_url", "support_email", "support_phone", "business"];
 
-/// An extended public key, as the wallets of each coin and mode write it. The coins without one take `xpub` and `tpub`.
+/// The prefix variants of an extended public key, with the coins and the mode that accept each.
 const KEYS: [(&str, &[&str], Mode); 10] = [
     (
         "xpub6BosfCnifzxcFwrSzQiqu2DBVTshkCXacvNsWGYJVVhhawA7d4R5WSWGFNbi8Aw6ZRc1brxMyWMzG3DSSSSoekkudhUd9yLb6qx39T9nMdj",
@@ -77,7 +77,7 @@ const KEYS: [(&str, &[&str], Mode); 10] = [
 const SCRIPTS: [&str; 3] = ["p2wpkh", "p2sh-p2wpkh", "p2pkh"];
 
 /// Draws some settings of an account.
-fn settings(draw: &mut RngStream) -> Value {
+fn draw_settings(draw: &mut RngStream) -> Value {
     let mut body = json!({
         "name": "Acme & Söhne", "display_name": "Acme", "brand_color": "#00ff7f",
         "logo_url": "https://shop.example/logo.png", "website_url": "https://shop.example/?a=1&b=2",
@@ -104,11 +104,11 @@ impl Plan {
         for _ in 0..draw.below(3) {
             let at = draw.between(MINUTE, DAY);
             let mut change = request_in("PATCH", "/sandbox/accounts/acme", Mode::Live);
-            change.body = Some(settings(&mut draw));
+            change.body = Some(draw_settings(&mut draw));
             self.add(at, Step::Request(change));
             let mode = self.pick_mode(&mut draw);
-            for moment in [at - 1, at, at + 1] {
-                self.add(moment, Step::Request(request_in("GET", "/v1/account", mode)));
+            for read_at in [at - 1, at, at + 1] {
+                self.add(read_at, Step::Request(request_in("GET", "/v1/account", mode)));
             }
         }
     }
@@ -120,8 +120,8 @@ impl Plan {
             return;
         }
         let (at, mode) = (draw.between(MINUTE, DAY), self.pick_mode(&mut draw));
-        let mut body = settings(&mut draw);
-        // A new account has nothing to remove.
+        let mut body = draw_settings(&mut draw);
+        // A new account has no settings to remove.
         if let Value::Object(map) = &mut body {
             map.retain(|_, value| !value.is_null());
         }
@@ -150,7 +150,7 @@ impl Plan {
             let (mode, coin) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw).code());
             let keys: Vec<&str> = KEYS
                 .iter()
-                .filter(|(_, coins, of)| *of == mode && coins.contains(&coin))
+                .filter(|(_, coins, key_mode)| *key_mode == mode && coins.contains(&coin))
                 .map(|(key, ..)| *key)
                 .collect();
             let account = match self.neighbour {
@@ -161,7 +161,7 @@ impl Plan {
             let mut method = "DELETE";
             if !keys.is_empty() && draw.chance(4, 5) {
                 method = "PUT";
-                // Half of the keys are the first one, so that two accounts meet.
+                // In half of the cases the first key is chosen, so that accounts often share one.
                 let index = if draw.chance(1, 2) { 0 } else { draw.below(keys.len() as u64) as usize };
                 body["key"] = json!(keys[index]);
                 if draw.chance(3, 4) {
@@ -171,14 +171,14 @@ impl Plan {
             let mut change = request_in(method, "/sandbox/wallets", mode);
             change.body = Some(body);
             self.add(at, Step::Request(change));
-            for opened in 0..draw.below(3) {
+            for nth in 0..draw.below(3) {
                 let body = json!({ "asset": coin, "amount": "12.00", "currency": "EUR" });
-                self.open_by_request(&format!("q{}-{opened}", n + 40), mode, at + opened * MINUTE, body);
+                self.open_by_request(&format!("q{}-{nth}", n + 40), mode, at + nth * MINUTE, body);
             }
         }
     }
 
-    /// Plans wallets that are removed, and lists that are set, edited and used in both modes.
+    /// Plans wallets that are removed, and address lists that are set, changed and used in both modes.
     pub(super) fn add_wallets(&mut self) {
         let mut draw = self.stream("wallets");
         if draw.chance(1, 2) {
@@ -193,7 +193,7 @@ impl Plan {
         let list = |first: usize, count: usize| -> Vec<String> {
             ADDRESSES.iter().cycle().skip(first).take(count).map(|address| (*address).to_owned()).collect()
         };
-        // A few lists that overlap, so that they meet.
+        // The lists overlap, so that wallets share addresses.
         let lists = [list(first, 1), list(first, 2), list(first + 1, 2), list(first + 3, 1)];
         let mut at = draw.between(HOUR, DAY);
         for n in 1..=draw.between(2, 6) {
@@ -206,11 +206,11 @@ impl Plan {
             for mode in Mode::ALL {
                 self.add(at, Step::Request(request_in("GET", "/v1/account", mode)));
             }
-            for opened in 0..draw.below(3) {
+            for nth in 0..draw.below(3) {
                 let body = json!({ "asset": asset.code(), "amount": "12.00", "currency": "EUR" });
                 let mut open = request_in("POST", "/v1/charges", mode);
-                open.save.insert(format!("q{}-{opened}", n + 20), "/data/id".to_owned());
-                self.write_body(at + opened * MINUTE, open, body, &mut draw);
+                open.save.insert(format!("q{}-{nth}", n + 20), "/data/id".to_owned());
+                self.write_body(at + nth * MINUTE, open, body, &mut draw);
             }
         }
     }

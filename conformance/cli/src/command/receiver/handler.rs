@@ -10,7 +10,9 @@ use std::{
 
 use conformance::{
     Interrupt, Mode, Secret,
-    handler::{Attempt, HandlerOutcome, Order, Progress, Witness, attempt, render, statements},
+    handler::{
+        Attempt, HandlerOutcome, Order, Progress, TrialStatement, Witness, attempt, render, statements,
+    },
     receiver::Names,
     report::Style,
 };
@@ -53,12 +55,14 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
 fn print_statements(format: HandlerFormat) {
     if format == HandlerFormat::Json {
         let rows: Vec<_> = statements()
-            .map(|(id, level, text)| serde_json::json!({ "id": id, "level": level.as_str(), "text": text }))
+            .map(|TrialStatement { id, level, text }| {
+                serde_json::json!({ "id": id, "level": level.as_str(), "text": text })
+            })
             .collect();
         print_line!("{}", serde_json::to_string_pretty(&rows).expect("strings serialize to JSON"));
         return;
     }
-    for (id, level, text) in statements() {
+    for TrialStatement { id, level, text } in statements() {
         print_line!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.as_str());
     }
 }
@@ -70,7 +74,7 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
     }
     let dialect = config.dialect.clone();
     let secret = |name: &str| super::secret(name).map(Secret::new);
-    let statements: Vec<_> = statements().map(|(id, ..)| id).collect();
+    let statements: Vec<_> = statements().map(|statement| statement.id).collect();
     if let Some(pattern) = args
         .only
         .iter()

@@ -9,101 +9,112 @@ use http::{
 };
 use subtle::ConstantTimeEq;
 
-use crate::{answer::Answer, gate, pages::Call, refusal::Refusal};
+use crate::{answer::Answer, gate, pages::PageRequest, refusal::Refusal};
 
+/// The name of the hidden form field with the form token.
+pub(super) const FORM_TOKEN_FIELD: &str = "word";
 const SECRET_BYTES: usize = 20;
 
-/// The random secrets of this run of the server: session cookie and form token.
-pub(super) struct Access {
+/// The access control of the dashboard, with the random secrets of this run of the server.
+pub(super) struct AccessControl {
+    /// The value of the session cookie.
     session: String,
-    form: String,
+    form_token: String,
 }
 
 /// The result of an access check.
 pub(super) enum AccessDecision {
-    /// Access is granted.
-    Open,
-    /// The caller must log in with the token.
-    Login,
+    Granted,
+    /// The caller must log in with the sandbox token.
+    LoginRequired,
 }
 
-impl Access {
-    pub(super) fn generate() -> Result<Access, getrandom::Error> {
-        Ok(Access { session: secret()?, form: secret()? })
+impl AccessControl {
+    pub(super) fn generate() -> Result<AccessControl, getrandom::Error> {
+        Ok(AccessControl { session: secret()?, form_token: secret()? })
     }
 
-    /// Returns the form token.
+    /// Returns the form token, which every form of the owner contains.
     pub(super) fn form_token(&self) -> &str {
-        &self.form
+        &self.form_token
     }
 
-    /// Checks the caller. Fails for host names and origins that are not the server's, whatever credentials it has.
-    pub(super) fn judge(&self, call: &Call<'_>) -> Result<AccessDecision, Refusal> {
-        let entry = match call.admit() {
-            Ok(()) => AccessDecision::Open,
-            Err(Refusal::SandboxToken) if self.has_cookie(call) => AccessDecision::Open,
-            Err(Refusal::SandboxToken) => AccessDecision::Login,
+    /// Decides if the caller has access. Fails for host names and origins that are not the server's, even with valid
+    /// credentials.
+    pub(super) fn decide(&self, request: &PageRequest<'_>) -> Result<AccessDecision, Refusal> {
+        let decision = match request.admit() {
+            Ok(()) => AccessDecision::Granted,
+            Err(Refusal::SandboxToken) if self.has_cookie(request) => AccessDecision::Granted,
+            Err(Refusal::SandboxToken) => AccessDecision::LoginRequired,
             Err(refusal) => return Err(refusal),
         };
-        gate::admit_site(call.head)?;
-        Ok(entry)
+        gate::admit_site(request.head)?;
+        Ok(decision)
     }
 
     /// Checks that a form has the form token, which only pages of this server contain.
-    pub(super) fn judge_form(&self, token: Option<&str>) -> Result<(), Refusal> {
-        if constant_time_eq(token.unwrap_or_default(), &self.form) {
+    pub(super) fn check_form_token(&self, token: Option<&str>) -> Result<(), Refusal> {
+        if constant_time_eq(token.unwrap_or_default(), &self.form_token) {
             Ok(())
         } else {
             Err(Refusal::FormOrigin)
         }
     }
 
-    /// Returns `true` if the text is the sandbox token.
-    pub(super) fn is_token(call: &Call<'_>, text: &str) -> bool {
-        constant_time_eq(text, call.backend.token.as_str())
+    pub(super) fn is_sandbox_token(request: &PageRequest<'_>, token: &str) -> bool {
+        constant_time_eq(token, request.backend.token.as_str())
     }
 
-    fn has_cookie(&self, call: &Call<'_>) -> bool {
-        cookie(&call.head.headers, &cookie_name(call))
+    fn has_cookie(&self, request: &PageRequest<'_>) -> bool {
+        cookie(&request.head.headers, &cookie_name(request))
             .is_some_and(|value| constant_time_eq(value, &self.session))
     }
 
-    /// Logs the browser in.
-    pub(super) fn log_in(&self, call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
-        set_cookie(call, answer, &self.session, "")
+    /// Adds the session cookie to a response.
+    pub(super) fn log_in(&self, request: &PageRequest<'_>, response: &mut Answer) -> Result<(), Refusal> {
+        set_cookie(request, response, &self.session, "")
     }
 
-    /// Logs the browser out.
-    pub(super) fn log_out(call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
-        set_cookie(call, answer, "", "; Max-Age=0")
+    /// Adds the removal of the session cookie to a response.
+    pub(super) fn log_out(request: &PageRequest<'_>, response: &mut Answer) -> Result<(), Refusal> {
+        set_cookie(request, response, "", "; Max-Age=0")
     }
 }
 
-fn set_cookie(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<(), Refusal> {
-    let addresses = &call.backend.addresses;
-    let secure =
-        if addresses.url().starts_with("https:") && !is_loopback_call(call) { "; Secure" } else { "" };
+fn set_cookie(
+    request: &PageRequest<'_>,
+    response: &mut Answer,
+    value: &str,
+    attributes: &str,
+) -> Result<(), Refusal> {
+    let addresses = &request.backend.addresses;
+    let secure = if addresses.url().starts_with("https:") && !is_request_to_other_host(request) {
+        "; Secure"
+    } else {
+        ""
+    };
     let cookie = format!(
-        "{}={value}; Path={}/; HttpOnly; SameSite=Strict{secure}{rest}",
-        cookie_name(call),
+        "{}={value}; Path={}/; HttpOnly; SameSite=Strict{secure}{attributes}",
+        cookie_name(request),
         addresses.prefix(),
     );
     let cookie = HeaderValue::try_from(cookie).map_err(|_| Refusal::Broken)?;
-    answer.headers_mut().append(SET_COOKIE, cookie);
+    response.headers_mut().append(SET_COOKIE, cookie);
     Ok(())
 }
 
-/// Returns `true` for a request by a loopback address: the browser would not store a secure cookie for plain http.
-fn is_loopback_call(call: &Call<'_>) -> bool {
-    !call.authority.is_some_and(|authority| {
+/// Returns `true` unless the request names the public host: over http without TLS, the browser would not store a secure
+/// cookie.
+fn is_request_to_other_host(request: &PageRequest<'_>) -> bool {
+    !request.authority.is_some_and(|authority| {
         crate::address::Authority::parse(authority)
-            .is_some_and(|authority| call.backend.addresses.is_public_host(authority.host))
+            .is_some_and(|authority| request.backend.addresses.is_public_host(authority.host))
     })
 }
 
 /// Returns the cookie's name. It contains the port, because browsers share cookies between all ports of a host.
-fn cookie_name(call: &Call<'_>) -> String {
-    format!("chargeproof_{}", call.backend.addresses.port())
+fn cookie_name(request: &PageRequest<'_>) -> String {
+    format!("chargeproof_{}", request.backend.addresses.port())
 }
 
 fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -141,11 +152,14 @@ mod tests {
 
     #[test]
     fn every_start_generates_new_secrets() {
-        let (one, two) = (Access::generate().expect("randomness"), Access::generate().expect("randomness"));
-        let all = [&one.session, &one.form, &two.session, &two.form];
-        for (index, text) in all.iter().enumerate() {
-            assert_eq!(text.len(), 2 * SECRET_BYTES);
-            assert!(!all[..index].contains(text));
+        let (one, two) = (
+            AccessControl::generate().expect("the system has randomness"),
+            AccessControl::generate().expect("the system has randomness"),
+        );
+        let secrets = [&one.session, &one.form_token, &two.session, &two.form_token];
+        for (index, secret) in secrets.iter().enumerate() {
+            assert_eq!(secret.len(), 2 * SECRET_BYTES);
+            assert!(!secrets[..index].contains(secret));
         }
     }
 }

@@ -8,6 +8,7 @@ use simulator::{
 use uuid::Uuid;
 
 use super::{
+    access::FORM_TOKEN_FIELD,
     draft::Draft,
     fragments,
     paths::{BookId, Page, Query},
@@ -16,7 +17,7 @@ use crate::{
     pages::{
         Site, WorldClient,
         book::BookReader,
-        formats::{self, MomentWords as _},
+        formats::{self, TimeFormats as _},
     },
     refusal::Refusal,
 };
@@ -25,7 +26,7 @@ use crate::{
 pub(super) struct PageContext {
     pub(super) client: WorldClient,
     pub(super) site: Site,
-    pub(super) place: BookId,
+    pub(super) book_id: BookId,
     pub(super) page: Page,
     pub(super) query: Query,
     /// The input of a refused form.
@@ -35,12 +36,12 @@ pub(super) struct PageContext {
 impl PageContext {
     pub(super) fn new(
         client: WorldClient,
-        place: BookId,
+        book_id: BookId,
         page: Page,
         query: Query,
     ) -> Result<PageContext, Refusal> {
         let site = client.site()?;
-        Ok(PageContext { client, site, place, page, query, draft: Draft::default() })
+        Ok(PageContext { client, site, book_id, page, query, draft: Draft::default() })
     }
 
     /// Returns the time of the service clock.
@@ -50,11 +51,11 @@ impl PageContext {
 
     /// Returns a link to a path in this account and mode.
     pub(super) fn to(&self, rest: impl AsRef<str>) -> String {
-        self.site.to(&self.place.path(rest.as_ref()))
+        self.site.to(&self.book_id.path(rest.as_ref()))
     }
 
     /// Returns the path of this page, for forms that return to it.
-    pub(super) fn here(&self) -> String {
+    pub(super) fn page_path(&self) -> String {
         self.page.path()
     }
 
@@ -65,7 +66,7 @@ impl PageContext {
 
     /// Returns the hidden fields of every form: the form token, and the page to return to.
     pub(super) fn hidden(&self) -> fragments::Html {
-        fragments::hidden(&[("word", self.form_token()), ("back", &self.here())])
+        fragments::hidden(&[(FORM_TOKEN_FIELD, self.form_token()), ("back", &self.page_path())])
     }
 
     /// Returns the time of the service clock, to the second.
@@ -73,46 +74,48 @@ impl PageContext {
         self.now().date_time()
     }
 
-    /// Returns the speed of the clock, and its distance from real time.
-    pub(super) fn pace(&self) -> String {
-        let away = formats::clock_offset(self.site.now, self.site.real);
-        match (self.site.pace, away) {
+    /// Returns the speed of the clock and its distance from real time: `60 times as fast, 2 days ahead of real time`.
+    pub(super) fn clock_speed(&self) -> String {
+        let offset = formats::clock_offset(self.site.now, self.site.real_time);
+        match (self.site.speed, offset) {
             (1, None) => "real time".to_owned(),
-            (1, Some(away)) => away,
-            (0, away) => format!("frozen, {}", away.as_deref().unwrap_or("at real time")),
-            (pace, away) => format!("{pace} times as fast, {}", away.as_deref().unwrap_or("at real time")),
+            (1, Some(offset)) => offset,
+            (0, offset) => format!("frozen, {}", offset.as_deref().unwrap_or("at real time")),
+            (speed, offset) => {
+                format!("{speed} times as fast, {}", offset.as_deref().unwrap_or("at real time"))
+            }
         }
     }
 
     /// Returns the title of the browser's tab: the state of the object, and the page.
-    pub(super) fn tab(&self, state: Option<&str>, title: &str) -> String {
-        let BookId { account, mode } = &self.place;
+    pub(super) fn tab_title(&self, state: Option<&str>, title: &str) -> String {
+        let BookId { account, mode } = &self.book_id;
         let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();
-        let world = self.world().map(|label| format!(" · world {label}")).unwrap_or_default();
+        let world = self.world_label().map(|label| format!(" · world {label}")).unwrap_or_default();
         format!("{state}{title} · {account} {mode}{world}")
     }
 
     /// Returns the name of the world, or its id if it has no name; `None` for the first one of the server.
-    pub(super) fn world(&self) -> Option<String> {
+    pub(super) fn world_label(&self) -> Option<String> {
         let id = self.client.backend.addresses.world_id()?;
         let world = Code::parse(id).and_then(|id| self.client.pages.worlds.get(id));
         Some(world.and_then(|world| world.name.clone()).unwrap_or_else(|| id.to_owned()))
     }
 
     /// Returns the URL of the API.
-    pub(super) fn api(&self) -> String {
+    pub(super) fn api_url(&self) -> String {
         format!("{}/v1", self.site.base)
     }
 
     /// Returns the shell variable with a key of this mode, under the name that `serve` prints.
     pub(super) fn key_variable(&self) -> &'static str {
-        match self.place.mode {
+        match self.book_id.mode {
             Mode::Live => "$CHARGEPROOF_LIVE_KEY",
             Mode::Test => "$CHARGEPROOF_TEST_KEY",
         }
     }
 
-    /// Returns the line that reads `path` through the API, such as `/v1/events`.
+    /// Returns a curl command that reads `path` through the API, such as `/v1/events`.
     pub(super) fn curl_get(&self, path: &str) -> String {
         format!("curl -s -H \"Authorization: Bearer {}\" '{}{path}'", self.key_variable(), self.site.base)
     }
@@ -157,18 +160,18 @@ impl PageContext {
         format!("curl -s '{}/sandbox/happenings?after=0'", self.site.base)
     }
 
-    /// Reads this book. An unknown object is 404.
+    /// Reads this book. An unknown object is [`Refusal::NotFound`].
     pub(super) async fn read<T>(
         &self,
         view: impl Fn(&BookReader<'_>) -> Result<T, ApiError>,
     ) -> Result<T, Refusal> {
-        let BookId { account, mode } = &self.place;
+        let BookId { account, mode } = &self.book_id;
         self.client.read(|sandbox| view(&BookReader::new(sandbox, sandbox.find_book(account, *mode)?))).await
     }
 
     /// Returns the endpoints of this book, oldest first.
     pub(super) async fn endpoints(&self) -> Result<Vec<EndpointRecord>, Refusal> {
-        let mut endpoints = self.read(|book| Ok(book.sandbox.endpoints(book.place))).await?;
+        let mut endpoints = self.read(|book| Ok(book.sandbox.endpoints(book.account_and_mode))).await?;
         endpoints.retain(|endpoint| endpoint.status != "removed");
         Ok(endpoints)
     }
@@ -181,16 +184,16 @@ impl PageContext {
 
     /// Returns the keys of this book, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>, Refusal> {
-        let BookId { account, mode } = &self.place;
-        let own = |key: &KeyRecord| key.account == *account && key.mode == *mode;
+        let BookId { account, mode } = &self.book_id;
+        let is_own = |key: &KeyRecord| key.account == *account && key.mode == *mode;
         let keys = self.read(|book| Ok(book.sandbox.keys())).await?;
-        Ok(keys.into_iter().rev().filter(own).collect())
+        Ok(keys.into_iter().rev().filter(is_own).collect())
     }
 
     /// Returns a delivery of this book.
     pub(super) async fn delivery(&self, id: &str) -> Result<DeliveryRecord, Refusal> {
         let id = Uuid::try_parse(id).map_err(|_| Refusal::NotFound)?;
-        self.read(|book| book.sandbox.delivery(book.place, id)).await
+        self.read(|book| book.sandbox.delivery(book.account_and_mode, id)).await
     }
 
     /// Returns deliveries of this book, newest first.
@@ -199,6 +202,6 @@ impl PageContext {
         limit: usize,
         filter: DeliveryFilter,
     ) -> Result<Vec<DeliveryRecord>, Refusal> {
-        self.read(|book| Ok(book.sandbox.deliveries(book.place, &filter, limit))).await
+        self.read(|book| Ok(book.sandbox.deliveries(book.account_and_mode, &filter, limit))).await
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Mutex};
 use super::paths::is_id;
 
 /// The maximum number of waiting notices; the oldest is evicted.
-const KEPT_MAX: usize = 64;
+const NOTICES_MAX: usize = 64;
 const NAME_BYTES: usize = 8;
 
 /// The result of an action, for the owner.
@@ -26,7 +26,7 @@ pub(super) struct Notice {
 pub(super) struct Secret {
     /// The label: `Live API key`.
     pub(super) label: String,
-    pub(super) text: String,
+    pub(super) value: String,
     /// A command that uses the secret, with a placeholder for its variable.
     pub(super) hint: String,
 }
@@ -48,16 +48,16 @@ impl Notice {
 pub(super) struct Notices(Mutex<VecDeque<(String, Notice)>>);
 
 impl Notices {
-    /// Stores a notice and returns its name; `None` if the operating system provides no randomness.
+    /// Stores a notice and returns its random name; `None` if the operating system provides no randomness.
     pub(super) fn put(&self, notice: Notice) -> Option<String> {
         let mut bits = [0; NAME_BYTES];
         getrandom::fill(&mut bits).ok()?;
         let name = hex::encode(bits);
-        let mut kept = self.0.lock().ok()?;
-        if kept.len() == KEPT_MAX {
-            kept.pop_front();
+        let mut notices = self.0.lock().ok()?;
+        if notices.len() == NOTICES_MAX {
+            notices.pop_front();
         }
-        kept.push_back((name.clone(), notice));
+        notices.push_back((name.clone(), notice));
         Some(name)
     }
 
@@ -66,9 +66,9 @@ impl Notices {
         if !is_id(name) {
             return None;
         }
-        let mut kept = self.0.lock().ok()?;
-        let index = kept.iter().position(|(known, _)| known == name)?;
-        kept.remove(index).map(|(_, notice)| notice)
+        let mut notices = self.0.lock().ok()?;
+        let index = notices.iter().position(|(stored, _)| stored == name)?;
+        notices.remove(index).map(|(_, notice)| notice)
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_notice_is_shown_once() {
         let notices = Notices::default();
-        let name = notices.put(Notice::text("Done.")).expect("randomness");
+        let name = notices.put(Notice::text("Done.")).expect("the system has randomness");
         assert_eq!(notices.take(&name), Some(Notice::text("Done.")));
         assert_eq!(notices.take(&name), None);
     }
@@ -87,16 +87,17 @@ mod tests {
     #[test]
     fn the_oldest_notices_are_evicted() {
         let notices = Notices::default();
-        let names: Vec<_> =
-            (0..=KEPT_MAX).map(|n| notices.put(Notice::text(n.to_string())).expect("randomness")).collect();
+        let names: Vec<_> = (0..=NOTICES_MAX)
+            .map(|n| notices.put(Notice::text(n.to_string())).expect("the system has randomness"))
+            .collect();
         assert_eq!(notices.take(&names[0]), None);
         assert_eq!(notices.take(&names[1]), Some(Notice::text("1")));
-        assert_eq!(notices.take(&names[KEPT_MAX]), Some(Notice::text(KEPT_MAX.to_string())));
+        assert_eq!(notices.take(&names[NOTICES_MAX]), Some(Notice::text(NOTICES_MAX.to_string())));
     }
 
     #[test]
-    fn a_secret_is_not_printed_by_accident() {
-        let secret = Secret { label: "Key".to_owned(), text: "svc_live_x".to_owned(), hint: String::new() };
+    fn debug_output_contains_no_secret() {
+        let secret = Secret { label: "Key".to_owned(), value: "svc_live_x".to_owned(), hint: String::new() };
         assert!(!format!("{secret:?}").contains("svc_live_x"));
     }
 }

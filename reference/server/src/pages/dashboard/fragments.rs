@@ -5,10 +5,11 @@ use std::fmt::{self, Display, Write};
 use askama::filters::{Escaper, Html as Escape, HtmlSafe};
 use reference_core::time::Timestamp;
 
-use crate::pages::formats::MomentWords as _;
+use crate::pages::formats::TimeFormats as _;
 
-/// The number of characters shown at the start of a long name; fewer are shown at its end.
+/// The number of characters shown at the start of a long id.
 const HEAD_SHOWN: usize = 10;
+/// The number of characters shown at the end of a long id.
 const TAIL_SHOWN: usize = 6;
 
 /// HTML with all input escaped.
@@ -45,25 +46,25 @@ pub(super) fn time(at: &Timestamp) -> Html {
     })
 }
 
-/// Returns a status as a badge.
-pub(super) fn status(word: impl AsRef<str>) -> Html {
-    let word = word.as_ref();
-    badge(word.replace('_', " "), tone(word))
+/// Returns the status of a record as a badge.
+pub(super) fn status(status: impl AsRef<str>) -> Html {
+    let status = status.as_ref();
+    badge(status.replace('_', " "), tone(status))
 }
 
-/// Returns a word as a badge.
-pub(super) fn badge(word: impl AsRef<str>, tone: impl AsRef<str>) -> Html {
-    html(|out| write!(out, r#"<span class="badge {}">{}</span>"#, Text(tone.as_ref()), Text(word.as_ref())))
+/// Returns a label as a badge. `tone`: the CSS class for its colour.
+pub(super) fn badge(label: impl AsRef<str>, tone: impl AsRef<str>) -> Html {
+    html(|out| write!(out, r#"<span class="badge {}">{}</span>"#, Text(tone.as_ref()), Text(label.as_ref())))
 }
 
 /// Returns an HTTP status as a badge.
-pub(super) fn answer(status: &u16) -> Html {
+pub(super) fn http_status(status: &u16) -> Html {
     badge(status.to_string(), if *status < 400 { "good" } else { "bad" })
 }
 
-/// Returns the colour of a status. It adds no information to the word.
-fn tone(word: &str) -> &'static str {
-    match word {
+/// Returns the CSS class for the colour of a status. The colour adds no information.
+fn tone(status: &str) -> &'static str {
+    match status {
         "paid" | "delivered" | "enabled" | "active" | "accepted" => "good",
         "pending" | "open" | "in_flight" => "info",
         "underpaid" | "waiting" | "overdue" => "warn",
@@ -72,7 +73,7 @@ fn tone(word: &str) -> &'static str {
     }
 }
 
-/// Shortens a long name in the middle; the title has all of it.
+/// Shortens a long id in the middle; its full text is shown on hover.
 pub(super) fn short(text: impl AsRef<str>) -> Html {
     let text = text.as_ref();
     let chars = text.chars().count();
@@ -116,7 +117,7 @@ pub(super) fn coin(amount: impl Display) -> Html {
     })
 }
 
-/// Returns a name as [`short`] does, with a button that copies all of it. `id` must be unique on the page.
+/// Returns an id as [`short`] does, with a button that copies its full text. `id` must be unique on the page.
 pub(super) fn short_copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
     html(|out| {
         let (id, whole) = (Text(id.as_ref()), Text(text.as_ref()));
@@ -164,30 +165,30 @@ pub(super) fn hidden(fields: &[(&str, &str)]) -> Html {
     })
 }
 
-/// Returns the errors of a field; empty if there are none.
-pub(super) fn wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
+/// Returns the errors of a form field; empty if there are none.
+pub(super) fn field_errors<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
     html(|out| match messages.as_ref() {
         [] => Ok(()),
-        some => {
+        messages => {
             write!(
                 out,
                 r#"<p class="field-error" id="{}-wrong">{}</p>"#,
                 Text(id.as_ref()),
-                Text(&some.join(" "))
+                Text(&messages.join(" "))
             )
         }
     })
 }
 
-/// Returns the attributes of an invalid field for screen readers; the first one gets the focus.
-pub(super) fn aria_wrong<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
+/// Returns the HTML attributes of a form field with errors, for screen readers and the focus; empty if there are none.
+pub(super) fn error_attributes<'m>(id: impl AsRef<str>, messages: impl AsRef<[&'m str]>) -> Html {
     html(|out| match messages.as_ref() {
         [] => Ok(()),
         _ => write!(out, r#" aria-invalid="true" autofocus aria-describedby="{}-wrong""#, Text(id.as_ref())),
     })
 }
 
-/// Escapes the characters of a JSON text that change the writing direction, so that they cannot disguise the text.
+/// Escapes the characters of JSON that change the writing direction, so that they cannot disguise its content.
 pub(super) fn escape_directions(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for char in json.chars() {
@@ -201,45 +202,45 @@ pub(super) fn escape_directions(json: &str) -> String {
     out
 }
 
-/// Adds line breaks to a JSON text, with the same tokens in the same order, and [escapes](escape_directions) it.
+/// Adds line breaks and indentation to JSON, and [escapes](escape_directions) it.
 pub(super) fn pretty(json: &str) -> String {
     let json = escape_directions(json);
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth: usize = 0;
     let mut chars = json.chars().peekable();
-    let mut text = false;
-    let line = |out: &mut String, depth: usize| {
+    let mut is_in_string = false;
+    let break_line = |out: &mut String, depth: usize| {
         out.push('\n');
         out.extend(std::iter::repeat_n("  ", depth));
     };
     while let Some(char) = chars.next() {
         match char {
-            '\\' if text => {
+            '\\' if is_in_string => {
                 out.push(char);
                 out.extend(chars.next());
             }
             '"' => {
-                text = !text;
+                is_in_string = !is_in_string;
                 out.push(char);
             }
-            _ if text => out.push(char),
+            _ if is_in_string => out.push(char),
             '{' | '[' => {
                 out.push(char);
                 if matches!(chars.peek(), Some('}' | ']')) {
                     out.extend(chars.next());
                 } else {
                     depth += 1;
-                    line(&mut out, depth);
+                    break_line(&mut out, depth);
                 }
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                line(&mut out, depth);
+                break_line(&mut out, depth);
                 out.push(char);
             }
             ',' => {
                 out.push(char);
-                line(&mut out, depth);
+                break_line(&mut out, depth);
             }
             ':' => out.push_str(": "),
             _ => out.push(char),
@@ -268,7 +269,7 @@ mod tests {
             let html = html.to_string();
             assert!(!html.contains("<script") && !html.contains(r#"""><"#), "{html}");
         }
-        let html = wrong(evil, [evil]).to_string();
+        let html = field_errors(evil, [evil]).to_string();
         assert!(!html.contains("<script"), "{html}");
     }
 
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn json_gets_lines_and_keeps_its_order_and_numbers() {
+    fn json_is_broken_into_lines_without_other_changes() {
         check_pretty(
             r#"{"b":1e400,"a":[{},[],"x, {\"y\": 1}"]}"#,
             &[
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_keep_their_ends() {
+    fn long_ids_are_shortened_in_the_middle() {
         assert_eq!(short("abc").to_string(), r#"<code dir="ltr">abc</code>"#);
         let long = "0x0123456789abcdef0123456789abcdef";
         assert_eq!(
@@ -309,16 +310,16 @@ mod tests {
 
     #[test]
     fn long_amounts_break_between_their_places() {
-        for (amount, shown) in
+        for (amount, expected) in
             [("12", "12"), ("0.001", "0.001"), ("0.123456789012345678", "0.123456<wbr>789012<wbr>345678")]
         {
-            assert_eq!(coin(amount).to_string(), shown);
+            assert_eq!(coin(amount).to_string(), expected);
         }
     }
 
     #[test]
-    fn moments_are_shown_to_the_second() {
-        let at = Timestamp::parse("2026-09-20T10:05:41.123456Z").expect("a moment");
+    fn times_are_shown_to_the_second() {
+        let at = Timestamp::parse("2026-09-20T10:05:41.123456Z").expect("the time is valid");
         assert_eq!((at.day().as_str(), at.time().as_str()), ("2026-09-20", "10:05:41"));
     }
 }

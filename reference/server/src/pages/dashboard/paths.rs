@@ -6,11 +6,11 @@ use url::form_urlencoded;
 /// The maximum length of an id, longer than any real one.
 const ID_MAX: usize = 64;
 /// The maximum length of a search string in bytes.
-pub(super) const WANTED_MAX: usize = 255;
+pub(super) const SEARCH_MAX: usize = 255;
 /// The maximum number of query fields, more than any page has.
-const QUERY_MAX: usize = 20;
+const QUERY_FIELDS_MAX: usize = 20;
 
-/// An account and mode of the dashboard.
+/// The account and mode whose objects the dashboard shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BookId {
     pub(super) account: String,
@@ -52,7 +52,7 @@ pub(super) enum Page {
 
 impl Page {
     /// Parses the segments of a path.
-    pub(super) fn read(segments: &[&str]) -> Option<Page> {
+    pub(super) fn parse(segments: &[&str]) -> Option<Page> {
         let id = |text: &str| is_id(text).then(|| text.to_owned());
         Some(match segments {
             [] => Page::Overview,
@@ -136,14 +136,14 @@ impl Page {
 }
 
 /// Returns `true` if a string has the length and characters of an id.
-pub(super) fn is_id(text: &str) -> bool {
-    (1..=ID_MAX).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+pub(super) fn is_id(id: &str) -> bool {
+    (1..=ID_MAX).contains(&id.len())
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 impl BookId {
     /// Parses an account and a mode.
-    pub(super) fn read(account: &str, mode: &str) -> Option<BookId> {
+    pub(super) fn parse(account: &str, mode: &str) -> Option<BookId> {
         let mode = Mode::parse(mode)?;
         is_id(account).then(|| BookId { account: account.to_owned(), mode })
     }
@@ -159,20 +159,20 @@ impl BookId {
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    pub(super) fn read(text: Option<&str>) -> Query {
-        let fields = form_urlencoded::parse(text.unwrap_or_default().as_bytes()).take(QUERY_MAX);
+    pub(super) fn parse(text: Option<&str>) -> Query {
+        let fields = form_urlencoded::parse(text.unwrap_or_default().as_bytes()).take(QUERY_FIELDS_MAX);
         Query(fields.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
     /// Returns the first value of a field, unless it is empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        let (_, value) = self.0.iter().find(|(field, _)| field == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 }
 
-/// Returns a query of the present fields, with its question mark; empty if there are none.
-pub(super) fn query(fields: &[(&str, Option<&str>)]) -> String {
+/// Returns a query string of the fields that have a value, with its question mark; empty if there are none.
+pub(super) fn query_string(fields: &[(&str, Option<&str>)]) -> String {
     let mut writer = form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields {
         if let Some(value) = value {
@@ -180,8 +180,8 @@ pub(super) fn query(fields: &[(&str, Option<&str>)]) -> String {
         }
     }
     match writer.finish() {
-        none if none.is_empty() => none,
-        some => format!("?{some}"),
+        empty if empty.is_empty() => empty,
+        pairs => format!("?{pairs}"),
     }
 }
 
@@ -189,9 +189,9 @@ pub(super) fn query(fields: &[(&str, Option<&str>)]) -> String {
 mod tests {
     use super::*;
 
-    fn read(path: &str) -> Option<Page> {
+    fn parse(path: &str) -> Option<Page> {
         let segments: Vec<&str> = path.split('/').skip(1).collect();
-        Page::read(&segments)
+        Page::parse(&segments)
     }
 
     #[test]
@@ -218,9 +218,9 @@ mod tests {
             "/history",
             "/settings",
         ] {
-            assert_eq!(read(path).map(|page| page.path()).as_deref(), Some(path));
+            assert_eq!(parse(path).map(|page| page.path()).as_deref(), Some(path));
         }
-        assert_eq!(Page::read(&[]), Some(Page::Overview));
+        assert_eq!(Page::parse(&[]), Some(Page::Overview));
     }
 
     #[test]
@@ -235,21 +235,21 @@ mod tests {
             "/requests/x",
             "/requests/+1",
         ] {
-            assert_eq!(read(path), None, "{path}");
+            assert_eq!(parse(path), None, "{path}");
         }
-        assert_eq!(Page::read(&["charges", &"a".repeat(ID_MAX + 1)]), None);
-        assert_eq!(BookId::read("acme", "both"), None);
-        assert_eq!(BookId::read("../x", "live"), None);
+        assert_eq!(Page::parse(&["charges", &"a".repeat(ID_MAX + 1)]), None);
+        assert_eq!(BookId::parse("acme", "both"), None);
+        assert_eq!(BookId::parse("../x", "live"), None);
     }
 
     #[test]
     fn absent_and_empty_query_fields_are_omitted() {
-        assert_eq!(query(&[("a", None)]), "");
+        assert_eq!(query_string(&[("a", None)]), "");
         assert_eq!(
-            query(&[("status", Some("paid")), ("page", None), ("x", Some("a b&c"))]),
+            query_string(&[("status", Some("paid")), ("page", None), ("x", Some("a b&c"))]),
             "?status=paid&x=a+b%26c"
         );
-        assert_eq!(Query::read(Some("a=&b=1&b=2")).get("a"), None);
-        assert_eq!(Query::read(Some("a=&b=1&b=2")).get("b"), Some("1"));
+        assert_eq!(Query::parse(Some("a=&b=1&b=2")).get("a"), None);
+        assert_eq!(Query::parse(Some("a=&b=1&b=2")).get("b"), Some("1"));
     }
 }

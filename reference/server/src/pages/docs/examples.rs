@@ -1,4 +1,4 @@
-//! Examples of a call in curl, Python and JavaScript.
+//! Examples of an API request in curl, Python and JavaScript.
 
 use serde_json::Value;
 
@@ -30,14 +30,14 @@ impl Language {
         }
     }
 
-    /// Returns the language in a query; curl if it is missing or unknown.
-    pub(crate) fn of_query(query: Option<&str>) -> Language {
-        let wanted = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("examples="));
-        Language::ALL.into_iter().find(|language| Some(language.id()) == wanted).unwrap_or(Language::Curl)
+    /// Returns the language in a query; curl if the language is missing or unknown.
+    pub(crate) fn from_query(query: Option<&str>) -> Language {
+        let id = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("examples="));
+        Language::ALL.into_iter().find(|language| Some(language.id()) == id).unwrap_or(Language::Curl)
     }
 }
 
-/// An example of a call.
+/// An example of an API request.
 pub(super) struct Example<'a> {
     pub(super) method: &'a str,
     pub(super) url: String,
@@ -47,7 +47,7 @@ pub(super) struct Example<'a> {
 }
 
 impl Example<'_> {
-    pub(super) fn text(&self, language: Language) -> String {
+    pub(super) fn code(&self, language: Language) -> String {
         match language {
             Language::Curl => self.curl(),
             Language::Python => self.python(),
@@ -56,18 +56,18 @@ impl Example<'_> {
     }
 
     fn curl(&self) -> String {
-        let mut line = "curl -s".to_owned();
+        let mut command = "curl -s".to_owned();
         if self.method != "GET" {
-            line.push_str(&format!(" -X {}", self.method));
+            command.push_str(&format!(" -X {}", self.method));
         }
         if self.needs_key {
-            line.push_str(" -H \"Authorization: Bearer $CHARGEPROOF_TEST_KEY\"");
+            command.push_str(" -H \"Authorization: Bearer $CHARGEPROOF_TEST_KEY\"");
         }
         if let Some(body) = self.body {
             let body = body.replace('\'', r"'\''");
-            line.push_str(&format!(" -H 'Content-Type: application/json' -d '{body}'"));
+            command.push_str(&format!(" -H 'Content-Type: application/json' -d '{body}'"));
         }
-        format!("{line} '{}'", self.url)
+        format!("{command} '{}'", self.url)
     }
 
     /// Returns the example for the package `requests`.
@@ -80,7 +80,7 @@ impl Example<'_> {
                 "    headers={\"Authorization\": f\"Bearer {os.environ['CHARGEPROOF_TEST_KEY']}\"},\n",
             );
         }
-        if let Some(value) = self.json() {
+        if let Some(value) = self.body_value() {
             call.push_str(&format!("    json={},\n", python_literal(&value)));
         }
         format!("{imports}\nresponse = {call})\nprint(response.status_code, response.json())")
@@ -111,7 +111,7 @@ impl Example<'_> {
         )
     }
 
-    fn json(&self) -> Option<Value> {
+    fn body_value(&self) -> Option<Value> {
         serde_json::from_str(self.body?).ok()
     }
 }
@@ -144,9 +144,9 @@ mod tests {
     fn check(body: Option<&str>, needs_key: bool, language: Language, expected: &[&str]) {
         let method = if body.is_some() { "POST" } else { "GET" };
         let example = Example { method, url: "http://host/v1/charges".to_owned(), needs_key, body };
-        let text = example.text(language);
+        let code = example.code(language);
         for part in expected {
-            assert!(text.contains(part), "`{part}` is not in:\n{text}");
+            assert!(code.contains(part), "`{part}` is not in:\n{code}");
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_body_and_key_is_short() {
+    fn a_request_without_body_and_key_is_short() {
         check(None, false, Language::Curl, &["curl -s 'http://host/v1/charges'"]);
         check(
             None,
@@ -189,7 +189,7 @@ mod tests {
             (Some("a=1&examples=javascript"), Language::JavaScript),
             (Some("examples=cobol"), Language::Curl),
         ] {
-            assert_eq!(Language::of_query(query), expected, "{query:?}");
+            assert_eq!(Language::from_query(query), expected, "{query:?}");
         }
     }
 }

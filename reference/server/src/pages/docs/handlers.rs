@@ -7,78 +7,78 @@ pub(crate) struct HandlerSource {
     pub(crate) file: &'static str,
     /// The commands that install the framework and start the handler on port 3000.
     pub(crate) start: &'static str,
-    /// The content, with a placeholder `{verify}` for the function.
-    text: &'static str,
-    /// A sample with the function that verifies signatures, and the start of that function after its imports.
+    /// The content, with the placeholder `{verify}` for the function that verifies signatures.
+    template: &'static str,
+    /// A file with that function, and the text at which the function starts, after the imports.
     verify: (&'static str, &'static str),
 }
 
 const PYTHON: (&str, &str) = (include_str!("../../../templates/verify/verify.py"), "def verify");
-const COMMENT: &str = "// Returns true";
+const FUNCTION_COMMENT: &str = "// Returns true";
 
 pub(crate) const HANDLERS: [HandlerSource; 5] = [
     HandlerSource {
         framework: "Flask",
         file: "flask_hooks.py",
         start: "pip install flask; WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET flask --app flask_hooks run --port 3000",
-        text: include_str!("../../../templates/handlers/flask_hooks.py"),
+        template: include_str!("../../../templates/handlers/flask_hooks.py"),
         verify: PYTHON,
     },
     HandlerSource {
         framework: "FastAPI",
         file: "fastapi_hooks.py",
         start: "pip install fastapi uvicorn; WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET uvicorn fastapi_hooks:app --port 3000",
-        text: include_str!("../../../templates/handlers/fastapi_hooks.py"),
+        template: include_str!("../../../templates/handlers/fastapi_hooks.py"),
         verify: PYTHON,
     },
     HandlerSource {
         framework: "Express",
         file: "express_hooks.js",
         start: "npm install express; WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET node express_hooks.js",
-        text: include_str!("../../../templates/handlers/express_hooks.js"),
-        verify: (include_str!("../../../templates/verify/verify.js"), COMMENT),
+        template: include_str!("../../../templates/handlers/express_hooks.js"),
+        verify: (include_str!("../../../templates/verify/verify.js"), FUNCTION_COMMENT),
     },
     HandlerSource {
         framework: "PHP",
         file: "hooks.php",
         start: "WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET php -S localhost:3000 hooks.php",
-        text: include_str!("../../../templates/handlers/hooks.php"),
-        verify: (include_str!("../../../templates/verify/verify.php"), COMMENT),
+        template: include_str!("../../../templates/handlers/hooks.php"),
+        verify: (include_str!("../../../templates/verify/verify.php"), FUNCTION_COMMENT),
     },
     HandlerSource {
         framework: "Go (net/http)",
         file: "hooks.go",
         start: "WEBHOOK_SECRET=$CHARGEPROOF_TEST_WEBHOOK_SECRET go run hooks.go",
-        text: include_str!("../../../templates/handlers/hooks.go"),
+        template: include_str!("../../../templates/handlers/hooks.go"),
         verify: (include_str!("../../../templates/verify/verify.go"), "// Verify returns"),
     },
 ];
 
 impl HandlerSource {
-    /// Returns the whole file. `signature`: the name of the signature header.
+    /// Returns the content of the file. `signature`: the name of the signature header.
     pub(crate) fn text(&self, signature: &str) -> String {
-        let (sample, start) = self.verify;
-        let function = sample.find(start).map_or("", |at| &sample[at..]);
-        let text = self.text.replace("{verify}\n", &format!("{function}\n"));
-        let in_php = |name: &str| name.to_uppercase().replace('-', "_");
-        text.replace(SIGNATURE, signature).replace(&in_php(SIGNATURE), &in_php(signature))
+        let (source, function_start) = self.verify;
+        let function = source.find(function_start).map_or("", |index| &source[index..]);
+        let text = self.template.replace("{verify}\n", &format!("{function}\n"));
+        let php_name = |name: &str| name.to_uppercase().replace('-', "_");
+        text.replace(SIGNATURE_HEADER, signature).replace(&php_name(SIGNATURE_HEADER), &php_name(signature))
     }
 }
 
-/// The header of the default dialect.
-const SIGNATURE: &str = "X-Service-Signature";
+/// The signature header of the default dialect.
+const SIGNATURE_HEADER: &str = "X-Service-Signature";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_handler_has_the_function_and_the_header_of_the_dialect() {
+    fn every_handler_verifies_signatures_in_the_header_of_the_dialect() {
         for handler in HANDLERS {
             let text = handler.text("X-Shop-Signature");
             assert!(text.to_lowercase().matches("verify(").count() >= 2, "{}", handler.file);
             assert!(text.contains("X-Shop-Signature") || text.contains("HTTP_X_SHOP_SIGNATURE"), "{text}");
-            // An empty secret would accept what anyone can sign.
+            // With an empty secret, anyone could sign a delivery.
             assert!(text.contains("WEBHOOK_SECRET is not set"), "{text}");
             assert!(handler.start.contains(handler.file.trim_end_matches(".py")), "{}", handler.start);
             assert!(!text.contains("{verify}") && !text.to_lowercase().contains("service"), "{text}");

@@ -1,6 +1,5 @@
-//! `/docs`: the API reference, generated from the OpenAPI document.
-//!
-//! Its content is the document, a chapter of the webhook guide, and the sample handlers, which tests run.
+//! `/docs`: the API reference, generated from the OpenAPI document, a chapter of the webhook guide, and the sample
+//! handlers.
 
 mod examples;
 mod handlers;
@@ -18,7 +17,7 @@ use serde_json::Value;
 use examples::{Example, Language};
 use webhooks::Webhooks;
 
-use super::{Asset, Call, Site, home, html};
+use super::{Asset, PageRequest, Site, home, html};
 use crate::{
     answer::{self, Answer},
     openapi::Document,
@@ -26,7 +25,7 @@ use crate::{
 };
 
 /// The server address in the stored document, which examples show.
-const WRITTEN_FOR: &str = "http://127.0.0.1:8402";
+const STORED_BASE_URL: &str = "http://127.0.0.1:8402";
 /// The maximum depth of nested references.
 const DEPTH_MAX: usize = 8;
 
@@ -34,7 +33,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The style sheet of the page, in addition to that of the dashboard.
 pub(super) static DOCS_CSS: Asset = Asset::css("docs", include_str!("../../../templates/docs.css"));
-/// The script that filters the list of calls and sends the calls on the page.
+/// The script that filters the list of operations and sends requests from the page.
 pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../../templates/docs.js"));
 
 /// The page's content, read from the document once.
@@ -60,8 +59,9 @@ struct Operation {
     summary: String,
     about: String,
     /// The fields in path, query and headers, and those in the body.
-    takes: [(&'static str, Vec<Field>); 2],
-    answers: Vec<(String, String)>,
+    field_groups: [(&'static str, Vec<Field>); 2],
+    /// The status and description of each response.
+    responses: Vec<(String, String)>,
     /// A recorded response.
     example: Option<String>,
     needs_key: bool,
@@ -71,18 +71,19 @@ struct Operation {
 
 struct Field {
     name: String,
-    /// The location of a field: `path`, `query`, `header`, or `body`.
-    place: String,
-    takes: String,
-    is_needed: bool,
+    /// `path`, `query`, `header`, or `body`.
+    location: String,
+    /// The type or the allowed values.
+    allowed_values: String,
+    is_required: bool,
     about: String,
 }
 
 /// Returns a description as HTML: text with code between backticks.
 fn prose(value: &Value) -> String {
     let mut html = String::new();
-    for (n, part) in value.as_str().unwrap_or_default().split('`').enumerate() {
-        let (open, close) = if n % 2 == 0 { ("", "") } else { ("<code>", "</code>") };
+    for (index, part) in value.as_str().unwrap_or_default().split('`').enumerate() {
+        let (open, close) = if index % 2 == 0 { ("", "") } else { ("<code>", "</code>") };
         html.push_str(open);
         Escape.write_escaped_str(&mut html, part).expect("writing to a string does not fail");
         html.push_str(close);
@@ -96,14 +97,14 @@ struct DocsPage<'a> {
     site: &'a Site,
     content: &'a DocsContent,
     language: Language,
-    /// `true` if the caller may use the sandbox, and so send the calls from the page.
+    /// `true` if the caller may use the sandbox, and so send requests from the page.
     may_try: bool,
 }
 
 impl Operation {
     /// Returns the fields outside the body, which the page shows as form fields.
     fn parameters(&self) -> &[Field] {
-        &self.takes[0].1
+        &self.field_groups[0].1
     }
 
     /// Returns an example of the body with line breaks.
@@ -112,46 +113,47 @@ impl Operation {
         Some(format!("{value:#}"))
     }
 
-    /// Returns an example of the call.
+    /// Returns an example of a request to the operation.
     fn code(&self, site: &Site, language: Language) -> String {
         let url = format!("{}{}", site.base, self.path);
         Example { method: &self.method, url, needs_key: self.needs_key, body: self.body.as_deref() }
-            .text(language)
+            .code(language)
     }
 }
 
 impl DocsPage<'_> {
     /// Returns the option of `trigger` that names this server, if its address is not the default.
     fn trigger_target(&self) -> String {
-        if self.site.base == WRITTEN_FOR { String::new() } else { format!(" --to {}", self.site.base) }
+        if self.site.base == STORED_BASE_URL { String::new() } else { format!(" --to {}", self.site.base) }
     }
 }
 
-/// Answers `GET /docs` and the files below it.
-pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<Answer, Refusal> {
+/// Responds to `GET /docs` and the files below it.
+pub(crate) fn docs(request: &PageRequest<'_>, docs: &Docs, document: &Document) -> Result<Answer, Refusal> {
     let content = docs.0.get_or_init(|| {
         let document =
-            serde_json::from_str(&document.with_base_url(WRITTEN_FOR)).expect("the document is JSON");
-        let reader = Reader { document };
+            serde_json::from_str(&document.with_base_url(STORED_BASE_URL)).expect("the document is JSON");
+        let reader = DocumentReader { document };
         DocsContent { webhooks: Webhooks::read(&reader), sections: reader.sections() }
     });
-    if let Some(rest) = call.path.strip_prefix("/docs/") {
+    if let Some(rest) = request.path.strip_prefix("/docs/") {
         let handler = rest.strip_prefix("handlers/").and_then(|name| content.webhooks.handler(name));
         return match handler {
             Some(text) => Ok(answer::with_media_type(StatusCode::OK, TEXT, text.to_owned())),
-            None => home::not_found(call),
+            None => home::not_found(request),
         };
     }
-    let may_try = call.admit().is_ok();
-    let language = Language::of_query(call.head.uri.query());
-    html(StatusCode::OK, &DocsPage { site: &call.site()?, content, language, may_try })
+    let may_try = request.admit().is_ok();
+    let language = Language::from_query(request.head.uri.query());
+    html(StatusCode::OK, &DocsPage { site: &request.site()?, content, language, may_try })
 }
 
-struct Reader {
+/// A reader of the OpenAPI document.
+struct DocumentReader {
     document: Value,
 }
 
-impl Reader {
+impl DocumentReader {
     /// Returns the target of a reference, or the value itself.
     fn resolve<'v>(&'v self, value: &'v Value) -> &'v Value {
         let mut found = value;
@@ -166,7 +168,7 @@ impl Reader {
 
     fn sections(&self) -> Vec<Section> {
         let tags = self.document["tags"].as_array().into_iter().flatten();
-        let named = |tag: &Value| {
+        let section = |tag: &Value| {
             let name = tag["name"].as_str().unwrap_or_default().to_owned();
             let operations = self.operations(&name);
             Section {
@@ -176,7 +178,7 @@ impl Reader {
                 operations,
             }
         };
-        tags.map(named).filter(|section| !section.operations.is_empty()).collect()
+        tags.map(section).filter(|section| !section.operations.is_empty()).collect()
     }
 
     fn operations(&self, tag: &str) -> Vec<Operation> {
@@ -184,12 +186,12 @@ impl Reader {
         let all = paths.flat_map(|(path, item)| {
             item.as_object().into_iter().flatten().map(move |(method, operation)| (path, method, operation))
         });
-        // Operations that read a book without a key repeat those of the API.
-        let own = all.filter(|(_, _, operation)| {
+        // Operations of the sandbox that read a book (`look…`) repeat those of the API, so they are left out.
+        let with_tag = all.filter(|(_, _, operation)| {
             operation["tags"].as_array().is_some_and(|tags| tags.iter().any(|name| name == tag))
                 && !operation["operationId"].as_str().is_some_and(|id| id.starts_with("look"))
         });
-        own.map(|(path, method, operation)| self.operation(path, method, operation)).collect()
+        with_tag.map(|(path, method, operation)| self.operation(path, method, operation)).collect()
     }
 
     fn operation(&self, path: &str, method: &str, operation: &Value) -> Operation {
@@ -199,27 +201,30 @@ impl Reader {
             .flat_map(|list| list.as_array().into_iter().flatten())
             .map(|parameter| {
                 let parameter = self.resolve(parameter);
-                let is_needed = parameter["required"] == true;
+                let is_required = parameter["required"] == true;
                 let location = parameter["in"].as_str().unwrap_or_default();
                 let name = parameter["name"].as_str().unwrap_or_default();
-                self.field((location, name), parameter, &parameter["schema"], is_needed)
+                self.field((location, name), parameter, &parameter["schema"], is_required)
             })
             .collect();
         let content = &self.resolve(&operation["requestBody"])["content"]["application/json"];
-        let answers = operation["responses"].as_object().into_iter().flatten();
-        let good = answers.clone().find(|(status, _)| status.starts_with('2'));
-        let answered = good.map(|(_, answer)| &self.resolve(answer)["content"]["application/json"]);
+        let responses = operation["responses"].as_object().into_iter().flatten();
+        let success = responses.clone().find(|(status, _)| status.starts_with('2'));
+        let success_content =
+            success.map(|(_, response)| &self.resolve(response)["content"]["application/json"]);
         Operation {
             id: operation["operationId"].as_str().unwrap_or_default().to_owned(),
             method: method.to_uppercase(),
             path: path.to_owned(),
             summary: operation["summary"].as_str().unwrap_or_default().to_owned(),
             about: prose(&operation["description"]),
-            takes: [("Parameters", parameters), ("Body", self.fields(&content["schema"], 0))],
-            answers: answers
-                .map(|(status, answer)| (status.clone(), prose(&self.resolve(answer)["description"])))
+            field_groups: [("Parameters", parameters), ("Body", self.fields(&content["schema"], 0))],
+            responses: responses
+                .map(|(status, response)| (status.clone(), prose(&self.resolve(response)["description"])))
                 .collect(),
-            example: answered.and_then(|content| self.example(content)).map(|value| format!("{value:#}")),
+            example: success_content
+                .and_then(|content| self.example(content))
+                .map(|value| format!("{value:#}")),
             needs_key: path.starts_with("/v1") || path == "/mcp",
             body: self.example(content).map(ToString::to_string),
         }
@@ -239,11 +244,11 @@ impl Reader {
         }
         let parts = schema["allOf"].as_array().into_iter().flatten();
         let mut fields: Vec<Field> = parts.flat_map(|part| self.fields(part, depth + 1)).collect();
-        let needed = |name: &str| {
+        let is_required = |name: &str| {
             schema["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name))
         };
         let own = schema["properties"].as_object().into_iter().flatten();
-        fields.extend(own.map(|(name, value)| self.field(("body", name), value, value, needed(name))));
+        fields.extend(own.map(|(name, value)| self.field(("body", name), value, value, is_required(name))));
         fields
     }
 
@@ -252,7 +257,7 @@ impl Reader {
         (location, name): (&str, &str),
         described: &Value,
         schema: &Value,
-        is_needed: bool,
+        is_required: bool,
     ) -> Field {
         let about = match described.get("description") {
             Some(own) => prose(own),
@@ -260,36 +265,36 @@ impl Reader {
         };
         Field {
             name: name.to_owned(),
-            place: location.to_owned(),
-            takes: self.allowed_values(schema, 0),
-            is_needed,
+            location: location.to_owned(),
+            allowed_values: self.allowed_values(schema, 0),
+            is_required,
             about,
         }
     }
 
-    /// Returns the allowed values of a field, in a few words.
+    /// Returns the type or the allowed values of a field: `BTC, ETH`, `list of string`.
     fn allowed_values(&self, schema: &Value, depth: usize) -> String {
         let schema = self.resolve(schema);
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let list = |value: &Value, separator: &str| {
             value.as_array().map(|all| all.iter().map(text).collect::<Vec<_>>().join(separator))
         };
-        if let Some(words) = list(&schema["enum"], ", ") {
-            return words;
+        if let Some(names) = list(&schema["enum"], ", ") {
+            return names;
         }
-        if let Some(one) = schema.get("const") {
-            return text(one);
+        if let Some(constant) = schema.get("const") {
+            return text(constant);
         }
-        for several in ["anyOf", "oneOf", "allOf"] {
-            if let Some(choices) = schema[several].as_array().filter(|_| depth < DEPTH_MAX) {
-                let nothing = Some("#/components/schemas/NotGiven");
-                let mut all: Vec<String> = choices
+        for combinator in ["anyOf", "oneOf", "allOf"] {
+            if let Some(choices) = schema[combinator].as_array().filter(|_| depth < DEPTH_MAX) {
+                let not_given = Some("#/components/schemas/NotGiven");
+                let mut alternatives: Vec<String> = choices
                     .iter()
-                    .filter(|option| option["$ref"].as_str() != nothing)
+                    .filter(|option| option["$ref"].as_str() != not_given)
                     .map(|option| self.allowed_values(option, depth + 1))
                     .collect();
-                all.dedup();
-                return all.join(" or ");
+                alternatives.dedup();
+                return alternatives.join(" or ");
             }
         }
         let kind = list(&schema["type"], " or ").or_else(|| schema["type"].as_str().map(str::to_owned));
@@ -313,9 +318,10 @@ mod tests {
     use super::*;
 
     fn sections() -> Vec<Section> {
-        let document = serde_json::from_str(&Document::new(&Dialect::default()).with_base_url(WRITTEN_FOR))
-            .expect("JSON");
-        Reader { document }.sections()
+        let document =
+            serde_json::from_str(&Document::new(&Dialect::default()).with_base_url(STORED_BASE_URL))
+                .expect("JSON");
+        DocumentReader { document }.sections()
     }
 
     #[test]
@@ -326,14 +332,14 @@ mod tests {
         let ids = documented.flat_map(|item| item.as_object().expect("operations").values());
         let mut ids: Vec<&str> = ids.filter_map(|operation| operation["operationId"].as_str()).collect();
         ids.retain(|id| !id.starts_with("look"));
-        let mut shown: Vec<&str> = sections
+        let mut listed: Vec<&str> = sections
             .iter()
             .flat_map(|section| &section.operations)
             .map(|operation| operation.id.as_str())
             .collect();
         ids.sort_unstable();
-        shown.sort_unstable();
-        assert_eq!(shown, ids);
+        listed.sort_unstable();
+        assert_eq!(listed, ids);
     }
 
     #[test]
@@ -341,21 +347,33 @@ mod tests {
         let sections = sections();
         let find = |id: &str| {
             let mut all = sections.iter().flat_map(|section| &section.operations);
-            all.find(|operation| operation.id == id).unwrap_or_else(|| panic!("{id} is there"))
+            all.find(|operation| operation.id == id).unwrap_or_else(|| panic!("{id} is not in the document"))
         };
         let create = find("createCharge");
-        let field = |name: &str| create.takes[1].1.iter().find(|field| field.name == name).expect(name);
-        assert!(field("asset").takes.contains("BTC, "), "{}", field("asset").takes);
-        assert!(create.body.as_ref().is_some_and(|body| body.contains("\"BTC\"")), "a real body");
-        assert!(create.example.as_ref().is_some_and(|text| text.contains("\"pending\"")), "a real answer");
-        assert!(create.answers.iter().any(|(status, text)| status == "422" && !text.is_empty()));
+        let field =
+            |name: &str| create.field_groups[1].1.iter().find(|field| field.name == name).expect(name);
+        assert!(field("asset").allowed_values.contains("BTC, "), "{}", field("asset").allowed_values);
+        assert!(
+            create.body.as_ref().is_some_and(|body| body.contains("\"BTC\"")),
+            "the body is a recorded one"
+        );
+        assert!(
+            create.example.as_ref().is_some_and(|text| text.contains("\"pending\"")),
+            "the response is a recorded one"
+        );
+        assert!(create.responses.iter().any(|(status, text)| status == "422" && !text.is_empty()));
         let list = find("listCharges");
-        assert!(list.takes[0].1.iter().any(|field| field.name == "per_page" && !field.takes.is_empty()));
+        assert!(
+            list.field_groups[0]
+                .1
+                .iter()
+                .any(|field| field.name == "per_page" && !field.allowed_values.is_empty())
+        );
         assert!(
             sections
                 .iter()
                 .flat_map(|section| &section.operations)
-                .all(|section| !section.summary.is_empty())
+                .all(|operation| !operation.summary.is_empty())
         );
     }
 }

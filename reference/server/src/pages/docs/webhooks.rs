@@ -4,13 +4,13 @@ use pulldown_cmark::{Options, Parser, html::push_html};
 use reference_core::event::EventType;
 use serde_json::Value;
 
-use super::{Reader, handlers::HANDLERS};
+use super::{DocumentReader, handlers::HANDLERS};
 
 const GUIDE: &str = include_str!("../../../../WEBHOOKS.md");
-/// The chapter of the guide that the page shows.
-const CHAPTER: &str = "## Signature and retries\n";
+/// The heading of the guide's chapter that the page shows.
+const CHAPTER_HEADING: &str = "## Signature and retries\n";
 
-/// The content of the chapter.
+/// The content of the webhook chapter.
 pub(crate) struct Webhooks {
     pub(crate) events: Vec<WebhookEvent>,
     /// The headers of a delivery: name, and value or meaning.
@@ -38,7 +38,7 @@ pub(crate) struct HandlerFile {
 }
 
 impl Webhooks {
-    pub(super) fn read(reader: &Reader) -> Webhooks {
+    pub(super) fn read(reader: &DocumentReader) -> Webhooks {
         let document = &reader.document;
         // The types have the order of the specification; a JSON object has none.
         let events = EventType::ALL.map(EventType::as_str).into_iter().map(|name| {
@@ -69,7 +69,7 @@ impl Webhooks {
             start: handler.start,
             text: handler.text(signature),
         });
-        let rules = rules(signature);
+        let rules = rules_html(signature);
         Webhooks { events: events.collect(), headers, rules, handlers: handlers.collect() }
     }
 
@@ -79,9 +79,9 @@ impl Webhooks {
     }
 }
 
-/// Returns the chapter of the guide as HTML.
-fn rules(signature: &str) -> String {
-    let chapter = GUIDE.split_once(CHAPTER).map_or("", |(_, rest)| rest);
+/// Returns the chapter of the guide as HTML. `signature`: the name of the signature header.
+fn rules_html(signature: &str) -> String {
+    let chapter = GUIDE.split_once(CHAPTER_HEADING).map_or("", |(_, rest)| rest);
     let chapter = chapter.split("\n## ").next().unwrap_or_default();
     let chapter = chapter.replace("X-Service-Signature", signature);
     let mut html = String::new();
@@ -94,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chapter_is_whole_and_needs_nothing_else() {
-        let html = rules("X-Shop-Signature");
+    fn the_chapter_is_complete_and_has_no_links() {
+        let html = rules_html("X-Shop-Signature");
         for part in ["X-Shop-Signature", "15 seconds", "14 attempts", "event_id", "<table>", "<h3>"] {
             assert!(html.contains(part), "`{part}` is not in {html}");
         }

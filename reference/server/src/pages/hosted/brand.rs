@@ -8,31 +8,33 @@ use crate::{
     pages::asset::CACHE_FOREVER,
 };
 
-/// Answers `/assets/brand-{rrggbb}.css`; `None` for another name.
-pub(in crate::pages) fn brand(file: &str) -> Option<Answer> {
-    let digits = file.strip_prefix("brand-")?.strip_suffix(".css")?;
+/// Responds to `/assets/brand-{rrggbb}.css`; `None` for another name.
+pub(in crate::pages) fn brand_css(file_name: &str) -> Option<Answer> {
+    let digits = file_name.strip_prefix("brand-")?.strip_suffix(".css")?;
     let is_hex = digits.len() == 6 && digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
     let rgb = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
-    let ink = if is_bright(rgb) { "#10201a" } else { "#ffffff" };
-    let css = format!(":root{{--brand:#{digits};--brand-ink:{ink}}}\n");
-    let mut answer = answer::with_media_type(
+    let text_color = if is_bright(rgb) { "#10201a" } else { "#ffffff" };
+    let css = format!(":root{{--brand:#{digits};--brand-ink:{text_color}}}\n");
+    let mut response = answer::with_media_type(
         StatusCode::OK,
         HeaderValue::from_static("text/css; charset=utf-8"),
         Bytes::from(css),
     );
-    answer.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
-    Some(answer)
+    response.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
+    Some(response)
 }
 
 /// Returns `true` if dark text is easier to read on the colour than white text.
 fn is_bright(rgb: u32) -> bool {
-    let square = |shift: u32| {
-        let part = rgb >> shift & 0xff;
-        part * part
+    let squared_channel = |shift: u32| {
+        let channel = rgb >> shift & 0xff;
+        channel * channel
     };
-    // Luminance in ten-thousandths, with a gamma of 2, which gives slightly too high values; with it, both are equally
-    // readable at 0.22.
-    let luminance = 2_126 * u64::from(square(16)) + 7_152 * u64::from(square(8)) + 722 * u64::from(square(0));
+    // Luminance in ten-thousandths, with a gamma of 2, which gives slightly too high values. With these, dark and white
+    // text are equally readable at 0.22.
+    let luminance = 2_126 * u64::from(squared_channel(16))
+        + 7_152 * u64::from(squared_channel(8))
+        + 722 * u64::from(squared_channel(0));
     luminance > 2_200 * 255 * 255
 }
 
@@ -42,7 +44,7 @@ mod tests {
 
     #[test]
     fn text_is_readable_on_the_brand_colour() {
-        for (rgb, bright) in [
+        for (rgb, expected) in [
             (0x000000, false),
             (0xffffff, true),
             (0x1f6feb, false),
@@ -50,13 +52,13 @@ mod tests {
             (0x00aa55, true),
             (0x7a1f6f, false),
         ] {
-            assert_eq!(is_bright(rgb), bright, "{rgb:06x}");
+            assert_eq!(is_bright(rgb), expected, "{rgb:06x}");
         }
     }
 
     #[test]
     fn only_a_colour_has_a_style_sheet() {
-        assert!(brand("brand-1f6feb.css").is_some());
+        assert!(brand_css("brand-1f6feb.css").is_some());
         for file in [
             "brand-.css",
             "brand-1F6FEB.css",
@@ -65,7 +67,7 @@ mod tests {
             "brand-;}*{x.css",
             "x.css",
         ] {
-            assert!(brand(file).is_none(), "{file}");
+            assert!(brand_css(file).is_none(), "{file}");
         }
     }
 }

@@ -11,14 +11,14 @@ use simulator::api::{
 
 use super::{
     coin, load,
-    model::{AccountWords as _, ChargePage, CoinWords as _, Payment, TransferWords as _},
+    model::{AccountDisplay as _, ChargePage, CoinDisplay as _, Payment, TransferDisplay as _},
     page_not_found, panel,
 };
 use crate::{
     answer::Answer,
     pages::{
-        Call, Part, Site, Topic, WorldClient, follow, formats, formats::MomentWords as _, html, qr::Qr,
-        see_other,
+        PageRequest, Part, Site, Topic, WorldClient, formats, formats::TimeFormats as _, html, qr::Qr,
+        see_other, stream_parts,
     },
     refusal::Refusal,
 };
@@ -36,23 +36,23 @@ struct Checkout {
 }
 
 /// Handles `GET /c/{code}`.
-pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
-    let client = call.client();
-    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return page_not_found(call) };
+    let client = request.client();
+    let Some(content) = load::<ChargePage>(&client, &path).await? else { return page_not_found(request) };
     let mut site = client.site()?;
     site.live = Some(site.to(&format!("{path}/live")));
-    let ChargePage { account, mode, payment } = shown;
+    let ChargePage { account, mode, payment } = content;
     let page = Checkout {
         title: format!("{} · {}", heading(&payment), account.display_name),
         is_settled: is_settled(&payment),
-        panel: match call.admit_owner() {
+        panel: match request.admit_owner() {
             Ok(()) => {
                 Some(panel::part(&site, &path, (&account, mode), &panel::PanelSubject::Payment(&payment))?)
             }
             Err(_) => None,
         },
-        payment: part(&site, &account, mode, &payment, PaymentPlace::Alone)?,
+        payment: part(&site, &account, mode, &payment, PaymentPage::Checkout)?,
         site,
         account,
         mode,
@@ -61,21 +61,21 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
 }
 
 /// Handles `GET /c/{code}/live`.
-pub(super) async fn live_updates(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
+pub(super) async fn live_updates(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+    let (path, is_owner) = (format!("/c/{code}"), request.admit_owner().is_ok());
     // A browser reconnects to a stream that ends, but not to a 404.
-    if load::<ChargePage>(&call.client(), &path).await?.is_none() {
-        return page_not_found(call);
+    if load::<ChargePage>(&request.client(), &path).await?.is_none() {
+        return page_not_found(request);
     }
     let topic = match Code::parse(code) {
-        Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| concerns_charge(event, code)),
-        None => return page_not_found(call),
+        Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| may_change_charge(event, code)),
+        None => return page_not_found(request),
     };
-    follow(call.client(), topic, move |client| parts(client, path.clone(), is_owner))
+    stream_parts(request.client(), topic, move |client| parts(client, path.clone(), is_owner))
 }
 
-/// Returns `true` if an event may change the view of a charge.
-fn concerns_charge(event: &WorldEventKind, code: Code) -> bool {
+/// Returns `true` if an event may change the page of a charge.
+fn may_change_charge(event: &WorldEventKind, code: Code) -> bool {
     match event {
         WorldEventKind::Event { subject, .. } => *subject == code,
         WorldEventKind::Transfer { charge, .. } => *charge == Some(code),
@@ -87,24 +87,24 @@ fn concerns_charge(event: &WorldEventKind, code: Code) -> bool {
 }
 
 async fn parts(client: WorldClient, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
-    let shown: ChargePage = load(&client, &path).await?.ok_or(Refusal::NotFound)?;
+    let content: ChargePage = load(&client, &path).await?.ok_or(Refusal::NotFound)?;
     let site = client.site()?;
-    let ChargePage { account, mode, payment } = &shown;
+    let ChargePage { account, mode, payment } = &content;
     let mode = *mode;
-    let mut parts = vec![part(&site, account, mode, payment, PaymentPlace::Alone)?];
+    let mut parts = vec![part(&site, account, mode, payment, PaymentPage::Checkout)?];
     if is_owner {
         parts.push(panel::part(&site, &path, (account, mode), &panel::PanelSubject::Payment(payment))?);
     }
     Ok(parts)
 }
 
-/// The page that shows a payment.
+/// The page that contains a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PaymentPlace {
+pub(super) enum PaymentPage {
     /// The page of the charge.
-    Alone,
-    /// The page of an invoice, which shows the amount and purpose.
-    OnInvoice,
+    Checkout,
+    /// The page of an invoice, which already shows the amount and purpose.
+    Invoice,
 }
 
 #[derive(Template)]
@@ -114,15 +114,15 @@ struct PaymentView<'a> {
     account: &'a Account,
     payment: &'a Payment,
     heading: &'static str,
-    is_alone: bool,
+    is_checkout: bool,
     is_live: bool,
     uri: String,
     qr: Option<Qr>,
-    left: Duration,
+    time_left: Duration,
 }
 
 impl PaymentView<'_> {
-    fn is(&self, stage: Stage) -> bool {
+    fn has_stage(&self, stage: Stage) -> bool {
         self.payment.stage == stage
     }
 
@@ -136,33 +136,33 @@ impl PaymentView<'_> {
     }
 
     /// Returns `true` if all late payments were refunded.
-    fn all_sent_back(&self) -> bool {
-        let late = |transfer: &&TransferRecord| {
+    fn is_late_money_refunded(&self) -> bool {
+        let is_late = |transfer: &&TransferRecord| {
             transfer.gone.is_none() && transfer.standing == TransferStanding::Late
         };
-        self.payment.transfers.iter().filter(late).all(|transfer| transfer.sent_back)
+        self.payment.transfers.iter().filter(is_late).all(|transfer| transfer.sent_back)
     }
 
-    /// Returns `true` if the charge is open or paid.
-    fn is_on_its_way(&self) -> bool {
+    /// Returns `true` if the charge is open or paid, so that the page shows its progress.
+    fn shows_progress(&self) -> bool {
         self.requests_payment() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
     }
 
-    /// Returns `true` if the charge is open after its expiry because a payment is being confirmed.
-    fn is_held(&self) -> bool {
-        self.left == Duration::ZERO
+    /// Returns `true` if the expiry has passed. A charge stays open after it while a payment is being confirmed.
+    fn is_past_expiry(&self) -> bool {
+        self.time_left == Duration::ZERO
     }
 
-    fn left_in_words(&self) -> String {
-        formats::duration_text(self.left)
+    fn time_left_text(&self) -> String {
+        formats::duration_text(self.time_left)
     }
 
     /// Returns `true` if the charge is paid and its transfers are still on the chain.
     fn is_paid(&self) -> bool {
-        self.is(Stage::Paid) && !self.payment.reorganised
+        self.has_stage(Stage::Paid) && !self.payment.reorganised
     }
 
-    /// Returns the current one of three steps.
+    /// Returns the current step: 1 (pay), 2 (confirm) or 3 (paid).
     fn step(&self) -> usize {
         match self.payment.stage {
             Stage::Confirming => 2,
@@ -173,7 +173,7 @@ impl PaymentView<'_> {
     }
 
     /// Returns `true` if the payment has expired or was canceled.
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         matches!(self.payment.stage, Stage::Expired | Stage::Canceled)
     }
 }
@@ -184,7 +184,7 @@ pub(super) fn part(
     account: &Account,
     mode: Mode,
     payment: &Payment,
-    place: PaymentPlace,
+    page: PaymentPage,
 ) -> Result<Part, Refusal> {
     let Payment { charge, coin, .. } = payment;
     let is_live = mode == Mode::Live;
@@ -196,18 +196,19 @@ pub(super) fn part(
         address: &charge.terms.deposit_address,
         amount: &payment.missing,
     });
-    let end = charge.expires_at;
-    let left = Duration::from_micros(if end > site.now { end.since(site.now).0 } else { 0 });
+    let expires_at = charge.expires_at;
+    let time_left =
+        Duration::from_micros(if expires_at > site.now { expires_at.since(site.now).0 } else { 0 });
     let view = PaymentView {
         site,
         account,
         payment,
         heading: heading(payment),
-        is_alone: place == PaymentPlace::Alone,
+        is_checkout: page == PaymentPage::Checkout,
         is_live,
         qr: Qr::encode(&uri),
         uri,
-        left,
+        time_left,
     };
     Ok(Part { id: "payment", html: view.render().map_err(|_| Refusal::Broken)? })
 }
@@ -242,12 +243,12 @@ struct Receipt {
 }
 
 /// Handles `GET /c/{code}/receipt`. A charge without a receipt shows the checkout.
-pub(super) async fn receipt(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn receipt(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
-    let client = call.client();
-    let Some(shown) = load::<ChargePage>(&client, &path).await? else { return page_not_found(call) };
+    let client = request.client();
+    let Some(content) = load::<ChargePage>(&client, &path).await? else { return page_not_found(request) };
     let site = client.site()?;
-    let ChargePage { account, mode, payment } = shown;
+    let ChargePage { account, mode, payment } = content;
     if payment.charge.paid_at().is_none() {
         return see_other(&site, &path);
     }

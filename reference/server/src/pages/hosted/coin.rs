@@ -13,8 +13,8 @@ const NAMES: &[(&str, &str)] = &[
     ("USDC", "USD Coin"),
 ];
 
-/// The marks of coins; letters where few fonts have the symbol.
-const MARKS: &[(&str, &str)] = &[
+/// The symbols of coins; letters where few fonts have the symbol.
+const SYMBOLS: &[(&str, &str)] = &[
     ("BTC", "B"),
     ("LTC", "Ł"),
     ("DOGE", "Ð"),
@@ -40,9 +40,19 @@ const NETWORKS: &[(&str, &str)] = &[
     ("bsc", "BNB Smart Chain"),
 ];
 
-/// Networks that are compatible with Ethereum: their chain ids, live and test.
-const CHAIN_IDS: &[(&str, u32, u32)] =
-    &[("ethereum", 1, 11_155_111), ("base", 8_453, 84_532), ("polygon", 137, 80_002), ("bsc", 56, 97)];
+/// A network that is compatible with Ethereum, with the ids of its main and test chain.
+struct EvmNetwork {
+    name: &'static str,
+    live_chain_id: u32,
+    test_chain_id: u32,
+}
+
+const EVM_NETWORKS: [EvmNetwork; 4] = [
+    EvmNetwork { name: "ethereum", live_chain_id: 1, test_chain_id: 11_155_111 },
+    EvmNetwork { name: "base", live_chain_id: 8_453, test_chain_id: 84_532 },
+    EvmNetwork { name: "polygon", live_chain_id: 137, test_chain_id: 80_002 },
+    EvmNetwork { name: "bsc", live_chain_id: 56, test_chain_id: 97 },
+];
 
 /// The contracts of tokens on the main networks. Test networks have many tokens of the same name, so there a QR code
 /// contains the address only.
@@ -68,9 +78,9 @@ pub(super) fn name(asset: &str) -> &str {
     find(NAMES, unit(asset)).unwrap_or(asset)
 }
 
-/// Returns the symbol on the round mark beside the coin's name; its first letter by default.
-pub(super) fn mark(asset: &str) -> &str {
-    find(MARKS, unit(asset)).unwrap_or_else(|| asset.get(..1).unwrap_or_default())
+/// Returns the symbol that is shown beside the coin's name; its first letter by default.
+pub(super) fn symbol(asset: &str) -> &str {
+    find(SYMBOLS, unit(asset)).unwrap_or_else(|| asset.get(..1).unwrap_or_default())
 }
 
 pub(super) fn network_name(network: &str) -> &str {
@@ -94,8 +104,8 @@ pub(super) struct PaymentRequest<'a> {
 }
 
 /// Returns the URI for wallets; the address alone if there is no common format.
-pub(super) fn uri(due: &PaymentRequest<'_>) -> String {
-    let PaymentRequest { asset, network, is_live, address, amount, .. } = due;
+pub(super) fn uri(request: &PaymentRequest<'_>) -> String {
+    let PaymentRequest { asset, network, is_live, address, amount, .. } = request;
     let contract = find(CONTRACTS, asset).filter(|_| *is_live);
     match (*network, contract) {
         ("bitcoin" | "litecoin" | "dogecoin", _) => format!("{network}:{address}?amount={amount}"),
@@ -104,32 +114,32 @@ pub(super) fn uri(due: &PaymentRequest<'_>) -> String {
         ("monero", _) => format!("monero:{address}?tx_amount={amount}"),
         ("solana", _) => format!("solana:{address}?amount={amount}"),
         ("tron", Some(token)) => format!("tron:{address}?token={token}&amount={amount}"),
-        _ => like_ethereum(due, contract).unwrap_or_else(|| (*address).to_owned()),
+        _ => eip681_uri(request, contract).unwrap_or_else(|| (*address).to_owned()),
     }
 }
 
-/// Returns a URI of EIP-681.
-fn like_ethereum(due: &PaymentRequest<'_>, contract: Option<&str>) -> Option<String> {
-    let (_, live, test) = CHAIN_IDS.iter().find(|(network, _, _)| *network == due.network)?;
-    let chain = if due.is_live { live } else { test };
-    let units = units(due.amount, due.decimals)?;
-    let address = due.address;
+/// Returns the URI by EIP-681; `None` for another network, or for a token without a known contract.
+fn eip681_uri(request: &PaymentRequest<'_>, contract: Option<&str>) -> Option<String> {
+    let network = EVM_NETWORKS.iter().find(|network| network.name == request.network)?;
+    let chain = if request.is_live { network.live_chain_id } else { network.test_chain_id };
+    let units = smallest_units(request.amount, request.decimals)?;
+    let address = request.address;
     match contract {
         Some(contract) => {
             Some(format!("ethereum:{contract}@{chain}/transfer?address={address}&uint256={units}"))
         }
-        None if is_token(due.asset) => None,
+        None if is_token(request.asset) => None,
         None => Some(format!("ethereum:{address}@{chain}?value={units}")),
     }
 }
 
 /// Converts an amount to the smallest unit by moving the decimal point.
-fn units(amount: &str, decimals: usize) -> Option<String> {
-    let (whole, part) = amount.split_once('.').unwrap_or((amount, ""));
-    if part.len() > decimals {
+fn smallest_units(amount: &str, decimals: usize) -> Option<String> {
+    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
+    if fraction.len() > decimals {
         return None;
     }
-    let digits = format!("{whole}{part:0<decimals$}");
+    let digits = format!("{whole}{fraction:0<decimals$}");
     let units = digits.trim_start_matches('0');
     Some(if units.is_empty() { "0".to_owned() } else { units.to_owned() })
 }
@@ -142,12 +152,12 @@ mod tests {
 
     #[track_caller]
     fn check(asset: &str, network: &str, (decimals, is_live): (usize, bool), amount: &str, expected: &str) {
-        let due = PaymentRequest { asset, network, decimals, is_live, address: "ADDRESS", amount };
-        assert_eq!(uri(&due), expected);
+        let request = PaymentRequest { asset, network, decimals, is_live, address: "ADDRESS", amount };
+        assert_eq!(uri(&request), expected);
     }
 
     #[test]
-    fn coins_of_their_own_network_have_their_scheme() {
+    fn coins_with_their_own_network_have_their_own_scheme() {
         check("BTC", "bitcoin", (8, true), "0.0025", "bitcoin:ADDRESS?amount=0.0025");
         check("BTC", "bitcoin", (8, false), "0.0025", "bitcoin:ADDRESS?amount=0.0025");
         check("LTC", "litecoin", (8, true), "1", "litecoin:ADDRESS?amount=1");
@@ -187,22 +197,22 @@ mod tests {
             ("0", 6, Some("0")),
             ("0.0000001", 6, None),
         ] {
-            assert_eq!(units(amount, decimals).as_deref(), expected, "{amount}");
+            assert_eq!(smallest_units(amount, decimals).as_deref(), expected, "{amount}");
         }
     }
 
     /// EIP-55: the case of each letter encodes a bit of a hash.
     #[test]
-    fn contracts_are_written_with_their_checksums() {
+    fn contract_addresses_have_valid_checksums() {
         for (asset, contract) in CONTRACTS.iter().filter(|(_, contract)| contract.starts_with("0x")) {
-            let plain = contract[2..].to_ascii_lowercase();
-            let hash = hex::encode(Keccak256::digest(plain.as_bytes()));
-            let written: String = plain
+            let lowercase = contract[2..].to_ascii_lowercase();
+            let hash = hex::encode(Keccak256::digest(lowercase.as_bytes()));
+            let checksummed: String = lowercase
                 .chars()
                 .zip(hash.chars())
-                .map(|(c, bit)| if bit > '7' { c.to_ascii_uppercase() } else { c })
+                .map(|(c, hash_digit)| if hash_digit > '7' { c.to_ascii_uppercase() } else { c })
                 .collect();
-            assert_eq!(*contract, format!("0x{written}"), "{asset}");
+            assert_eq!(*contract, format!("0x{checksummed}"), "{asset}");
         }
     }
 

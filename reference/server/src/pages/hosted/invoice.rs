@@ -8,16 +8,16 @@ use reference_core::{asset::Asset, mode::Mode};
 use simulator::api::{ChargeAnswer, CoinOffer, Empty, PageAccount as Account, PaymentStage as Stage};
 
 use super::{
-    checkout::{self, PaymentPlace},
+    checkout::{self, PaymentPage},
     load,
-    model::{AccountWords as _, CoinWords as _, InvoicePage, OfferWords as _},
+    model::{AccountDisplay as _, CoinDisplay as _, InvoicePage, OfferDisplay as _},
     page_not_found, panel,
 };
 use crate::{
     answer::Answer,
     pages::{
-        Call, Part, Site, Topic, WorldClient, follow, formats, formats::MomentWords as _, html, json,
-        objects::Invoice, see_other,
+        PageRequest, Part, Site, Topic, WorldClient, formats, formats::TimeFormats as _, html, json,
+        objects::Invoice, see_other, stream_parts,
     },
     refusal::Refusal,
 };
@@ -38,14 +38,14 @@ struct InvoiceTemplate {
 /// The changing part of an invoice's page: its state, and the payment options.
 #[derive(Template)]
 #[template(path = "hosted/invoice_state.html")]
-struct State<'a> {
+struct InvoiceState<'a> {
     site: &'a Site,
     /// The title of the browser's tab.
     title: String,
     invoice: &'a Invoice,
     payment: Option<String>,
     /// The coin of the open charge.
-    chosen: Option<Asset>,
+    chosen_coin: Option<Asset>,
     may_choose: bool,
     coins: &'a [CoinOffer],
 }
@@ -61,87 +61,91 @@ struct InvoiceDocument {
 }
 
 /// Handles `GET /i/{code}`.
-pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
     // `HEAD` requests and prefetching browsers do not count as the first view.
-    let guesses =
-        call.head.headers.get("sec-purpose").is_some_and(|value| value.as_bytes().starts_with(b"prefetch"));
-    if call.head.method == Method::GET && !guesses {
+    let is_prefetch = request
+        .head
+        .headers
+        .get("sec-purpose")
+        .is_some_and(|value| value.as_bytes().starts_with(b"prefetch"));
+    if request.head.method == Method::GET && !is_prefetch {
         let path = format!("/sandbox/invoices/{code}/view");
-        if call.client().act::<Empty>("POST", &path, "").await?.is_err() {
-            return page_not_found(call);
+        if request.client().send::<Empty>("POST", &path, "").await?.is_err() {
+            return page_not_found(request);
         }
     }
-    draw(call, code, (StatusCode::OK, None)).await
+    render(request, code, (StatusCode::OK, None)).await
 }
 
-async fn draw(
-    call: &Call<'_>,
+/// Renders the page, with an error if a form was refused.
+async fn render(
+    request: &PageRequest<'_>,
     code: &str,
     (status, error): (StatusCode, Option<String>),
 ) -> Result<Answer, Refusal> {
     let path = format!("/i/{code}");
-    let client = call.client();
-    let Some(shown) = load::<InvoicePage>(&client, &path).await? else { return page_not_found(call) };
+    let client = request.client();
+    let Some(content) = load::<InvoicePage>(&client, &path).await? else { return page_not_found(request) };
     let mut site = client.site()?;
     site.live = Some(site.to(&format!("{path}/live")));
     let page = InvoiceTemplate {
-        state: state(&site, &shown)?,
-        panel: match call.admit_owner() {
-            Ok(()) => panel(&site, &path, &shown)?,
+        state: state(&site, &content)?,
+        panel: match request.admit_owner() {
+            Ok(()) => panel(&site, &path, &content)?,
             Err(_) => None,
         },
-        is_settled: shown.payment.as_ref().is_none_or(checkout::is_settled),
+        is_settled: content.payment.as_ref().is_none_or(checkout::is_settled),
         site,
-        account: shown.account,
-        mode: shown.mode,
-        invoice: shown.invoice,
+        account: content.account,
+        mode: content.mode,
+        invoice: content.invoice,
         error,
     };
     html(status, &page)
 }
 
 /// Handles `GET /i/{code}/live`.
-pub(super) async fn live_updates(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
-    let Some(InvoicePage { account, mode, .. }) = load(&call.client(), &path).await? else {
-        return page_not_found(call);
+pub(super) async fn live_updates(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+    let (path, is_owner) = (format!("/i/{code}"), request.admit_owner().is_ok());
+    let Some(InvoicePage { account, mode, .. }) = load(&request.client(), &path).await? else {
+        return page_not_found(request);
     };
-    // Each chosen coin opens another charge, so every transfer of the mode concerns the page.
+    // Each chosen coin opens another charge, so every transfer of the mode may change the page.
     let topic =
         Topic::new(format!("{path} {is_owner}"), move |event| event.concerns(&account.id, mode, |_| true));
-    follow(call.client(), topic, move |client| parts(client, path.clone(), is_owner))
+    stream_parts(request.client(), topic, move |client| parts(client, path.clone(), is_owner))
 }
 
 async fn parts(client: WorldClient, path: String, is_owner: bool) -> Result<Vec<Part>, Refusal> {
-    let shown: InvoicePage = load(&client, &path).await?.ok_or(Refusal::NotFound)?;
+    let content: InvoicePage = load(&client, &path).await?.ok_or(Refusal::NotFound)?;
     let site = client.site()?;
-    let mut parts = vec![state(&site, &shown)?];
+    let mut parts = vec![state(&site, &content)?];
     if is_owner {
-        parts.extend(panel(&site, &path, &shown)?);
+        parts.extend(panel(&site, &path, &content)?);
     }
     Ok(parts)
 }
 
-fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, Refusal> {
-    let owner = (&shown.account, shown.mode);
-    panel::invoice_subject(shown).map(|subject| panel::part(site, path, owner, &subject)).transpose()
+fn panel(site: &Site, path: &str, content: &InvoicePage) -> Result<Option<Part>, Refusal> {
+    let owner = (&content.account, content.mode);
+    panel::invoice_subject(content).map(|subject| panel::part(site, path, owner, &subject)).transpose()
 }
 
-fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {
+fn state(site: &Site, content: &InvoicePage) -> Result<Part, Refusal> {
     // A charge that was canceled for another coin or with the invoice is not shown.
-    let shown_payment = shown.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
+    let shown_payment = content.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
     let payment = shown_payment
-        .map(|payment| checkout::part(site, &shown.account, shown.mode, payment, PaymentPlace::OnInvoice))
+        .map(|payment| checkout::part(site, &content.account, content.mode, payment, PaymentPage::Invoice))
         .transpose()?;
-    let waits = shown_payment.filter(|payment| payment.stage == Stage::Waiting);
-    let state = State {
+    let unpaid = shown_payment.filter(|payment| payment.stage == Stage::Waiting);
+    let state = InvoiceState {
         site,
-        title: title(&shown.invoice, &shown.account),
-        invoice: &shown.invoice,
+        title: title(&content.invoice, &content.account),
+        invoice: &content.invoice,
         payment: payment.map(|part| part.html),
-        chosen: waits.map(|payment| payment.charge.terms.asset),
-        may_choose: shown.may_choose,
-        coins: &shown.coins,
+        chosen_coin: unpaid.map(|payment| payment.charge.terms.asset),
+        may_choose: content.may_choose,
+        coins: &content.coins,
     };
     Ok(Part { id: "invoice", html: state.render().map_err(|_| Refusal::Broken)? })
 }
@@ -152,27 +156,29 @@ fn title(invoice: &Invoice, account: &Account) -> String {
 }
 
 /// Handles `POST /i/{code}/coin`.
-pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    call.admit_form()?;
-    if load::<InvoicePage>(&call.client(), &format!("/i/{code}")).await?.is_none() {
-        return page_not_found(call);
+pub(super) async fn choose_coin(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+    request.admit_form()?;
+    if load::<InvoicePage>(&request.client(), &format!("/i/{code}")).await?.is_none() {
+        return page_not_found(request);
     }
-    let form = call.form().await?;
-    let choice = json(&BTreeMap::from([("asset", form.text("asset"))]));
+    let form = request.form().await?;
+    let body = json(&BTreeMap::from([("asset", form.text("asset"))]));
     let path = format!("/sandbox/invoices/{code}/choose");
-    match call.client().act("POST", &path, &choice).await? {
-        Ok(ChargeAnswer { .. }) => see_other(&call.site()?, &format!("/i/{code}#payment")),
-        Err(complaint) => draw(call, code, (complaint.status, Some(complaint.message))).await,
+    match request.client().send("POST", &path, &body).await? {
+        Ok(ChargeAnswer { .. }) => see_other(&request.site()?, &format!("/i/{code}#payment")),
+        Err(error_response) => {
+            render(request, code, (error_response.status, Some(error_response.message))).await
+        }
     }
 }
 
 /// Handles `GET /i/{code}/document`.
-pub(super) async fn document(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    let client = call.client();
-    let Some(shown) = load::<InvoicePage>(&client, &format!("/i/{code}")).await? else {
-        return page_not_found(call);
+pub(super) async fn document(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+    let client = request.client();
+    let Some(content) = load::<InvoicePage>(&client, &format!("/i/{code}")).await? else {
+        return page_not_found(request);
     };
-    let InvoicePage { account, mode, invoice, payment, .. } = shown;
+    let InvoicePage { account, mode, invoice, payment, .. } = content;
     let payment = payment.filter(|payment| payment.stage == Stage::Paid);
     html(StatusCode::OK, &InvoiceDocument { site: client.site()?, account, mode, invoice, payment })
 }

@@ -11,13 +11,13 @@ use simulator::api::{
 
 use super::{
     load,
-    model::{AccountWords as _, CoinWords as _, LinkPage, OfferWords as _},
+    model::{AccountDisplay as _, CoinDisplay as _, LinkPage, OfferDisplay as _},
     page_not_found, panel,
 };
 use crate::{
     answer::Answer,
     pages::{
-        Call, Complaint, Part, Site,
+        ErrorResponse, PageRequest, Part, Site,
         form::{CustomerChoice, Form},
         formats, html, json,
         objects::Link,
@@ -26,7 +26,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// The form field of a question, with its answer.
+/// The form field of a merchant's question, with the customer's answer.
 struct QuestionField {
     /// The field's name in the form.
     name: String,
@@ -65,14 +65,14 @@ impl LinkInput {
 
     /// Returns the first error of any of these fields.
     fn error(&self, fields: &[&str]) -> Option<String> {
-        let first = |name: &&str| self.errors.get(*name)?.first();
-        fields.iter().find_map(first).map(|sentence| in_plain_words(sentence))
+        let first_error = |name: &&str| self.errors.get(*name)?.first();
+        fields.iter().find_map(first_error).map(|message| with_customer_labels(message))
     }
 }
 
-/// Replaces the API's field names by words for customers.
-fn in_plain_words(sentence: &str) -> String {
-    sentence
+/// Replaces the API's field names in an error message by labels that customers know.
+fn with_customer_labels(message: &str) -> String {
+    message
         .replace("customer.email field", "e-mail address")
         .replace("customer_email field", "e-mail address")
         .replace("customer_name field", "name")
@@ -95,32 +95,38 @@ struct LinkTemplate {
 }
 
 impl LinkTemplate {
+    /// Returns the suggested amounts, each as a form value and as text.
     fn suggestions(&self) -> impl Iterator<Item = (String, String)> {
         self.link.suggested().iter().map(|amount| (amount.to_string(), formats::fiat(amount)))
     }
 }
 
 /// Handles `GET /pay/{code}`.
-pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    if call.head.method == http::Method::GET {
+pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+    if request.head.method == http::Method::GET {
         let path = format!("/sandbox/links/{code}/view");
-        if call.client().act::<Empty>("POST", &path, "").await?.is_err() {
-            return page_not_found(call);
+        if request.client().send::<Empty>("POST", &path, "").await?.is_err() {
+            return page_not_found(request);
         }
     }
-    let Some(shown) = load::<LinkPage>(&call.client(), &format!("/pay/{code}")).await? else {
-        return page_not_found(call);
+    let Some(content) = load::<LinkPage>(&request.client(), &format!("/pay/{code}")).await? else {
+        return page_not_found(request);
     };
-    render(call, shown, StatusCode::OK, LinkInput::default())
+    render(request, content, StatusCode::OK, LinkInput::default())
 }
 
-fn render(call: &Call<'_>, shown: LinkPage, status: StatusCode, input: LinkInput) -> Result<Answer, Refusal> {
-    let site = call.site()?;
-    let subject = panel::link_subject(&shown).filter(|_| call.admit_owner().is_ok());
-    let owner = (&shown.account, shown.mode);
-    let path = format!("/pay/{}", shown.link.code);
+fn render(
+    request: &PageRequest<'_>,
+    content: LinkPage,
+    status: StatusCode,
+    input: LinkInput,
+) -> Result<Answer, Refusal> {
+    let site = request.site()?;
+    let subject = panel::link_subject(&content).filter(|_| request.admit_owner().is_ok());
+    let owner = (&content.account, content.mode);
+    let path = format!("/pay/{}", content.link.code);
     let panel = subject.map(|subject| panel::part(&site, &path, owner, &subject)).transpose()?;
-    let LinkPage { account, mode, link, closed, coins } = shown;
+    let LinkPage { account, mode, link, closed, coins } = content;
     let questions = (0..)
         .zip(&link.terms.custom_fields)
         .map(|(n, question)| QuestionField {
@@ -137,32 +143,34 @@ fn render(call: &Call<'_>, shown: LinkPage, status: StatusCode, input: LinkInput
     html(status, &LinkTemplate { site, account, mode, link, closed, coins, input, questions, panel })
 }
 
+/// Returns the error for a required question without an answer.
 fn missing_answer(input: &LinkInput, label: &str) -> Option<String> {
-    let is_missing = input.errors.get("custom_fields")?.iter().any(|sentence| sentence.contains(label));
+    let is_missing = input.errors.get("custom_fields")?.iter().any(|message| message.contains(label));
     is_missing.then(|| "Please answer this.".to_owned())
 }
 
 /// Handles `POST /pay/{code}`: opens a charge and shows its checkout.
-pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
-    call.admit_form()?;
-    let Some(shown) = load::<LinkPage>(&call.client(), &format!("/pay/{code}")).await? else {
-        return page_not_found(call);
+pub(super) async fn open_charge(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+    request.admit_form()?;
+    let Some(content) = load::<LinkPage>(&request.client(), &format!("/pay/{code}")).await? else {
+        return page_not_found(request);
     };
-    let form = call.form().await?;
-    let mut input = LinkInput::from_form(&form, &shown.link);
-    let (path, body) = (format!("/sandbox/links/{code}/choose"), json(&choice(&input, &shown.link)));
-    match call.client().act("POST", &path, &body).await? {
-        Ok(ChargeAnswer { charge }) => see_other(&call.site()?, &format!("/c/{charge}")),
-        Err(Complaint { status, message, errors }) => {
-            input.message = Some(in_plain_words(&message));
+    let form = request.form().await?;
+    let mut input = LinkInput::from_form(&form, &content.link);
+    let (path, body) =
+        (format!("/sandbox/links/{code}/choose"), json(&customer_choice(&input, &content.link)));
+    match request.client().send("POST", &path, &body).await? {
+        Ok(ChargeAnswer { charge }) => see_other(&request.site()?, &format!("/c/{charge}")),
+        Err(ErrorResponse { status, message, errors }) => {
+            input.message = Some(with_customer_labels(&message));
             input.errors = errors;
-            render(call, shown, status, input)
+            render(request, content, status, input)
         }
     }
 }
 
-/// Returns the request of the form.
-fn choice<'f>(input: &'f LinkInput, link: &Link) -> CustomerChoice<'f> {
+/// Returns the body of the request that the form stands for.
+fn customer_choice<'f>(input: &'f LinkInput, link: &Link) -> CustomerChoice<'f> {
     let answers = link.terms.custom_fields.iter().zip(&input.answers);
     let answers = answers
         .filter(|(_, answer)| !answer.is_empty())

@@ -14,10 +14,10 @@ use askama::Template;
 use http::{Method, StatusCode, header::ACCEPT};
 use reference_core::id::Code;
 
-pub(super) use brand::brand;
+pub(super) use brand::brand_css;
 
 use self::model::HostedPage;
-use super::{Asset, Call, Site, WorldClient, html, method_not_allowed};
+use super::{Asset, PageRequest, Site, WorldClient, html, method_not_allowed};
 use crate::{answer::Answer, refusal::Refusal};
 
 /// The style sheet of hosted pages.
@@ -26,24 +26,24 @@ pub(crate) static HOSTED_CSS: Asset =
 /// The script of hosted pages, in addition to that of all pages.
 pub(crate) static HOSTED_JS: Asset = Asset::js("hosted", include_str!("../../../templates/hosted/hosted.js"));
 
-/// Answers a request under `/c`, `/pay` or `/i`.
-pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let segments: Vec<&str> = call.path.trim_start_matches('/').split('/').collect();
-    let is_get = call.method() == Method::GET;
-    let is_post = call.method() == Method::POST;
+/// Responds to a request under `/c`, `/pay` or `/i`.
+pub(crate) async fn respond(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+    let segments: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
+    let is_get = request.method() == Method::GET;
+    let is_post = request.method() == Method::POST;
     match segments.as_slice() {
-        ["c", code] if is_get => checkout::page(call, code).await,
-        ["c", code, "live"] if is_get => checkout::live_updates(call, code).await,
-        ["c", code, "receipt"] if is_get => checkout::receipt(call, code).await,
-        ["c", code, "sandbox"] if is_post => panel::act(call, &format!("/c/{code}")).await,
-        ["i", code] if is_get => invoice::page(call, code).await,
-        ["i", code, "live"] if is_get => invoice::live_updates(call, code).await,
-        ["i", code, "document"] if is_get => invoice::document(call, code).await,
-        ["i", code, "coin"] if is_post => invoice::choose(call, code).await,
-        ["i", code, "sandbox"] if is_post => panel::act(call, &format!("/i/{code}")).await,
-        ["pay", code, "sandbox"] if is_post => panel::act(call, &format!("/pay/{code}")).await,
-        ["pay", code] if is_get => link::page(call, code).await,
-        ["pay", code] if is_post => link::choose(call, code).await,
+        ["c", code] if is_get => checkout::page(request, code).await,
+        ["c", code, "live"] if is_get => checkout::live_updates(request, code).await,
+        ["c", code, "receipt"] if is_get => checkout::receipt(request, code).await,
+        ["c", code, "sandbox"] if is_post => panel::perform_action(request, &format!("/c/{code}")).await,
+        ["i", code] if is_get => invoice::page(request, code).await,
+        ["i", code, "live"] if is_get => invoice::live_updates(request, code).await,
+        ["i", code, "document"] if is_get => invoice::document(request, code).await,
+        ["i", code, "coin"] if is_post => invoice::choose_coin(request, code).await,
+        ["i", code, "sandbox"] if is_post => panel::perform_action(request, &format!("/i/{code}")).await,
+        ["pay", code, "sandbox"] if is_post => panel::perform_action(request, &format!("/pay/{code}")).await,
+        ["pay", code] if is_get => link::page(request, code).await,
+        ["pay", code] if is_post => link::open_charge(request, code).await,
         ["c" | "i" | "pay", _]
         | ["c", _, "live" | "receipt" | "sandbox"]
         | ["pay", _, "sandbox"]
@@ -54,7 +54,7 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
                 _ => "GET, HEAD",
             }))
         }
-        _ => page_not_found(call),
+        _ => page_not_found(request),
     }
 }
 
@@ -67,9 +67,9 @@ async fn load<P: HostedPage>(client: &WorldClient, path: &str) -> Result<Option<
     }
 }
 
-/// Returns `true` if the page's script sent the form; it renders the result itself.
-fn wants_json(call: &Call<'_>) -> bool {
-    call.head.headers.get(ACCEPT).is_some_and(|accept| accept == "application/json")
+/// Returns `true` if the page's script sent the form: it displays the result itself.
+fn wants_json(request: &PageRequest<'_>) -> bool {
+    request.head.headers.get(ACCEPT).is_some_and(|accept| accept == "application/json")
 }
 
 #[derive(Template)]
@@ -88,8 +88,8 @@ fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<A
 }
 
 /// Renders the page for an unknown object.
-fn page_not_found(call: &Call<'_>) -> Result<Answer, Refusal> {
+fn page_not_found(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
     let message = "There is no payment at this address. Check that the link is complete, or ask its sender.";
-    let site = call.site()?;
+    let site = request.site()?;
     html(StatusCode::NOT_FOUND, &NoticeTemplate { site, heading: "Page not found", message, back: None })
 }

@@ -1,4 +1,4 @@
-//! Texts for customers about objects of the world. Computes nothing.
+//! The content of hosted pages, and the texts that they show for objects of the world.
 
 use reference_core::{error::ApiError, id::Code};
 use simulator::{
@@ -8,7 +8,7 @@ use simulator::{
 
 use super::coin;
 use crate::pages::{
-    formats::MomentWords as _,
+    formats::TimeFormats as _,
     objects::{Charge, Invoice, Link},
 };
 
@@ -28,24 +28,28 @@ pub(super) trait HostedPage: Sized {
 
 impl HostedPage for ChargePage {
     fn read(sandbox: &Sandbox, code: Code) -> Result<ChargePage, ApiError> {
-        sandbox.charge_page(code, |place, no| Charge::from_book(sandbox.book(place), no))
+        sandbox
+            .charge_page(code, |account_and_mode, no| Charge::from_book(sandbox.book(account_and_mode), no))
     }
 }
 
 impl HostedPage for InvoicePage {
     fn read(sandbox: &Sandbox, code: Code) -> Result<InvoicePage, ApiError> {
-        let invoice = |place, no| Invoice::from_book(sandbox.book(place), no);
-        sandbox.invoice_page(code, invoice, |place, no| Charge::from_book(sandbox.book(place), no))
+        let invoice = |account_and_mode, no| Invoice::from_book(sandbox.book(account_and_mode), no);
+        let charge = |account_and_mode, no| Charge::from_book(sandbox.book(account_and_mode), no);
+        sandbox.invoice_page(code, invoice, charge)
     }
 }
 
 impl HostedPage for LinkPage {
     fn read(sandbox: &Sandbox, code: Code) -> Result<LinkPage, ApiError> {
-        sandbox.link_page(code, |place, no| Link::from_book(sandbox.book(place), no, sandbox.now()))
+        sandbox.link_page(code, |account_and_mode, no| {
+            Link::from_book(sandbox.book(account_and_mode), no, sandbox.now())
+        })
     }
 }
 
-pub(super) trait AccountWords {
+pub(super) trait AccountDisplay {
     /// Returns the first letter of the name, which replaces a missing logo.
     fn initial(&self) -> String;
 
@@ -53,7 +57,7 @@ pub(super) trait AccountWords {
     fn brand_css(&self) -> String;
 }
 
-impl AccountWords for PageAccount {
+impl AccountDisplay for PageAccount {
     fn initial(&self) -> String {
         self.display_name
             .chars()
@@ -66,15 +70,15 @@ impl AccountWords for PageAccount {
     }
 }
 
-pub(super) trait CoinWords {
+pub(super) trait CoinDisplay {
     /// Returns the common name: `Tether`.
     fn name(&self) -> &str;
 
     /// Returns the unit of amounts: `USDT`.
     fn unit(&self) -> &str;
 
-    /// Returns the symbol of its mark.
-    fn mark(&self) -> &str;
+    /// Returns the symbol that is shown beside the name.
+    fn symbol(&self) -> &str;
 
     /// Returns the common name of the network.
     fn network_name(&self) -> &str;
@@ -83,7 +87,7 @@ pub(super) trait CoinWords {
     fn is_token(&self) -> bool;
 }
 
-impl CoinWords for CoinRecord {
+impl CoinDisplay for CoinRecord {
     fn name(&self) -> &str {
         coin::name(self.asset.code())
     }
@@ -92,8 +96,8 @@ impl CoinWords for CoinRecord {
         coin::unit(self.asset.code())
     }
 
-    fn mark(&self) -> &str {
-        coin::mark(self.asset.code())
+    fn symbol(&self) -> &str {
+        coin::symbol(self.asset.code())
     }
 
     fn network_name(&self) -> &str {
@@ -105,13 +109,13 @@ impl CoinWords for CoinRecord {
     }
 }
 
-pub(super) trait OfferWords {
+pub(super) trait OfferDisplay {
     /// Returns the approximate price in the coin: `≈ 0.42189214 ETH`.
-    fn about(&self) -> Option<String>;
+    fn approximate_amount(&self) -> Option<String>;
 }
 
-impl OfferWords for CoinOffer {
-    fn about(&self) -> Option<String> {
+impl OfferDisplay for CoinOffer {
+    fn approximate_amount(&self) -> Option<String> {
         let amount = self.amount.as_deref()?;
         let end = amount.find('.').map_or(amount.len(), |point| point + 1 + PLACES_SHOWN_MAX);
         let unit = self.coin.unit();
@@ -122,16 +126,15 @@ impl OfferWords for CoinOffer {
     }
 }
 
-pub(super) trait TransferWords {
+pub(super) trait TransferDisplay {
     /// Returns the shortened id of the transaction.
     fn short_txid(&self) -> String;
 
-    fn seen(&self) -> String;
+    fn seen_at_text(&self) -> String;
 
-    /// Returns the state as text.
-    fn says(&self) -> String;
+    fn state_text(&self) -> String;
 
-    /// Returns the colour of the state.
+    /// Returns the CSS class for the colour of the state.
     fn tone(&self) -> &'static str;
 
     /// Returns `true` if the transfer is gathering confirmations.
@@ -141,7 +144,7 @@ pub(super) trait TransferWords {
     fn is_unconfirmed(&self) -> bool;
 }
 
-impl TransferWords for TransferRecord {
+impl TransferDisplay for TransferRecord {
     fn short_txid(&self) -> String {
         let letters: Vec<char> = self.txid.chars().collect();
         match letters.as_slice() {
@@ -153,11 +156,11 @@ impl TransferWords for TransferRecord {
         }
     }
 
-    fn seen(&self) -> String {
-        self.seen_at.words()
+    fn seen_at_text(&self) -> String {
+        self.seen_at.customer_time()
     }
 
-    fn says(&self) -> String {
+    fn state_text(&self) -> String {
         let n = self.confirmations.min(self.required_confirmations);
         match (self.gone, self.standing) {
             (Some(TransferGone::DoubleSpent), _) => "removed: double-spent".to_owned(),

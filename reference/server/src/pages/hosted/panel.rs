@@ -1,5 +1,5 @@
-//! The test panel on the page of a charge, an invoice or a payment link: buttons for each way to pay and each possible
-//! problem, as calls of `/sandbox`. The buttons and their actions come from one list.
+//! The test panel on the page of a charge, an invoice or a payment link: a button for each way to pay and each possible
+//! problem. An action is a list of requests to `/sandbox`.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use simulator::value::{Amount, AssetCode, InMode, Share};
 
 use super::{
     load,
-    model::{ChargePage, InvoicePage, LinkPage, Payment, TransferWords as _},
+    model::{ChargePage, InvoicePage, LinkPage, Payment, TransferDisplay as _},
     notice, wants_json,
 };
 use crate::{
     answer::{self, Answer},
     pages::{
-        Call, Part, Site, WorldClient,
-        dashboard::own_form,
+        PageRequest, Part, Site, WorldClient,
+        dashboard::read_own_form,
         json,
         objects::{Invoice, Link},
         see_other,
@@ -30,16 +30,15 @@ use crate::{
     refusal::Refusal,
 };
 
-/// An action that is possible now.
+/// An action that is possible in the present state, with its button.
 pub(super) struct PanelAction {
-    /// The fields of the form.
+    /// The value that the button sends.
     name: String,
     label: String,
     hint: String,
-    /// Paths and bodies, in order. [`OPENED`] is replaced by the charge that the previous call opened.
-    calls: Vec<(String, PanelRequest)>,
-    /// The message on success.
-    done: &'static str,
+    /// Paths and bodies, in order. [`OPENED_CHARGE`] is replaced by the charge that the previous request opened.
+    requests: Vec<(String, PanelRequest)>,
+    success_message: &'static str,
 }
 
 impl PanelAction {
@@ -49,11 +48,11 @@ impl PanelAction {
             let body = json(request);
             format!("curl -X POST {base}{path} -H 'Content-Type: application/json' -d '{body}'")
         };
-        self.calls.iter().map(line).collect::<Vec<_>>().join("\n")
+        self.requests.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// A request of the panel.
+/// The body of a request to `/sandbox`.
 #[derive(Clone, Serialize)]
 #[serde(untagged)]
 enum PanelRequest {
@@ -68,7 +67,7 @@ enum PanelRequest {
 
 /// The part of a response that the panel reads.
 #[derive(Deserialize)]
-struct PanelAnswer {
+struct PanelResponse {
     /// The charge that was opened.
     charge: Option<String>,
 }
@@ -76,39 +75,39 @@ struct PanelAnswer {
 /// A group of actions.
 pub(super) struct ActionGroup {
     title: &'static str,
-    acts: Vec<PanelAction>,
+    actions: Vec<PanelAction>,
 }
 
-/// The placeholder for the code of the charge that the previous call opened.
-const OPENED: &str = "CHARGE";
-/// The number of coins with a button if none is chosen.
-const COINS_SHOWN: usize = 3;
-const SENT: &str = "Sent. The page updates when the payment is detected.";
-const MOVED: &str = "The clock was advanced.";
+/// The placeholder for the code of the charge that the previous request opened.
+const OPENED_CHARGE: &str = "CHARGE";
+/// The maximum number of coins with a button if none is chosen.
+const COIN_BUTTONS_MAX: usize = 3;
+const PAID_MESSAGE: &str = "Sent. The page updates when the payment is detected.";
+const ADVANCED_MESSAGE: &str = "The clock was advanced.";
 
 /// The object of the panel's page.
 pub(super) enum PanelSubject<'a> {
     /// A charge with its transfers.
     Payment(&'a Payment),
-    /// An invoice without a chosen coin.
-    Coins(&'a Invoice, &'a [CoinOffer]),
-    /// A payment link that accepts payments.
+    /// An invoice without a chosen coin, and the coins to choose from.
+    Invoice(&'a Invoice, &'a [CoinOffer]),
+    /// A payment link that accepts payments, and the coins to choose from.
     Link(&'a Link, &'a [CoinOffer]),
 }
 
-/// Returns all possible actions.
+/// Returns all actions that are possible in the present state.
 pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup> {
     let groups = match subject {
         PanelSubject::Payment(payment) => vec![
-            ActionGroup { title: "Pay", acts: ways_to_pay(payment) },
-            ActionGroup { title: "What can go wrong", acts: failure_actions(mode, payment) },
-            ActionGroup { title: "Blocks and time", acts: chain_actions(mode, payment) },
+            ActionGroup { title: "Pay", actions: ways_to_pay(payment) },
+            ActionGroup { title: "What can go wrong", actions: failure_actions(mode, payment) },
+            ActionGroup { title: "Blocks and time", actions: chain_actions(mode, payment) },
         ],
-        PanelSubject::Coins(invoice, offers) => {
+        PanelSubject::Invoice(invoice, offers) => {
             let path = format!("/sandbox/invoices/{}/choose", invoice.code);
             vec![
-                ActionGroup { title: "Pay", acts: coin_actions(&path, offers, choice) },
-                ActionGroup { title: "Time", acts: advance_actions() },
+                ActionGroup { title: "Pay", actions: coin_actions(&path, offers, coin_choice) },
+                ActionGroup { title: "Time", actions: advance_actions() },
             ]
         }
         PanelSubject::Link(link, offers) => {
@@ -116,17 +115,17 @@ pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup>
             vec![
                 ActionGroup {
                     title: "Pay",
-                    acts: coin_actions(&path, offers, |asset| link_choice(link, asset)),
+                    actions: coin_actions(&path, offers, |asset| link_choice(link, asset)),
                 },
-                ActionGroup { title: "Time", acts: advance_actions() },
+                ActionGroup { title: "Time", actions: advance_actions() },
             ]
         }
     };
-    groups.into_iter().filter(|group| !group.acts.is_empty()).collect()
+    groups.into_iter().filter(|group| !group.actions.is_empty()).collect()
 }
 
 /// Returns a customer's choice of a coin.
-fn choice(asset: Asset) -> ChoiceRequest {
+fn coin_choice(asset: Asset) -> ChoiceRequest {
     ChoiceRequest {
         asset,
         amount: None,
@@ -142,33 +141,33 @@ fn link_choice(link: &Link, asset: Asset) -> ChoiceRequest {
         amount: link.sample_amount(),
         customer_email: link.sample_email().map(str::to_owned),
         custom_fields: link.sample_answers(),
-        ..choice(asset)
+        ..coin_choice(asset)
     }
 }
 
-/// Returns an action for each of the first coins: choose it and pay.
+/// Returns an action for each of the first coins: choose the coin and pay.
 fn coin_actions(
     path: &str,
     offers: &[CoinOffer],
     choose: impl Fn(Asset) -> ChoiceRequest,
 ) -> Vec<PanelAction> {
-    let act = |offer: &CoinOffer| {
+    let action = |offer: &CoinOffer| {
         let asset = offer.coin.asset;
         PanelAction {
             name: format!("pay-{}", asset.code().to_ascii_lowercase()),
             label: format!("Pay in {asset}"),
             hint: "A customer chooses this coin and pays the amount due.".to_owned(),
-            calls: vec![
+            requests: vec![
                 (path.to_owned(), PanelRequest::Choose(choose(asset))),
-                pay(PayRequest::default(), OPENED),
+                pay(PayRequest::default(), OPENED_CHARGE),
             ],
-            done: SENT,
+            success_message: PAID_MESSAGE,
         }
     };
-    offers.iter().take(COINS_SHOWN).map(act).collect()
+    offers.iter().take(COIN_BUTTONS_MAX).map(action).collect()
 }
 
-/// Returns the call that pays a charge.
+/// Returns the request that pays a charge.
 fn pay(request: PayRequest, charge: &str) -> (String, PanelRequest) {
     let request = PayRequest { charge: Some(charge.to_owned()), ..request };
     ("/sandbox/pay".to_owned(), PanelRequest::Pay(request))
@@ -177,103 +176,104 @@ fn pay(request: PayRequest, charge: &str) -> (String, PanelRequest) {
 fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
     let pay = |request: PayRequest| pay(request, payment.charge.code.as_str());
     let part = |share: &str| PayRequest { share: Some(Share(share.to_owned())), ..PayRequest::default() };
-    let act = |name: &str, label: &str, hint: &str, calls| PanelAction {
+    let action = |name: &str, label: &str, hint: &str, requests| PanelAction {
         name: name.to_owned(),
         label: label.to_owned(),
         hint: hint.to_owned(),
-        calls,
-        done: SENT,
+        requests,
+        success_message: PAID_MESSAGE,
     };
     match payment.stage {
         // Another payment would pay twice.
         Stage::Confirming if payment.covered => Vec::new(),
         Stage::Confirming => {
-            let rest = PayRequest { amount: Some(Amount(payment.missing.clone())), ..PayRequest::default() };
-            vec![act(
+            let remainder =
+                PayRequest { amount: Some(Amount(payment.missing.clone())), ..PayRequest::default() };
+            vec![action(
                 "exact",
                 "Pay the rest",
                 "The amount that is neither received nor pending.",
-                vec![pay(rest)],
+                vec![pay(remainder)],
             )]
         }
         Stage::Waiting | Stage::Underpaid => {
             let parts = PayRequest { outputs: Some(2), ..PayRequest::default() };
-            let wait = AdvanceRequest { to: Some(payment.charge.expires_at), ..AdvanceRequest::default() };
-            let wait = ("/sandbox/advance".to_owned(), PanelRequest::Advance(wait));
+            let expire = AdvanceRequest { to: Some(payment.charge.expires_at), ..AdvanceRequest::default() };
+            let expire = ("/sandbox/advance".to_owned(), PanelRequest::Advance(expire));
             vec![
-                act(
+                action(
                     "exact",
                     "Pay exactly",
                     "The amount due that is not credited yet.",
                     vec![pay(PayRequest::default())],
                 ),
-                act(
+                action(
                     "short",
                     "Pay half",
                     "Too little: underpaid once it is confirmed.",
                     vec![pay(part("0.5"))],
                 ),
-                act("over", "Pay too much", "20 % more than the amount due.", vec![pay(part("1.2"))]),
-                act("split", "In two parts", "One transaction with two outputs.", vec![pay(parts)]),
-                act(
+                action("over", "Pay too much", "20 % more than the amount due.", vec![pay(part("1.2"))]),
+                action("split", "In two parts", "One transaction with two outputs.", vec![pay(parts)]),
+                action(
                     "late",
                     "Pay too late",
                     "Lets the charge expire first.",
-                    vec![wait, pay(PayRequest::default())],
+                    vec![expire, pay(PayRequest::default())],
                 ),
             ]
         }
         Stage::Paid => {
             let hint = "A second payment of a paid charge.";
-            vec![act("again", "Pay once more", hint, vec![pay(PayRequest::default())])]
+            vec![action("again", "Pay once more", hint, vec![pay(PayRequest::default())])]
         }
         Stage::Late | Stage::Short | Stage::Expired | Stage::Canceled => {
             let hint = "The payment awaits the merchant's decision.";
-            vec![act("late", "Pay too late", hint, vec![pay(PayRequest::default())])]
+            vec![action("late", "Pay too late", hint, vec![pay(PayRequest::default())])]
         }
     }
 }
 
 fn failure_actions(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
-    let mut acts = Vec::new();
-    let mut act = |name: &str, label: &str, hint: String, path: &str, body| {
-        acts.push(PanelAction {
+    let mut actions = Vec::new();
+    let mut add = |name: &str, label: &str, hint: String, path: &str, body| {
+        actions.push(PanelAction {
             name: name.to_owned(),
             label: label.to_owned(),
             hint,
-            calls: vec![(path.to_owned(), body)],
-            done: "Done. The page follows.",
+            requests: vec![(path.to_owned(), body)],
+            success_message: "Done. The page updates soon.",
         });
     };
     if payment.stage == Stage::Confirming && payment.covered {
         let (path, body) = pay(PayRequest::default(), payment.charge.code.as_str());
         let hint = "The customer sends the same amount a second time.".to_owned();
-        act("twice", "Pay a second time", hint, &path, body);
+        add("twice", "Pay a second time", hint, &path, body);
     }
-    if let Some(fresh) = payment.transfers.iter().rev().find(|transfer| transfer.is_unconfirmed()) {
-        let (txid, short) = (fresh.txid.clone(), fresh.short_txid());
-        let elsewhere = ReplaceRequest { txid: txid.clone(), amount: None, elsewhere: true, fee: None };
-        act(
+    if let Some(unconfirmed) = payment.transfers.iter().rev().find(|transfer| transfer.is_unconfirmed()) {
+        let (txid, short) = (unconfirmed.txid.clone(), unconfirmed.short_txid());
+        let replacement = ReplaceRequest { txid: txid.clone(), amount: None, elsewhere: true, fee: None };
+        add(
             "replaced",
             "Replace it",
             format!("The sender spends the same money elsewhere, instead of {short}."),
             "/sandbox/replace",
-            PanelRequest::Replace(elsewhere),
+            PanelRequest::Replace(replacement),
         );
         let request = PanelRequest::Transaction(TransactionRequest { txid });
-        act(
+        add(
             "double-spent",
             "Double-spend it",
             format!("The inputs of {short} are spent elsewhere; the next block shows it."),
             "/sandbox/double-spend",
             request.clone(),
         );
-        act("dropped", "Drop it", format!("The network drops {short}."), "/sandbox/drop", request);
+        add("dropped", "Drop it", format!("The network drops {short}."), "/sandbox/drop", request);
     }
-    let buried =
+    let mined =
         payment.transfers.iter().filter(|transfer| transfer.gone.is_none() && transfer.confirmations > 0);
-    if let Some(buried) = buried.min_by_key(|transfer| transfer.confirmations) {
-        let hint = match buried.confirmations {
+    if let Some(newest) = mined.min_by_key(|transfer| transfer.confirmations) {
+        let hint = match newest.confirmations {
             1 => "Another block replaces the newest.".to_owned(),
             depth => format!("Other blocks replace the newest {depth}."),
         };
@@ -281,12 +281,12 @@ fn failure_actions(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
             asset: payment.coin.asset,
             mode: Some(mode),
             account: None,
-            depth: buried.confirmations,
+            depth: newest.confirmations,
             keep: KeepRequest::None,
         };
-        act("reorganised", "Reorganise", hint, "/sandbox/reorg", PanelRequest::Reorg(request));
+        add("reorganised", "Reorganise", hint, "/sandbox/reorg", PanelRequest::Reorg(request));
     }
-    acts
+    actions
 }
 
 /// Returns the actions that advance the clock.
@@ -298,8 +298,8 @@ fn advance_actions() -> Vec<PanelAction> {
                 name: name.to_owned(),
                 label: label.to_owned(),
                 hint: "Moves the service clock.".to_owned(),
-                calls: vec![("/sandbox/advance".to_owned(), PanelRequest::Advance(request))],
-                done: MOVED,
+                requests: vec![("/sandbox/advance".to_owned(), PanelRequest::Advance(request))],
+                success_message: ADVANCED_MESSAGE,
             }
         })
         .into()
@@ -313,18 +313,18 @@ fn chain_actions(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
             name: name.to_owned(),
             label: label.to_owned(),
             hint,
-            calls: vec![("/sandbox/mine".to_owned(), PanelRequest::Mine(request))],
-            done: MOVED,
+            requests: vec![("/sandbox/mine".to_owned(), PanelRequest::Mine(request))],
+            success_message: ADVANCED_MESSAGE,
         }
     };
-    let enough = payment.coin.required_confirmations;
-    let mut acts = vec![mine("mine", "Mine a block", "Advances the clock until it exists.".to_owned(), 1)];
-    if enough > 1 {
-        let hint = format!("{enough} blocks: that confirms a payment.");
-        acts.push(mine("mine-enough", "Mine enough", hint, enough));
+    let required = payment.coin.required_confirmations;
+    let mut actions = vec![mine("mine", "Mine a block", "Advances the clock until it exists.".to_owned(), 1)];
+    if required > 1 {
+        let hint = format!("{required} blocks: that confirms a payment.");
+        actions.push(mine("mine-enough", "Mine enough", hint, required));
     }
-    acts.extend(advance_actions());
-    acts
+    actions.extend(advance_actions());
+    actions
 }
 
 #[derive(Template)]
@@ -332,12 +332,12 @@ fn chain_actions(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
 struct Panel<'a> {
     groups: &'a [ActionGroup],
     base: &'a str,
-    action: String,
+    form_url: String,
     form_token: &'a str,
     /// `true` if the browser stays on the page, which updates itself.
-    is_quiet: bool,
-    dashboard: String,
-    about: &'static str,
+    stays_on_page: bool,
+    dashboard_url: String,
+    dashboard_label: &'static str,
     is_frozen: bool,
 }
 
@@ -348,14 +348,14 @@ pub(super) fn part(
     (account, mode): (&Account, Mode),
     subject: &PanelSubject<'_>,
 ) -> Result<Part, Refusal> {
-    let (target, about) = match subject {
+    let (target, dashboard_label) = match subject {
         PanelSubject::Payment(payment) if payment.stage == Stage::Late => {
             (format!("charges/{}", payment.charge.code), "Accept the late payment in the dashboard")
         }
         PanelSubject::Payment(payment) => {
             (format!("charges/{}", payment.charge.code), "This charge in the dashboard")
         }
-        PanelSubject::Coins(invoice, _) => {
+        PanelSubject::Invoice(invoice, _) => {
             (format!("invoices/{}", invoice.code), "This invoice in the dashboard")
         }
         PanelSubject::Link(link, _) => (format!("links/{}", link.code), "This link in the dashboard"),
@@ -363,12 +363,12 @@ pub(super) fn part(
     let panel = Panel {
         groups: &groups(mode, subject),
         base: &site.base,
-        action: site.to(&format!("{path}/sandbox")),
+        form_url: site.to(&format!("{path}/sandbox")),
         form_token: &site.form_token,
-        is_quiet: !matches!(subject, PanelSubject::Link(..)),
-        dashboard: site.to(&format!("/dashboard/{}/{mode}/{target}", account.id)),
-        about,
-        is_frozen: site.pace == 0,
+        stays_on_page: !matches!(subject, PanelSubject::Link(..)),
+        dashboard_url: site.to(&format!("/dashboard/{}/{mode}/{target}", account.id)),
+        dashboard_label,
+        is_frozen: site.speed == 0,
     };
     Ok(Part { id: "sandbox", html: panel.render().map_err(|_| Refusal::Broken)? })
 }
@@ -401,11 +401,11 @@ impl PanelPage {
 
 /// Returns the object of the panel on an invoice; `None` if no action is possible.
 pub(super) fn invoice_subject(page: &InvoicePage) -> Option<PanelSubject<'_>> {
-    let waiting =
+    let payment =
         page.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled || !page.may_choose);
-    match waiting {
+    match payment {
         Some(payment) => Some(PanelSubject::Payment(payment)),
-        None => page.may_choose.then_some(PanelSubject::Coins(&page.invoice, &page.coins)),
+        None => page.may_choose.then_some(PanelSubject::Invoice(&page.invoice, &page.coins)),
     }
 }
 
@@ -415,31 +415,31 @@ pub(super) fn link_subject(page: &LinkPage) -> Option<PanelSubject<'_>> {
 }
 
 /// Performs the action of a button. `path`: the page.
-pub(super) async fn act(call: &Call<'_>, path: &str) -> Result<Answer, Refusal> {
-    call.admit_owner()?;
-    let client = call.client();
+pub(super) async fn perform_action(request: &PageRequest<'_>, path: &str) -> Result<Answer, Refusal> {
+    request.admit_owner()?;
+    let client = request.client();
     if PanelPage::load(&client, path).await?.is_none() {
         return Err(Refusal::NotFound);
     }
-    let form = own_form(call).await?;
-    let shown = PanelPage::load(&client, path).await?;
-    let Some((mode, subject)) = shown.as_ref().and_then(PanelPage::subject) else {
+    let form = read_own_form(request).await?;
+    let page = PanelPage::load(&client, path).await?;
+    let Some((mode, subject)) = page.as_ref().and_then(PanelPage::subject) else {
         return Err(Refusal::NotFound);
     };
-    let mut acts = groups(mode, &subject).into_iter().flat_map(|group| group.acts);
-    let done = match acts.find(|act| form.text("act") == Some(&act.name)) {
+    let mut actions = groups(mode, &subject).into_iter().flat_map(|group| group.actions);
+    let outcome = match actions.find(|action| form.text("act") == Some(&action.name)) {
         None => ActionOutcome {
             status: StatusCode::CONFLICT,
             message: "This is no longer possible: the state has changed. Reload the page.".to_owned(),
             charge: None,
         },
-        Some(act) => perform(&client, &act).await?,
+        Some(action) => send_requests(&client, &action).await?,
     };
-    let ActionOutcome { status, message, charge } = done;
-    if wants_json(call) {
+    let ActionOutcome { status, message, charge } = outcome;
+    if wants_json(request) {
         return Ok(answer::json(status, json(&BTreeMap::from([("message", message)]))));
     }
-    let site = call.site()?;
+    let site = request.site()?;
     match (status.is_success(), charge, &subject) {
         // The page of a link does not show the charges that it opened.
         (true, Some(charge), PanelSubject::Link(..)) => see_other(&site, &format!("/c/{charge}")),
@@ -456,21 +456,26 @@ struct ActionOutcome {
     charge: Option<String>,
 }
 
-async fn perform(client: &WorldClient, act: &PanelAction) -> Result<ActionOutcome, Refusal> {
+/// Sends the requests of an action, until one fails.
+async fn send_requests(client: &WorldClient, action: &PanelAction) -> Result<ActionOutcome, Refusal> {
     let mut charge: Option<String> = None;
-    for (path, request) in &act.calls {
+    for (path, request) in &action.requests {
         let mut request = request.clone();
         if let PanelRequest::Pay(pay) = &mut request
-            && pay.charge.as_deref() == Some(OPENED)
+            && pay.charge.as_deref() == Some(OPENED_CHARGE)
         {
             pay.charge.clone_from(&charge);
         }
-        match client.act("POST", path, &json(&request)).await? {
-            Ok(PanelAnswer { charge: opened }) => charge = opened.or(charge),
-            Err(complaint) => {
-                return Ok(ActionOutcome { status: complaint.status, message: complaint.message, charge });
+        match client.send("POST", path, &json(&request)).await? {
+            Ok(PanelResponse { charge: opened }) => charge = opened.or(charge),
+            Err(error_response) => {
+                return Ok(ActionOutcome {
+                    status: error_response.status,
+                    message: error_response.message,
+                    charge,
+                });
             }
         }
     }
-    Ok(ActionOutcome { status: StatusCode::OK, message: act.done.to_owned(), charge })
+    Ok(ActionOutcome { status: StatusCode::OK, message: action.success_message.to_owned(), charge })
 }

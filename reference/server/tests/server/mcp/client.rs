@@ -1,11 +1,11 @@
-//! A hand-written MCP client, so that the tests check the bytes on the wire.
+//! [`Client`]: a hand-written MCP client, so that the tests check the sent and received bytes.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use testkit::{AsyncConnection, Request};
 
-/// The latest revision that starts with `initialize`.
+/// The latest revision of MCP whose sessions start with `initialize`.
 pub(crate) const REVISION: &str = "2025-11-25";
 
 pub(crate) struct Client {
@@ -53,28 +53,28 @@ impl Client {
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
         let key = Some(self.key.as_str()).filter(|key| !key.is_empty());
         let request = Request { method, path, host: &self.host, key, header_lines: &self.lines, body };
-        let answer = AsyncConnection::connect(self.address).await.call_once(request).await;
-        let body = match answer.body.as_str() {
+        let response = AsyncConnection::connect(self.address).await.call_once(request).await;
+        let body = match response.body.as_str() {
             "" => Value::Null,
             body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{body:?} is not JSON")),
         };
-        Reply { status: answer.status, head: answer.head().to_lowercase(), body }
+        Reply { status: response.status, head: response.head().to_lowercase(), body }
     }
 
-    /// Sends a request of the protocol.
+    /// Sends a JSON-RPC request.
     pub(crate) async fn request(&self, method: &str, params: Value) -> Reply {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let client = self.with_lines(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
         client.send("POST", "/mcp", &message.to_string()).await
     }
 
-    /// Sends a request of the protocol and returns its result.
+    /// Sends a JSON-RPC request and returns its result.
     pub(crate) async fn result(&self, method: &str, params: Value) -> Value {
-        let mut reply = self.request(method, params).await;
-        assert_eq!((reply.status, &reply.body["id"]), (200, &json!(7)), "{reply:?}");
-        assert_eq!(reply.header("content-type"), Some("application/json"));
-        let result = reply.body["result"].take();
-        assert!(!result.is_null(), "{reply:?}");
+        let mut response = self.request(method, params).await;
+        assert_eq!((response.status, &response.body["id"]), (200, &json!(7)), "{response:?}");
+        assert_eq!(response.header("content-type"), Some("application/json"));
+        let result = response.body["result"].take();
+        assert!(!result.is_null(), "{response:?}");
         result
     }
 
@@ -88,9 +88,9 @@ impl Client {
     pub(crate) fn success(result: Value) -> Value {
         assert_eq!(result["isError"], false, "{result}");
         let text = result["content"][0]["text"].as_str().expect("a result has text content");
-        let answer: Value = serde_json::from_str(text).expect("the text is the answer");
-        assert_eq!(answer, result["structuredContent"]);
-        answer
+        let response: Value = serde_json::from_str(text).expect("the text content is JSON");
+        assert_eq!(response, result["structuredContent"]);
+        response
     }
 
     /// Returns the message of a failed result.
@@ -100,7 +100,7 @@ impl Client {
         assert_eq!(
             result.get("structuredContent"),
             None,
-            "no output schema has room for a refusal: {result}"
+            "output schemas describe successful results only: {result}"
         );
         result["content"][0]["text"].as_str().expect("an error has text content")
     }

@@ -1,39 +1,41 @@
-//! The protocol: its revisions and errors.
+//! The MCP protocol: its revisions and errors.
 
 use serde_json::{Value, json};
 
 use super::{Client, config, start};
 
-fn hello(revision: &str) -> Value {
+fn initialize_params(revision: &str) -> Value {
     json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } })
 }
 
 /// Requests one revision and checks the revision that the server offers.
 async fn check_initialize(client: &Client, requested: &str, offered: &str) {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(requested) });
-    let reply = client.send("POST", "/mcp", &message.to_string()).await;
-    let result = &reply.body["result"];
-    assert_eq!((reply.status, &result["protocolVersion"]), (200, &json!(offered)), "{reply:?}");
+    let message =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize_params(requested) });
+    let response = client.send("POST", "/mcp", &message.to_string()).await;
+    let result = &response.body["result"];
+    assert_eq!((response.status, &result["protocolVersion"]), (200, &json!(offered)), "{response:?}");
     assert_eq!(result["serverInfo"]["name"], "chargeproof");
     assert!(result["capabilities"]["tools"].is_object() && result["capabilities"]["resources"].is_null());
-    let instructions = result["instructions"].as_str().expect("it says what it is for");
+    let instructions = result["instructions"].as_str().expect("the server sends instructions");
     assert!(instructions.contains("live key") && !instructions.contains("advance"), "{instructions}");
-    assert_eq!(reply.header("mcp-session-id"), None, "nothing is kept between requests");
+    assert_eq!(response.header("mcp-session-id"), None, "the server has no sessions");
 }
 
 #[tokio::test]
-async fn earlier_revisions_begin_with_a_handshake() {
+async fn earlier_revisions_start_with_initialize() {
     let (_server, live, _) = start(config()).await;
     check_initialize(&live, "2025-11-25", "2025-11-25").await;
     check_initialize(&live, "2025-06-18", "2025-06-18").await;
     check_initialize(&live, "1999-01-01", "2025-11-25").await;
-    let done = live.send("POST", "/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    assert_eq!((done.status, done.body), (202, Value::Null));
+    let initialized =
+        live.send("POST", "/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    assert_eq!((initialized.status, initialized.body), (202, Value::Null));
     assert_eq!(live.result("ping", json!({})).await, json!({}));
 }
 
 #[tokio::test]
-async fn the_current_revision_needs_no_handshake() {
+async fn the_current_revision_needs_no_initialize() {
     let (_server, live, _) = start(config()).await;
     let revision = "2026-07-28";
     let call = async |method: &str, mut params: Value, name: &str| {
@@ -46,13 +48,13 @@ async fn the_current_revision_needs_no_handshake() {
         let client =
             live.with_lines(&format!("MCP-Protocol-Version: {revision}\r\nMcp-Method: {method}\r\n{name}"));
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let reply = client.send("POST", "/mcp", &message.to_string()).await;
-        assert_eq!(reply.status, 200, "{reply:?}");
-        reply.body["result"].clone()
+        let response = client.send("POST", "/mcp", &message.to_string()).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.body["result"].clone()
     };
-    let found = call("server/discover", json!({}), "").await;
-    let known = found["supportedVersions"].as_array().expect("it names its revisions");
-    assert!(known.contains(&json!(revision)) && known.contains(&json!("2025-11-25")), "{found}");
+    let discovered = call("server/discover", json!({}), "").await;
+    let revisions = discovered["supportedVersions"].as_array().expect("a list of revisions");
+    assert!(revisions.contains(&json!(revision)) && revisions.contains(&json!("2025-11-25")), "{discovered}");
     let tools = call("tools/list", json!({}), "").await;
     assert!(tools["tools"].as_array().is_some_and(|tools| tools.len() > 15), "{tools}");
     let account = call("tools/call", json!({ "name": "get_account", "arguments": {} }), "get_account").await;
@@ -63,9 +65,9 @@ async fn the_current_revision_needs_no_handshake() {
 async fn invalid_messages_get_json_errors() {
     let (_server, live, _) = start(config()).await;
     for (method, status) in [("GET", 405), ("DELETE", 405), ("PUT", 405)] {
-        let reply = live.send(method, "/mcp", "").await;
-        assert_eq!((reply.status, reply.header("allow")), (status, Some("post")), "{reply:?}");
-        assert!(reply.body["message"].is_string(), "{reply:?}");
+        let response = live.send(method, "/mcp", "").await;
+        assert_eq!((response.status, response.header("allow")), (status, Some("post")), "{response:?}");
+        assert!(response.body["message"].is_string(), "{response:?}");
     }
     for (body, code) in [
         ("", -32700),
@@ -77,15 +79,23 @@ async fn invalid_messages_get_json_errors() {
         (r#"{"asset":"BTC","amount":"5"}"#, -32600),
         (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
     ] {
-        let reply = live.send("POST", "/mcp", body).await;
-        assert_eq!((reply.status, &reply.body["error"]["code"]), (400, &json!(code)), "{body}: {reply:?}");
-        assert_eq!((&reply.body["jsonrpc"], &reply.body["id"]), (&json!("2.0"), &Value::Null), "{reply:?}");
-        let typed = live.with_lines("Content-Type: text/plain\r\n").send("POST", "/mcp", body).await;
-        assert_eq!(typed.status, 415, "{body}: {typed:?}");
+        let response = live.send("POST", "/mcp", body).await;
+        assert_eq!(
+            (response.status, &response.body["error"]["code"]),
+            (400, &json!(code)),
+            "{body}: {response:?}"
+        );
+        assert_eq!(
+            (&response.body["jsonrpc"], &response.body["id"]),
+            (&json!("2.0"), &Value::Null),
+            "{response:?}"
+        );
+        let not_json = live.with_lines("Content-Type: text/plain\r\n").send("POST", "/mcp", body).await;
+        assert_eq!(not_json.status, 415, "{body}: {not_json:?}");
     }
     for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {
-        let reply = live.request(method, json!({})).await;
-        assert_eq!(reply.body["error"]["code"], -32601, "{reply:?}");
+        let response = live.request(method, json!({})).await;
+        assert_eq!(response.body["error"]["code"], -32601, "{response:?}");
     }
     let large = live.send("POST", "/mcp", &"x".repeat(300_000)).await;
     assert_eq!(large.status, 413, "{large:?}");

@@ -1,4 +1,4 @@
-//! The sandbox tools: in test mode, from this machine, within the key's own book.
+//! The sandbox tools: available to test keys, from this machine, for the key's own book.
 
 use reference_server::{ClockKind, Config, McpClock};
 use serde_json::json;
@@ -8,8 +8,9 @@ use super::{Client, config, start};
 #[tokio::test]
 async fn a_live_key_has_no_sandbox_tools() {
     let (_server, live, _) = start(config()).await;
-    let reply = live.request("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
-    let message = reply.body["error"]["message"].as_str().expect("a protocol error");
+    let response =
+        live.request("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
+    let message = response.body["error"]["message"].as_str().expect("a protocol error");
     assert!(message.contains("`advance`") && message.contains("mode test"), "{message}");
 }
 
@@ -18,15 +19,15 @@ async fn other_machines_need_the_token() {
     let (server, _, test) = start(config()).await;
     let proxied = test.with_lines("Via: 1.1 proxy\r\n");
     let arguments = json!({ "name": "advance", "arguments": { "by": "1s" } });
-    let reply = proxied.request("tools/call", arguments.clone()).await;
-    assert_eq!(reply.body["error"]["code"], -32602, "{reply:?}");
+    let response = proxied.request("tools/call", arguments.clone()).await;
+    assert_eq!(response.body["error"]["code"], -32602, "{response:?}");
     assert_eq!(proxied.call("get_account", json!({})).await["isError"], false);
-    for (token, good) in [(server.sandbox_token(), true), ("sandbox_0", false)] {
-        let reply = proxied
+    for (token, is_valid) in [(server.sandbox_token(), true), ("sandbox_0", false)] {
+        let response = proxied
             .with_lines(&format!("Sandbox-Token: {token}\r\n"))
             .request("tools/call", arguments.clone())
             .await;
-        assert_eq!(reply.body.get("result").is_some(), good, "{reply:?}");
+        assert_eq!(response.body.get("result").is_some(), is_valid, "{response:?}");
     }
 }
 
@@ -34,26 +35,30 @@ async fn other_machines_need_the_token() {
 async fn sandbox_tools_are_limited_to_the_keys_book() {
     let (_server, live, test) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5" });
-    let of_live = Client::success(live.call("create_charge", new.clone()).await);
-    let of_test = Client::success(test.call("create_charge", new).await);
-    let foreign = test.call("pay", json!({ "charge": of_live["data"]["code"] })).await;
+    let live_charge = Client::success(live.call("create_charge", new.clone()).await);
+    let test_charge = Client::success(test.call("create_charge", new).await);
+    let foreign = test.call("pay", json!({ "charge": live_charge["data"]["code"] })).await;
     let unknown = test.call("pay", json!({ "charge": "aaaaaaaaaaaa" })).await;
     assert!(Client::failure_message(&foreign).starts_with("HTTP 422: The selected charge is invalid."));
     assert_eq!(foreign, unknown);
-    let there = test.call("mine", json!({ "asset": "BTC", "mode": "live" })).await;
-    assert!(Client::failure_message(&there).contains("must be the mode of the key"), "{there}");
-    let other = test.call("add_endpoint", json!({ "url": "https://shop.sim", "account": "other" })).await;
-    assert!(Client::failure_message(&other).contains("selected account is invalid"), "{other}");
+    let other_mode = test.call("mine", json!({ "asset": "BTC", "mode": "live" })).await;
+    assert!(Client::failure_message(&other_mode).contains("must be the mode of the key"), "{other_mode}");
+    let other_account =
+        test.call("add_endpoint", json!({ "url": "https://shop.sim", "account": "other" })).await;
+    assert!(
+        Client::failure_message(&other_account).contains("selected account is invalid"),
+        "{other_account}"
+    );
 
     // Both rate locks expire, and the result contains only the key's own charge.
-    let passed = Client::success(test.call("advance", json!({ "by": "31m" })).await);
-    let happened = passed["happened"].as_array().expect("a list");
+    let advanced = Client::success(test.call("advance", json!({ "by": "31m" })).await);
+    let happened = advanced["happened"].as_array().expect("a list");
     let subjects: Vec<_> = happened.iter().map(|event| (&event["mode"], &event["subject"])).collect();
-    assert_eq!(subjects, [(&json!("test"), &of_test["data"]["code"])], "{passed}");
+    assert_eq!(subjects, [(&json!("test"), &test_charge["data"]["code"])], "{advanced}");
 }
 
 #[tokio::test]
-async fn webhooks_can_be_tried() {
+async fn webhooks_can_be_tested_with_the_tools() {
     let (_server, _, test) = start(config()).await;
     let added = Client::success(test.call("add_endpoint", json!({ "url": "https://shop.sim/hooks" })).await);
     let endpoint = &added["endpoint"];
@@ -68,7 +73,7 @@ async fn webhooks_can_be_tried() {
 }
 
 #[tokio::test]
-async fn a_clock_on_real_time_moves_only_if_the_configuration_allows_it() {
+async fn a_wall_clock_is_advanced_only_if_the_configuration_allows_it() {
     for (mcp_clock, is_refused) in [(McpClock::FrozenOnly, true), (McpClock::Any, false)] {
         let (_server, _, test) = start(Config { clock: ClockKind::Wall, mcp_clock, ..config() }).await;
         for (tool, arguments) in
@@ -87,7 +92,7 @@ async fn a_clock_on_real_time_moves_only_if_the_configuration_allows_it() {
 }
 
 #[tokio::test]
-async fn one_call_moves_the_clock_by_a_year_at_most() {
+async fn one_call_advances_the_clock_by_at_most_366_days() {
     let (_server, _, test) = start(config()).await;
     for arguments in [json!({ "by": "99999999h" }), json!({ "to": "9999-01-01T00:00:00Z" })] {
         let refused = test.call("advance", arguments).await;

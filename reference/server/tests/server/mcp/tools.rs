@@ -1,25 +1,25 @@
-//! The tools of the API.
+//! The tools of the API: their list and schemas, and calls.
 
 use serde_json::{Value, json};
 
 use super::{Client, config, start};
 
-/// Returns a line for each tool: its name, its arguments (`!` for required ones), its description.
+/// Returns for each tool its name, its arguments (`!` for required ones), its effect and its description.
 async fn tool_list(client: &Client) -> String {
     let result = client.result("tools/list", json!({})).await;
     let mut lines = String::new();
     for tool in result["tools"].as_array().expect("a list") {
         let input = &tool["inputSchema"];
         assert_eq!(input["type"], "object");
-        for word in ["$ref", "anyOf", "oneOf", "allOf", "if"] {
-            assert!(input.get(word).is_none(), "{tool}");
+        for keyword in ["$ref", "anyOf", "oneOf", "allOf", "if"] {
+            assert!(input.get(keyword).is_none(), "{tool}");
         }
         assert!(!input.to_string().contains("$ref"), "{tool}");
         assert_eq!(input["additionalProperties"], false, "{tool}");
         let output = &tool["outputSchema"];
         assert_eq!(output["type"], "object", "{tool}");
         for schema in [input, output] {
-            jsonschema::meta::validate(schema).expect("it is a schema");
+            jsonschema::meta::validate(schema).expect("the schema is valid");
         }
         let required = input["required"].as_array().cloned().unwrap_or_default();
         let arguments = input["properties"].as_object().expect("arguments have names").keys();
@@ -27,14 +27,14 @@ async fn tool_list(client: &Client) -> String {
             .map(|name| format!("{name}{}", if required.contains(&json!(name)) { "!" } else { "" }))
             .collect();
         let hints = &tool["annotations"];
-        let mark = match (&hints["readOnlyHint"], &hints["destructiveHint"]) {
+        let effect = match (&hints["readOnlyHint"], &hints["destructiveHint"]) {
             (Value::Bool(true), _) => "reads",
             (_, Value::Bool(true)) => "takes away",
             _ => "adds",
         };
-        let (name, about) =
+        let (name, description) =
             (tool["name"].as_str().expect("a name"), tool["description"].as_str().expect("a string"));
-        lines.push_str(&format!("{name}({}) {mark}\n    {about}\n", arguments.join(", ")));
+        lines.push_str(&format!("{name}({}) {effect}\n    {description}\n", arguments.join(", ")));
     }
     lines
 }
@@ -49,13 +49,13 @@ async fn a_live_key_has_the_tools_of_the_api() {
 async fn a_test_key_has_those_of_the_sandbox_too() {
     let (_server, live, test) = start(config()).await;
     let (live, test) = (tool_list(&live).await, tool_list(&test).await);
-    let more = test.strip_prefix(live.as_str()).expect("the same tools and more");
-    insta::assert_snapshot!(more);
+    let sandbox_tools = test.strip_prefix(live.as_str()).expect("the tools of the API come first");
+    insta::assert_snapshot!(sandbox_tools);
 }
 
-/// A test key cannot select mode live.
+/// The arguments `account` and `mode` allow only those of the key.
 #[tokio::test]
-async fn account_and_mode_are_those_of_the_key() {
+async fn account_and_mode_arguments_are_limited_to_the_key() {
     let (_server, _, test) = start(config()).await;
     let result = test.result("tools/list", json!({})).await;
     let mut described = 0;
@@ -112,17 +112,17 @@ async fn a_charge_is_opened_paid_and_listed() {
     // The API returns the same charge, and not that of the other mode.
     let same = test.send("GET", &format!("/v1/charges/{code}"), "").await;
     assert_eq!(same.body, charge);
-    let strange = live.call("get_charge", json!({ "id": code })).await;
+    let other_mode = live.call("get_charge", json!({ "id": code })).await;
     let unknown = live.call("get_charge", json!({ "id": "aaaaaaaaaaaa" })).await;
-    assert_eq!(Client::failure_message(&strange), "HTTP 404: Not found.");
-    assert_eq!(strange, unknown);
+    assert_eq!(Client::failure_message(&other_mode), "HTTP 404: Not found.");
+    assert_eq!(other_mode, unknown);
     assert_eq!(Client::success(live.call("list_charges", json!({})).await)["meta"]["total"], 0);
 }
 
 #[tokio::test]
-async fn every_object_can_be_made_and_changed() {
+async fn links_and_invoices_can_be_created_and_changed() {
     let (_server, live, _) = start(config()).await;
-    let code = |answer: &Value| answer["data"]["code"].as_str().expect("a code").to_owned();
+    let code = |response: &Value| response["data"]["code"].as_str().expect("a code").to_owned();
     let link =
         Client::success(live.call("create_payment_link", json!({ "title": "A book", "amount": "5" })).await);
     let id = code(&link);
@@ -150,7 +150,7 @@ async fn every_object_can_be_made_and_changed() {
 }
 
 #[tokio::test]
-async fn errors_equal_those_of_the_api() {
+async fn tool_errors_contain_the_messages_of_the_api() {
     let (_server, live, _) = start(config()).await;
     let refused = live.call("create_charge", json!({ "amount": "ten", "idempotency_key": "k" })).await;
     assert_eq!(
@@ -178,16 +178,15 @@ async fn idempotency_keys_work_as_in_the_api() {
     );
 }
 
-/// The results match the output schemas of the tools.
 #[tokio::test]
 async fn results_match_the_output_schemas() {
     let (_server, _, test) = start(config()).await;
     let listed = test.result("tools/list", json!({})).await;
-    let check = |tool: &str, answer: &Value| {
+    let check = |tool: &str, response: &Value| {
         let tools = listed["tools"].as_array().expect("a list");
         let schema = &tools.iter().find(|listed| listed["name"] == tool).expect("a tool")["outputSchema"];
         let validator = jsonschema::validator_for(schema).expect("a schema");
-        if let Err(error) = validator.validate(answer) {
+        if let Err(error) = validator.validate(response) {
             panic!("{tool}: {error}");
         }
     };

@@ -1,4 +1,4 @@
-//! Every response in every scenario is documented.
+//! Every response in every scenario matches the OpenAPI document.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -14,35 +14,35 @@ use super::document::Document;
 struct CheckedStage<'d> {
     stage: LocalStage,
     document: &'d mut Document,
-    wrong: BTreeSet<String>,
-    received: usize,
+    differences: BTreeSet<String>,
+    response_count: usize,
 }
 
 impl Stage for CheckedStage<'_> {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
-        let answer = self.stage.call(call)?;
+        let response = self.stage.call(call)?;
         let path = call.path.split('?').next().unwrap_or(call.path);
-        self.received += 1;
+        self.response_count += 1;
         match self.document.find(call.method, path) {
             Some(operation) => {
-                if let Err(why) = self.document.judge(&operation, answer.status, &answer.json()) {
-                    self.wrong.insert(format!("{} {}: {why}", call.method, call.path));
+                if let Err(error) = self.document.judge(&operation, response.status, &response.json()) {
+                    self.differences.insert(format!("{} {}: {error}", call.method, call.path));
                 }
             }
-            // Undocumented paths do not exist.
-            None if matches!(answer.status, 401 | 404 | 405 | 429) => {}
+            // Requests to undocumented paths get an error.
+            None if matches!(response.status, 401 | 404 | 405 | 429) => {}
             None => {
-                self.wrong.insert(format!("{} {path} is not documented", call.method));
+                self.differences.insert(format!("{} {path} is not documented", call.method));
             }
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
 #[test]
 fn scenario_responses_match_the_document() {
     let mut document = Document::read();
-    let (mut wrong, mut received) = (BTreeSet::new(), 0);
+    let (mut differences, mut response_count) = (BTreeSet::new(), 0);
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     for path in files_below(&scenarios, "yaml") {
         let text = fs::read_to_string(&path).expect("a scenario can be read");
@@ -50,13 +50,13 @@ fn scenario_responses_match_the_document() {
         let mut stage = CheckedStage {
             stage: LocalStage::new(),
             document: &mut document,
-            wrong: BTreeSet::new(),
-            received: 0,
+            differences: BTreeSet::new(),
+            response_count: 0,
         };
         play(&script, None, &mut stage).unwrap_or_else(|error| panic!("{error}"));
-        received += stage.received;
-        wrong.append(&mut stage.wrong);
+        response_count += stage.response_count;
+        differences.append(&mut stage.differences);
     }
-    assert!(received > 1_000, "only {received} answers were received");
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(response_count > 1_000, "only {response_count} responses were received");
+    assert!(differences.is_empty(), "{differences:#?}");
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document: its operations and the schemas of their responses.
+//! [`Document`]: the OpenAPI document, its operations, and the validation of requests, responses and webhooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,9 +29,9 @@ impl Document {
     pub(crate) fn read() -> Document {
         let value: Value = serde_json::from_str(TEXT).expect("the document is JSON");
         let mut closed = value.clone();
-        let parts = parts(&value);
+        let included = included_schemas(&value);
         for (name, schema) in schemas(&mut closed) {
-            if !parts.contains(name.as_str()) {
+            if !included.contains(name.as_str()) {
                 close(schema);
             }
         }
@@ -59,44 +59,50 @@ impl Document {
     /// Returns the operation for a request to this path; `HEAD` counts as `GET`.
     pub(crate) fn find(&self, method: &str, path: &str) -> Option<Operation> {
         let method = if method == "HEAD" { "GET" } else { method };
-        let fits = |template: &str| {
-            let (ours, theirs): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-            ours.len() == theirs.len()
-                && ours.iter().zip(&theirs).all(|(our, their)| our.starts_with('{') || our == their)
+        let matches = |template: &str| {
+            let (expected, given): (Vec<_>, Vec<_>) =
+                (template.split('/').collect(), path.split('/').collect());
+            expected.len() == given.len()
+                && expected
+                    .iter()
+                    .zip(&given)
+                    .all(|(expected, given)| expected.starts_with('{') || expected == given)
         };
-        self.operations().into_iter().find(|operation| operation.method == method && fits(&operation.path))
+        self.operations().into_iter().find(|operation| operation.method == method && matches(&operation.path))
     }
 
-    /// Checks a response against the document; the error names the difference.
+    /// Validates a response against the document; the error describes the difference.
     pub(crate) fn judge(&mut self, operation: &Operation, status: u16, body: &Value) -> Result<(), String> {
-        let mut at = vec!["paths".to_owned(), operation.path.clone(), operation.method.to_lowercase()];
-        at.extend(["responses".to_owned(), status.to_string()]);
-        let answer =
-            descend(&self.closed, &at).ok_or_else(|| format!("status {status} is not documented"))?;
-        if let Some(reference) = answer.get("$ref").and_then(Value::as_str) {
-            at = reference.trim_start_matches("#/").split('/').map(str::to_owned).collect();
+        let mut path = vec!["paths".to_owned(), operation.path.clone(), operation.method.to_lowercase()];
+        path.extend(["responses".to_owned(), status.to_string()]);
+        let response =
+            descend(&self.closed, &path).ok_or_else(|| format!("status {status} is not documented"))?;
+        if let Some(reference) = response.get("$ref").and_then(Value::as_str) {
+            path = reference.trim_start_matches("#/").split('/').map(str::to_owned).collect();
         }
-        at.extend(["content", "application/json", "schema"].map(str::to_owned));
-        self.validate(&at, body)
+        path.extend(["content", "application/json", "schema"].map(str::to_owned));
+        self.validate(&path, body)
     }
 
-    /// Checks the body of a webhook against the document.
+    /// Validates the body of a webhook against the document.
     pub(crate) fn judge_webhook(&mut self, kind: &str, body: &Value) -> Result<(), String> {
-        let at = ["webhooks", kind, "post", "requestBody", "content", "application/json", "schema"];
-        self.validate(&at.map(str::to_owned), body)
+        let path = ["webhooks", kind, "post", "requestBody", "content", "application/json", "schema"];
+        self.validate(&path.map(str::to_owned), body)
     }
 
-    /// Checks the body of a request against the document.
+    /// Validates the body of a request against the document.
     pub(crate) fn judge_request(&mut self, operation: &Operation, body: &Value) -> Result<(), String> {
         let method = operation.method.to_lowercase();
-        let at = ["paths", &operation.path, &method, "requestBody", "content", "application/json", "schema"];
-        self.validate(&at.map(str::to_owned), body)
+        let path =
+            ["paths", &operation.path, &method, "requestBody", "content", "application/json", "schema"];
+        self.validate(&path.map(str::to_owned), body)
     }
 
-    fn validate(&mut self, at: &[String], value: &Value) -> Result<(), String> {
-        let pointer = pointer(at);
+    /// Validates a value against the schema at this path of the document.
+    fn validate(&mut self, path: &[String], value: &Value) -> Result<(), String> {
+        let pointer = pointer(path);
         if !self.validators.contains_key(&pointer) {
-            descend(&self.closed, at).ok_or_else(|| format!("nothing stands at {pointer}"))?;
+            descend(&self.closed, path).ok_or_else(|| format!("the document has no schema at {pointer}"))?;
             let mut root = self.closed.clone();
             root["$ref"] = format!("#{}", escape_in_uri(&pointer)).into();
             let validator = jsonschema::options()
@@ -121,8 +127,8 @@ fn schemas(document: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> 
     document["components"]["schemas"].as_object_mut().expect("there are schemas").iter_mut()
 }
 
-/// Returns the schemas that others include by `allOf`: the including schema is closed instead.
-fn parts(document: &Value) -> BTreeSet<String> {
+/// Returns the names of schemas that others include by `allOf`: the including schema is closed instead.
+fn included_schemas(document: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     visit(document, &mut |node| {
         for part in node.get("allOf").and_then(Value::as_array).into_iter().flatten() {
@@ -133,26 +139,27 @@ fn parts(document: &Value) -> BTreeSet<String> {
     found
 }
 
-fn visit(node: &Value, see: &mut impl FnMut(&Map<String, Value>)) {
+/// Calls `inspect` with every object in the document.
+fn visit(node: &Value, inspect: &mut impl FnMut(&Map<String, Value>)) {
     match node {
         Value::Object(map) => {
-            see(map);
-            map.values().for_each(|inner| visit(inner, see));
+            inspect(map);
+            map.values().for_each(|child| visit(child, inspect));
         }
-        Value::Array(list) => list.iter().for_each(|inner| visit(inner, see)),
+        Value::Array(list) => list.iter().for_each(|child| visit(child, inspect)),
         _ => {}
     }
 }
 
-/// Closes a schema and those of its properties and items. Of alternatives, each is closed.
+/// Forbids undocumented fields in a schema and in those of its properties, items and alternatives.
 fn close(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else { return };
     let names_properties = map.contains_key("properties") || map.contains_key("allOf");
     if names_properties && !map.contains_key("additionalProperties") {
         map.insert("unevaluatedProperties".to_owned(), false.into());
     }
-    for (word, inner) in map.iter_mut() {
-        match (word.as_str(), inner) {
+    for (keyword, value) in map.iter_mut() {
+        match (keyword.as_str(), value) {
             ("properties", Value::Object(properties)) => properties.values_mut().for_each(close),
             ("items", items) => close(items),
             // Of `allOf` parts, only the schemas of properties are closed.
@@ -167,12 +174,12 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Closes all nested schemas.
+/// Closes all schemas below a node.
 fn close_inside(node: &mut Value) {
     match node {
         Value::Object(map) => {
-            for (word, inner) in map.iter_mut() {
-                if word == "schema" { close(inner) } else { close_inside(inner) }
+            for (key, child) in map.iter_mut() {
+                if key == "schema" { close(child) } else { close_inside(child) }
             }
         }
         Value::Array(list) => list.iter_mut().for_each(close_inside),
@@ -180,12 +187,13 @@ fn close_inside(node: &mut Value) {
     }
 }
 
-fn descend<'v>(value: &'v Value, at: &[String]) -> Option<&'v Value> {
-    at.iter().try_fold(value, |inside, key| inside.get(key))
+fn descend<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |inside, key| inside.get(key))
 }
 
-fn pointer(at: &[String]) -> String {
-    at.iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1"))).collect()
+/// Returns the JSON pointer of a path.
+fn pointer(path: &[String]) -> String {
+    path.iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
 fn escape_in_uri(pointer: &str) -> String {

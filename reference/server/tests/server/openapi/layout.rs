@@ -1,4 +1,4 @@
-//! A JSON formatter that keeps the order of keys: a value that fits into a line stays on one line.
+//! [`Node`]: JSON that keeps the order of keys, and its formatter. A value that fits on a line is printed on one line.
 
 use std::fmt;
 
@@ -17,12 +17,14 @@ pub(crate) enum Node {
 
 impl Node {
     pub(crate) fn read(text: &[u8]) -> Node {
-        serde_json::from_slice(text).expect("what is laid out is JSON")
+        serde_json::from_slice(text).expect("the text is JSON")
     }
 
     /// Returns the value of a key, created if it does not exist.
     pub(crate) fn entry(&mut self, key: &str) -> &mut Node {
-        let Node::Map(entries) = self else { panic!("`{key}` is looked for in something without keys") };
+        let Node::Map(entries) = self else {
+            panic!("`{key}` is requested of a value that is not an object")
+        };
         let index = entries.iter().position(|(known, _)| known == key).unwrap_or_else(|| {
             entries.push((key.to_owned(), Node::Leaf(Value::Null)));
             entries.len() - 1
@@ -38,27 +40,27 @@ impl Node {
         text
     }
 
-    /// `taken`: the length of the line before this value.
-    fn write(&self, text: &mut String, depth: usize, taken: usize) {
+    /// `column`: the length of the line before this value.
+    fn write(&self, text: &mut String, depth: usize, column: usize) {
         let line = self.line();
         let (open, close, items): (_, _, Vec<(String, &Node)>) = match self {
-            Node::Map(entries) if taken + line.len() > WIDTH && !entries.is_empty() => {
+            Node::Map(entries) if column + line.len() > WIDTH && !entries.is_empty() => {
                 let items =
                     entries.iter().map(|(key, node)| (format!("{}: ", Value::from(key.as_str())), node));
                 ('{', '}', items.collect())
             }
-            Node::List(nodes) if taken + line.len() > WIDTH && !nodes.is_empty() => {
+            Node::List(nodes) if column + line.len() > WIDTH && !nodes.is_empty() => {
                 ('[', ']', nodes.iter().map(|node| (String::new(), node)).collect())
             }
             _ => return text.push_str(&line),
         };
-        let inside = "  ".repeat(depth + 1);
+        let indent = "  ".repeat(depth + 1);
         text.push(open);
         for (n, (key, node)) in items.iter().enumerate() {
             text.push_str(if n > 0 { ",\n" } else { "\n" });
-            text.push_str(&inside);
+            text.push_str(&indent);
             text.push_str(key);
-            node.write(text, depth + 1, inside.len() + key.len() + 1);
+            node.write(text, depth + 1, indent.len() + key.len() + 1);
         }
         text.push('\n');
         text.push_str(&"  ".repeat(depth));
@@ -114,8 +116,8 @@ impl<'de> Deserialize<'de> for Node {
                 Ok(Node::Leaf(text.into()))
             }
 
-            fn visit_bool<E>(self, truth: bool) -> Result<Node, E> {
-                Ok(Node::Leaf(truth.into()))
+            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+                Ok(Node::Leaf(value.into()))
             }
 
             fn visit_u64<E>(self, n: u64) -> Result<Node, E> {
@@ -139,7 +141,7 @@ impl<'de> Deserialize<'de> for Node {
 }
 
 #[test]
-fn keys_keep_their_order_and_long_values_get_lines() {
+fn keys_keep_their_order_and_long_values_span_lines() {
     let text = br#"{"b":[1,{}],"a":{"long":"01234567890123456789012345678901234567890123456789","again":"01234567890123456789012345678901234567890123456789"}}"#;
     let printed = Node::read(text).print();
     assert_eq!(

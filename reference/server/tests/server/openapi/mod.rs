@@ -1,4 +1,4 @@
-//! The OpenAPI document, the routes and the responses agree.
+//! Checks that the OpenAPI document, the routes and the responses agree.
 //!
 //! `BLESS=1 cargo test -p reference-server --test server openapi` formats the document and rewrites its
 //! examples, and the table in reference/SANDBOX.md.

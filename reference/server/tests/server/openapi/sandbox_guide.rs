@@ -8,6 +8,7 @@ use super::{document::TEXT, layout::Node};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../SANDBOX.md");
 const HEAD: &str = "| call | fields | purpose |\n|---|---|---|\n";
+/// The path below which the sandbox serves reads of the API.
 const BOOK: &str = "/sandbox/books/{account}/{mode}";
 /// The longest list of values that the table shows.
 const VALUES_MAX: usize = 6;
@@ -41,21 +42,21 @@ fn text(node: Option<&Node>) -> Option<&str> {
 fn resolve<'a>(document: &'a Node, node: &'a Node) -> &'a Node {
     let Some(path) = text(get(node, "$ref")) else { return node };
     let target = path.trim_start_matches("#/").split('/').try_fold(document, get);
-    resolve(document, target.unwrap_or_else(|| panic!("{path} leads nowhere")))
+    resolve(document, target.unwrap_or_else(|| panic!("{path} has no target")))
 }
 
-/// Returns a schema and the schemas that it consists of.
+/// Returns a schema and all schemas that it combines by `allOf`, `anyOf` and `oneOf`.
 fn parts<'a>(document: &'a Node, schema: &'a Node) -> Vec<&'a Node> {
     let schema = resolve(document, schema);
-    let inner = ["allOf", "anyOf", "oneOf"].map(|key| items(get(schema, key))).into_iter().flatten();
-    [schema].into_iter().chain(inner.flat_map(|part| parts(document, part))).collect()
+    let combined = ["allOf", "anyOf", "oneOf"].map(|key| items(get(schema, key))).into_iter().flatten();
+    [schema].into_iter().chain(combined.flat_map(|part| parts(document, part))).collect()
 }
 
 fn field(document: &Node, name: &str, is_required: bool, schema: &Node) -> Field {
     let values = parts(document, schema).into_iter().flat_map(|part| items(get(part, "enum")));
     let values: Vec<String> = values.filter_map(|value| text(Some(value)).map(str::to_owned)).collect();
-    let is_shown = values.len() <= VALUES_MAX && name != "mode";
-    Field { name: name.to_owned(), is_required, values: if is_shown { values } else { Vec::new() } }
+    let lists_values = values.len() <= VALUES_MAX && name != "mode";
+    Field { name: name.to_owned(), is_required, values: if lists_values { values } else { Vec::new() } }
 }
 
 fn fields(document: &Node, operation: &Node) -> Vec<Field> {
@@ -64,8 +65,8 @@ fn fields(document: &Node, operation: &Node) -> Vec<Field> {
     let schema = body.and_then(|body| schema.iter().try_fold(body, |node, key| get(node, key)));
     let parts = schema.map(|schema| parts(document, schema)).unwrap_or_default();
     let required = |name: &str| {
-        let all = parts.iter().flat_map(|part| items(get(part, "required")));
-        all.into_iter().any(|required| text(Some(required)) == Some(name))
+        let mut all = parts.iter().flat_map(|part| items(get(part, "required")));
+        all.any(|required| text(Some(required)) == Some(name))
     };
     let properties = parts.iter().filter_map(|part| get(part, "properties")).flat_map(entries);
     let body = properties.map(|(name, schema)| field(document, name, required(name), schema));
@@ -77,6 +78,7 @@ fn fields(document: &Node, operation: &Node) -> Vec<Field> {
     body.chain(query).collect()
 }
 
+/// Returns the table cell of a field; required fields are bold.
 fn cell(Field { name, is_required, values }: &Field) -> String {
     let name = if *is_required { format!("**`{name}`**") } else { format!("`{name}`") };
     let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
@@ -104,7 +106,7 @@ fn rows(document: &Node) -> String {
 }
 
 #[test]
-fn the_guide_lists_every_call_of_the_sandbox() {
+fn the_sandbox_guide_lists_every_call() {
     let guide = fs::read_to_string(GUIDE).expect("the guide is in the tree");
     let (before, rest) = guide.split_once(HEAD).expect("the guide has the table");
     let after =

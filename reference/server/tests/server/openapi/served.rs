@@ -11,12 +11,12 @@ use crate::config;
 /// Sends a request without a body; returns status, head and body of the response.
 async fn call(server: &Server, method: &str, path: &str, host: &str) -> (u16, String, String) {
     let request = Request { method, host, ..Request::get(path) };
-    let answer = AsyncConnection::connect(server.address()).await.call_once(request).await;
-    (answer.status, answer.head().to_lowercase(), answer.body)
+    let response = AsyncConnection::connect(server.address()).await.call_once(request).await;
+    (response.status, response.head().to_lowercase(), response.body)
 }
 
 #[tokio::test]
-async fn the_document_has_the_requested_address() {
+async fn the_document_contains_the_address_of_the_request() {
     let server = Server::start(config()).await.expect("loopback has a free port");
     let (status, head, body) = call(&server, "GET", "/openapi.json", "localhost:7").await;
     assert_eq!(status, 200);
@@ -27,7 +27,7 @@ async fn the_document_has_the_requested_address() {
 }
 
 #[tokio::test]
-async fn the_document_has_the_public_address_and_the_dialect() {
+async fn the_document_contains_the_public_url_and_the_dialect() {
     let dialect = Dialect {
         key_prefix: "acme".into(),
         header_prefix: "X-Acme".into(),
@@ -53,9 +53,8 @@ async fn the_document_is_read_only() {
     assert_eq!(call(&server, "GET", "/openapi.json/", "localhost").await.0, 404);
 }
 
-/// The server's own pages and errors match the document.
 #[tokio::test]
-async fn own_pages_and_errors_match_the_document() {
+async fn responses_of_the_server_itself_match_the_document() {
     let server = Server::start(config()).await.expect("a free port");
     let mut document = Document::read();
     for (path, host, status) in [
@@ -69,11 +68,11 @@ async fn own_pages_and_errors_match_the_document() {
         let (found, head, body) = call(&server, "GET", path, host).await;
         assert_eq!(found, status, "{path}: {body}");
         let operation = document.find("GET", path).unwrap_or_else(|| panic!("{path} is not documented"));
-        let value = serde_json::from_str(&body).expect("it is JSON");
-        document.judge(&operation, status, &value).unwrap_or_else(|why| panic!("{path} {head}: {why}"));
+        let value = serde_json::from_str(&body).expect("the body is JSON");
+        document.judge(&operation, status, &value).unwrap_or_else(|error| panic!("{path} {head}: {error}"));
     }
     let (status, head, _) = call(&server, "GET", "/metrics", "localhost").await;
     let types = &document.value["paths"]["/metrics"]["get"]["responses"][status.to_string()]["content"];
-    let known: Vec<&String> = types.as_object().expect("it has a type").keys().collect();
-    assert!(known.iter().all(|known| head.contains(&format!("content-type: {known}"))), "{head}");
+    let documented: Vec<&String> = types.as_object().expect("the response has a type").keys().collect();
+    assert!(documented.iter().all(|kind| head.contains(&format!("content-type: {kind}"))), "{head}");
 }

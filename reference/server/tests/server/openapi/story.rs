@@ -1,4 +1,5 @@
-//! One run that performs every operation and causes every event. The examples of the document are recorded from it.
+//! A run that performs every operation and causes every event. The examples of the document are recorded from it: most
+//! functions take the name of the example as which the response is recorded, empty for none.
 
 use std::fs;
 
@@ -17,6 +18,7 @@ impl World {
         self.record("GET", target, 200, RequestParts { key: &key, ..RequestParts::default() }, name)
     }
 
+    /// Sends a request with the test key and expects this error.
     fn check_refusal(&mut self, method: &str, target: &str, status: u16, body: &str, name: &str) {
         let key = self.test.clone();
         self.record(
@@ -54,7 +56,7 @@ impl World {
         )
     }
 
-    /// Sends an example request, with these fields replaced by those of this world.
+    /// Sends the request body of an example, with these fields replaced.
     #[track_caller]
     fn example(
         &mut self,
@@ -75,9 +77,9 @@ impl World {
         }
         let body = body.print().into_bytes();
         let value: Value = serde_json::from_slice(&body).expect("an example is JSON");
-        let operation = self.document.find(method, target).expect("it is documented");
+        let operation = self.document.find(method, target).expect("the operation is documented");
         let verdict = self.document.judge_request(&operation, &value);
-        verdict.unwrap_or_else(|why| panic!("example {example} does not fit its schema: {why}"));
+        verdict.unwrap_or_else(|error| panic!("example {example} does not match its schema: {error}"));
         self.examples.insert(example.to_owned(), body.clone());
         let key = if target.starts_with("/v1") { self.test.clone() } else { String::new() };
         self.record(
@@ -90,9 +92,9 @@ impl World {
     }
 
     /// Opens a charge in bitcoin and returns its code.
-    fn open(&mut self) -> String {
-        let answer = self.example(("POST", "/v1/charges"), "new_charge", &[], "");
-        code(&answer)
+    fn open_charge(&mut self) -> String {
+        let response = self.example(("POST", "/v1/charges"), "new_charge", &[], "");
+        code(&response)
     }
 
     fn mine(&mut self) {
@@ -100,15 +102,15 @@ impl World {
     }
 }
 
-fn code(answer: &Value) -> String {
-    answer["data"]["code"].as_str().expect("an object has a code").to_owned()
+fn code(response: &Value) -> String {
+    response["data"]["code"].as_str().expect("an object has a code").to_owned()
 }
 
-fn text(answer: &Value, pointer: &str) -> String {
-    answer
+fn text(response: &Value, pointer: &str) -> String {
+    response
         .pointer(pointer)
         .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{pointer} in {answer}"))
+        .unwrap_or_else(|| panic!("{pointer} in {response}"))
         .to_owned()
 }
 
@@ -120,7 +122,7 @@ pub(crate) fn run_all() -> World {
     let link = links(&mut world);
     invoices(&mut world, &link);
     events(&mut world);
-    read_everything(&mut world);
+    book_operations(&mut world);
     refusals(&mut world);
     chains(&mut world);
     dashboard(&mut world);
@@ -146,18 +148,18 @@ fn charges(world: &mut World) {
     world.example(("POST", &target), "new_refund", &[("txid", &txid)], "charge_refunded");
     world.check_refusal("POST", &format!("/v1/charges/{paid}/cancel"), 409, "", "conflict");
 
-    let canceled = world.open();
+    let canceled = world.open_charge();
     world.call("POST", &format!("/v1/charges/{canceled}/cancel"), &Value::Null, "charge_canceled");
     world.call_sandbox("POST", "/pay", &json!({ "charge": canceled }), "");
     world.mine();
     world.call_sandbox("POST", &format!("/charges/{canceled}/accept"), &Value::Null, "");
 
-    let underpaid = world.open();
+    let underpaid = world.open_charge();
     world.example(("POST", "/sandbox/pay"), "pay_half", &[("charge", &underpaid)], "");
-    // The blocks are mined at once: an underpayment does not keep the charge open until the next blocks.
+    // The blocks are mined without a delay: an underpayment does not hold the charge open until the next blocks.
     world.call_sandbox("POST", "/mine", &json!({ "asset": "BTC", "blocks": 2, "at_once": true }), "");
     world.example(("POST", "/sandbox/advance"), "advance", &[], "advanced");
-    let owner = world.open();
+    let owner = world.open_charge();
     world.call_sandbox("POST", &format!("/charges/{owner}/cancel"), &Value::Null, "");
     world.get("/v1/charges?per_page=1&status=paid", "charge_page");
 }
@@ -166,10 +168,10 @@ fn charges(world: &mut World) {
 fn links(world: &mut World) -> String {
     let links = ("POST", "/v1/payment-links");
     let fixed = code(&world.example(links, "new_payment_link_fixed", &[], "payment_link_fixed"));
-    let at = format!("/v1/payment-links/{fixed}");
-    world.get(&at, "");
-    world.example(("PATCH", &at), "payment_link_change", &[], "payment_link_changed");
-    let archive = format!("{at}/archive");
+    let target = format!("/v1/payment-links/{fixed}");
+    world.get(&target, "");
+    world.example(("PATCH", &target), "payment_link_change", &[], "payment_link_changed");
+    let archive = format!("{target}/archive");
     world.call("POST", &archive, &Value::Null, "payment_link_archived");
     world.call("DELETE", &archive, &Value::Null, "");
     let open = code(&world.example(links, "new_payment_link_open", &[], "payment_link_open"));
@@ -181,8 +183,8 @@ fn links(world: &mut World) -> String {
 }
 
 fn invoices(world: &mut World, link: &str) {
-    let at = ("POST", "/v1/invoices");
-    let paid = code(&world.example(at, "new_invoice", &[], "invoice_open"));
+    let create = ("POST", "/v1/invoices");
+    let paid = code(&world.example(create, "new_invoice", &[], "invoice_open"));
     world.check_refusal("POST", &format!("/v1/invoices/{paid}/send"), 429, "", "too_many");
     world.call_sandbox("POST", &format!("/invoices/{paid}/view"), &Value::Null, "");
     let choose = format!("/sandbox/invoices/{paid}/choose");
@@ -191,18 +193,18 @@ fn invoices(world: &mut World, link: &str) {
     world.mine();
     world.get(&format!("/v1/invoices/{paid}"), "invoice_paid");
 
-    let void = code(&world.example(at, "new_invoice_of_items", &[], ""));
+    let void = code(&world.example(create, "new_invoice_of_items", &[], ""));
     world.call("POST", &format!("/v1/invoices/{void}/void"), &Value::Null, "invoice_void");
     let key = world.test.clone();
-    let again = r#"{"amount":"5.00","customer_email":"owner@acme.example"}"#;
-    let twice = RequestParts {
+    let body = r#"{"amount":"5.00","customer_email":"owner@acme.example"}"#;
+    let repeated = RequestParts {
         key: &key,
         idempotency_key: Some("once"),
-        body: again.as_bytes(),
+        body: body.as_bytes(),
         ..RequestParts::default()
     };
-    let sent = code(&world.record("POST", "/v1/invoices", 201, twice, ""));
-    assert_eq!(code(&world.record("POST", "/v1/invoices", 201, twice, "")), sent);
+    let sent = code(&world.record("POST", "/v1/invoices", 201, repeated, ""));
+    assert_eq!(code(&world.record("POST", "/v1/invoices", 201, repeated, "")), sent);
     world.call("POST", &format!("/v1/invoices/{sent}/send"), &Value::Null, "invoice_sent");
     world.example(("POST", "/sandbox/advance"), "advance", &[], "");
     world.call_sandbox("POST", &format!("/invoices/{sent}/send"), &Value::Null, "");
@@ -219,8 +221,8 @@ fn events(world: &mut World) {
     }
 }
 
-/// Sends the requests of the dashboard and the hosted pages.
-fn read_everything(world: &mut World) {
+/// Performs the sandbox operations on a book and on hosted pages.
+fn book_operations(world: &mut World) {
     let book = "/books/acme/test";
     world.call_sandbox("GET", book, &Value::Null, "");
     world.call_sandbox("GET", &format!("{book}/account"), &Value::Null, "");
@@ -254,13 +256,13 @@ fn read_everything(world: &mut World) {
     }
     let found = world.call_sandbox("GET", &format!("{book}/search?q=SHOP.example"), &Value::Null, "");
     assert!(found["found"].as_array().is_some_and(|all| !all.is_empty()), "{found}");
-    let late = world.open();
+    let late = world.open_charge();
     world.call_sandbox("POST", &format!("/charges/{late}/cancel"), &Value::Null, "");
     world.call_sandbox("POST", "/pay", &json!({ "charge": late }), "");
     let waiting = world.call_sandbox("GET", &format!("{book}/late"), &Value::Null, "");
     let waiting = waiting["late"].as_array().expect("a list");
     assert!(waiting.iter().any(|payment| payment["charge"] == late.as_str()), "{waiting:?}");
-    let first = |answer: &Value| text(answer, "/data/0/id");
+    let first = |response: &Value| text(response, "/data/0/id");
     let paid = first(&world.call_sandbox("GET", &format!("{book}/charges?status=paid"), &Value::Null, ""));
     let refund = RequestParts { body: br#"{"amount":"0.00000001"}"#, ..RequestParts::default() };
     world.record("POST", &format!("/sandbox{book}/charges/{paid}/refunds"), 201, refund, "");
@@ -288,10 +290,10 @@ fn refusals(world: &mut World) {
     world.check_refusal("POST", "/v1/charges", 503, body, "no_rate");
     // The other key, because this exhausts its rate limit.
     let key = world.live.clone();
-    for left in (0..120).rev() {
+    for remaining in (0..120).rev() {
         let parts = RequestParts { key: &key, ..RequestParts::default() };
         world.record("GET", "/v1/account", 200, parts, "");
-        if left == 0 {
+        if remaining == 0 {
             world.record("GET", "/v1/account", 429, parts, "");
         }
     }
@@ -299,7 +301,7 @@ fn refusals(world: &mut World) {
 
 fn chains(world: &mut World) {
     let pay = |world: &mut World| {
-        let charge = world.open();
+        let charge = world.open_charge();
         text(&world.call_sandbox("POST", "/pay", &json!({ "charge": charge, "fee": "low" }), ""), "/txid")
     };
     let txid = pay(world);
@@ -324,17 +326,17 @@ fn chains(world: &mut World) {
 
 fn dashboard(world: &mut World) {
     let endpoints = world.call_sandbox("GET", "/endpoints", &Value::Null, "");
-    let [ours, shop] = [0, 1].map(|n| text(&endpoints, &format!("/endpoints/{n}/id")));
-    world.call_sandbox("POST", &format!("/endpoints/{ours}/test"), &Value::Null, "");
+    let [external, shop] = [0, 1].map(|n| text(&endpoints, &format!("/endpoints/{n}/id")));
+    world.call_sandbox("POST", &format!("/endpoints/{external}/test"), &Value::Null, "");
     let log = world.call_sandbox("GET", &format!("/deliveries?endpoint={shop}"), &Value::Null, "");
-    let oldest = log["deliveries"].as_array().and_then(|all| all.last()).expect("something was delivered");
-    let at = format!("/deliveries/{}", text(oldest, "/id"));
-    world.call_sandbox("GET", &at, &Value::Null, "delivery");
-    world.call_sandbox("POST", &format!("{at}/resend"), &Value::Null, "");
-    let at = format!("/endpoints/{shop}");
-    world.call_sandbox("PATCH", &at, &json!({ "status": "disabled" }), "");
-    world.call_sandbox("POST", &format!("{at}/rotate"), &Value::Null, "");
-    world.call_sandbox("DELETE", &at, &Value::Null, "");
+    let oldest = log["deliveries"].as_array().and_then(|all| all.last()).expect("the log has a delivery");
+    let path = format!("/deliveries/{}", text(oldest, "/id"));
+    world.call_sandbox("GET", &path, &Value::Null, "delivery");
+    world.call_sandbox("POST", &format!("{path}/resend"), &Value::Null, "");
+    let path = format!("/endpoints/{shop}");
+    world.call_sandbox("PATCH", &path, &json!({ "status": "disabled" }), "");
+    world.call_sandbox("POST", &format!("{path}/rotate"), &Value::Null, "");
+    world.call_sandbox("DELETE", &path, &Value::Null, "");
     world.call_sandbox("GET", "/endpoints", &Value::Null, "");
     world.call_sandbox("GET", "/mails", &Value::Null, "");
     let wallets = world.call_sandbox("GET", "/wallets", &Value::Null, "");
@@ -364,7 +366,7 @@ fn dashboard(world: &mut World) {
 }
 
 #[test]
-fn examples_are_recorded_from_the_run() {
+fn the_examples_of_the_document_match_the_run() {
     let world = run_all();
     let mut tree = Node::read(document::TEXT.as_bytes());
     let examples = tree.entry("components").entry("examples");
@@ -377,31 +379,31 @@ fn examples_are_recorded_from_the_run() {
     if std::env::var_os("BLESS").is_some() {
         fs::write(document::PATH, text).expect("the document can be written");
     } else {
-        let old: Vec<&String> = names
+        let outdated: Vec<&String> = names
             .iter()
             .filter(|name| {
                 let example: Value = serde_json::from_slice(&world.examples[*name]).expect("JSON");
                 world.document.examples()[*name]["value"] != example
             })
             .collect();
-        assert!(old.is_empty(), "BLESS=1 rewrites them: {old:?}");
-        assert!(text == document::TEXT, "reference/openapi.json is laid out otherwise: BLESS=1 does it");
+        assert!(outdated.is_empty(), "the examples {outdated:?} are outdated; BLESS=1 rewrites them");
+        assert!(text == document::TEXT, "reference/openapi.json is not formatted; BLESS=1 rewrites it");
     }
 }
 
 #[test]
-fn every_operation_succeeds_and_every_webhook_is_posted() {
+fn the_run_performs_every_operation_and_delivers_every_webhook() {
     let world = run_all();
     let document = Document::read();
-    let silent: Vec<_> = document
+    let unperformed: Vec<_> = document
         .operations()
         .into_iter()
         .filter(|operation| is_of_world(&operation.path))
-        .filter(|operation| !world.seen.iter().any(|(seen, status)| seen == operation && *status < 300))
+        .filter(|operation| !world.seen.iter().any(|(known, status)| known == operation && *status < 300))
         .collect();
-    assert!(silent.is_empty(), "the story never succeeds with {silent:?}");
+    assert!(unperformed.is_empty(), "the run never succeeds with {unperformed:?}");
     let kinds: Vec<&String> =
         document.value["webhooks"].as_object().expect("there are webhooks").keys().collect();
-    let posted: Vec<&String> = world.posted.iter().collect();
-    assert_eq!(kinds, posted, "the webhooks of the document, and what the story posts");
+    let delivered: Vec<&String> = world.posted.iter().collect();
+    assert_eq!(kinds, delivered, "the webhooks of the document, and those of the run");
 }

@@ -1,4 +1,4 @@
-//! A world whose responses and webhooks are compared with the document.
+//! [`CheckedWorld`]: a world whose responses and webhooks are compared with the document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(crate) struct World {
     pub(crate) document: Document,
     pub(crate) live: String,
     pub(crate) test: String,
-    /// The responses and requests of the story, by the name of their example.
+    /// The request, response and webhook bodies of the run, by the name of their example.
     pub(crate) examples: BTreeMap<String, Vec<u8>>,
     /// The operations and statuses that occurred.
     pub(crate) seen: BTreeSet<(Operation, u16)>,
@@ -41,7 +41,11 @@ impl World {
             rate_limit: Some(120),
             journal: true,
             reach: Reach::Network,
-            ..Setup::new(Seed(1), Timestamp::parse("2026-01-05T09:00:00Z").expect("a moment"), BASE)
+            ..Setup::new(
+                Seed(1),
+                Timestamp::parse("2026-01-05T09:00:00Z").expect("the start is a valid time"),
+                BASE,
+            )
         });
         sandbox.declare_forwarded("hooks.example");
         sandbox.enable_history();
@@ -71,29 +75,31 @@ impl World {
         let path = target.split('?').next().unwrap_or(target);
         let text = String::from_utf8_lossy(&response.body).into_owned();
         assert_eq!(response.status, status, "{method} {target}: {text}");
-        let answer: Value = serde_json::from_slice(&response.body).expect("an answer is JSON");
+        let body: Value = serde_json::from_slice(&response.body).expect("responses are JSON");
         let operation =
             self.document.find(method, path).unwrap_or_else(|| panic!("{method} {path} is not documented"));
-        let verdict = self.document.judge(&operation, status, &answer);
-        verdict.unwrap_or_else(|why| panic!("{method} {target}: {why}\n{text}"));
+        let verdict = self.document.judge(&operation, status, &body);
+        verdict.unwrap_or_else(|error| panic!("{method} {target}: {error}\n{text}"));
         self.judge_headers(&operation, &response);
         self.seen.insert((operation, status));
         if !name.is_empty() {
             self.examples.insert(name.to_owned(), response.body.into());
         }
-        answer
+        body
     }
 
     /// Checks that all headers except the common ones are documented.
     #[track_caller]
     fn judge_headers(&self, operation: &Operation, response: &Response) {
-        let answer = &self.document.operation(operation)["responses"][response.status.to_string()];
-        let answer = match answer.get("$ref").and_then(Value::as_str) {
-            Some(reference) => self.document.value.pointer(&reference[1..]).expect("it is there"),
-            None => answer,
+        let documented = &self.document.operation(operation)["responses"][response.status.to_string()];
+        let documented = match documented.get("$ref").and_then(Value::as_str) {
+            Some(reference) => {
+                self.document.value.pointer(&reference[1..]).expect("the reference has a target")
+            }
+            None => documented,
         };
         for (name, _) in &response.headers {
-            let known = answer["headers"].as_object().into_iter().flat_map(|map| map.keys());
+            let known = documented["headers"].as_object().into_iter().flat_map(|map| map.keys());
             assert!(
                 known.clone().any(|known| known.eq_ignore_ascii_case(name)),
                 "{operation:?}: header {name}"
@@ -118,7 +124,7 @@ impl World {
         };
         let mut progress = self.sandbox.call(self.sandbox.now(), &request);
         loop {
-            self.end_attempts();
+            self.finish_attempts();
             match progress {
                 Progress::Done(response) => return response,
                 Progress::Waiting(pending) => {
@@ -128,13 +134,13 @@ impl World {
         }
     }
 
-    /// Checks all deliveries over the network and answers them with success.
-    fn end_attempts(&mut self) {
+    /// Checks all attempts that leave the simulated network, and reports success for each.
+    fn finish_attempts(&mut self) {
         for dispatch in self.sandbox.take_outgoing() {
             let body: Value = serde_json::from_slice(&dispatch.post.body).expect("a webhook is JSON");
             let kind = body["event"].as_str().expect("a webhook names its type").to_owned();
             let verdict = self.document.judge_webhook(&kind, &body);
-            verdict.unwrap_or_else(|why| panic!("webhook {kind}: {why}\n{body}"));
+            verdict.unwrap_or_else(|error| panic!("webhook {kind}: {error}\n{body}"));
             let name = if body.get("test").is_some() { "test".to_owned() } else { kind.replace('.', "_") };
             self.examples.entry(format!("webhook_{name}")).or_insert(dispatch.post.body.into());
             self.posted.insert(kind);

@@ -1,4 +1,4 @@
-//! A certificate authority for tests.
+//! [`CertificateAuthority`]: a certificate authority for tests, and self-signed certificates.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     pub(crate) fn new() -> Authority {
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        let mut params = CertificateParams::new(Vec::new()).expect("a certificate without names is valid");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
-        Authority(CertifiedIssuer::self_signed(params, key).expect("a root"))
+        Authority(CertifiedIssuer::self_signed(params, key).expect("the parameters are valid"))
     }
 
     pub(crate) fn pem(&self) -> Vec<u8> {
@@ -25,7 +25,7 @@ impl Authority {
     /// Returns a TLS acceptor with a certificate for `name`.
     pub(crate) fn acceptor(&self, name: &str) -> TlsAcceptor {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new([name.to_owned()]).expect("a good name");
+        let params = CertificateParams::new([name.to_owned()]).expect("the name is valid");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
         acceptor(certificate, &key)
     }
@@ -34,7 +34,7 @@ impl Authority {
 /// Returns a TLS acceptor with a self-signed certificate.
 pub(crate) fn self_signed(name: &str) -> TlsAcceptor {
     let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new([name.to_owned()]).expect("a good name");
+    let params = CertificateParams::new([name.to_owned()]).expect("the name is valid");
     acceptor(params.self_signed(&key).expect("a certificate"), &key)
 }
 
@@ -42,7 +42,7 @@ fn acceptor(certificate: rcgen::Certificate, key: &KeyPair) -> TlsAcceptor {
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a private key");
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("ring speaks them")
+        .expect("ring supports the default protocol versions")
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], key)
         .expect("certificate and key belong together");

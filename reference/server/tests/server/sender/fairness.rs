@@ -1,4 +1,4 @@
-//! Fairness between accounts: slow receivers and slow names of one account do not delay another.
+//! Fairness between accounts: slow receivers and slow DNS lookups of one account do not delay another.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -14,56 +14,59 @@ use super::{
     save, sender, shop_forward,
 };
 
-/// Shorter than any attempt in these tests, so that a wait for an attempt is detected.
-const SOON: Duration = Duration::from_secs(5);
+/// Shorter than any hanging attempt in these tests, so that a delivery that waits for one is detected.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-async fn within_limit<T>(operation: impl Future<Output = T>) -> T {
-    timeout(SOON, operation).await.expect("other receivers and names do not delay it")
+/// Waits for a delivery that nothing may delay.
+async fn without_delay<T>(operation: impl Future<Output = T>) -> T {
+    timeout(DELIVERY_TIMEOUT, operation).await.expect("other receivers and lookups cause no delay")
 }
 
 /// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.
 async fn add_second_account(shop: &Shop, url: &str) -> String {
     let account = json!({ "id": "neighbour" });
-    let (status, answer) = call(&shop.server, "POST", "/sandbox/accounts", &account).await;
-    assert_eq!(status, 200, "{answer}");
+    let (status, response) = call(&shop.server, "POST", "/sandbox/accounts", &account).await;
+    assert_eq!(status, 200, "{response}");
     let endpoint = json!({ "account": "neighbour", "url": url });
-    let (status, answer) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
-    assert_eq!(status, 200, "{answer}");
-    format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"))
+    let (status, response) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+    assert_eq!(status, 200, "{response}");
+    format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"))
 }
 
 /// Sends a test delivery and returns its id.
 async fn send(shop: &Shop, path: &str) -> String {
-    let (status, answer) = call(&shop.server, "POST", path, &json!({})).await;
-    assert_eq!(status, 200, "{answer}");
-    answer["delivery"].as_str().expect("an id").to_owned()
+    let (status, response) = call(&shop.server, "POST", path, &json!({})).await;
+    assert_eq!(status, 200, "{response}");
+    response["delivery"].as_str().expect("an id").to_owned()
 }
 
-fn delivery(seen: &Message) -> &str {
-    seen.header("X-Service-Delivery").expect("every post names its delivery")
+fn delivery_id(request: &Message) -> &str {
+    request.header("X-Service-Delivery").expect("every attempt has the header")
 }
 
 /// Creates endpoints of the first account at these hosts; returns the paths that send test deliveries to them.
-async fn endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<String> {
+async fn add_endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<String> {
     let mut paths = Vec::new();
     for host in hosts {
-        let (status, answer) = save(&shop.server, &format!("https://{host}/")).await;
-        assert_eq!(status, 200, "{answer}");
-        paths.push(format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id")));
+        let (status, response) = save(&shop.server, &format!("https://{host}/")).await;
+        assert_eq!(status, 200, "{response}");
+        paths
+            .push(format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id")));
     }
     paths
 }
 
+/// Sends a test delivery by each path; returns their ids.
 async fn send_all(shop: &Shop, paths: &[String]) -> Vec<String> {
-    let mut sent = Vec::new();
+    let mut ids = Vec::new();
     for path in paths {
-        sent.push(send(shop, path).await);
+        ids.push(send(shop, path).await);
     }
-    sent
+    ids
 }
 
 #[tokio::test]
-async fn slow_hosts_of_one_account_delay_no_other() {
+async fn slow_hosts_of_one_account_do_not_delay_another() {
     let permits = Arc::new(Semaphore::new(0));
     let (slow, mut quick) = (
         Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
@@ -75,14 +78,14 @@ async fn slow_hosts_of_one_account_delay_no_other() {
     forwards.extend([shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)]);
     let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
-    let paths = endpoints(&shop, (0..20).map(host)).await;
+    let paths = add_endpoints(&shop, (0..20).map(host)).await;
     let waiting = send_all(&shop, &paths).await;
 
     let path = add_second_account(&shop, "https://quick.example/").await;
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&within_limit(quick.next()).await), sent);
+    assert_eq!(delivery_id(&without_delay(quick.next()).await), sent);
 
-    // Waiting used up no attempt: each delivery arrives with its first.
+    // Waiting for a slot is not an attempt: each delivery arrives with its first attempt.
     permits.add_permits(99);
     shop.wait_for_attempts().await;
     for delivery in waiting {
@@ -95,31 +98,35 @@ async fn slow_hosts_of_one_account_delay_no_other() {
 /// More accounts than there are slots each send a delivery to a receiver that never responds. Another account's first
 /// delivery still arrives.
 #[tokio::test]
-async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_others() {
+async fn an_account_without_a_slot_gets_one_when_other_accounts_use_all() {
     let (mut slow, mut quick) = (
         Receiver::plain(ReceiverBehavior::Hangs("")).await,
         Receiver::plain(ReceiverBehavior::Says(OK)).await,
     );
     let forwards = [shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)];
-    let bounds =
-        SenderBounds { posts: 4, yield_time: Duration::ZERO, total_time: 100 * SOON, ..super::BOUNDS };
+    let bounds = SenderBounds {
+        posts: 4,
+        yield_time: Duration::ZERO,
+        total_time: 100 * DELIVERY_TIMEOUT,
+        ..super::BOUNDS
+    };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
     let path = add_second_account(&shop, "https://quick.example/").await;
-    let mut hostile = Vec::new();
+    let mut hanging = Vec::new();
     for n in 0..6 {
         let name = format!("hostile-{n}");
         assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &json!({ "id": name })).await.0, 200);
         let endpoint = json!({ "account": name, "url": "https://shop.example/" });
-        let (status, answer) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
-        assert_eq!(status, 200, "{answer}");
-        let id = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
-        hostile.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
-        // The fifth and the sixth get slots of aborted attempts.
-        within_limit(slow.next()).await;
+        let (status, response) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+        assert_eq!(status, 200, "{response}");
+        let id = response["endpoint"]["id"].as_str().expect("an id").to_owned();
+        hanging.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
+        // The fifth and the sixth account get the slots of aborted attempts.
+        without_delay(slow.next()).await;
     }
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&within_limit(quick.next()).await), sent);
-    let first = shop.delivery_record(&hostile[0]).await;
+    assert_eq!(delivery_id(&without_delay(quick.next()).await), sent);
+    let first = shop.delivery_record(&hanging[0]).await;
     let error = first["attempts"][0]["error"].as_str().unwrap_or_default();
     assert!(error.contains("without a response: all 4 delivery slots were in use"), "{first}");
 }
@@ -134,18 +141,18 @@ async fn a_slow_host_shared_by_two_accounts_leaves_slots_for_both() {
         shop.send().await;
     }
     for _ in 0..2 {
-        within_limit(slow.next()).await;
+        without_delay(slow.next()).await;
     }
     let path = add_second_account(&shop, "https://shop.example/").await;
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&within_limit(slow.next()).await), sent);
+    assert_eq!(delivery_id(&without_delay(slow.next()).await), sent);
     permits.add_permits(99);
     shop.wait_for_attempts().await;
     assert_eq!(slow.connections(), 11);
 }
 
 #[tokio::test]
-async fn slow_names_of_one_account_delay_no_other_and_are_reported() {
+async fn slow_lookups_of_one_account_do_not_delay_another_and_time_out() {
     let mut quick = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.1"]);
@@ -163,28 +170,28 @@ async fn slow_names_of_one_account_delay_no_other_and_are_reported() {
         ..super::BOUNDS
     };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &forwards) }).await;
-    let paths = endpoints(&shop, (0..12).map(host)).await;
+    let paths = add_endpoints(&shop, (0..12).map(host)).await;
     let path = add_second_account(&shop, "https://quick.example/").await;
-    // From now on lookups of these names do not end and keep their slots.
+    // From now on, lookups of these names never end and keep their slots.
     names.stall("slow");
-    let late = send_all(&shop, &paths).await;
+    let stalled = send_all(&shop, &paths).await;
 
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&within_limit(quick.next()).await), sent);
+    assert_eq!(delivery_id(&without_delay(quick.next()).await), sent);
 
     shop.wait_for_attempts().await;
-    for delivery in late {
+    for delivery in stalled {
         let attempt = shop.delivery_record(&delivery).await["attempts"][0].take();
-        let error = attempt["error"].as_str().expect("it failed");
+        let error = attempt["error"].as_str().expect("the attempt failed");
         assert!(error.ends_with(".example: the name lookup timed out"), "{error}");
     }
-    let (status, answer) = save(&shop.server, "https://slow99.example/").await;
-    let message = answer["errors"]["url"][0].as_str().unwrap_or_default();
-    assert!(status == 422 && message.contains("slow99.example could not be looked up in time"), "{answer}");
+    let (status, response) = save(&shop.server, "https://slow99.example/").await;
+    let message = response["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && message.contains("slow99.example could not be looked up in time"), "{response}");
 }
 
 #[tokio::test]
-async fn saving_a_slow_name_delays_no_other_account() {
+async fn saving_an_endpoint_with_a_slow_lookup_does_not_delay_another_account() {
     let names = Names::default();
     names.set("good.example", &["8.8.8.8"]);
     names.stall("slow");
@@ -198,27 +205,28 @@ async fn saving_a_slow_name_delays_no_other_account() {
     let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &[forward]) }).await;
     let account = json!({ "id": "neighbour" });
     assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &account).await.0, 200);
-    let save = async |account: &str, url: &str| {
+    let save_for = async |account: &str, url: &str| {
         let endpoint = json!({ "account": account, "url": url });
         call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await
     };
     let neighbour = async {
         names.wait_for_stall().await;
-        save("neighbour", "https://good.example/").await
+        save_for("neighbour", "https://good.example/").await
     };
-    let ((slow, _), (status, answer)) = tokio::join!(save("acme", "https://slow.example/"), neighbour);
-    assert_eq!((slow, status), (422, 200), "{answer}");
+    let ((slow_status, _), (status, response)) =
+        tokio::join!(save_for("acme", "https://slow.example/"), neighbour);
+    assert_eq!((slow_status, status), (422, 200), "{response}");
 }
 
 #[tokio::test]
-async fn a_book_has_fifty_endpoints_at_most() {
+async fn a_book_has_at_most_fifty_endpoints() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     // The shop already has one.
-    endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
-    let (status, answer) = save(&shop.server, "https://h49.sim/").await;
-    let message = answer["errors"]["url"][0].as_str().unwrap_or_default();
-    assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{answer}");
+    add_endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
+    let (status, response) = save(&shop.server, "https://h49.sim/").await;
+    let message = response["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{response}");
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     assert_eq!(call(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
     assert_eq!(save(&shop.server, "https://h49.sim/").await.0, 200);

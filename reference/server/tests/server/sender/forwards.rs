@@ -18,34 +18,38 @@ async fn open() -> Server {
     Server::start(config(sender(&Names::default(), &[]))).await.expect("loopback has a free port")
 }
 
-/// Sends a test event to each endpoint and checks the deliveries that arrive, by mode.
-async fn check_arrives(server: &Server, receiver: &mut Receiver, secrets: &Value) {
+/// Sends a test event to the endpoint of each mode, and checks the requests that arrive and their signatures.
+async fn check_deliveries(server: &Server, receiver: &mut Receiver, secrets: &Value) {
     let (_, all) = call(server, "GET", "/sandbox/endpoints", &Value::Null).await;
     let endpoints = all["endpoints"].as_array().expect("a list");
     assert_eq!(endpoints.len(), 2, "{all}");
     for endpoint in endpoints {
         let path = format!("/sandbox/endpoints/{}/test", endpoint["id"].as_str().expect("an id"));
         assert_eq!(call(server, "POST", &path, &json!({})).await.0, 200);
-        let seen = receiver.next().await;
-        assert_eq!(seen.start, "POST /hooks?a=1 HTTP/1.1");
-        assert_eq!(seen.header("Host"), Some(receiver.address.to_string().as_str()), "its own name");
+        let request = receiver.next().await;
+        assert_eq!(request.start, "POST /hooks?a=1 HTTP/1.1");
+        assert_eq!(
+            request.header("Host"),
+            Some(receiver.address.to_string().as_str()),
+            "the host of the handler"
+        );
         let mode = endpoint["mode"].as_str().expect("a mode");
         let secret = secrets[format!("{mode}_secret")].as_str().expect("a secret");
-        assert!(is_signed(&seen, "X-Service-Signature", secret), "{mode}: {seen:?}");
+        assert!(is_signed(&request, "X-Service-Signature", secret), "{mode}: {request:?}");
     }
 }
 
 #[tokio::test]
-async fn a_handler_that_is_added_at_start_gets_the_webhooks_of_both_modes() {
+async fn a_handler_added_at_start_gets_the_webhooks_of_both_modes() {
     let (server, mut receiver) = (open().await, Receiver::plain(ReceiverBehavior::Says(OK)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
-    let handler = LocalHandler::parse(&to).expect("a handler");
-    let forwarded = server.forward_to(&handler).await.expect("it is new");
+    let handler = LocalHandler::parse(&to).expect("the URL is valid");
+    let forwarded = server.forward_to(&handler).await.expect("the handler has no forward yet");
     assert_eq!((&*forwarded.to, &*forwarded.url), (&*to, handler.url()));
     let secrets = serde_json::to_value(&forwarded).expect("strings are JSON");
-    check_arrives(&server, &mut receiver, &secrets).await;
-    let again = server.forward_to(&handler).await.expect_err("everything would come twice");
-    assert!(again.to_string().contains("is already the target of a forward"), "{again}");
+    check_deliveries(&server, &mut receiver, &secrets).await;
+    let error = server.forward_to(&handler).await.expect_err("a second forward to a handler is refused");
+    assert!(error.to_string().contains("is already the target of a forward"), "{error}");
 }
 
 #[tokio::test]
@@ -53,18 +57,18 @@ async fn a_handler_is_added_while_the_server_runs() {
     let (server, mut receiver) = (open().await, Receiver::plain(ReceiverBehavior::Says(OK)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let mut document = Document::read();
-    let mut judged = |method: &str, status: u16, answer: &Value| {
+    let mut check_documented = |method: &str, status: u16, response: &Value| {
         let operation = Operation { method: method.to_owned(), path: PATH.to_owned() };
-        document.judge(&operation, status, answer).unwrap_or_else(|why| panic!("{why}: {answer}"));
+        document.judge(&operation, status, response).unwrap_or_else(|error| panic!("{error}: {response}"));
     };
-    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": to })).await;
-    assert_eq!(status, 200, "{answer}");
-    judged("POST", status, &answer);
-    check_arrives(&server, &mut receiver, &answer["forward"]).await;
-    let (status, answer) = call(&server, "GET", PATH, &Value::Null).await;
-    judged("GET", status, &answer);
+    let (status, response) = call(&server, "POST", PATH, &json!({ "to": to })).await;
+    assert_eq!(status, 200, "{response}");
+    check_documented("POST", status, &response);
+    check_deliveries(&server, &mut receiver, &response["forward"]).await;
+    let (status, response) = call(&server, "GET", PATH, &Value::Null).await;
+    check_documented("GET", status, &response);
     let host = receiver.address.to_string().replace(['.', ':'], "-");
-    assert_eq!(answer["forwards"], json!([format!("https://{host}.example=http://{}", receiver.address)]));
+    assert_eq!(response["forwards"], json!([format!("https://{host}.example=http://{}", receiver.address)]));
 
     for (method, body, status) in [
         ("POST", json!({ "to": to }), 409),
@@ -74,18 +78,18 @@ async fn a_handler_is_added_while_the_server_runs() {
         ("POST", json!({ "to": "http://localhost", "account": "nobody" }), 422),
         ("DELETE", json!({}), 405),
     ] {
-        let (found, answer) = call(&server, method, PATH, &body).await;
-        assert_eq!(found, status, "{method} {body}: {answer}");
+        let (found, response) = call(&server, method, PATH, &body).await;
+        assert_eq!(found, status, "{method} {body}: {response}");
         if method == "POST" {
-            judged(method, status, &answer);
+            check_documented(method, status, &response);
         }
     }
 }
 
 #[tokio::test]
-async fn forwards_are_bounded() {
+async fn a_server_has_at_most_256_forwards() {
     let server = open().await;
-    let (mut taken, mut refused, mut path) = (0, Value::Null, PATH.to_owned());
+    let (mut count, mut refused, mut path) = (0, Value::Null, PATH.to_owned());
     for port in 1..=257 {
         // An account has at most 50 endpoints in each mode.
         if port % 50 == 0 {
@@ -93,14 +97,14 @@ async fn forwards_are_bounded() {
             path = format!("/w/{}{PATH}", world["world"].as_str().expect("an id"));
         }
         let body = json!({ "to": format!("http://localhost:{port}/") });
-        let (status, answer) = call(&server, "POST", &path, &body).await;
+        let (status, response) = call(&server, "POST", &path, &body).await;
         if status != 200 {
-            refused = answer;
+            refused = response;
             break;
         }
-        taken += 1;
+        count += 1;
     }
-    assert_eq!(taken, 256, "{refused}");
+    assert_eq!(count, 256, "{refused}");
     assert!(
         refused["message"].as_str().is_some_and(|text| text.contains("There are 256 forwards")),
         "{refused}"
@@ -108,16 +112,16 @@ async fn forwards_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_forward_ends_with_the_last_world_that_has_it() {
+async fn a_forward_is_removed_with_the_last_world_that_uses_it() {
     let server = open().await;
     let open_world = async |body: Value| {
-        let (status, answer) = call(&server, "POST", "/sandbox/worlds", &body).await;
-        assert_eq!(status, 201, "{answer}");
-        answer["world"].as_str().expect("an id").to_owned()
+        let (status, response) = call(&server, "POST", "/sandbox/worlds", &body).await;
+        assert_eq!(status, 201, "{response}");
+        response["world"].as_str().expect("an id").to_owned()
     };
-    let forwards =
+    let count_forwards =
         async || call(&server, "GET", PATH, &Value::Null).await.1["forwards"].as_array().map(Vec::len);
-    let end = async |world: &str| {
+    let close = async |world: &str| {
         assert_eq!(call(&server, "DELETE", &format!("/sandbox/worlds/{world}"), &Value::Null).await.0, 200);
     };
 
@@ -127,25 +131,25 @@ async fn a_forward_ends_with_the_last_world_that_has_it() {
         assert_eq!(call(&server, "POST", &format!("/w/{world}{PATH}"), &body).await.0, 200);
     }
     let branch = open_world(json!({ "from": { "world": second } })).await;
-    for (ended, left) in [(first, 1), (second, 1), (branch, 0)] {
-        end(&ended).await;
-        assert_eq!(forwards().await, Some(left), "{ended}");
+    for (closed, remaining) in [(first, 1), (second, 1), (branch, 0)] {
+        close(&closed).await;
+        assert_eq!(count_forwards().await, Some(remaining), "{closed}");
     }
 }
 
 #[tokio::test]
-async fn a_forward_without_room_for_its_endpoints_is_undone() {
+async fn a_forward_whose_endpoints_cannot_be_added_is_rolled_back() {
     let server = open().await;
     // The maximum number of endpoints in one of the modes.
     for n in 0..50 {
         let body = json!({ "url": format!("https://shop-{n}.sim/"), "mode": "test" });
         assert_eq!(call(&server, "POST", "/sandbox/endpoints", &body).await.0, 200);
     }
-    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
-    let why = answer["errors"]["to"][0].as_str().unwrap_or_default();
-    let says = "A forward needs an endpoint in each mode: There are 50 webhook endpoints already";
-    assert!(status == 422 && why.starts_with(says), "{answer}");
-    assert_eq!(answer["errors"].as_object().map(serde_json::Map::len), Some(1), "{answer}");
+    let (status, response) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    let message = response["errors"]["to"][0].as_str().unwrap_or_default();
+    let expected = "A forward needs an endpoint in each mode: There are 50 webhook endpoints already";
+    assert!(status == 422 && message.starts_with(expected), "{response}");
+    assert_eq!(response["errors"].as_object().map(serde_json::Map::len), Some(1), "{response}");
     let (_, all) = call(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
     let live = |value: &&Value| value["mode"] == "live" && value["status"] != "removed";
     assert_eq!(all["endpoints"].as_array().expect("a list").iter().filter(live).count(), 0, "{all}");
@@ -153,8 +157,8 @@ async fn a_forward_without_room_for_its_endpoints_is_undone() {
 }
 
 #[tokio::test]
-async fn simulated_deliveries_allow_no_forwards() {
+async fn forwards_are_refused_when_deliveries_are_simulated() {
     let server = Server::start(config(SenderConfig::default())).await.expect("loopback has a free port");
-    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
-    assert_eq!(status, 409, "{answer}");
+    let (status, response) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    assert_eq!(status, 409, "{response}");
 }

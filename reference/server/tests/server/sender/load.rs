@@ -21,13 +21,23 @@ use super::{BOUNDS, call, config, names::Names, save, sender};
 const ENDPOINTS: usize = 50;
 const EVENTS: usize = 200;
 
+/// The concurrent requests to the hosts.
+#[derive(Default)]
+struct Concurrency {
+    /// The number of open requests by host.
+    open: BTreeMap<String, usize>,
+    /// The largest number of open requests so far.
+    max: usize,
+    /// The largest number of open requests to one host so far.
+    max_per_host: usize,
+}
+
 /// The requests that fifty hosts behind one socket have received.
 #[derive(Default)]
 struct Hosts {
     /// The number of attempts of each delivery, and its host.
-    posts: Mutex<BTreeMap<String, (usize, String)>>,
-    /// The number of concurrent requests by host, and the maximum so far: in total, and with one host.
-    open: Mutex<(BTreeMap<String, usize>, usize, usize)>,
+    attempts: Mutex<BTreeMap<String, (usize, String)>>,
+    concurrency: Mutex<Concurrency>,
     connections: AtomicUsize,
 }
 
@@ -39,70 +49,74 @@ fn is_failing(host: &str) -> bool {
 
 impl Hosts {
     fn on_start(&self, host: &str) {
-        let mut open = self.open.lock().expect("no test panics here");
-        let (by_host, most, most_per_host) = &mut *open;
-        let with_host = by_host.entry(host.to_owned()).or_default();
-        *with_host += 1;
-        *most_per_host = (*with_host).max(*most_per_host);
-        *most = by_host.values().sum::<usize>().max(*most);
+        let mut guard = self.concurrency.lock().expect("no test panics here");
+        let concurrency = &mut *guard;
+        let open = concurrency.open.entry(host.to_owned()).or_default();
+        *open += 1;
+        concurrency.max_per_host = (*open).max(concurrency.max_per_host);
+        concurrency.max = concurrency.open.values().sum::<usize>().max(concurrency.max);
     }
 
     fn on_end(&self, host: &str) {
-        *self.open.lock().expect("no test panics here").0.get_mut(host).expect("it entered") -= 1;
+        let mut concurrency = self.concurrency.lock().expect("no test panics here");
+        *concurrency.open.get_mut(host).expect("the request was counted at its start") -= 1;
     }
 
+    /// Returns the largest number of concurrent requests: in total, and to one host.
     fn max_concurrent(&self) -> (usize, usize) {
-        let open = self.open.lock().expect("no test panics here");
-        (open.1, open.2)
+        let concurrency = self.concurrency.lock().expect("no test panics here");
+        (concurrency.max, concurrency.max_per_host)
     }
 
     async fn serve(&self, stream: TcpStream) {
         self.connections.fetch_add(1, SeqCst);
         let mut connection = AsyncConnection::from_stream(stream);
-        let head = connection.reply_without_body().await.expect("the webhook sender is polite");
+        let head =
+            connection.reply_without_body().await.expect("the webhook sender sends a complete request");
         let [host, delivery] =
             ["Host", "X-Service-Delivery"].map(|name| head.header(name).expect("a header").to_owned());
         self.on_start(&host);
-        connection.with_body(head).await.expect("the webhook sender is polite");
-        self.posts.lock().expect("no test panics here").entry(delivery).or_insert((0, host.clone())).0 += 1;
+        connection.with_body(head).await.expect("the webhook sender sends a complete request");
+        self.attempts.lock().expect("no test panics here").entry(delivery).or_insert((0, host.clone())).0 +=
+            1;
         let status = if is_failing(&host) { "500 No" } else { "200 OK" };
-        // Counted as left before the webhook sender can know the result.
+        // Counted as ended before the webhook sender receives the response.
         self.on_end(&host);
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        connection.send(answer).await;
+        let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        connection.send(response).await;
     }
 }
 
-/// Checks the number of attempts of every delivery: to hosts that work, and to hosts that fail.
+/// Checks the number of attempts of every delivery, to working and to failing hosts.
 #[track_caller]
-fn check(hosts: &Hosts, work: usize, fail: usize) {
-    let posts = hosts.posts.lock().expect("no test panics here");
-    assert_eq!(posts.len(), ENDPOINTS * EVENTS, "none is lost");
-    for (delivery, (count, host)) in posts.iter() {
-        assert_eq!(*count, if is_failing(host) { fail } else { work }, "{delivery} to {host}");
+fn check_attempts(hosts: &Hosts, to_working: usize, to_failing: usize) {
+    let attempts = hosts.attempts.lock().expect("no test panics here");
+    assert_eq!(attempts.len(), ENDPOINTS * EVENTS, "no delivery is lost");
+    for (delivery, (count, host)) in attempts.iter() {
+        assert_eq!(*count, if is_failing(host) { to_failing } else { to_working }, "{delivery} to {host}");
     }
 }
 
 async fn advance(server: &Server, by: &str) {
-    let (status, answer) = call(server, "POST", "/sandbox/advance", &json!({ "by": by })).await;
-    assert_eq!(status, 200, "{answer}");
+    let (status, response) = call(server, "POST", "/sandbox/advance", &json!({ "by": by })).await;
+    assert_eq!(status, 200, "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_deliveries_are_each_posted_once_per_attempt() {
+async fn ten_thousand_deliveries_are_each_sent_once_per_attempt() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
-    let address = listener.local_addr().expect("it is bound");
+    let address = listener.local_addr().expect("the listener is bound");
     let hosts = Arc::new(Hosts::default());
-    let mut shops = JoinSet::new();
-    shops.spawn({
+    let mut listeners = JoinSet::new();
+    listeners.spawn({
         let hosts = Arc::clone(&hosts);
         async move {
-            let mut lines = JoinSet::new();
+            let mut connections = JoinSet::new();
             loop {
-                let (stream, _) = listener.accept().await.expect("it listens");
+                let (stream, _) = listener.accept().await.expect("the listener accepts");
                 let hosts = Arc::clone(&hosts);
-                lines.spawn(async move { hosts.serve(stream).await });
-                while lines.try_join_next().is_some() {}
+                connections.spawn(async move { hosts.serve(stream).await });
+                while connections.try_join_next().is_some() {}
             }
         }
     });
@@ -117,18 +131,18 @@ async fn ten_thousand_deliveries_are_each_posted_once_per_attempt() {
         assert_eq!(call(&server, "POST", "/v1/charges", &charge).await.0, 201);
     }
     advance(&server, "1s").await;
-    check(&hosts, 1, 1);
+    check_attempts(&hosts, 1, 1);
     advance(&server, "2m").await;
-    check(&hosts, 1, 2);
+    check_attempts(&hosts, 1, 2);
 
-    let (most, most_per_host) = hosts.max_concurrent();
-    assert!(most <= BOUNDS.posts && most_per_host <= BOUNDS.posts_per_host, "{most} {most_per_host}");
+    let (max, max_per_host) = hosts.max_concurrent();
+    assert!(max <= BOUNDS.posts && max_per_host <= BOUNDS.posts_per_host, "{max} {max_per_host}");
     assert_eq!(hosts.connections.load(SeqCst), ENDPOINTS * EVENTS * 3 / 2);
     let (_, log) = call(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
     for delivery in log["deliveries"].as_array().expect("deliveries") {
         let attempts = delivery["attempts"].as_array().expect("attempts");
-        let ends: Vec<_> = attempts.iter().map(|attempt| attempt["status"].as_u64()).collect();
+        let statuses: Vec<_> = attempts.iter().map(|attempt| attempt["status"].as_u64()).collect();
         let expected: &[_] = if delivery["status"] == "delivered" { &[Some(200)] } else { &[Some(500); 2] };
-        assert_eq!(ends, expected, "{delivery}");
+        assert_eq!(statuses, expected, "{delivery}");
     }
 }

@@ -1,4 +1,4 @@
-//! The request that a receiver gets, and the excerpt in the delivery log.
+//! The request that a receiver gets, and its entry in the delivery log.
 
 use std::time::SystemTime;
 
@@ -16,28 +16,28 @@ use super::{
     sender, shop_forward,
 };
 
-/// Recomputes a signature from the header's text, the body and the secret only.
-pub(super) fn is_signed(seen: &Message, header: &str, secret: &str) -> bool {
-    let value = seen.header(header).expect("a signature");
-    let (time, signature) = value.split_once(',').expect("two parts");
-    let time = time.strip_prefix("t=").expect("the time first");
-    let signature = signature.strip_prefix("v1=").expect("then the signature");
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
+/// Returns `true` if the signature header of a request matches its body and the secret.
+pub(super) fn is_signed(request: &Message, header: &str, secret: &str) -> bool {
+    let value = request.header(header).expect("a signature");
+    let (time, signature) = value.split_once(',').expect("the signature has two parts");
+    let time = time.strip_prefix("t=").expect("the first part is the time");
+    let signature = signature.strip_prefix("v1=").expect("the second part is the signature");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(time.as_bytes());
     mac.update(b".");
-    mac.update(seen.body.as_bytes());
+    mac.update(request.body.as_bytes());
     hex::encode(mac.finalize().into_bytes()) == signature
 }
 
 /// Returns the `t` of a signature.
-fn signed_at(seen: &Message) -> i64 {
-    let value = seen.header("X-Service-Signature").expect("a signature");
+fn signed_at(request: &Message) -> i64 {
+    let value = request.header("X-Service-Signature").expect("a signature");
     value["t=".len()..].split(',').next().and_then(|t| t.parse().ok()).expect("a time")
 }
 
-fn time_of_day() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    i64::try_from(since.as_secs()).expect("not that far")
+fn unix_time() -> i64 {
+    let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    i64::try_from(elapsed.as_secs()).expect("the time fits i64")
 }
 
 #[tokio::test]
@@ -45,63 +45,63 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
-    let seen = receiver.next().await;
-    assert_eq!(seen.start, "POST /hooks?a=1 HTTP/1.1");
+    let request = receiver.next().await;
+    assert_eq!(request.start, "POST /hooks?a=1 HTTP/1.1");
     for (name, value) in [
         ("Host", "shop.example"),
         ("Content-Type", "application/json"),
         ("User-Agent", "Service-Webhooks/1.0"),
         ("X-Service-Event", "charge.paid"),
         ("X-Service-Delivery", &delivery),
-        ("Content-Length", &seen.body.len().to_string()),
+        ("Content-Length", &request.body.len().to_string()),
     ] {
-        assert_eq!(seen.header(name), Some(value), "{name}");
+        assert_eq!(request.header(name), Some(value), "{name}");
     }
-    assert_eq!(seen.headers.len(), 7, "and nothing else: {:?}", seen.headers);
-    assert!(is_signed(&seen, "X-Service-Signature", &shop.secret));
-    assert!(!is_signed(&seen, "X-Service-Signature", "whsec_other"));
-    let body: Value = serde_json::from_str(&seen.body).expect("JSON");
+    assert_eq!(request.headers.len(), 7, "the request has other headers: {:?}", request.headers);
+    assert!(is_signed(&request, "X-Service-Signature", &shop.secret));
+    assert!(!is_signed(&request, "X-Service-Signature", "whsec_other"));
+    let body: Value = serde_json::from_str(&request.body).expect("the body is JSON");
     assert_eq!(body["id"], json!(delivery));
 }
 
 #[tokio::test]
-async fn the_signature_has_the_time_of_day_and_the_body_that_of_the_service() {
+async fn the_signature_has_the_real_time_and_the_body_the_service_time() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::BROKEN)).await;
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     shop.send().await;
     shop.wait_for_attempts().await;
     call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
     let (first, second) = (receiver.next().await, receiver.next().await);
-    for seen in [&first, &second] {
-        let off = signed_at(seen).abs_diff(time_of_day());
-        assert!(off < 60, "{off} s off");
-        assert!(is_signed(seen, "X-Service-Signature", &shop.secret));
+    for request in [&first, &second] {
+        let difference = signed_at(request).abs_diff(unix_time());
+        assert!(difference < 60, "{difference} s");
+        assert!(is_signed(request, "X-Service-Signature", &shop.secret));
     }
     assert_eq!(first.body, second.body, "attempts differ in their signatures only");
-    let body: Value = serde_json::from_str(&first.body).expect("JSON");
+    let body: Value = serde_json::from_str(&first.body).expect("the body is JSON");
     assert_eq!(body["created_at"], "2026-09-20T10:05:41.000000Z");
 }
 
 #[tokio::test]
-async fn the_names_in_headers_are_those_of_the_dialect() {
+async fn header_names_follow_the_dialect() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let dialect =
         Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
     let sender = sender(&Names::default(), &[shop_forward(&receiver)]);
     let shop = Shop::open_with(Config { dialect, ..config(sender) }).await;
     shop.send().await;
-    let seen = receiver.next().await;
-    assert_eq!(seen.header("X-Acme-Event"), Some("charge.paid"));
-    assert_eq!(seen.header("User-Agent"), Some("Acme/2"));
-    assert!(is_signed(&seen, "X-Acme-Signature", &shop.secret));
+    let request = receiver.next().await;
+    assert_eq!(request.header("X-Acme-Event"), Some("charge.paid"));
+    assert_eq!(request.header("User-Agent"), Some("Acme/2"));
+    assert!(is_signed(&request, "X-Acme-Signature", &shop.secret));
 }
 
 #[tokio::test]
-async fn the_log_has_the_sent_and_received_headers() {
+async fn the_log_contains_request_and_response_headers() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let attempt = shop.attempt().await;
-    let seen = receiver.next().await;
+    let request = receiver.next().await;
     let sent: Vec<String> = attempt["request_headers"]
         .as_array()
         .expect("headers")
@@ -111,11 +111,11 @@ async fn the_log_has_the_sent_and_received_headers() {
             format!("{}: {}", text("name"), text("value"))
         })
         .collect();
-    let mut came = seen.headers;
+    let mut received = request.headers;
     let mut logged = sent.clone();
-    came.sort();
+    received.sort();
     logged.sort();
-    assert_eq!(logged, came, "the log has the very headers that came");
+    assert_eq!(logged, received, "the log has exactly the received headers");
     assert_eq!(attempt["address"], json!(receiver.address.to_string()));
     assert_eq!(attempt["response_headers"][1], json!({ "name": "x-shop", "value": "one" }));
     assert_eq!(attempt["response_body"], "ok");
@@ -127,22 +127,22 @@ async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
     let receiver = Receiver::plain(ReceiverBehavior::Repeats(endless, "äöü")).await;
     let attempt = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await.attempt().await;
-    let kept = attempt["response_body"].as_str().expect("a string");
-    assert_eq!(kept.len(), 2_048);
-    assert!(kept.starts_with("äöü") && !kept.contains('\u{fffd}'));
-    let took = attempt["duration_ms"].as_u64().expect("a length of time");
-    assert!(took < 5_000, "the rest is not read until time is up, but took {took} ms");
+    let excerpt = attempt["response_body"].as_str().expect("a string");
+    assert_eq!(excerpt.len(), 2_048);
+    assert!(excerpt.starts_with("äöü") && !excerpt.contains('\u{fffd}'));
+    let duration = attempt["duration_ms"].as_u64().expect("a duration");
+    assert!(duration < 5_000, "the rest of the response was read until the timeout: {duration} ms");
 }
 
 #[tokio::test]
-async fn no_secret_is_in_the_log() {
+async fn responses_of_the_sandbox_contain_no_signing_secret() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
     shop.wait_for_attempts().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
-        let (_, answer) = call(&shop.server, "GET", path, &Value::Null).await;
-        assert!(!answer.to_string().contains("whsec_"), "{path}: {answer}");
+        let (_, response) = call(&shop.server, "GET", path, &Value::Null).await;
+        assert!(!response.to_string().contains("whsec_"), "{path}: {response}");
     }
     assert!(!shop.delivery_record(&delivery).await.to_string().contains("whsec_"));
 }
@@ -152,8 +152,8 @@ async fn a_rotated_secret_signs_the_next_attempt() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
-    let (_, answer) = call(&shop.server, "POST", &path, &json!({})).await;
+    let (_, response) = call(&shop.server, "POST", &path, &json!({})).await;
     shop.send().await;
-    let secret = answer["endpoint"]["secret"].as_str().expect("a secret");
+    let secret = response["endpoint"]["secret"].as_str().expect("a secret");
     assert!(is_signed(&receiver.next().await, "X-Service-Signature", secret));
 }

@@ -26,7 +26,7 @@ use testkit::{AsyncConnection, Request};
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Shop: one\r\n\r\nok";
 const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
 
-/// Long enough for a busy machine, short enough for a test.
+/// Limits of the webhook sender: long enough for a busy machine, short enough for a test.
 const BOUNDS: SenderBounds = SenderBounds {
     connect_time: Duration::from_secs(5),
     total_time: Duration::from_secs(10),
@@ -41,12 +41,12 @@ pub(crate) fn config(sender: SenderConfig) -> Config {
     Config { sender, ..crate::config() }
 }
 
-/// Returns settings whose resolver knows these names only.
+/// Returns a sender configuration with this resolver and these forwards.
 pub(crate) fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
     SenderConfig {
         reach: Reach::Network,
         extra_roots: None,
-        forwards: forwards.iter().map(|text| Forward::parse(text).expect("a good forward")).collect(),
+        forwards: forwards.iter().map(|text| Forward::parse(text).expect("the forward is valid")).collect(),
         resolver: Arc::new(names.clone()),
         bounds: BOUNDS,
     }
@@ -57,7 +57,7 @@ pub(crate) fn shop_forward(receiver: &Receiver) -> String {
     format!("https://shop.example=http://{}", receiver.address)
 }
 
-/// A server with a frozen clock and an endpoint `https://shop.example/hooks?a=1`.
+/// A server with a frozen clock and a live endpoint `https://shop.example/hooks?a=1`.
 struct Shop {
     server: Server,
     endpoint: String,
@@ -71,24 +71,24 @@ impl Shop {
 
     async fn open_with(config: Config) -> Shop {
         let server = Server::start(config).await.expect("loopback has a free port");
-        let (status, answer) = save(&server, "https://shop.example/hooks?a=1").await;
-        assert_eq!(status, 200, "{answer}");
-        let text = |name: &str| answer["endpoint"][name].as_str().expect("a string").to_owned();
+        let (status, response) = save(&server, "https://shop.example/hooks?a=1").await;
+        assert_eq!(status, 200, "{response}");
+        let text = |name: &str| response["endpoint"][name].as_str().expect("a string").to_owned();
         Shop { endpoint: text("id"), secret: text("secret"), server }
     }
 
     /// Sends a test delivery and returns its id.
     async fn send(&self) -> String {
         let path = format!("/sandbox/endpoints/{}/test", self.endpoint);
-        let (status, answer) = call(&self.server, "POST", &path, &json!({})).await;
-        assert_eq!(status, 200, "{answer}");
-        answer["delivery"].as_str().expect("an id").to_owned()
+        let (status, response) = call(&self.server, "POST", &path, &json!({})).await;
+        assert_eq!(status, 200, "{response}");
+        response["delivery"].as_str().expect("an id").to_owned()
     }
 
-    /// Waits until every attempt in flight has ended.
+    /// Waits until every attempt in flight has ended: an advance of the clock waits for them.
     async fn wait_for_attempts(&self) {
-        let (status, answer) = call(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
-        assert_eq!(status, 200, "{answer}");
+        let (status, response) = call(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+        assert_eq!(status, 200, "{response}");
     }
 
     /// Returns the log entry of a delivery.
@@ -97,7 +97,7 @@ impl Shop {
             .take()
     }
 
-    /// Sends a test delivery and returns the record of its one attempt.
+    /// Sends a test delivery and returns the log entry of its only attempt.
     async fn attempt(&self) -> Value {
         let delivery = self.send().await;
         self.wait_for_attempts().await;
@@ -107,11 +107,12 @@ impl Shop {
     }
 }
 
+/// Adds a live endpoint with this URL.
 pub(crate) async fn save(server: &Server, url: &str) -> (u16, Value) {
     call(server, "POST", "/sandbox/endpoints", &json!({ "mode": "live", "url": url })).await
 }
 
-/// Sends a JSON request on a new connection.
+/// Sends a JSON request with the live key on a new connection; returns status and body.
 pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let (status, text) = call_text(server, method, path, &body).await;
@@ -120,8 +121,8 @@ pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value
 
 /// Sends a request on a new connection and returns the response as text.
 pub(crate) async fn call_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
-    let key = server.first_keys().expect("a sound world").live;
+    let key = server.first_keys().expect("the world has not failed").live;
     let request = Request { method, body, key: Some(&key), ..Request::get(path) };
-    let answer = AsyncConnection::connect(server.address()).await.call_once(request).await;
-    (answer.status, answer.body)
+    let response = AsyncConnection::connect(server.address()).await.call_once(request).await;
+    (response.status, response.body)
 }

@@ -1,4 +1,4 @@
-//! A resolver whose results a test sets and changes.
+//! [`TestResolver`]: a DNS resolver whose results a test sets and changes.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ pub(crate) struct Names(Arc<Mutex<NameTable>>);
 #[derive(Debug, Default)]
 struct NameTable {
     addresses: BTreeMap<String, Vec<IpAddr>>,
-    /// The start of names whose lookups never end.
+    /// The prefix of names whose lookups never end.
     stalled: Option<&'static str>,
     /// Notified when such a lookup starts.
     stalls: Arc<Notify>,
@@ -34,9 +34,9 @@ impl Names {
         self.0.lock().expect("no test panics here").addresses.insert(host.to_owned(), addresses);
     }
 
-    /// Makes lookups of names with this start never end.
-    pub(crate) fn stall(&self, start: &'static str) {
-        self.0.lock().expect("no test panics here").stalled = Some(start);
+    /// Makes lookups of names with this prefix never end.
+    pub(crate) fn stall(&self, prefix: &'static str) {
+        self.0.lock().expect("no test panics here").stalled = Some(prefix);
     }
 
     /// Waits until such a lookup has started.
@@ -50,19 +50,19 @@ impl Resolve for Names {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a> {
         Box::pin(async move {
             let (found, is_stalled, stalls) = {
-                let known = self.0.lock().expect("no test panics here");
+                let table = self.0.lock().expect("no test panics here");
                 (
-                    known.addresses.get(host).cloned(),
-                    known.stalled.is_some_and(|start| host.starts_with(start)),
-                    Arc::clone(&known.stalls),
+                    table.addresses.get(host).cloned(),
+                    table.stalled.is_some_and(|prefix| host.starts_with(prefix)),
+                    Arc::clone(&table.stalls),
                 )
             };
             if host == SLOW || is_stalled {
                 stalls.notify_one();
                 return std::future::pending().await;
             }
-            let is_bug = |found: &Vec<IpAddr>| found.iter().any(|ip| ip.to_string() == BUG);
-            assert!(!found.as_ref().is_some_and(is_bug), "a bug on purpose");
+            let causes_panic = |found: &Vec<IpAddr>| found.iter().any(|ip| ip.to_string() == BUG);
+            assert!(!found.as_ref().is_some_and(causes_panic), "the test resolver panics for {BUG}");
             found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name"))
         })
     }

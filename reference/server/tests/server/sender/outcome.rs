@@ -16,30 +16,33 @@ use super::{
 
 const SHORT: Duration = Duration::from_millis(300);
 
+/// Returns the log entry of an attempt at the receiver.
 async fn attempt_at(receiver: &Receiver, bounds: SenderBounds) -> serde_json::Value {
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(receiver)]) };
     Shop::open(sender).await.attempt().await
 }
 
+/// Checks the result of an attempt at a receiver with this behaviour: the status, or a part of the error.
 async fn check(behavior: ReceiverBehavior, status: Option<u16>, error: Option<&str>) {
-    let bounds = SenderBounds { total_time: SHORT, ..super::BOUNDS };
     let bounds = if matches!(behavior, ReceiverBehavior::Says(_) | ReceiverBehavior::Resets) {
         super::BOUNDS
     } else {
-        bounds
+        SenderBounds { total_time: SHORT, ..super::BOUNDS }
     };
     let receiver = Receiver::plain(behavior).await;
     let attempt = attempt_at(&receiver, bounds).await;
     assert_eq!(attempt["status"].as_u64(), status.map(u64::from), "{attempt}");
     match error {
         None => assert!(attempt["error"].is_null(), "{attempt}"),
-        Some(error) => assert!(attempt["error"].as_str().is_some_and(|e| e.contains(error)), "{attempt}"),
+        Some(error) => {
+            assert!(attempt["error"].as_str().is_some_and(|found| found.contains(error)), "{attempt}")
+        }
     }
     assert_eq!(receiver.connections(), 1, "an attempt makes one connection");
 }
 
 #[tokio::test]
-async fn the_result_of_an_attempt_is_the_status() {
+async fn the_result_of_an_attempt_is_the_response_status() {
     check(ReceiverBehavior::Says(OK), Some(200), None).await;
     check(ReceiverBehavior::Says("HTTP/1.1 204 No Content\r\n\r\n"), Some(204), None).await;
     check(ReceiverBehavior::Says("HTTP/1.0 200 OK\r\n\r\nuntil the end"), Some(200), None).await;
@@ -48,7 +51,7 @@ async fn the_result_of_an_attempt_is_the_status() {
 }
 
 #[tokio::test]
-async fn the_status_decides_whatever_the_body_is() {
+async fn the_result_does_not_depend_on_the_response_body() {
     check(ReceiverBehavior::Says("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ntorn"), Some(200), None).await;
     check(ReceiverBehavior::Hangs("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nslow"), Some(200), None)
         .await;
@@ -73,7 +76,7 @@ async fn check_endless(first: &'static str, then: &'static str, part: &str) {
 }
 
 #[tokio::test]
-async fn no_answer_in_time_is_a_timeout() {
+async fn a_missing_response_is_a_timeout() {
     check(ReceiverBehavior::Hangs(""), None, Some("timeout")).await;
     check(ReceiverBehavior::Hangs("HTTP/1.1 200 OK\r\nContent-"), None, Some("timeout")).await;
 }
@@ -100,7 +103,7 @@ async fn a_closed_port_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_and_is_not_followed() {
+async fn redirects_are_not_followed() {
     let receiver = MockServer::start().await;
     let elsewhere = format!("{}/elsewhere", receiver.uri());
     let redirect = ResponseTemplate::new(307).insert_header("location", elsewhere.as_str());
@@ -108,12 +111,12 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
     let forward = format!("https://shop.example={}", receiver.uri());
     let attempt = Shop::open(sender(&Names::default(), &[forward])).await.attempt().await;
     assert_eq!(attempt["status"], 307, "{attempt}");
-    let seen = receiver.received_requests().await.expect("they are recorded");
-    assert_eq!(seen.len(), 1, "{seen:?}");
-    assert_eq!(seen[0].url.path(), "/hooks");
+    let requests = receiver.received_requests().await.expect("the mock server records requests");
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    assert_eq!(requests[0].url.path(), "/hooks");
 }
 
-/// Delivers to a receiver with this certificate, named shop.example.
+/// Checks the result of an attempt at the host shop.example with this certificate.
 async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Vec<u8>>, error: Option<&str>) {
     let mut receiver = Receiver::encrypted(acceptor, ReceiverBehavior::Says(OK)).await;
     let forward = format!("https://shop.example=https://{}", receiver.address);
@@ -123,7 +126,7 @@ async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Ve
         None => assert_eq!(attempt["status"], 200, "{attempt}"),
         Some(error) => {
             assert!(attempt["error"].as_str().is_some_and(|e| e.contains(error)), "{attempt}");
-            assert!(receiver.seen.try_recv().is_err(), "nothing is posted to another receiver");
+            assert!(receiver.seen.try_recv().is_err(), "an untrusted receiver gets no request");
         }
     }
 }
@@ -145,12 +148,12 @@ async fn a_missing_handshake_times_out_early() {
     let bounds = SenderBounds { connect_time: SHORT, ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[forward]) };
     let attempt = Shop::open(sender).await.attempt().await;
-    let error = attempt["error"].as_str().expect("it failed");
+    let error = attempt["error"].as_str().expect("the attempt failed");
     assert!(error.ends_with("TLS: no handshake in time"), "{error}");
 }
 
 #[tokio::test]
-async fn the_first_address_that_connects_is_used() {
+async fn the_first_address_that_accepts_a_connection_is_used() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.2", "127.0.0.3", "127.0.0.1"]);

@@ -1,4 +1,4 @@
-//! Receivers of deliveries, correct and faulty.
+//! [`Receiver`]: a server that receives deliveries, correct or faulty.
 
 use std::{
     net::SocketAddr,
@@ -39,42 +39,47 @@ pub(crate) enum ReceiverBehavior {
 
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
+    /// The received requests.
     pub(crate) seen: UnboundedReceiver<Message>,
     connections: Arc<AtomicUsize>,
     _task: JoinSet<()>,
 }
 
 impl Receiver {
+    /// Starts a receiver of HTTP requests.
     pub(crate) async fn plain(behavior: ReceiverBehavior) -> Receiver {
         Receiver::start(None, behavior).await
     }
 
+    /// Starts a receiver of HTTPS requests.
     pub(crate) async fn encrypted(acceptor: TlsAcceptor, behavior: ReceiverBehavior) -> Receiver {
         Receiver::start(Some(acceptor), behavior).await
     }
 
     async fn start(acceptor: Option<TlsAcceptor>, behavior: ReceiverBehavior) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let address = listener.local_addr().expect("the listener is bound");
         let connections = Arc::new(AtomicUsize::new(0));
-        let (sees, seen) = unbounded_channel();
+        let (sender, seen) = unbounded_channel();
         let mut task = JoinSet::new();
         let count = Arc::clone(&connections);
         task.spawn(async move {
-            let mut lines = JoinSet::new();
+            let mut tasks = JoinSet::new();
             loop {
-                let (stream, _) = listener.accept().await.expect("it listens");
+                let (stream, _) = listener.accept().await.expect("the listener accepts");
                 count.fetch_add(1, SeqCst);
-                lines.spawn(serve(stream, acceptor.clone(), behavior.clone(), sees.clone()));
+                tasks.spawn(serve(stream, acceptor.clone(), behavior.clone(), sender.clone()));
             }
         });
         Receiver { address, seen, connections, _task: task }
     }
 
+    /// Returns the number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(SeqCst)
     }
 
+    /// Returns the next received request.
     pub(crate) async fn next(&mut self) -> Message {
         self.seen.recv().await.expect("the receiver listens")
     }
@@ -84,20 +89,20 @@ async fn serve(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     behavior: ReceiverBehavior,
-    sees: UnboundedSender<Message>,
+    sender: UnboundedSender<Message>,
 ) {
     if matches!(behavior, ReceiverBehavior::Resets) {
-        stream.set_zero_linger().expect("a socket");
+        stream.set_zero_linger().expect("the option is supported");
     }
     if matches!(behavior, ReceiverBehavior::Ignores) {
         return std::future::pending().await;
     }
     match tls {
-        None => handle_request(stream, behavior, sees).await,
+        None => handle_request(stream, behavior, sender).await,
         // The client may reject the certificate.
         Some(tls) => {
             if let Ok(stream) = tls.accept(stream).await {
-                handle_request(stream, behavior, sees).await;
+                handle_request(stream, behavior, sender).await;
             }
         }
     }
@@ -106,17 +111,17 @@ async fn serve(
 async fn handle_request<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     behavior: ReceiverBehavior,
-    sees: UnboundedSender<Message>,
+    sender: UnboundedSender<Message>,
 ) {
     let mut connection = AsyncConnection::from_stream(stream);
-    let Some(seen) = connection.reply().await else { return };
-    // The test may have dropped its end.
-    let _ = sees.send(seen);
+    let Some(request) = connection.reply().await else { return };
+    // The test may have dropped the receiving end.
+    let _ = sender.send(request);
     // The webhook sender may close early.
-    let _ = answer(connection.stream(), behavior).await;
+    let _ = respond(connection.stream(), behavior).await;
 }
 
-async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavior) -> std::io::Result<()> {
+async fn respond<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavior) -> std::io::Result<()> {
     match behavior {
         ReceiverBehavior::Says(bytes) => {
             stream.write_all(bytes.as_bytes()).await?;
@@ -135,7 +140,7 @@ async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavio
             std::future::pending().await
         }
         ReceiverBehavior::Waits(permits) => {
-            permits.acquire().await.expect("it stays open").forget();
+            permits.acquire().await.expect("the semaphore is open").forget();
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
             stream.shutdown().await
         }

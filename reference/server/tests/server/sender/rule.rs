@@ -1,4 +1,5 @@
-//! The address rule: checked when an endpoint is saved, and before each delivery.
+//! The address rule: only public addresses receive deliveries. It is checked when an endpoint is saved, and before each
+//! attempt.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use super::{
 
 const PUBLIC: &str = "93.184.216.34";
 
-/// Saves an endpoint with a name that resolves to `addresses`.
+/// Checks if an endpoint can be saved whose name, shop.example, resolves to these addresses. `refusal`: a part of the
+/// error message.
 async fn check_save(url: &str, addresses: Option<&[&str]>, refusal: Option<&str>) {
     let names = Names::default();
     if let Some(addresses) = addresses {
@@ -23,13 +25,13 @@ async fn check_save(url: &str, addresses: Option<&[&str]>, refusal: Option<&str>
     let bounds = SenderBounds { connect_time: Duration::from_millis(200), ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&names, &[]) };
     let server = Server::start(config(sender)).await.expect("loopback has a free port");
-    let (status, answer) = save(&server, url).await;
+    let (status, response) = save(&server, url).await;
     match refusal {
-        None => assert_eq!(status, 200, "{answer}"),
+        None => assert_eq!(status, 200, "{response}"),
         Some(part) => {
-            assert_eq!(status, 422, "{answer}");
-            let why = answer["errors"]["url"][0].as_str().expect("a reason");
-            assert!(why.contains(part), "{why}");
+            assert_eq!(status, 422, "{response}");
+            let message = response["errors"]["url"][0].as_str().expect("a reason");
+            assert!(message.contains(part), "{message}");
         }
     }
 }
@@ -47,34 +49,39 @@ async fn an_endpoint_is_saved_if_all_its_addresses_are_public() {
 }
 
 #[tokio::test]
-async fn an_address_needs_no_resolver() {
+async fn a_url_with_an_address_is_checked_without_a_lookup() {
     check_save(&format!("https://{PUBLIC}/hooks"), None, None).await;
     check_save("https://127.1/hooks", None, Some("a loopback address")).await;
     check_save("https://[fd00::1]/hooks", None, Some("a unique-local address")).await;
 }
 
 #[tokio::test]
-async fn a_local_address_is_refused_with_the_forward_option() {
-    let way =
+async fn the_refusal_of_a_local_address_explains_forwards() {
+    let instructions =
         |url: &str| format!("start the server with `--forward-to {url}`, or send {{\"to\":\"{url}\"}} to");
     for url in
         ["http://localhost:3000/hooks", "https://10.0.0.1/", "http://127.0.0.1:8000/a?b=c", "http://shop:80/"]
     {
-        let shown = url.replace(":80/", "/");
-        check_save(url, None, Some(&way(&shown))).await;
+        let normalized = url.replace(":80/", "/");
+        check_save(url, None, Some(&instructions(&normalized))).await;
     }
-    check_save("https://shop.example/x", Some(&["192.168.0.7"]), Some(&way("https://shop.example/x"))).await;
+    check_save(
+        "https://shop.example/x",
+        Some(&["192.168.0.7"]),
+        Some(&instructions("https://shop.example/x")),
+    )
+    .await;
     for url in ["http://shop.example/hooks", "http://169.254.169.254/", "http://localhost/#x"] {
         let names = Names::default();
         let server = Server::start(config(sender(&names, &[]))).await.expect("loopback has a free port");
-        let (status, answer) = save(&server, url).await;
-        assert_eq!(status, 422, "{answer}");
-        assert!(!answer.to_string().contains("--forward-to"), "{answer}");
+        let (status, response) = save(&server, url).await;
+        assert_eq!(status, 422, "{response}");
+        assert!(!response.to_string().contains("--forward-to"), "{response}");
     }
 }
 
 #[tokio::test]
-async fn a_changed_url_is_checked_too() {
+async fn a_changed_url_is_checked() {
     let names = Names::default();
     names.set("shop.example", &[PUBLIC]);
     names.set("inside.example", &["192.168.0.1"]);
@@ -85,7 +92,8 @@ async fn a_changed_url_is_checked_too() {
     assert_eq!(call(&shop.server, "PATCH", &path, &change("https://shop.example/other")).await.0, 200);
 }
 
-/// Saves an endpoint whose name is public, and then resolves it to these addresses for the delivery.
+/// Saves an endpoint whose name resolves to a public address, then changes the name to these addresses, and checks the
+/// error of the next attempt.
 async fn check_delivery(later: &[&str], refusal: &str) {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
@@ -98,7 +106,7 @@ async fn check_delivery(later: &[&str], refusal: &str) {
     let attempt = shop.attempt().await;
     assert_eq!(attempt["error"], refusal);
     assert!(attempt["address"].is_null() && attempt["request_headers"] == json!([]), "{attempt}");
-    assert_eq!(receiver.connections(), 0, "nothing is connected to");
+    assert_eq!(receiver.connections(), 0, "no connection is made");
 }
 
 #[tokio::test]
@@ -112,20 +120,20 @@ async fn a_name_that_becomes_private_is_refused_at_delivery() {
 
 #[tokio::test]
 async fn a_name_without_addresses_is_unreachable() {
-    let gone = "the name resolves to no address; a name with public addresses is allowed";
-    check_delivery(&[], &format!("unreachable: shop.example: {gone}")).await;
+    let reason = "the name resolves to no address; a name with public addresses is allowed";
+    check_delivery(&[], &format!("unreachable: shop.example: {reason}")).await;
 }
 
 #[tokio::test]
-async fn a_forward_is_for_one_host_and_port() {
+async fn a_forward_applies_to_one_host_and_port() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("other.example", &["127.0.0.1"]);
     names.set("shop.example", &["127.0.0.1"]);
     let shop = Shop::open(sender(&names, &[super::shop_forward(&receiver)])).await;
     for url in ["https://other.example", "https://shop.example:8443"] {
-        let (status, answer) = save(&shop.server, url).await;
-        assert_eq!(status, 422, "{url}: {answer}");
+        let (status, response) = save(&shop.server, url).await;
+        assert_eq!(status, 422, "{url}: {response}");
     }
     let attempt = shop.attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
@@ -135,7 +143,7 @@ async fn a_forward_is_for_one_host_and_port() {
 }
 
 #[tokio::test]
-async fn a_lookup_resolves_the_target_of_a_forward_only() {
+async fn only_the_target_of_a_forward_is_looked_up() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.1"]);
@@ -146,7 +154,7 @@ async fn a_lookup_resolves_the_target_of_a_forward_only() {
 }
 
 #[tokio::test]
-async fn an_address_can_be_forwarded() {
+async fn a_public_address_can_be_forwarded() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let forwards = [super::shop_forward(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
     let shop = Shop::open(sender(&Names::default(), &forwards)).await;

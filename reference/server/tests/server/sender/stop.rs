@@ -22,7 +22,7 @@ use super::{
     save, sender, shop_forward,
 };
 
-/// A sandbox that reports every result to the test.
+/// A sandbox that sends the result of every attempt to the test.
 struct ReportingWorld(Sandbox, UnboundedSender<AttemptResult>);
 
 impl World for ReportingWorld {
@@ -80,8 +80,8 @@ async fn start_busy_server(
     let config = Config { bounds: Bounds { drain_time, ..Bounds::default() }, ..config(sender) };
     let server = Server::start_with(config, |setup| ReportingWorld(Sandbox::new(setup), reporter)).await;
     let server = server.expect("loopback has a free port");
-    let (_, answer) = save(&server, "https://shop.example").await;
-    let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
+    let (_, response) = save(&server, "https://shop.example").await;
+    let path = format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..count {
         assert_eq!(call(&server, "POST", &path, &json!({})).await.0, 200);
     }
@@ -108,11 +108,11 @@ async fn a_stopping_server_finishes_running_attempts_and_starts_no_others() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_outlasts_shutdown_is_recorded_as_failed() {
+async fn an_attempt_that_outlasts_the_drain_time_is_recorded_as_failed() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let (server, mut reports) = start_busy_server(&receiver, 1, Duration::from_millis(100)).await;
     receiver.next().await;
     server.stop().await;
     assert_eq!(reports.recv().await, Some(stopped_result()));
-    assert_eq!(reports.recv().await, None, "each is reported once");
+    assert_eq!(reports.recv().await, None, "the result is reported once");
 }

@@ -1,4 +1,4 @@
-//! Moving the clock while an attempt is in flight.
+//! Advances of the service clock wait for attempts in flight, and make retries at their times.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,29 +13,31 @@ use super::{
     save, sender, shop_forward,
 };
 
-async fn shop(behavior: ReceiverBehavior) -> (Shop, Receiver) {
+async fn start_shop(behavior: ReceiverBehavior) -> (Shop, Receiver) {
     let receiver = Receiver::plain(behavior).await;
     (Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await, receiver)
 }
 
-fn posts(answer: &Value) -> Vec<String> {
-    let happened = answer["happened"].as_array().expect("what happened");
+/// Returns time, number and result of each attempt in the history that an advance returns.
+fn attempts(response: &Value) -> Vec<String> {
+    let happened = response["happened"].as_array().expect("a list");
     happened
         .iter()
         .filter(|entry| entry["what"] == "post")
-        .map(|post| {
-            format!("{} {} {}", post["at"].as_str().expect("a time"), post["attempt"], post["answer"])
+        .map(|attempt| {
+            let time = attempt["at"].as_str().expect("a time");
+            format!("{time} {} {}", attempt["attempt"], attempt["answer"])
         })
         .collect()
 }
 
 #[tokio::test]
-async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
-    let (shop, receiver) = shop(ReceiverBehavior::Says(BROKEN)).await;
+async fn an_advance_makes_the_retries_at_their_times() {
+    let (shop, receiver) = start_shop(ReceiverBehavior::Says(BROKEN)).await;
     shop.send().await;
-    let (_, answer) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
+    let (_, response) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
     assert_eq!(
-        posts(&answer),
+        attempts(&response),
         [
             "2026-09-20T10:05:41.000000Z 1 \"500\"",
             "2026-09-20T10:06:41.000000Z 2 \"500\"",
@@ -43,52 +45,52 @@ async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
             "2026-09-20T10:41:41.000000Z 4 \"500\"",
         ]
     );
-    assert_eq!(answer["now"], "2026-09-20T11:05:41.000000Z");
+    assert_eq!(response["now"], "2026-09-20T11:05:41.000000Z");
     assert_eq!(receiver.connections(), 4);
 }
 
 #[tokio::test]
-async fn mining_waits_for_the_deliveries_that_it_causes() {
-    let (shop, receiver) = shop(ReceiverBehavior::Says(OK)).await;
+async fn mining_waits_for_the_deliveries_of_its_events() {
+    let (shop, receiver) = start_shop(ReceiverBehavior::Says(OK)).await;
     let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let (status, charge) = call(&shop.server, "POST", "/v1/charges", &charge).await;
     assert_eq!(status, 201, "{charge}");
     let code = charge["data"]["code"].as_str().expect("a code");
     assert_eq!(call(&shop.server, "POST", "/sandbox/pay", &json!({ "charge": code })).await.0, 200);
     let mine = json!({ "asset": "BTC", "blocks": 3 });
-    let (_, answer) = call(&shop.server, "POST", "/sandbox/mine", &mine).await;
-    let last = answer["happened"].as_array().and_then(|all| all.last()).expect("something happened");
-    assert_eq!((&last["what"], &last["type"]), (&json!("post"), &json!("charge.paid")), "{answer}");
+    let (_, response) = call(&shop.server, "POST", "/sandbox/mine", &mine).await;
+    let last = response["happened"].as_array().and_then(|all| all.last()).expect("the history has entries");
+    assert_eq!((&last["what"], &last["type"]), (&json!("post"), &json!("charge.paid")), "{response}");
     assert_eq!(receiver.connections(), 3, "created, detected, paid");
 }
 
 #[tokio::test]
-async fn other_requests_are_answered_while_a_call_waits() {
+async fn other_requests_are_served_while_an_advance_waits() {
     let permits = Arc::new(Semaphore::new(0));
-    let (shop, mut receiver) = shop(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
+    let (shop, mut receiver) = start_shop(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     shop.send().await;
     receiver.next().await;
     let to = json!({ "to": "2026-10-01T00:00:00Z" });
     let mut advance = Box::pin(call(&shop.server, "POST", "/sandbox/advance", &to));
-    let nothing = Value::Null;
+    let no_body = Value::Null;
     for _ in 0..20 {
         tokio::select! {
             biased;
-            answer = &mut advance => panic!("it does not wait: {answer:?}"),
-            (status, answer) = call(&shop.server, "GET", "/sandbox", &nothing) => {
+            response = &mut advance => panic!("the advance does not wait for the attempt: {response:?}"),
+            (status, response) = call(&shop.server, "GET", "/sandbox", &no_body) => {
                 assert_eq!(status, 200);
-                assert_eq!(answer["now"], "2026-09-20T10:05:41.000000Z", "where the post left");
+                assert_eq!(response["now"], "2026-09-20T10:05:41.000000Z", "the time at which the attempt started");
             }
         }
     }
     permits.add_permits(1);
-    let (status, answer) = advance.await;
-    assert_eq!((status, &answer["now"]), (200, &json!("2026-10-01T00:00:00.000000Z")));
-    assert_eq!(posts(&answer), ["2026-09-20T10:05:41.000000Z 1 \"200\""]);
+    let (status, response) = advance.await;
+    assert_eq!((status, &response["now"]), (200, &json!("2026-10-01T00:00:00.000000Z")));
+    assert_eq!(attempts(&response), ["2026-09-20T10:05:41.000000Z 1 \"200\""]);
 }
 
 #[tokio::test]
-async fn on_real_time_calls_wait_only_on_request() {
+async fn with_a_wall_clock_only_advances_wait_for_attempts() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let sender = sender(&Names::default(), &[shop_forward(&receiver)]);
@@ -102,20 +104,20 @@ async fn on_real_time_calls_wait_only_on_request() {
 }
 
 #[tokio::test]
-async fn a_client_whose_call_waits_is_not_idle() {
+async fn a_client_that_waits_for_a_response_is_not_idle() {
     let receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let bounds = SenderBounds { total_time: Duration::from_millis(600), ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(&receiver)]) };
     let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
     let shop = Shop::open_with(Config { bounds, ..config(sender) }).await;
     shop.send().await;
-    let (status, answer) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    let (status, response) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
     assert_eq!(status, 200);
-    assert_eq!(posts(&answer), ["2026-09-20T10:05:41.000000Z 1 \"timeout\""]);
+    assert_eq!(attempts(&response), ["2026-09-20T10:05:41.000000Z 1 \"timeout\""]);
 }
 
 #[tokio::test]
-async fn a_slow_host_delays_no_other() {
+async fn a_slow_host_does_not_delay_another() {
     let permits = Arc::new(Semaphore::new(0));
     let (slow, mut quick) = (
         Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
@@ -127,8 +129,8 @@ async fn a_slow_host_delays_no_other() {
     for _ in 0..10 {
         shop.send().await;
     }
-    let (_, answer) = save(&shop.server, "https://quick.example").await;
-    let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
+    let (_, response) = save(&shop.server, "https://quick.example").await;
+    let path = format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..10 {
         assert_eq!(call(&shop.server, "POST", &path, &json!({})).await.0, 200);
         quick.next().await;

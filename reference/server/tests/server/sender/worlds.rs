@@ -1,4 +1,4 @@
-//! Attempts in flight and waiting when their world is closed.
+//! Deliveries of worlds opened on request, and attempts in flight or waiting when their world is closed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use super::{
 };
 use reference_server::{SenderBounds, SenderConfig, Server};
 
-/// Starts a server that makes one attempt at a time; returns it with the path and id of a world with an endpoint.
+/// Starts a server that makes one attempt at a time per host, and opens a world with an endpoint; returns the server, the
+/// id of the world, and the path that sends a test delivery.
 async fn with_world(receiver: &Receiver) -> (Server, String, String) {
     let bounds = SenderBounds { posts_per_host: 1, ..BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(receiver)]) };
@@ -30,7 +31,7 @@ async fn with_world(receiver: &Receiver) -> (Server, String, String) {
 }
 
 #[tokio::test]
-async fn deliveries_of_an_opened_world_are_posted_and_reported() {
+async fn deliveries_of_an_opened_world_are_sent_and_logged() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::OK)).await;
     let (server, id, test) = with_world(&receiver).await;
     let (_, sent) = call(&server, "POST", &test, &json!({})).await;
@@ -44,7 +45,7 @@ async fn deliveries_of_an_opened_world_are_posted_and_reported() {
 }
 
 #[tokio::test]
-async fn a_closed_world_starts_no_attempt_and_blocks_no_caller() {
+async fn a_closed_world_starts_no_attempt_and_waiting_requests_end() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let (server, id, test) = with_world(&receiver).await;
@@ -59,20 +60,21 @@ async fn a_closed_world_starts_no_attempt_and_blocks_no_caller() {
     };
     // Let the call run until it waits for the attempt.
     tokio::task::yield_now().await;
-    let (status, ended) = call(&server, "DELETE", &format!("/sandbox/worlds/{id}"), &Value::Null).await;
-    assert_eq!((status, &ended["world"]), (200, &json!(id)));
-    // 409 while it waited, or 404 if it came later.
-    let (status, answer) = waiting.await.expect("the call is answered");
-    assert!(matches!(status, 404 | 409), "{status} {answer}");
+    let (status, closed) = call(&server, "DELETE", &format!("/sandbox/worlds/{id}"), &Value::Null).await;
+    assert_eq!((status, &closed["world"]), (200, &json!(id)));
+    // 409 if the advance was waiting, 404 if it arrived after the world was closed.
+    let (status, response) = waiting.await.expect("the request gets a response");
+    assert!(matches!(status, 404 | 409), "{status} {response}");
     permits.add_permits(9);
-    // A delivery of another world gets the freed slot, and is the only one that follows.
+    // A delivery of another world gets the freed slot; no other attempt follows.
     let body = json!({ "url": "https://shop.example/hooks" });
     let (_, saved) = call(&server, "POST", "/sandbox/endpoints", &body).await;
-    let own = format!("/sandbox/endpoints/{}/test", saved["endpoint"]["id"].as_str().expect("an id"));
-    let (_, sent) = call(&server, "POST", &own, &json!({})).await;
-    let seen = receiver.next().await;
+    let first_world_test =
+        format!("/sandbox/endpoints/{}/test", saved["endpoint"]["id"].as_str().expect("an id"));
+    let (_, sent) = call(&server, "POST", &first_world_test, &json!({})).await;
+    let request = receiver.next().await;
     assert_eq!(
-        seen.header("x-service-delivery").or(seen.header("X-Service-Delivery")),
+        request.header("x-service-delivery").or(request.header("X-Service-Delivery")),
         sent["delivery"].as_str()
     );
     assert_eq!(receiver.connections(), 2);

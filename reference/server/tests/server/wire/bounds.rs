@@ -1,4 +1,4 @@
-//! Limits on sizes, lengths and counts. Time limits are tested in virtual time, beside the code.
+//! Limits on sizes and numbers. Time limits are tested with a virtual clock in the unit tests of the server.
 
 use super::{Client, config, start, start_frozen};
 use reference_server::{Bounds, ClockKind, Config, Server};
@@ -11,29 +11,30 @@ async fn start_with_bounds(bounds: Bounds) -> (Server, Client) {
     (server, client)
 }
 
-fn head_with_length(length: usize, more: &str) -> String {
-    format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{more}Content-Length: {length}\r\n\r\n")
+/// Returns the head of a `POST` with this `Content-Length` and these additional header lines.
+fn head_with_length(length: usize, header_lines: &str) -> String {
+    format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{header_lines}Content-Length: {length}\r\n\r\n")
 }
 
 #[tokio::test]
 async fn a_body_may_have_the_maximum_size() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(BODY_MAX, "")).await;
-    let reply = client.call("x".repeat(BODY_MAX)).await;
-    assert_eq!(reply.status, 200);
-    assert!(reply.body.len() > BODY_MAX);
+    let response = client.call("x".repeat(BODY_MAX)).await;
+    assert_eq!(response.status, 200);
+    assert!(response.body.len() > BODY_MAX);
 }
 
 #[track_caller]
-fn check_too_large(reply: Option<testkit::Message>) {
-    let reply = reply.expect("a refusal");
-    assert_eq!(reply.status, 413);
-    assert_eq!(reply.body, "{\"message\":\"The body may have at most 262144 bytes.\"}");
-    assert_eq!(reply.header("connection"), Some("close"));
+fn check_too_large(response: Option<testkit::Message>) {
+    let response = response.expect("the server responds");
+    assert_eq!(response.status, 413);
+    assert_eq!(response.body, "{\"message\":\"The body may have at most 262144 bytes.\"}");
+    assert_eq!(response.header("connection"), Some("close"));
 }
 
 #[tokio::test]
-async fn a_slightly_oversized_body_is_read_before_the_error() {
+async fn a_slightly_oversized_body_is_read_before_the_413() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(BODY_MAX + 1, "")).await;
     client.send("x".repeat(BODY_MAX + 1)).await;
@@ -42,21 +43,21 @@ async fn a_slightly_oversized_body_is_read_before_the_error() {
 }
 
 #[tokio::test]
-async fn a_client_that_announces_far_too_much_is_refused_at_once() {
+async fn a_far_too_large_content_length_is_refused_without_reading_the_body() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(usize::MAX / 4, "")).await;
     check_too_large(client.reply().await);
 }
 
 #[tokio::test]
-async fn an_oversized_body_with_expect_continue_is_refused_at_once() {
+async fn an_oversized_body_with_expect_continue_is_refused_without_reading_it() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(BODY_MAX + 1, "Expect: 100-continue\r\n")).await;
     check_too_large(client.reply().await);
 }
 
 #[tokio::test]
-async fn chunks_add_up_to_the_bound() {
+async fn the_body_limit_applies_to_the_sum_of_chunks() {
     let (_server, mut client) = start_frozen().await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
@@ -80,7 +81,7 @@ async fn endless_chunks_are_not_read_forever() {
 }
 
 #[tokio::test]
-async fn a_head_over_the_bound_is_refused() {
+async fn a_head_above_the_limit_gets_431() {
     for head in [
         format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(40_000)),
         format!("GET /v1/{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(40_000)),
@@ -88,8 +89,8 @@ async fn a_head_over_the_bound_is_refused() {
     ] {
         let (server, mut client) = start_frozen().await;
         client.try_send(head).await;
-        let reply = client.reply().await.expect("a refusal");
-        assert_eq!((reply.status, &*reply.body), (431, ""));
+        let response = client.reply().await.expect("the server responds");
+        assert_eq!((response.status, &*response.body), (431, ""));
 
         let mut client = Client::connect(server.address()).await;
         assert_eq!(client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
@@ -97,11 +98,11 @@ async fn a_head_over_the_bound_is_refused() {
 }
 
 #[tokio::test]
-async fn a_head_within_the_bound_is_taken() {
+async fn a_head_below_the_limit_is_accepted() {
     let (_server, mut client) = start_frozen().await;
-    let reply =
+    let response =
         client.call(format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(30_000))).await;
-    assert_eq!(reply.status, 200);
+    assert_eq!(response.status, 200);
 }
 
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -141,22 +142,23 @@ fn request_for_bytes(bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_unread_response_blocks_other_large_ones() {
-    // More than socket buffers hold.
+async fn an_unread_response_blocks_other_large_responses() {
+    // Larger than the socket buffers.
     const LARGE: usize = 64 << 20;
-    let (server, mut lazy) = start_with_bounds(Bounds { bytes_in_flight: LARGE, ..Bounds::default() }).await;
-    lazy.send(request_for_bytes(LARGE)).await;
+    let (server, mut not_reading) =
+        start_with_bounds(Bounds { bytes_in_flight: LARGE, ..Bounds::default() }).await;
+    not_reading.send(request_for_bytes(LARGE)).await;
     let mut other = Client::connect(server.address()).await;
-    // Repeated until the first response has been made.
+    // Repeated until the first response takes up the budget.
     let refused = loop {
-        let reply = other.call(request_for_bytes(100_000)).await;
-        if reply.status != 200 {
-            break reply;
+        let response = other.call(request_for_bytes(100_000)).await;
+        if response.status != 200 {
+            break response;
         }
     };
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.body.contains("Retry in a second"), "{refused:?}");
-    assert_eq!(other.call(GET).await.status, 200, "a small one has room");
-    assert_eq!(lazy.reply().await.expect("all of it").body.len(), LARGE);
+    assert_eq!(other.call(GET).await.status, 200, "a small response fits in the budget");
+    assert_eq!(not_reading.reply().await.expect("the whole response arrives").body.len(), LARGE);
     assert_eq!(other.call(request_for_bytes(100_000)).await.status, 200);
 }

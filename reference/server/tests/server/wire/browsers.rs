@@ -35,18 +35,18 @@ async fn a_browser_gets_pages_and_a_program_gets_json() {
         ("GET", "/sandbox/nowhere", BROWSER, 404, json, "message"),
         ("GET", "/docs", PROGRAM, 200, html, "<h1>API</h1>"),
     ] {
-        let reply = call(&mut client, method, path, accept).await;
-        let found = (reply.status, reply.header("content-type"));
-        assert_eq!(found, (status, Some(kind)), "{method} {path} {accept}: {}", reply.body);
-        assert!(reply.body.contains(part), "{method} {path} {accept}: {part} in {}", reply.body);
+        let response = call(&mut client, method, path, accept).await;
+        let found = (response.status, response.header("content-type"));
+        assert_eq!(found, (status, Some(kind)), "{method} {path} {accept}: {}", response.body);
+        assert!(response.body.contains(part), "{method} {path} {accept}: {part} in {}", response.body);
         if kind == html {
-            assert!(reply.header("content-security-policy").is_some(), "{path}");
+            assert!(response.header("content-security-policy").is_some(), "{path}");
         }
     }
 }
 
 #[tokio::test]
-async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
+async fn the_docs_show_every_call_and_load_only_local_resources() {
     let (server, mut client) = open().await;
     let page = call(&mut client, "GET", "/docs", BROWSER).await.body;
     for call in [
@@ -57,29 +57,29 @@ async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
         "GET /healthz",
     ] {
         let (method, path) = call.split_once(' ').expect("a method and a path");
-        let shown = format!("{method}</span> <code dir=\"ltr\">{path}</code>");
-        assert!(page.contains(&shown), "{call}");
+        let heading = format!("{method}</span> <code dir=\"ltr\">{path}</code>");
+        assert!(page.contains(&heading), "{call}");
     }
-    // Of the page itself, not its texts: everything that a browser would load.
+    // The URLs in attributes of the page: everything that a browser would load.
     for (n, _) in page.match_indices(" src=\"").chain(page.match_indices(" href=\"")) {
-        let to = page[n..].split('"').nth(1).expect("a value");
-        assert!(to.starts_with(['/', '#', '?']), "{to}");
+        let url = page[n..].split('"').nth(1).expect("a value");
+        assert!(url.starts_with(['/', '#', '?']), "{url}");
     }
-    assert!(page.contains("http://localhost/v1/charges"), "the address that was called");
-    let keys = server.first_keys().expect("a sound world");
+    assert!(page.contains("http://localhost/v1/charges"), "the examples use the address of the request");
+    let keys = server.first_keys().expect("the world has not failed");
     assert!(!page.contains(&keys.live) && !page.contains(server.sandbox_token()), "no secret is shown");
 }
 
-/// Callers from other machines, or through a proxy, cannot send calls.
+/// The page offers no calls to users on other machines or behind a proxy.
 #[tokio::test]
-async fn calls_are_tried_from_this_machine_only() {
+async fn the_docs_send_calls_from_this_machine_only() {
     let (_server, mut client) = open().await;
-    for (trace, is_offered) in [("", true), ("Via: 1.1 proxy\r\n", false)] {
-        let page = call(&mut client, "GET", "/docs", &format!("{BROWSER}{trace}")).await;
+    for (proxy_line, is_offered) in [("", true), ("Via: 1.1 proxy\r\n", false)] {
+        let page = call(&mut client, "GET", "/docs", &format!("{BROWSER}{proxy_line}")).await;
         assert_eq!(page.status, 200);
         for part in ["data-try", "data-make-key"] {
-            assert_eq!(page.body.contains(part), is_offered, "{trace}{part}");
+            assert_eq!(page.body.contains(part), is_offered, "{proxy_line}{part}");
         }
-        assert!(page.body.contains("hmac.compare_digest"), "the samples need no key");
+        assert!(page.body.contains("hmac.compare_digest"), "the code samples are shown to everyone");
     }
 }

@@ -1,9 +1,9 @@
-//! Request framing: the end of one request and the beginning of the next, and the part that reaches the world.
+//! HTTP framing: where a request ends and the next one begins, and which parts of it the server passes to the world.
 
 use super::{Client, config, start, start_frozen};
 use reference_server::{ClockKind, Config};
 
-/// Sends one request on a new connection. `BOUND` in the expected text means the listening address.
+/// Sends a request on a new connection and checks status and body. `BOUND` in `expected` is the listening address.
 #[track_caller]
 fn check(request: &str, expected: &str) {
     check_with(config(ClockKind::Frozen), request, expected);
@@ -15,8 +15,8 @@ fn check_with(config: Config, request: &str, expected: &str) {
     let (found, bound) = runtime.block_on(async {
         let (server, _) = start(config).await;
         let mut client = Client::connect(server.address()).await;
-        let reply = client.call(request).await;
-        (format!("{} {}", reply.status, reply.body), server.address().to_string())
+        let response = client.call(request).await;
+        (format!("{} {}", response.status, response.body), server.address().to_string())
     });
     assert_eq!(found.replace(&bound, "BOUND"), expected);
 }
@@ -52,7 +52,7 @@ fn repeated_authorization_counts_as_missing() {
 }
 
 #[test]
-fn absolute_targets_are_accepted() {
+fn an_absolute_target_determines_the_base_of_links() {
     check(
         "GET http://other.example:82/v1/charges?page=2 HTTP/1.1\r\nHost: a\r\n\r\n",
         "200 GET /v1/charges ?page=2 auth=- type=- key=- base=http://other.example:82 body=",
@@ -101,7 +101,7 @@ fn a_chunked_body_arrives_in_one_piece() {
 fn invalid_chunks_are_refused() {
     check(
         "POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "400 {\"message\":\"The body ended early or is not framed as announced.\"}",
+        "400 {\"message\":\"The body ended early, or its chunked encoding is invalid.\"}",
     );
 }
 
@@ -115,17 +115,17 @@ fn invalid_http_gets_an_empty_error() {
 }
 
 #[tokio::test]
-async fn a_connection_takes_one_request_after_another() {
+async fn a_connection_serves_several_requests() {
     let (_server, mut client) = start_frozen().await;
     for n in 0..3 {
-        let reply = client.call(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
-        assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
-        assert_eq!(reply.header("connection"), None);
+        let response = client.call(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        assert!(response.body.starts_with(&format!("GET /v1/{n} ")), "{response:?}");
+        assert_eq!(response.header("connection"), None);
     }
 }
 
 #[tokio::test]
-async fn requests_in_one_packet_are_answered_in_order() {
+async fn pipelined_requests_get_responses_in_order() {
     let (_server, mut client) = start_frozen().await;
     let mut packet = String::new();
     for n in 0..20 {
@@ -133,14 +133,14 @@ async fn requests_in_one_packet_are_answered_in_order() {
     }
     client.send(packet).await;
     for n in 0..20 {
-        let reply = client.reply().await.expect("every request is answered");
-        assert!(reply.body.starts_with(&format!("POST /v1/{n} ")), "{reply:?}");
-        assert!(reply.body.ends_with(&format!("body=body{}", n % 10)), "{reply:?}");
+        let response = client.reply().await.expect("every request gets a response");
+        assert!(response.body.starts_with(&format!("POST /v1/{n} ")), "{response:?}");
+        assert!(response.body.ends_with(&format!("body=body{}", n % 10)), "{response:?}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_closes_when_the_client_asks_for_it() {
+async fn a_connection_closes_when_the_client_requests_it() {
     for last in [
         "GET /v1/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         "GET /v1/a HTTP/1.0\r\nHost: a\r\n\r\n",
@@ -157,8 +157,8 @@ async fn a_half_closed_connection_gets_its_responses() {
     client.send("GET /v1/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.close_sending_side().await;
     for n in 1..3 {
-        let reply = client.reply().await.expect("both are answered");
-        assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
+        let response = client.reply().await.expect("both requests get a response");
+        assert!(response.body.starts_with(&format!("GET /v1/{n} ")), "{response:?}");
     }
     assert!(client.is_closed().await);
 }
@@ -173,7 +173,7 @@ async fn truncated_requests_affect_no_others() {
     let mut client = Client::connect(server.address()).await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
     client.close_sending_side().await;
-    assert_eq!(client.reply().await.expect("a refusal").status, 400);
+    assert_eq!(client.reply().await.expect("the server responds").status, 400);
 
     let mut client = Client::connect(server.address()).await;
     assert_eq!(client.call("GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
@@ -185,10 +185,10 @@ async fn head_is_get_without_the_body() {
     for path in ["/v1/charges", "/healthz", "/metrics", "/", "/nowhere"] {
         let get = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         client.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
-        let head = client.reply_without_body().await.expect("the server answers");
+        let head = client.reply_without_body().await.expect("the server responds");
         assert_eq!(head.status, get.status, "{path}");
         assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
-        // The mirror's response contains the method, which is one letter longer. The metrics page grows with each
+        // The echoed request contains the method, which is one letter longer. The metrics page grows with each
         // request.
         let length = get.body.len() + usize::from(path == "/v1/charges");
         let is_same = head.header("content-length") == Some(&*length.to_string());
@@ -202,14 +202,14 @@ async fn head_is_get_without_the_body() {
 async fn responses_have_a_content_type_and_no_store() {
     let (_server, mut client) = start_frozen().await;
     for path in ["/v1/charges", "/nowhere", "/healthz"] {
-        let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let response = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         for (name, value) in [
             ("content-type", "application/json"),
             ("cache-control", "no-store"),
             ("x-content-type-options", "nosniff"),
         ] {
-            assert_eq!(reply.header(name), Some(value), "{path}");
+            assert_eq!(response.header(name), Some(value), "{path}");
         }
-        assert!(reply.header("date").is_some(), "{path}");
+        assert!(response.header("date").is_some(), "{path}");
     }
 }

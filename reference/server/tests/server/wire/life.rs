@@ -24,14 +24,14 @@ async fn a_stopping_server_finishes_running_requests() {
     let stopping = tokio::spawn(server.stop());
     assert!(idle.is_closed().await, "an idle connection is closed at once");
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "the port is closed");
-    let reply = busy.call("body").await;
-    assert!(reply.body.ends_with("body=body"), "{reply:?}");
+    let response = busy.call("body").await;
+    assert!(response.body.ends_with("body=body"), "{response:?}");
     assert!(busy.is_closed().await);
     assert_eq!(stopping.await.expect("the server stops"), 0);
 }
 
 #[tokio::test]
-async fn a_stopping_server_does_not_wait_forever() {
+async fn a_stopping_server_closes_running_requests_after_the_drain_time() {
     let bounds = Bounds { drain_time: Duration::from_millis(50), ..Bounds::default() };
     let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
     let mut client = Client::connect(server.address()).await;
@@ -51,7 +51,7 @@ async fn a_server_runs_until_it_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_dropped_server_is_gone() {
+async fn a_dropped_server_closes_its_connections() {
     let (server, mut client) = start_frozen().await;
     start_request(&mut client).await;
     drop(server);
@@ -59,18 +59,18 @@ async fn a_dropped_server_is_gone() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
+async fn after_a_panic_of_the_world_every_request_gets_500() {
     let (server, mut client) = start_frozen().await;
     for path in ["/v1/bug", "/v1/a", "/v1/a"] {
-        let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
-        assert_eq!(reply.status, 500, "{path}");
+        let response = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        assert_eq!(response.status, 500, "{path}");
         assert!(
-            reply.body.starts_with("{\"message\":\"The server failed with an internal error"),
-            "{reply:?}"
+            response.body.starts_with("{\"message\":\"The server failed with an internal error"),
+            "{response:?}"
         );
     }
-    let reply = client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!((reply.status, &*reply.body), (503, "{\"status\":\"broken\"}"));
+    let response = client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!((response.status, &*response.body), (503, "{\"status\":\"broken\"}"));
     let page = client.call("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
     assert!(page.contains("chargeproof_healthy 0\n"), "{page}");
     assert!(server.first_keys().is_none());
@@ -79,32 +79,32 @@ async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
 }
 
 #[tokio::test]
-async fn the_world_learns_the_address_that_was_bound() {
+async fn the_public_url_contains_the_bound_address() {
     let (server, mut client) = start_frozen().await;
-    let reply = client.call("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!(reply.body, format!("http://{}", server.address()));
-    assert_eq!(server.url(), reply.body);
+    let response = client.call("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(response.body, format!("http://{}", server.address()));
+    assert_eq!(server.url(), response.body);
     assert_ne!(server.address().port(), 0);
 }
 
 #[tokio::test]
-async fn the_built_in_world_is_served() {
+async fn a_server_serves_the_sandbox_by_default() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let mut client = Client::connect(server.address()).await;
-    let reply = client.call("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert!((400..500).contains(&reply.status), "{reply:?}");
-    assert_eq!(reply.header("content-type"), Some("application/json"));
+    let response = client.call("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!((400..500).contains(&response.status), "{response:?}");
+    assert_eq!(response.header("content-type"), Some("application/json"));
 }
 
 #[tokio::test]
 async fn a_server_that_cannot_start_returns_the_reason() {
     let (server, _client) = start_frozen().await;
-    let taken = Config { address: server.address(), ..config(ClockKind::Frozen) };
-    let error = Server::start(taken).await.err().expect("the address is taken");
+    let in_use = Config { address: server.address(), ..config(ClockKind::Frozen) };
+    let error = Server::start(in_use).await.err().expect("the address is in use");
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 
-    let unfit = Config { public_url: Some("shop.example".to_string()), ..config(ClockKind::Frozen) };
-    let error = Server::start(unfit).await.err().expect("the public URL is invalid");
+    let invalid = Config { public_url: Some("shop.example".to_string()), ..config(ClockKind::Frozen) };
+    let error = Server::start(invalid).await.err().expect("the public URL is invalid");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("`shop.example`"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! [`Mirror`]: a world that echoes its requests, so that tests see what the server passes on.
+//! [`EchoWorld`]: a world that echoes its requests, so that tests check what the server passes to the world.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,13 @@ use reference_wire::{Request, Response};
 use simulator::sandbox::{FirstKeys, Progress, Setup};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Answers every request with one line about it. Some paths have effects: `/v1/bug` panics, `/v1/due` sets a timer to a
+/// Responds to every request with one line that describes it. Some paths have effects: `/v1/bug` panics, `/v1/due` sets a timer to a
 /// span from now, `/v1/long` responds with a number of bytes, `/sandbox/advance` advances the clock by a span,
 /// `/sandbox/world` restarts at 1970.
 pub(crate) struct Mirror {
     now: Timestamp,
     due: Option<Timestamp>,
+    /// The number of worlds so far: `/sandbox/world` starts another.
     worlds: u32,
     public_url: String,
     /// Receives the time whenever the timer wakes the world.
@@ -38,7 +39,7 @@ impl World for Mirror {
     fn advance_to(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         if let Some(due) = self.due.take_if(|due| *due <= now) {
-            // The test may have dropped its end.
+            // The test may have dropped the receiver.
             let _ = self.woken.send(due);
         }
     }
@@ -47,8 +48,8 @@ impl World for Mirror {
         self.now = self.now.max(now);
         let body = String::from_utf8_lossy(request.body);
         let span = || Span::parse(&body).expect("tests send spans");
-        let seen = match request.path {
-            "/v1/bug" => panic!("a bug on purpose"),
+        let response_body = match request.path {
+            "/v1/bug" => panic!("requested by the test"),
             "/v1/due" => {
                 self.due = Some(self.now.plus(span()));
                 "due".to_string()
@@ -65,10 +66,10 @@ impl World for Mirror {
                 self.now = Timestamp(0);
                 "another world".to_string()
             }
-            _ => line(request),
+            _ => description(request),
         };
         let headers = vec![("x-world", self.worlds.to_string())];
-        Progress::Done(Response { status: 200, headers, body: seen.into_bytes().into() })
+        Progress::Done(Response { status: 200, headers, body: response_body.into_bytes().into() })
     }
 
     fn first_keys(&self) -> FirstKeys {
@@ -76,20 +77,20 @@ impl World for Mirror {
     }
 }
 
-fn line(request: &Request<'_>) -> String {
+fn description(request: &Request<'_>) -> String {
     format!(
         "{} {} ?{} auth={} type={} key={} base={} body={}",
         request.method,
         request.path,
         request.query.unwrap_or("-"),
-        text(request.authorization),
-        text(request.content_type),
-        text(request.idempotency_key),
+        header_text(request.authorization),
+        header_text(request.content_type),
+        header_text(request.idempotency_key),
         request.base,
         String::from_utf8_lossy(request.body),
     )
 }
 
-fn text(header: Option<&[u8]>) -> Cow<'_, str> {
+fn header_text(header: Option<&[u8]>) -> Cow<'_, str> {
     header.map_or("-".into(), String::from_utf8_lossy)
 }

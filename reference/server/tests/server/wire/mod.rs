@@ -26,7 +26,7 @@ fn config(clock: ClockKind) -> Config {
     Config { clock, ..crate::config() }
 }
 
-/// Starts a server with a mirror; returns the times at which its timer fires.
+/// Starts a server with a [`EchoWorld`]; also returns the times at which the timer wakes it.
 async fn start(config: Config) -> (Server, UnboundedReceiver<Timestamp>) {
     let (woken, wakeups) = unbounded_channel();
     let server = Server::start_with(config, |setup| Mirror::new(setup, woken)).await;

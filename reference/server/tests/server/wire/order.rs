@@ -19,7 +19,7 @@ impl Shop {
     async fn open(rate_limit: u32) -> Shop {
         let config = Config { rate_limit: Some(rate_limit), ..crate::config() };
         let server = Server::start(config).await.expect("loopback has a free port");
-        let keys = server.first_keys().expect("it is well");
+        let keys = server.first_keys().expect("the world has not failed");
         Shop { server, live: keys.live, test: keys.test }
     }
 
@@ -27,12 +27,18 @@ impl Shop {
         Client::connect(self.server.address()).await
     }
 
-    /// Sends a head and a possibly truncated body on a new connection.
-    async fn call(&self, line: &str, key: &str, more: &str, (announced, body): (usize, &str)) -> Message {
+    /// Sends a request with these additional header lines on a new connection. The body may be shorter than announced.
+    async fn call(
+        &self,
+        line: &str,
+        key: &str,
+        header_lines: &str,
+        (announced, body): (usize, &str),
+    ) -> Message {
         let mut client = self.client().await;
         client
             .call(format!(
-                "{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n{more}Content-Length: {announced}\r\n\r\n{body}"
+                "{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n{header_lines}Content-Length: {announced}\r\n\r\n{body}"
             ))
             .await
     }
@@ -40,9 +46,9 @@ impl Shop {
     /// Opens a charge and returns its code.
     async fn charge(&self, key: &str) -> String {
         let body = r#"{"asset":"BTC","amount":"1"}"#;
-        let reply = self.call("POST /v1/charges", key, JSON, (body.len(), body)).await;
-        assert_eq!(reply.status, 201, "{reply:?}");
-        let charge: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
+        let response = self.call("POST /v1/charges", key, JSON, (body.len(), body)).await;
+        assert_eq!(response.status, 201, "{response:?}");
+        let charge: serde_json::Value = serde_json::from_str(&response.body).expect("JSON");
         charge["data"]["id"].as_str().expect("an id").to_owned()
     }
 }
@@ -50,7 +56,7 @@ impl Shop {
 const JSON: &str = "Content-Type: application/json\r\n";
 const TEXT: &str = "Content-Type: text/plain\r\n";
 const BLANK_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:  \t \r\n";
-const LONG_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:\r\n";
+const EMPTY_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:\r\n";
 
 #[tokio::test]
 async fn the_first_error_in_the_order_is_returned() {
@@ -59,10 +65,10 @@ async fn the_first_error_in_the_order_is_returned() {
     let cancel = format!("POST /v1/charges/{canceled}/cancel");
     assert_eq!(shop.call(&cancel, &shop.live, JSON, (2, "{}")).await.status, 200);
     let foreign = format!("PUT /v1/charges/{foreign}/cancel");
-    let (wrong, large) = (r#"{"asset":"XYZ","amount":"1"}"#, (FAR_TOO_LARGE, ""));
+    let (invalid, large) = (r#"{"asset":"XYZ","amount":"1"}"#, (FAR_TOO_LARGE, ""));
     // Each request has all the errors of the following ones, where possible.
-    let mut left = None;
-    for (line, key, more, body, status) in [
+    let mut previous = None;
+    for (line, key, header_lines, body, status) in [
         ("PUT /v1/nowhere", "svc_live_x", TEXT, large, 401),
         ("PUT /v1/nowhere", &shop.live, TEXT, large, 404),
         (&foreign, &shop.live, TEXT, large, 404),
@@ -70,23 +76,27 @@ async fn the_first_error_in_the_order_is_returned() {
         ("PUT /v1/charges", &shop.live, TEXT, large, 405),
         ("POST /v1/charges", &shop.live, TEXT, large, 413),
         ("POST /v1/charges", &shop.live, TEXT, (1, "{"), 415),
-        ("POST /v1/charges", &shop.live, LONG_KEY, (wrong.len(), wrong), 400),
-        ("POST /v1/charges", &shop.live, BLANK_KEY, (wrong.len(), wrong), 400),
+        ("POST /v1/charges", &shop.live, EMPTY_KEY, (invalid.len(), invalid), 400),
+        ("POST /v1/charges", &shop.live, BLANK_KEY, (invalid.len(), invalid), 400),
         ("POST /v1/charges", &shop.live, JSON, (1, "{"), 400),
-        ("POST /v1/charges", &shop.live, JSON, (wrong.len(), wrong), 422),
+        ("POST /v1/charges", &shop.live, JSON, (invalid.len(), invalid), 422),
         (&cancel, &shop.live, JSON, (1, "["), 400),
         (&cancel, &shop.live, JSON, (2, "{}"), 409),
     ] {
-        let reply = shop.call(line, key, more, body).await;
-        assert_eq!(reply.status, status, "{line} {more}{body:?}: {reply:?}");
-        assert_eq!(reply.header("allow"), (status == 405).then_some("GET, HEAD, POST"), "{reply:?}");
-        let remaining = reply.header("x-ratelimit-remaining").map(|n| n.parse::<u32>().expect("a number"));
+        let response = shop.call(line, key, header_lines, body).await;
+        assert_eq!(response.status, status, "{line} {header_lines}{body:?}: {response:?}");
+        assert_eq!(response.header("allow"), (status == 405).then_some("GET, HEAD, POST"), "{response:?}");
+        let remaining = response.header("x-ratelimit-remaining").map(|n| n.parse::<u32>().expect("a number"));
         if status == 401 {
-            assert_eq!(remaining, None, "it counts for no key: {reply:?}");
+            assert_eq!(remaining, None, "a request with an unknown key counts: {response:?}");
         } else {
-            assert_eq!(remaining, left.map_or(remaining, |left: u32| Some(left - 1)), "{line}: {reply:?}");
-            assert_eq!(reply.header("x-ratelimit-limit"), Some("120"), "{reply:?}");
-            left = remaining;
+            assert_eq!(
+                remaining,
+                previous.map_or(remaining, |previous: u32| Some(previous - 1)),
+                "{line}: {response:?}"
+            );
+            assert_eq!(response.header("x-ratelimit-limit"), Some("120"), "{response:?}");
+            previous = remaining;
         }
     }
 }
@@ -101,17 +111,17 @@ async fn errors_of_the_head_are_returned_before_the_body_arrives() {
         ("POST /v1/charges", &shop.live, 429),
         ("POST /v1/nowhere", &shop.live, 429),
     ] {
-        let reply = shop.call(line, key, JSON, (9, "")).await;
-        assert_eq!(reply.status, status, "{line}: {reply:?}");
-        assert_eq!(reply.header("retry-after").is_some(), status == 429, "{reply:?}");
+        let response = shop.call(line, key, JSON, (9, "")).await;
+        assert_eq!(response.status, status, "{line}: {response:?}");
+        assert_eq!(response.header("retry-after").is_some(), status == 429, "{response:?}");
     }
 }
 
 #[tokio::test]
-async fn pages_and_the_sandbox_check_the_head_first() {
+async fn pages_and_the_sandbox_return_errors_of_the_head_before_the_body_arrives() {
     let shop = Shop::open(120).await;
     const PROXY: &str = "Via: 1.1 proxy\r\n";
-    for (line, more, status) in [
+    for (line, header_lines, status) in [
         ("POST /c/aaaaaaaaaaaa/sandbox", "", 404),
         ("POST /i/aaaaaaaaaaaa/sandbox", "", 404),
         ("POST /i/aaaaaaaaaaaa/coin", "", 404),
@@ -128,14 +138,14 @@ async fn pages_and_the_sandbox_check_the_head_first() {
         ("POST /sandbox/pay", PROXY, 403),
         ("POST /healthz", "", 405),
     ] {
-        let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\n{more}Content-Length: 9\r\n\r\n");
-        let reply = shop.client().await.call(head).await;
-        assert_eq!(reply.status, status, "{line} {more}: {reply:?}");
+        let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\n{header_lines}Content-Length: 9\r\n\r\n");
+        let response = shop.client().await.call(head).await;
+        assert_eq!(response.status, status, "{line} {header_lines}: {response:?}");
     }
 }
 
 #[tokio::test]
-async fn a_body_after_its_error_affects_no_other_request() {
+async fn a_body_that_arrives_after_the_error_response_is_discarded() {
     let shop = Shop::open(120).await;
     let mut client = shop.client().await;
     for _ in 0..2 {
@@ -144,8 +154,8 @@ async fn a_body_after_its_error_affects_no_other_request() {
         client.send("x".repeat(200_000)).await;
     }
     assert_eq!(client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
-    let waits = format!(
+    let expecting = format!(
         "POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
     );
-    assert_eq!(client.call(waits).await.status, 401, "no 100 Continue is sent");
+    assert_eq!(client.call(expecting).await.status, 401, "no 100 Continue is sent");
 }

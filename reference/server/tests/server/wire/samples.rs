@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 const NOW: u64 = 1_767_603_600;
 
-/// A language: its program, the check that it is installed, and the code that reads cases, appended to the sample.
+/// A language with a code sample.
 struct Language {
+    /// The program that runs a file, with its arguments.
     program: &'static [&'static str],
     file: &'static str,
     sample: &'static str,
+    /// Code that is appended to the sample: reads cases from standard input and prints 1 or 0 for each.
     driver: &'static str,
 }
 
@@ -55,36 +57,49 @@ fn body() -> String {
     document["components"]["examples"]["webhook_charge_paid"]["value"].to_string()
 }
 
-/// Returns secret, header, body and time of genuine and of forged deliveries.
-fn cases() -> Vec<(String, String, String, u64)> {
+/// A signed delivery, genuine or forged.
+struct Case {
+    secret: String,
+    header: String,
+    body: String,
+    now: u64,
+}
+
+fn cases() -> Vec<Case> {
     let body = body();
-    let good = Signer::new(SECRET).sign(NOW, body.as_bytes());
-    let case = |header: &str, now| (SECRET.to_owned(), header.to_owned(), body.clone(), now);
+    let valid = Signer::new(SECRET).sign(NOW, body.as_bytes());
+    let full_case = |secret: &str, header: &str, body: &str, now| Case {
+        secret: secret.to_owned(),
+        header: header.to_owned(),
+        body: body.to_owned(),
+        now,
+    };
+    let case = |header: &str, now| full_case(SECRET, header, &body, now);
     vec![
-        case(&good, NOW),
-        case(&good, NOW + 300),
-        case(&good, NOW - 300),
-        case(&good, NOW + 301),
-        case(&good, NOW - 301),
-        case(&format!("{good},v1={}", "0".repeat(64)), NOW),
-        case(&format!("v0=other,{good}"), NOW),
-        case(&good.replace("t=1767603600", "t=1767603601"), NOW),
-        case(&good.replace("t=1767603600,", ""), NOW),
-        case(&format!("t=1,{good}"), NOW),
-        case(&good.replace("v1=", "v2="), NOW),
+        case(&valid, NOW),
+        case(&valid, NOW + 300),
+        case(&valid, NOW - 300),
+        case(&valid, NOW + 301),
+        case(&valid, NOW - 301),
+        case(&format!("{valid},v1={}", "0".repeat(64)), NOW),
+        case(&format!("v0=other,{valid}"), NOW),
+        case(&valid.replace("t=1767603600", "t=1767603601"), NOW),
+        case(&valid.replace("t=1767603600,", ""), NOW),
+        case(&format!("t=1,{valid}"), NOW),
+        case(&valid.replace("v1=", "v2="), NOW),
         case("", NOW),
         case("t=,v1=", NOW),
         case("t=soon,v1=00", NOW),
         case("nonsense", NOW),
-        ("whsec_other".to_owned(), good.clone(), body.clone(), NOW),
-        (SECRET.to_owned(), good.clone(), format!("{body} "), NOW),
-        (SECRET.to_owned(), Signer::new(SECRET).sign(NOW, "ü".as_bytes()), "ü".to_owned(), NOW),
+        full_case("whsec_other", &valid, &body, NOW),
+        full_case(SECRET, &valid, &format!("{body} "), NOW),
+        full_case(SECRET, &Signer::new(SECRET).sign(NOW, "ü".as_bytes()), "ü", NOW),
     ]
 }
 
-/// Returns the output of a sample for each case; `None` if its language is not installed.
+/// Returns the result of a sample for each case; `None` if its language is not installed.
 fn run(language: &Language, cases: &Value) -> Option<Vec<bool>> {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let path = directory.path().join(language.file);
     // A Go program has one package, and imports come first.
     let sample = language.sample.replacen("package webhook", "package main", 1);
@@ -92,36 +107,42 @@ fn run(language: &Language, cases: &Value) -> Option<Vec<bool>> {
         "verify.go" => sample.replacen("import (", "import (\n\t\"encoding/json\"\n\t\"fmt\"\n\t\"os\"", 1),
         _ => sample,
     };
-    std::fs::write(&path, sample + language.driver).expect("a file");
+    std::fs::write(&path, sample + language.driver).expect("the file can be written");
     let mut command = Command::new(language.program[0]);
     command.args(&language.program[1..]).arg(&path).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().ok()?;
-    let mut input = child.stdin.take().expect("it is piped");
-    input.write_all(cases.to_string().as_bytes()).expect("it reads");
+    let mut input = child.stdin.take().expect("standard input is piped");
+    input.write_all(cases.to_string().as_bytes()).expect("the program reads its input");
     drop(input);
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the program exits");
     assert!(output.status.success(), "{} ends with {}", language.file, output.status);
     Some(String::from_utf8_lossy(&output.stdout).lines().map(|line| line == "1").collect())
 }
 
 #[test]
-fn samples_judge_deliveries_as_this_server_does() {
+fn samples_accept_and_reject_the_same_deliveries_as_this_server() {
     let cases = cases();
     let expected: Vec<bool> = cases
         .iter()
-        .map(|(secret, header, body, now)| verify(secret, header, body.as_bytes(), *now).is_ok())
+        .map(|case| verify(&case.secret, &case.header, case.body.as_bytes(), case.now).is_ok())
         .collect();
-    assert!(expected.contains(&true) && expected.contains(&false), "both kinds are there");
-    let all = cases.iter().map(
-        |(secret, header, body, now)| json!({ "secret": secret, "header": header, "body": body, "now": now }),
+    assert!(
+        expected.contains(&true) && expected.contains(&false),
+        "the cases contain valid and invalid signatures"
     );
-    let all: Value = all.collect();
+    let all: Value = cases
+        .iter()
+        .map(|Case { secret, header, body, now }| {
+            json!({ "secret": secret, "header": header, "body": body, "now": now })
+        })
+        .collect();
     for language in LANGUAGES {
         match run(&language, &all) {
             Some(found) => assert_eq!(found, expected, "{}", language.file),
             None => {
                 // Not by `eprintln`, whose output a passing test hides.
-                let notice = format!("{} is not run: there is no `{}`\n", language.file, language.program[0]);
+                let notice =
+                    format!("{} is skipped: `{}` is not installed\n", language.file, language.program[0]);
                 std::io::stderr().write_all(notice.as_bytes()).expect("stderr is open");
             }
         }

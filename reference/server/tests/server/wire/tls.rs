@@ -1,4 +1,4 @@
-//! https and http at one address.
+//! HTTPS and HTTP on the same port.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::{Client, config};
 
 /// Returns a self-signed certificate with its key.
 fn identity() -> TlsIdentity {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     TlsIdentity {
-        certificates: made.cert.pem().into_bytes(),
-        key: made.signing_key.serialize_pem().into_bytes(),
+        certificates: certified.cert.pem().into_bytes(),
+        key: certified.signing_key.serialize_pem().into_bytes(),
     }
 }
 
@@ -37,7 +37,7 @@ fn connector(trusted: &TlsIdentity) -> TlsConnector {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .expect("the provider has them")
+        .expect("the provider supports the default protocol versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
     TlsConnector::from(Arc::new(config))
@@ -66,58 +66,61 @@ async fn clients_in_a_handshake_are_evicted() {
     for first in [&mut silent, &mut half] {
         let mut new = Client::connect(server.address()).await;
         assert_eq!(new.call("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
-        assert!(first.reply().await.is_none(), "it was evicted");
+        assert!(first.reply().await.is_none(), "the connection in a handshake is closed");
     }
 }
 
 #[tokio::test]
-async fn one_address_answers_both_and_links_are_secure() {
+async fn one_port_serves_https_and_http_and_links_use_https() {
     let identity = identity();
     let server = open(&identity).await;
     let port = server.address().port();
     assert_eq!(server.url(), format!("https://127.0.0.1:{port}"));
-    let answer = call(&server, &connector(&identity), "/openapi.json").await.expect("it is trusted");
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(answer.body.contains(&format!("https://localhost:{port}")), "links start with https");
-    let mut plain = Client::connect(server.address()).await;
-    assert_eq!(plain.call("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
-    let other_ca = connector(&self::identity());
-    assert!(call(&server, &other_ca, "/healthz").await.is_err(), "another certificate proves nothing");
+    let response =
+        call(&server, &connector(&identity), "/openapi.json").await.expect("the certificate is trusted");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert!(response.body.contains(&format!("https://localhost:{port}")), "links start with https");
+    let mut http_client = Client::connect(server.address()).await;
+    assert_eq!(http_client.call("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
+    let other_connector = connector(&self::identity());
+    assert!(call(&server, &other_connector, "/healthz").await.is_err(), "the certificate is not trusted");
     // A client that disconnects during the handshake affects no others.
     let mut half = Client::connect(server.address()).await;
     half.send([0x16, 3, 1]).await;
     drop(half);
-    let answer = call(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response =
+        call(&server, &connector(&identity), "/healthz").await.expect("the certificate is trusted");
+    assert_eq!(response.status, 200, "{response:?}");
 }
 
 #[tokio::test]
-async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_them() {
+async fn a_world_opened_over_tls_has_https_urls() {
     let identity = identity();
     let (server, connector) = (open(&identity).await, connector(&identity));
-    let own = format!("https://localhost:{}", server.address().port());
+    let origin = format!("https://localhost:{}", server.address().port());
     let request = Request { method: "POST", ..Request::get("/sandbox/worlds") };
-    let world = send(&server, &connector, request).await.expect("an answer").json();
+    let world = send(&server, &connector, request).await.expect("the server responds").json();
     let text = |name: &str| world[name].as_str().expect("a string");
-    let base = format!("{own}/w/{}", text("world"));
+    let base = format!("{origin}/w/{}", text("world"));
     assert_eq!((text("base_url"), text("dashboard_url")), (&*base, &*format!("{base}/dashboard")));
     let key = Some(text("test_key"));
-    // By its address and by its key alone.
+    // By its path, and by its key alone.
     for path in [format!("/w/{}/v1/charges", text("world")), "/v1/charges".to_owned()] {
-        let answer =
-            send(&server, &connector, Request { key, ..Request::get(&path) }).await.expect("an answer");
-        assert_eq!(answer.status, 200, "{path}: {answer:?}");
-        assert!(answer.body.contains(&format!("\"{base}/v1/charges?")), "{path}: {answer:?}");
+        let response = send(&server, &connector, Request { key, ..Request::get(&path) })
+            .await
+            .expect("the server responds");
+        assert_eq!(response.status, 200, "{path}: {response:?}");
+        assert!(response.body.contains(&format!("\"{base}/v1/charges?")), "{path}: {response:?}");
     }
     let page = call(&server, &connector, &format!("/w/{}/dashboard/acme/test", text("world"))).await;
-    assert_eq!(page.expect("an answer").status, 200);
+    assert_eq!(page.expect("the server responds").status, 200);
 }
 
 #[tokio::test]
 async fn invalid_certificates_are_rejected_at_start() {
     let (good, other) = (identity(), identity());
     let empty = Vec::new;
-    for (certificates, key, says) in [
+    for (certificates, key, expected) in [
         (empty(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
         (good.key.clone(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
         (good.certificates.clone(), empty(), "the server's private key"),
@@ -125,8 +128,8 @@ async fn invalid_certificates_are_rejected_at_start() {
     ] {
         let tls = TlsIdentity { certificates, key };
         let refused = Server::start(Config { tls: Some(tls), ..config(ClockKind::Frozen) }).await;
-        let error = refused.err().expect("it does not start");
+        let error = refused.err().expect("the server does not start");
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }

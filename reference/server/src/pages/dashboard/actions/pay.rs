@@ -2,23 +2,23 @@
 
 use simulator::api::{CausedEvents, ChargeAnswer, PayRequest};
 
-use super::{ActionResult, Outcome, call, with_count};
+use super::{ActionResult, Outcome, notice_with_count, send};
 use crate::pages::{
     dashboard::{context::PageContext, paths::Page},
     form::{CustomerChoice, Form},
     json,
 };
 
-/// Chooses a coin and pays the charge that this opens.
-pub(super) async fn pay_in(
+/// Chooses a coin, which opens a charge, and pays that charge. `list`: `invoices` or `links`.
+pub(super) async fn pay_as_customer(
     context: &PageContext,
     (list, page): (&str, Page),
     code: &str,
     form: &Form,
 ) -> ActionResult {
-    let typed = |name| form.text(name).unwrap_or_default();
+    let input = |name| form.text(name).unwrap_or_default();
     let mut choice =
-        CustomerChoice { asset: typed("asset"), amount: typed("amount"), ..CustomerChoice::default() };
+        CustomerChoice { asset: input("asset"), amount: input("amount"), ..CustomerChoice::default() };
     if list == "links" {
         let link = context.read(|book| book.link(code)).await?;
         choice.custom_fields = link.sample_answers();
@@ -27,12 +27,12 @@ pub(super) async fn pay_in(
         context.read(|book| book.invoice(code)).await?;
     }
     let path = format!("/sandbox/{list}/{code}/choose");
-    let charge = match context.client.act("POST", &path, &json(&choice)).await? {
+    let charge = match context.client.send("POST", &path, &json(&choice)).await? {
         Ok(ChargeAnswer { charge }) => charge.to_string(),
-        Err(complaint) => return Ok((page, Outcome::Refused(complaint))),
+        Err(error_response) => return Ok((page, Outcome::Error(error_response))),
     };
     let notice = format!("A simulated customer opened charge {charge} and paid it.");
     let request = json(&PayRequest { charge: Some(charge), ..PayRequest::default() });
     let request = ("POST", "/sandbox/pay", request.as_str());
-    call(context, page, request, |caused: CausedEvents| with_count(&notice, &caused)).await
+    send(context, page, request, |caused: CausedEvents| notice_with_count(&notice, &caused)).await
 }

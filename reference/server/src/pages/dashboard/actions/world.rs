@@ -3,101 +3,105 @@
 use reference_core::time::Timestamp;
 use simulator::api::CausedEvents;
 
-use super::{ActionResult, FormBody, FormValue, Outcome, call, call_with_notice, return_page, with_count};
+use super::{
+    ActionResult, FormBody, FormValue, Outcome, notice_with_count, return_page, send, send_with_notice,
+};
 use crate::{
     pages::{
-        Complaint, WorldClient,
+        ErrorResponse, WorldClient,
         dashboard::{context::PageContext, flash::Notice, paths::Page},
         form::Form,
-        formats::MomentWords as _,
+        formats::TimeFormats as _,
     },
     refusal::Refusal,
 };
 
-/// Adds a number field; other text is passed unchanged, for the world to refuse.
-fn number<'f>(body: FormBody<'f>, form: &'f Form, name: &'static str) -> FormBody<'f> {
+/// Adds a number field. Input that is not a number is passed unchanged, for the world to refuse.
+fn with_number<'f>(body: FormBody<'f>, form: &'f Form, name: &'static str) -> FormBody<'f> {
     match form.text(name) {
         Some(text) => body.with(name, text.parse().map_or(FormValue::Text(text), FormValue::Number)),
         None => body,
     }
 }
 
-pub(super) async fn on_world(context: &PageContext, action: &str, form: &Form) -> ActionResult {
+pub(super) async fn world_action(context: &PageContext, action: &str, form: &Form) -> ActionResult {
     let page = return_page(form, Page::World);
-    let typed = |fields: &[&'static str]| FormBody::from_form(form, fields);
-    let in_mode = |fields: &[&'static str]| typed(fields).with_text("mode", context.place.mode.as_str());
+    let body = |fields: &[&'static str]| FormBody::from_form(form, fields);
+    let in_mode = |fields: &[&'static str]| body(fields).with_text("mode", context.book_id.mode.as_str());
     match action {
         "advance" => {
-            let request = ("POST", "/sandbox/advance", &*typed(&["by"]).json());
-            call(context, page, request, |caused: CausedEvents| {
-                with_count(&format!("The service clock shows {}.", caused.now.date_time()), &caused)
+            let request = ("POST", "/sandbox/advance", &*body(&["by"]).json());
+            send(context, page, request, |caused: CausedEvents| {
+                notice_with_count(&format!("The service clock shows {}.", caused.now.date_time()), &caused)
             })
             .await
         }
         "mine" => {
             let at_once = FormValue::Flag(form.text("at_once").is_some());
-            let body = number(in_mode(&["asset"]), form, "blocks").with("at_once", at_once).json();
-            let request = ("POST", "/sandbox/mine", body.as_str());
-            call(context, page, request, |caused| with_count("The blocks were mined.", &caused)).await
+            let mine = with_number(in_mode(&["asset"]), form, "blocks").with("at_once", at_once).json();
+            let request = ("POST", "/sandbox/mine", mine.as_str());
+            send(context, page, request, |caused| notice_with_count("The blocks were mined.", &caused)).await
         }
         "reorg" => {
-            let body = number(in_mode(&["asset", "keep"]), form, "depth").json();
-            let request = ("POST", "/sandbox/reorg", body.as_str());
-            call(context, page, request, |caused| with_count("The newest blocks are replaced.", &caused))
-                .await
+            let reorg = with_number(in_mode(&["asset", "keep"]), form, "depth").json();
+            let request = ("POST", "/sandbox/reorg", reorg.as_str());
+            send(context, page, request, |caused| {
+                notice_with_count("The newest blocks are replaced.", &caused)
+            })
+            .await
         }
         "stall" => {
             let request = ("POST", "/sandbox/stall", &*in_mode(&["asset", "for"]).json());
-            call_with_notice(context, page, request, "No block is mined on this chain for that time.").await
+            send_with_notice(context, page, request, "No block is mined on this chain for that time.").await
         }
         "rate" => {
             let rate = form.text("rate").map_or(FormValue::Null, FormValue::Text);
             let request =
-                ("POST", "/sandbox/rates", &*typed(&["asset", "currency"]).with("rate", rate).json());
-            call_with_notice(context, page, request, "The rate was set. Open charges keep theirs.").await
+                ("POST", "/sandbox/rates", &*body(&["asset", "currency"]).with("rate", rate).json());
+            send_with_notice(context, page, request, "The rate was set. Open charges keep theirs.").await
         }
-        "transaction" => on_transaction(context, page, form).await,
+        "transaction" => transaction_action(context, page, form).await,
         "branch" => branch(context, form).await,
         "merchant" => {
-            let request = ("POST", "/sandbox/merchants", &*typed(&["name", "state"]).json());
-            call_with_notice(context, page, request, "The handler answers this way from now on.").await
+            let request = ("POST", "/sandbox/merchants", &*body(&["name", "state"]).json());
+            send_with_notice(context, page, request, "The handler responds this way from now on.").await
         }
         _ => Err(Refusal::NotFound),
     }
 }
 
-/// Opens a world that continues from a time of this one.
+/// Opens a world that continues from an earlier time of this one.
 async fn branch(context: &PageContext, form: &Form) -> ActionResult {
     let page = return_page(form, Page::History);
     let at = form.text("at").and_then(Timestamp::parse).ok_or(Refusal::NotFound)?;
     let WorldClient { pages, backend, .. } = &context.client;
     let outcome = match pages.worlds.branch(backend, at).await? {
-        Ok(world) => Outcome::Opened {
+        Ok(world) => Outcome::NewWorld {
             notice: Notice {
                 text: format!("This is world {}, a branch that continues from {}.", world.id, at.date_time()),
                 link: Some(("Back to the history of the other world", context.to("/history"))),
                 ..Notice::default()
             },
-            dashboard: world.backend.addresses.prefix().to_owned() + &context.place.path(""),
+            dashboard_path: world.backend.addresses.prefix().to_owned() + &context.book_id.path(""),
         },
-        Err(refused) => Outcome::Refused(Complaint::from_response(&refused)?),
+        Err(response) => Outcome::Error(ErrorResponse::from_response(&response)?),
     };
     Ok((page, outcome))
 }
 
-/// Double-spends, drops, announces or replaces a waiting transaction.
-async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> ActionResult {
-    let act = form.text("act").unwrap_or_default();
-    // Typed input overrides a selected option.
+/// Double-spends, drops, broadcasts again or replaces an unconfirmed transaction.
+async fn transaction_action(context: &PageContext, page: Page, form: &Form) -> ActionResult {
+    let action = form.text("act").unwrap_or_default();
+    // A typed id overrides a selected one.
     let txid = form.text("other").or_else(|| form.text("txid"));
-    let (path, notice) = match act {
+    let (path, notice) = match action {
         "double-spend" => ("/sandbox/double-spend", "The inputs were spent elsewhere."),
         "drop" => ("/sandbox/drop", "The mempool dropped the transaction."),
         "rebroadcast" => ("/sandbox/rebroadcast", "The transaction is in the mempool again."),
         "replace" => ("/sandbox/replace", "Another transaction replaced it."),
         _ => return Err(Refusal::NotFound),
     };
-    let body = FormBody::from_form(form, if act == "replace" { &["amount", "fee"] } else { &[] });
+    let body = FormBody::from_form(form, if action == "replace" { &["amount", "fee"] } else { &[] });
     let body = body.with_text("txid", txid.unwrap_or_default()).json();
-    call(context, page, ("POST", path, &body), |caused| with_count(notice, &caused)).await
+    send(context, page, ("POST", path, &body), |caused| notice_with_count(notice, &caused)).await
 }

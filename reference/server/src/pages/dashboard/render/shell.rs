@@ -8,17 +8,17 @@ use super::{Block, PageView};
 use crate::{
     answer::Answer,
     pages::{
-        Call, Complaint, Part, Site,
+        ErrorResponse, PageRequest, Part, Site,
         dashboard::{context::PageContext, flash::Notice, fragments, paths::Page},
         html,
     },
     refusal::Refusal,
 };
 
-/// The entry that leads out of the dashboard.
+/// The path of the menu entry that is outside the dashboard.
 const DOCS: &str = "/docs";
 
-/// The menu: groups of entries with their labels, and the path of each below account and mode.
+/// The menu: groups of entries, each with its path below account and mode, and its label.
 const MENU: [(&str, &[(&str, &str)]); 5] = [
     ("", &[("", "Overview")]),
     (
@@ -49,9 +49,9 @@ struct MenuEntry {
     id: &'static str,
     label: &'static str,
     href: String,
-    current: bool,
-    /// The number of late payments that need a decision.
-    waits: usize,
+    is_current: bool,
+    /// The number of late payments that need a decision; 0 for all other entries.
+    late_payments: usize,
 }
 
 struct MenuGroup {
@@ -67,14 +67,14 @@ struct Menu {
 
 /// Renders the menu, with the number of late payments.
 pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusal> {
-    let late = context.read(|book| Ok(book.sandbox.late_payments(book.place).len())).await?;
+    let late = context.read(|book| Ok(book.sandbox.late_payments(book.account_and_mode).len())).await?;
     let section = context.page.section();
     let entry = |(path, label): &(&'static str, &'static str)| MenuEntry {
         id: path.trim_start_matches('/'),
         label,
         href: if *path == DOCS { context.site.to(DOCS) } else { context.to(path) },
-        current: path.trim_start_matches('/') == section,
-        waits: if *path == "/late" { late } else { 0 },
+        is_current: path.trim_start_matches('/') == section,
+        late_payments: if *path == "/late" { late } else { 0 },
     };
     let groups = MENU
         .iter()
@@ -86,21 +86,28 @@ pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusa
 
 #[derive(Template)]
 #[template(path = "dashboard/clock.html")]
-struct ClockLine<'a> {
+struct ClockView<'a> {
     context: &'a PageContext,
 }
 
 /// Renders the service clock and its distance from real time.
 pub(in super::super) fn clock(context: &PageContext) -> Result<Part, Refusal> {
-    let html = ClockLine { context }.render().map_err(|_| Refusal::Broken)?;
+    let html = ClockView { context }.render().map_err(|_| Refusal::Broken)?;
     Ok(Part { id: "clock", html })
 }
 
-/// Another account.
-struct Neighbour {
+/// A link to the same page of an account.
+struct AccountLink {
     id: String,
     href: String,
-    current: bool,
+    is_current: bool,
+}
+
+/// A link to the same page in a mode.
+struct ModeLink {
+    label: &'static str,
+    href: String,
+    is_current: bool,
 }
 
 #[derive(Template)]
@@ -109,19 +116,17 @@ struct Shell<'a> {
     site: &'a Site,
     context: &'a PageContext,
     title: &'a str,
-    /// The title of the browser's tab.
-    tab: String,
-    /// The searched text.
-    wanted: &'a str,
+    tab_title: String,
+    search_text: &'a str,
     menu: Part,
     clock: Part,
-    modes: [(&'static str, String, bool); 2],
-    neighbours: Vec<Neighbour>,
+    modes: [ModeLink; 2],
+    accounts: Vec<AccountLink>,
     notice: Option<&'a Notice>,
-    complaint: Option<&'a Complaint>,
+    error_response: Option<&'a ErrorResponse>,
     blocks: &'a [Block],
     /// `true` if the browser logged in, so that it can log out.
-    came_by_login: bool,
+    is_logged_in: bool,
 }
 
 /// Renders a page with its frame.
@@ -129,68 +134,72 @@ pub(in super::super) async fn shell(
     context: &PageContext,
     view: &PageView,
     notice: Option<&Notice>,
-    came_by_login: bool,
+    is_logged_in: bool,
 ) -> Result<Answer, Refusal> {
     let accounts = context.read(|book| Ok(book.sandbox.overview().accounts)).await?;
     let path = context.page.in_other_mode();
     let modes = [("Live", Mode::Live), ("Test", Mode::Test)].map(|(label, mode)| {
-        let href = context.site.to(&format!("/dashboard/{}/{mode}{path}", context.place.account));
-        (label, href, mode == context.place.mode)
+        let href = context.site.to(&format!("/dashboard/{}/{mode}{path}", context.book_id.account));
+        ModeLink { label, href, is_current: mode == context.book_id.mode }
     });
-    let neighbours = accounts
+    let accounts = accounts
         .into_iter()
-        .map(|account| Neighbour {
-            href: context.site.to(&format!("/dashboard/{}/{}{path}", account.id, context.place.mode)),
-            current: account.id == context.place.account,
+        .map(|account| AccountLink {
+            href: context.site.to(&format!("/dashboard/{}/{}{path}", account.id, context.book_id.mode)),
+            is_current: account.id == context.book_id.account,
             id: account.id,
         })
         .collect();
-    let complaint = context.draft.complaint.as_ref();
+    let error_response = context.draft.error_response.as_ref();
     let page = Shell {
         site: &context.site,
         context,
         title: &view.title,
-        tab: context.tab(view.state.as_deref(), &view.title),
-        wanted: if context.page == Page::Search { context.query.get("q").unwrap_or_default() } else { "" },
+        tab_title: context.tab_title(view.state.as_deref(), &view.title),
+        search_text: if context.page == Page::Search {
+            context.query.get("q").unwrap_or_default()
+        } else {
+            ""
+        },
         menu: menu(context).await?,
         clock: clock(context)?,
         modes,
-        neighbours,
+        accounts,
         notice,
-        complaint,
+        error_response,
         blocks: &view.blocks,
-        came_by_login,
+        is_logged_in,
     };
-    html(complaint.map_or(StatusCode::OK, |complaint| complaint.status), &page)
+    html(error_response.map_or(StatusCode::OK, |error_response| error_response.status), &page)
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/login.html")]
 struct Login<'a> {
     site: &'a Site,
-    word: &'a str,
-    wrong: bool,
+    form_token: &'a str,
+    is_token_invalid: bool,
 }
 
-/// Renders the login page for callers from other machines.
-pub(in super::super) fn login(call: &Call<'_>, wrong: bool) -> Result<Answer, Refusal> {
-    let site = call.site()?;
-    let word = call.pages.dashboard.form_token();
-    let status = if wrong { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
-    html(status, &Login { site: &site, word, wrong })
+/// Renders the login page for callers from other machines. `is_token_invalid`: the previous attempt failed.
+pub(in super::super) fn login(request: &PageRequest<'_>, is_token_invalid: bool) -> Result<Answer, Refusal> {
+    let site = request.site()?;
+    let form_token = request.pages.dashboard.form_token();
+    let status = if is_token_invalid { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
+    html(status, &Login { site: &site, form_token, is_token_invalid })
 }
 
 #[derive(Template)]
-#[template(path = "dashboard/plain.html")]
-struct PlainPage<'a> {
+#[template(path = "dashboard/error.html")]
+struct ErrorPage<'a> {
     site: &'a Site,
     title: &'a str,
     message: String,
 }
 
-/// Renders a page for an error.
-pub(in super::super) fn error_page(call: &Call<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
-    let site = call.site()?;
+/// Renders the page for a refused request.
+pub(in super::super) fn error_page(request: &PageRequest<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
+    let site = request.site()?;
     let title = match refusal {
         Refusal::NotFound => "Page not found",
         _ => "Not allowed",
@@ -201,5 +210,5 @@ pub(in super::super) fn error_page(call: &Call<'_>, refusal: Refusal) -> Result<
         }
         other => other.to_string(),
     };
-    html(refusal.status(), &PlainPage { site: &site, title, message })
+    html(refusal.status(), &ErrorPage { site: &site, title, message })
 }

@@ -1,4 +1,5 @@
-//! Twins: the same world with a change that must not affect the result.
+//! Variants of a world: the same script with a change that must not affect the result. The main type is
+//! [`WorldVariant`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,81 +22,84 @@ use crate::{
     },
 };
 
-/// The change that makes a twin.
+/// A change of a script that must not affect the result (metamorphic testing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Twin {
+pub enum WorldVariant {
     /// Live mode only: test mode is empty.
-    LiveAlone,
+    LiveOnly,
     /// Test mode only: live mode is empty.
-    TestAlone,
+    TestOnly,
     /// The service restarts several times.
-    Restarted,
-    /// All times are some years and a day later.
-    Later,
+    WithRestarts,
+    /// All times are a year and a day later.
+    LaterStart,
     /// Objects have different names.
-    Renamed,
+    OtherNames,
     /// Each payment is split over two outputs.
-    Split,
+    SplitPayments,
     /// Charges that open at the same time open in another order.
-    Shuffled,
+    OtherOrder,
 }
 
-impl Twin {
-    /// All twins.
-    pub const ALL: [Twin; 7] = [
-        Twin::LiveAlone,
-        Twin::TestAlone,
-        Twin::Restarted,
-        Twin::Later,
-        Twin::Renamed,
-        Twin::Split,
-        Twin::Shuffled,
+impl WorldVariant {
+    /// All variants.
+    pub const ALL: [WorldVariant; 7] = [
+        WorldVariant::LiveOnly,
+        WorldVariant::TestOnly,
+        WorldVariant::WithRestarts,
+        WorldVariant::LaterStart,
+        WorldVariant::OtherNames,
+        WorldVariant::SplitPayments,
+        WorldVariant::OtherOrder,
     ];
 
     /// Returns the invariant that requires equal results.
     pub const fn invariant(self) -> Invariant {
         match self {
-            Twin::LiveAlone | Twin::TestAlone => Invariant::ModesApart,
-            Twin::Restarted => Invariant::Restart,
-            Twin::Later | Twin::Renamed | Twin::Split | Twin::Shuffled => Invariant::Metamorphic,
+            WorldVariant::LiveOnly | WorldVariant::TestOnly => Invariant::ModesApart,
+            WorldVariant::WithRestarts => Invariant::Restart,
+            WorldVariant::LaterStart
+            | WorldVariant::OtherNames
+            | WorldVariant::SplitPayments
+            | WorldVariant::OtherOrder => Invariant::Metamorphic,
         }
     }
 
-    /// Returns the twin of a script.
+    /// Returns the changed script.
     pub fn transform(self, script: &Script, seed: u64) -> Script {
-        let mut twin = script.clone();
+        let mut variant = script.clone();
         match self {
-            Twin::LiveAlone => twin.steps = steps_of_mode(&script.steps, Mode::Live),
-            Twin::TestAlone => twin.steps = steps_of_mode(&script.steps, Mode::Test),
-            Twin::Restarted => {
-                // After at most a third of the steps, as drawn from the seed.
+            WorldVariant::LiveOnly => variant.steps = steps_of_mode(&script.steps, Mode::Live),
+            WorldVariant::TestOnly => variant.steps = steps_of_mode(&script.steps, Mode::Test),
+            WorldVariant::WithRestarts => {
+                // After one wait in 24 on average, drawn from the seed.
                 let mut draw =
                     reference_core::rng::Seed(seed).rng_key("twins", "restarts", "places").stream(0);
                 let mut steps = Vec::new();
                 for step in &script.steps {
-                    let waits = matches!(step.value, Step::Wait(_));
+                    let is_wait = matches!(step.value, Step::Wait(_));
                     steps.push(step.clone());
-                    if waits && draw.chance(1, 24) && steps.len() < script.steps.len() {
+                    if is_wait && draw.chance(1, 24) && steps.len() < script.steps.len() {
                         steps.push(At { value: Step::Restart, span: step.span });
                     }
                 }
-                twin.steps = steps;
+                variant.steps = steps;
             }
-            Twin::Later => {
-                twin.start = script.start.plus(YEAR);
-                for step in &mut twin.steps {
+            WorldVariant::LaterStart => {
+                variant.start = script.start.plus(YEAR_AND_DAY);
+                for step in &mut variant.steps {
                     if let Step::Request(Request { body: Some(body), .. }) = &mut step.value {
                         move_times(body);
                     }
                 }
             }
-            Twin::Renamed => {
+            WorldVariant::OtherNames => {
                 let text = rename_objects(&script.to_yaml());
-                let read = Script::parse(&script.path, &text).expect("a written script can be parsed");
-                twin.steps = read.steps;
+                let renamed = Script::parse(&script.path, &text).expect("a written script can be parsed");
+                variant.steps = renamed.steps;
             }
-            Twin::Split => {
-                for step in &mut twin.steps {
+            WorldVariant::SplitPayments => {
+                for step in &mut variant.steps {
                     if let Step::Pay(pay) = &mut step.value
                         && pay.0.outputs.is_none()
                         && pay.0.charge.is_some()
@@ -105,73 +109,75 @@ impl Twin {
                     }
                 }
             }
-            Twin::Shuffled => {
+            WorldVariant::OtherOrder => {
                 let mut index = 0;
-                while index + 1 < twin.steps.len() {
+                while index + 1 < variant.steps.len() {
                     if let (Step::Open(_), Step::Open(_)) =
-                        (&twin.steps[index].value, &twin.steps[index + 1].value)
+                        (&variant.steps[index].value, &variant.steps[index + 1].value)
                     {
-                        twin.steps.swap(index, index + 1);
+                        variant.steps.swap(index, index + 1);
                         index += 1;
                     }
                     index += 1;
                 }
             }
         }
-        twin
+        variant
     }
 }
 
 impl Runner<'_> {
-    /// Plays a twin of a world and compares the results.
-    pub fn compare(&self, twin: Twin, script: &Script, run: &mut Run, seed: u64) -> Findings {
+    /// Plays a variant of a world, and compares the results.
+    pub fn compare(&self, variant: WorldVariant, script: &Script, run: &mut Run, seed: u64) -> Findings {
         let mut findings = Findings::default();
-        let invariant = twin.invariant();
-        let mut other = self.play(&twin.transform(script, seed));
-        let shape = match twin {
-            Twin::LiveAlone | Twin::TestAlone => {
-                let mode = if twin == Twin::LiveAlone { Mode::Live } else { Mode::Test };
-                // Steps that affect both modes of the world, but not of the service, are removed from both.
-                let mut plain = script.clone();
-                plain.steps.retain(|step| !crosses_modes(&step.value));
-                let base = match plain.steps.len() == script.steps.len() {
-                    true => of_mode(&run.record, &keys_of(run, mode), mode),
+        let invariant = variant.invariant();
+        let mut other = self.play(&variant.transform(script, seed));
+        let shape = match variant {
+            WorldVariant::LiveOnly | WorldVariant::TestOnly => {
+                let mode = if variant == WorldVariant::LiveOnly { Mode::Live } else { Mode::Test };
+                // A step that involves both modes has another effect without one of them. It is removed from both
+                // worlds.
+                let mut separable = script.clone();
+                separable.steps.retain(|step| !crosses_modes(&step.value));
+                let base = match separable.steps.len() == script.steps.len() {
+                    true => record_of_mode(&run.record, &first_key(run, mode), mode),
                     false => {
-                        let run = self.play(&plain);
-                        other = self.play(&twin.transform(&plain, seed));
-                        of_mode(&run.record, &keys_of(&run, mode), mode)
+                        let run = self.play(&separable);
+                        other = self.play(&variant.transform(&separable, seed));
+                        record_of_mode(&run.record, &first_key(&run, mode), mode)
                     }
                 };
-                let alone = of_mode(&other.record, &keys_of(&other, mode), mode);
+                let alone = record_of_mode(&other.record, &first_key(&other, mode), mode);
                 findings.check(invariant, None, || {
                     let difference = first_difference(&base, &alone)?;
                     Some((format!("{mode} mode differs without the other mode"), difference))
                 });
                 return findings;
             }
-            Twin::Restarted => "a world ends differently with restarts",
-            Twin::Later => "a world ends differently a year later",
-            Twin::Renamed => "a world ends differently under other names",
-            Twin::Split => "a world ends differently with split payments",
-            Twin::Shuffled => "a world ends differently with charges in another order",
+            WorldVariant::WithRestarts => "a world ends differently with restarts",
+            WorldVariant::LaterStart => "a world ends differently a year later",
+            WorldVariant::OtherNames => "a world ends differently under other names",
+            WorldVariant::SplitPayments => "a world ends differently with split payments",
+            WorldVariant::OtherOrder => "a world ends differently with charges in another order",
         };
-        if twin == Twin::Split && other.dry_run.refusals != run.dry_run.refusals {
+        if variant == WorldVariant::SplitPayments && other.dry_run.refusals != run.dry_run.refusals {
             // A single unit cannot be split, so the results may differ.
             return findings;
         }
-        let (mut one, mut two) =
-            (endings(run, script, twin), endings(&mut other, &twin.transform(script, seed), twin));
-        if twin == Twin::Restarted {
-            add_deliveries(&mut one, &mut two, &run.record, &other.record);
+        let changed_script = variant.transform(script, seed);
+        let mut base_states = final_states(run, script, variant);
+        let mut variant_states = final_states(&mut other, &changed_script, variant);
+        if variant == WorldVariant::WithRestarts {
+            add_deliveries(&mut base_states, &mut variant_states, &run.record, &other.record);
         }
-        let names: BTreeSet<&String> = one.keys().chain(two.keys()).collect();
+        let names: BTreeSet<&String> = base_states.keys().chain(variant_states.keys()).collect();
         for name in names {
-            let in_world = |endings: &BTreeMap<String, String>| {
-                endings.get(name).cloned().unwrap_or_else(|| "not there".to_owned())
+            let state_in = |states: &BTreeMap<String, String>| {
+                states.get(name).cloned().unwrap_or_else(|| "missing".to_owned())
             };
-            let (ending, other) = (in_world(&one), in_world(&two));
+            let (base, changed) = (state_in(&base_states), state_in(&variant_states));
             findings.check(invariant, None, || {
-                (other != ending).then(|| (shape.to_owned(), format!("{name}: {ending} / {other}")))
+                (changed != base).then(|| (shape.to_owned(), format!("{name}: {base} / {changed}")))
             });
         }
         findings
@@ -179,110 +185,117 @@ impl Runner<'_> {
 }
 
 /// A year and a day.
-const YEAR: Span = Span::days(366);
+const YEAR_AND_DAY: Span = Span::days(366);
 
-/// Moves the times and days in a body.
+/// Moves the times and dates in a body by [`YEAR_AND_DAY`].
 fn move_times(body: &mut Value) {
-    let later = |text: &str| {
+    let move_time = |text: &str| {
         let day = format!("{text}T00:00:00Z");
         match Timestamp::parse(text) {
-            Some(at) => Some(at.plus(YEAR).to_string()),
-            None => Timestamp::parse(&day).map(|at| at.plus(YEAR).to_string()[..10].to_owned()),
+            Some(at) => Some(at.plus(YEAR_AND_DAY).to_string()),
+            None => Timestamp::parse(&day).map(|at| at.plus(YEAR_AND_DAY).to_string()[..10].to_owned()),
         }
     };
     for name in ["expires_at", "due_at"] {
-        if let Some(moved) = body[name].as_str().and_then(later) {
+        if let Some(moved) = body[name].as_str().and_then(move_time) {
             body[name] = moved.into();
         }
     }
 }
 
-/// Returns the final states of the charges and invoices that the script names, as strings that must be equal in a twin.
-fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, String> {
-    let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
+/// Returns the final states of the charges and invoices that the script names, as strings that must be equal in a
+/// variant.
+fn final_states(run: &mut Run, script: &Script, variant: WorldVariant) -> BTreeMap<String, String> {
+    let depth = if variant == WorldVariant::WithRestarts { Depth::Events } else { Depth::Objects };
     let dry_run = &mut run.dry_run;
-    let Ok(shown) = super::api_state(dry_run, depth) else { return BTreeMap::new() };
+    let Ok(state) = super::api_state(dry_run, depth) else { return BTreeMap::new() };
     let since = |time: &str| {
         reference_core::time::Timestamp::parse(time).map_or(0, |time| time.since(script.start).0).to_string()
     };
-    let story = |timeline: &[TimelineEntry]| match twin {
+    let format_timeline = |timeline: &[TimelineEntry]| match variant {
         // Each output is detected separately.
-        Twin::Split => String::new(),
-        _ => timeline.iter().map(|line| format!(" {}@{}", line.event, since(&line.time))).collect::<String>(),
+        WorldVariant::SplitPayments => String::new(),
+        _ => timeline
+            .iter()
+            .map(|entry| format!(" {}@{}", entry.event, since(&entry.time)))
+            .collect::<String>(),
     };
     let codes: BTreeMap<&String, &String> = dry_run.names.iter().map(|(name, code)| (code, name)).collect();
-    let plain = |name: &str| match twin {
-        Twin::Renamed => swap_first(name, OTHER_FIRST, FIRST),
+    let original_name = |name: &str| match variant {
+        WorldVariant::OtherNames => replace_first_letter(name, REPLACEMENT_LETTERS, FIRST_LETTERS),
         _ => name.to_owned(),
     };
-    let mut endings = BTreeMap::new();
-    for book in shown.books.values() {
+    let mut states = BTreeMap::new();
+    for book in state.books.values() {
         for charge in &book.charges {
             let Some(name) = codes.get(&charge.code) else { continue };
-            if twin == Twin::Split && charge.refunded_amount != "0" {
-                // A transfer that is refunded as a whole is not accepted. Refunds fill other transfers if they are split.
-                endings.insert(plain(name), "refunded".to_owned());
+            if variant == WorldVariant::SplitPayments && charge.refunded_amount != "0" {
+                // Splitting changes the transfers that refunds cover, and a fully refunded transfer is not accepted.
+                states.insert(original_name(name), "refunded".to_owned());
                 continue;
             }
             let paid_at = charge.paid_at.as_deref().map_or_else(|| "-".to_owned(), since);
-            let ending = format!(
+            let state = format!(
                 "{} {} {} {paid_at}{}",
                 charge.status,
                 charge.received_amount,
                 charge.refunded_amount,
-                story(&charge.timeline)
+                format_timeline(&charge.timeline)
             );
-            endings.insert(plain(name), ending);
+            states.insert(original_name(name), state);
         }
         for invoice in &book.invoices {
             let Some(name) = codes.get(&invoice.code) else { continue };
-            endings.insert(plain(name), format!("{}{}", invoice.status, story(&invoice.timeline)));
+            let state = format!("{}{}", invoice.status, format_timeline(&invoice.timeline));
+            states.insert(original_name(name), state);
         }
         for event in &book.events {
-            let ending = format!("{} {} {:?}", event.kind, event.subject(), event.details);
-            endings.insert(format!("event {}", event.id), ending);
+            let state = format!("{} {} {:?}", event.kind, event.subject(), event.details);
+            states.insert(format!("event {}", event.id), state);
         }
     }
-    endings
+    states
 }
 
-/// Adds the deliveries: content, receiver and id. Not their number: an attempt in flight is repeated after a restart.
-/// Omits endpoints with so many failures that they may have been disabled, at slightly different times in the two
-/// worlds.
+/// Adds the deliveries to the states: id, event type and host. Not the number of attempts, because an attempt in flight
+/// is repeated after a restart. Omits hosts with so many failures that their endpoint may have been disabled, because
+/// that may happen at different times in the two worlds.
 fn add_deliveries(
-    one: &mut BTreeMap<String, String>,
-    two: &mut BTreeMap<String, String>,
-    record: &Record,
-    other: &Record,
+    base_states: &mut BTreeMap<String, String>,
+    variant_states: &mut BTreeMap<String, String>,
+    base_record: &Record,
+    variant_record: &Record,
 ) {
-    let posts = |record: &Record| {
-        let mut posts: BTreeMap<(String, Uuid), (&'static str, usize)> = BTreeMap::new();
-        for seen in &record.seen {
-            if let Observation::Post(posted) = &seen.observation {
-                let key = (posted.host.clone(), posted.delivery);
-                posts.entry(key).or_insert((posted.kind, 0)).1 += 1;
+    // By host and delivery: the event type, and the number of attempts.
+    let deliveries = |record: &Record| {
+        let mut deliveries: BTreeMap<(String, Uuid), (&'static str, usize)> = BTreeMap::new();
+        for entry in &record.seen {
+            if let Observation::Post(attempt) = &entry.observation {
+                let key = (attempt.host.clone(), attempt.delivery);
+                deliveries.entry(key).or_insert((attempt.kind, 0)).1 += 1;
             }
         }
-        posts
+        deliveries
     };
-    let both = [posts(record), posts(other)];
-    let failing: BTreeSet<String> = both
+    let both = [deliveries(base_record), deliveries(variant_record)];
+    let failing_hosts: BTreeSet<String> = both
         .iter()
         .flatten()
-        .filter(|(_, (_, tries))| *tries >= TRIES)
+        .filter(|(_, (_, attempts))| *attempts >= TRIES)
         .map(|((host, _), _)| host.clone())
         .collect();
-    for (endings, posts) in [one, two].into_iter().zip(both) {
-        for ((host, delivery), (kind, _)) in posts {
-            if !failing.contains(&host) {
-                endings.insert(format!("delivery {delivery}"), format!("{kind} to {host}"));
+    for (states, deliveries) in [base_states, variant_states].into_iter().zip(both) {
+        for ((host, delivery), (kind, _)) in deliveries {
+            if !failing_hosts.contains(&host) {
+                states.insert(format!("delivery {delivery}"), format!("{kind} to {host}"));
             }
         }
     }
 }
 
-/// Returns the mode of a step; `None` if it affects the whole world. Records the modes of names.
-fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mode> {
+/// Returns the mode of a step; `None` if it affects the whole world. Records the modes of the names that it defines in
+/// `known`.
+fn record_mode<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mode> {
     let or_live = |mode: Option<InMode>| mode.map_or(Mode::Live, |mode| mode.0);
     let (name, mode) = match step {
         Step::Key(step) => (Some(&step.0.name), Some(or_live(step.0.mode))),
@@ -335,7 +348,7 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
                 Step::Merchant(step) => step.keys().next().map(String::as_str),
                 _ => name.map(|name| name.value.0.as_str()),
             };
-            let of_chain = match other {
+            let chain_mode = match other {
                 Step::Mine(step) => Some(or_live(step.0.mode)),
                 Step::Reorg(step) => Some(or_live(step.mode)),
                 Step::Stall(step) => Some(or_live(step.mode)),
@@ -343,7 +356,7 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
                 Step::Watcher(step) => Some(or_live(step.mode)),
                 _ => None,
             };
-            return of_chain.or(host.and_then(|host| known.get(host).copied()));
+            return chain_mode.or(host.and_then(|host| known.get(host).copied()));
         }
     };
     if let (Some(name), Some(mode)) = (name, mode) {
@@ -352,18 +365,18 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
     mode
 }
 
-/// Returns the steps of one mode, and those of the whole world.
+/// Returns the steps of one mode and those of the whole world.
 fn steps_of_mode(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
     let mut known = BTreeMap::new();
     steps
         .iter()
-        .filter(|step| mode_of(&step.value, &mut known).is_none_or(|of| of == mode))
+        .filter(|step| record_mode(&step.value, &mut known).is_none_or(|step_mode| step_mode == mode))
         .cloned()
         .collect()
 }
 
-/// Returns `true` for a payment to an address of one mode on the network of the other, and for names that are numbered
-/// across modes.
+/// Returns `true` if a step may involve both modes: a payment to an address, whose network may be that of the other
+/// mode, or a reference to a numbered delivery, because the numbers are shared between the modes.
 fn crosses_modes(step: &Step) -> bool {
     match step {
         Step::Pay(pay) => pay.0.address_of.is_some(),
@@ -373,27 +386,28 @@ fn crosses_modes(step: &Step) -> bool {
 }
 
 /// Returns the first key of a mode.
-fn keys_of(run: &Run, mode: Mode) -> String {
+fn first_key(run: &Run, mode: Mode) -> String {
     let keys = run.dry_run.sandbox.first_keys();
     if mode == Mode::Live { keys.live } else { keys.test }
 }
 
 /// Returns the part of a record that belongs to one mode.
-fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
+fn record_of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     let mut deliveries = BTreeSet::new();
-    let mut seen = Vec::new();
+    let mut entries = Vec::new();
     for entry in &record.seen {
-        let what = match &entry.observation {
+        let observation = match &entry.observation {
             Observation::Call(call) if call.bearer.as_deref() == Some(key) => entry.observation.clone(),
-            Observation::Sightings(notices) => {
-                let own: Vec<_> = notices.iter().filter(|notice| notice.mode == mode).cloned().collect();
+            Observation::Sightings(sightings) => {
+                let own: Vec<_> =
+                    sightings.iter().filter(|sighting| sighting.mode == mode).cloned().collect();
                 if own.is_empty() {
                     continue;
                 }
                 Observation::Sightings(own)
             }
-            Observation::Post(posted) if posted.mode == mode => {
-                deliveries.insert(posted.delivery);
+            Observation::Post(attempt) if attempt.mode == mode => {
+                deliveries.insert(attempt.delivery);
                 entry.observation.clone()
             }
             Observation::PostResult { delivery, .. } if deliveries.contains(delivery) => {
@@ -401,18 +415,18 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
             }
             _ => continue,
         };
-        seen.push(Entry { at: entry.at, observation: what });
+        entries.push(Entry { at: entry.at, observation });
     }
-    Record::from_entries(seen)
+    Record::from_entries(entries)
 }
 
-/// The first letters of the names of drawn charges, transactions, invoices and so on.
-const FIRST: &str = "ctixu";
-/// Their replacements: in another order, and not used by any drawn name.
-const OTHER_FIRST: &str = "nkgfb";
+/// The first letters of the names in random worlds: charges, transactions, invoices and so on.
+const FIRST_LETTERS: &str = "ctixu";
+/// Their replacements, in another alphabetical order. No name in a random world starts with them.
+const REPLACEMENT_LETTERS: &str = "nkgfb";
 
 /// Replaces the first letter of a name; unchanged if it is not in `from`.
-fn swap_first(name: &str, from: &str, to: &str) -> String {
+fn replace_first_letter(name: &str, from: &str, to: &str) -> String {
     let position = name.chars().next().and_then(|first| from.find(first));
     match position {
         Some(position) => format!("{}{}", &to[position..=position], &name[1..]),
@@ -420,8 +434,8 @@ fn swap_first(name: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// Renames the charges, transactions and invoices of a script. The length of names stays, because they may occur in
-/// strings of the maximum length.
+/// Renames the charges, transactions and invoices in the text of a script. The length of names stays, because they may
+/// occur in strings of the maximum length.
 fn rename_objects(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let mut out = String::new();
@@ -433,9 +447,9 @@ fn rename_objects(text: &str) -> String {
             word.push(c);
             continue;
         }
-        let drawn = before != '\\' && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
-        if drawn {
-            word = swap_first(&word, FIRST, OTHER_FIRST);
+        let is_drawn_name = before != '\\' && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        if is_drawn_name {
+            word = replace_first_letter(&word, FIRST_LETTERS, REPLACEMENT_LETTERS);
         }
         out.push_str(&word);
         word.clear();
@@ -452,9 +466,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let other = rename_objects(text);
-        assert_eq!(other.trim_end_matches('\n'), expected);
-        assert_eq!(other.len(), text.len() + 1, "as long, and a line");
+        let renamed = rename_objects(text);
+        assert_eq!(renamed.trim_end_matches('\n'), expected);
+        assert_eq!(renamed.len(), text.len() + 1, "the same length and a line break");
     }
 
     #[test]
@@ -466,7 +480,7 @@ mod tests {
         check("escape: \\u0041", "escape: \\u0041");
     }
 
-    /// A drawn name with such a letter could equal the new name of another object.
+    /// Otherwise a name could equal the new name of another object.
     #[test]
     fn no_drawn_name_starts_with_a_replacement_letter() {
         for seed in 0..100 {
@@ -474,7 +488,7 @@ mod tests {
             let is_part = |c: char| c.is_ascii_alphanumeric() || "-_\\".contains(c);
             let clash = text.split(|c| !is_part(c)).find(|word| {
                 let mut letters = word.chars();
-                letters.next().is_some_and(|first| OTHER_FIRST.contains(first))
+                letters.next().is_some_and(|first| REPLACEMENT_LETTERS.contains(first))
                     && letters.next().is_some_and(|second| second.is_ascii_digit())
             });
             assert_eq!(clash, None, "world {seed}");
@@ -484,7 +498,8 @@ mod tests {
     #[test]
     fn renaming_can_be_reversed() {
         for name in ["c55", "t1", "i2", "x3", "u4", "late"] {
-            assert_eq!(swap_first(&swap_first(name, FIRST, OTHER_FIRST), OTHER_FIRST, FIRST), name);
+            let renamed = replace_first_letter(name, FIRST_LETTERS, REPLACEMENT_LETTERS);
+            assert_eq!(replace_first_letter(&renamed, REPLACEMENT_LETTERS, FIRST_LETTERS), name);
         }
     }
 }

@@ -8,16 +8,16 @@ use super::{Filter, List, PageView, Pager, Tab, Tabs, live_block, static_block};
 use crate::{
     log::{CapturedMessage, RequestLog, RequestRecord},
     pages::dashboard::{context::PageContext, fragments, paths},
-    pages::formats::MomentWords as _,
+    pages::formats::TimeFormats as _,
     refusal::Refusal,
 };
 
 /// The number of requests on a page.
-const SHOWN: usize = 50;
+const REQUESTS_PER_PAGE: usize = 50;
 
-/// The filters for requests: a label, and the statuses.
-const STATES: [(&str, std::ops::RangeInclusive<u16>); 4] =
-    [("all", 100..=599), ("answered", 100..=399), ("refused", 400..=499), ("failed", 500..=599)];
+/// The filters for requests: a label, and the range of statuses.
+const STATUS_FILTERS: [(&str, std::ops::RangeInclusive<u16>); 4] =
+    [("all", 100..=599), ("succeeded", 100..=399), ("refused", 400..=499), ("failed", 500..=599)];
 
 #[derive(Template)]
 #[template(path = "dashboard/requests.html")]
@@ -29,46 +29,50 @@ struct RequestsBlock<'a> {
 }
 
 pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
-    let (status, statuses) = STATES
+    let (status, statuses) = STATUS_FILTERS
         .into_iter()
         .find(|(label, _)| context.query.get("status") == Some(*label))
-        .unwrap_or_else(|| STATES[0].clone());
-    let wanted = context.query.get("q").unwrap_or_default();
+        .unwrap_or_else(|| STATUS_FILTERS[0].clone());
+    let search_text = context.query.get("q").unwrap_or_default();
     let before: Option<u64> = context.query.get("before").and_then(|n| n.parse().ok());
     // A request without a key of this server is shown in both modes, because its mode is unknown.
-    let own = |record: &Arc<RequestRecord>| record.mode.is_none_or(|mode| mode == context.place.mode);
-    let text = wanted.to_lowercase();
-    let fits = |record: &Arc<RequestRecord>| {
+    let is_visible =
+        |record: &Arc<RequestRecord>| record.mode.is_none_or(|mode| mode == context.book_id.mode);
+    let text = search_text.to_lowercase();
+    let is_match = |record: &Arc<RequestRecord>| {
         let line = format!("{} {} {}", record.method, record.target, record.status).to_lowercase();
         line.contains(&text) && before.is_none_or(|n| record.n < n)
     };
-    let all: Vec<_> = context.client.backend.requests.newest_first().into_iter().filter(own).collect();
-    let found = |statuses: &std::ops::RangeInclusive<u16>| {
-        all.iter().filter(|request| fits(request) && statuses.contains(&request.status)).collect::<Vec<_>>()
+    let all: Vec<_> = context.client.backend.requests.newest_first().into_iter().filter(is_visible).collect();
+    let matches_in = |statuses: &std::ops::RangeInclusive<u16>| {
+        all.iter()
+            .filter(|request| is_match(request) && statuses.contains(&request.status))
+            .collect::<Vec<_>>()
     };
-    let query = |status: &str, before: Option<u64>| {
+    let page_url = |status: &str, before: Option<u64>| {
         let before = before.map(|n| n.to_string());
         let status = Some(status).filter(|status| *status != "all");
-        let chosen = Some(wanted).filter(|wanted| !wanted.is_empty());
+        let text = Some(search_text).filter(|text| !text.is_empty());
         context.to(format!(
             "/requests{}",
-            paths::query(&[("status", status), ("q", chosen), ("before", before.as_deref())])
+            paths::query_string(&[("status", status), ("q", text), ("before", before.as_deref())])
         ))
     };
-    let tabs = STATES.map(|(label, statuses)| Tab {
+    let tabs = STATUS_FILTERS.map(|(label, statuses)| Tab {
         label,
-        count: Some(found(&statuses).len() as u64),
-        href: query(label, None),
-        current: label == status,
+        count: Some(matches_in(&statuses).len() as u64),
+        href: page_url(label, None),
+        is_current: label == status,
     });
-    let chosen = found(&statuses);
-    let older = chosen.get(SHOWN).and_then(|_| chosen.get(SHOWN - 1)).map(|last| query(status, Some(last.n)));
-    let pager = Pager { summary: String::new(), newer: before.map(|_| query(status, None)), older };
+    let matches = matches_in(&statuses);
+    let last = matches.get(REQUESTS_PER_PAGE).and_then(|_| matches.get(REQUESTS_PER_PAGE - 1));
+    let older = last.map(|last| page_url(status, Some(last.n)));
+    let pager = Pager { summary: String::new(), newer: before.map(|_| page_url(status, None)), older };
     let block = RequestsBlock {
         context,
-        tabs: Tabs { label: "Requests by answer", tabs: tabs.into() },
-        list: List { records: chosen.into_iter().take(SHOWN).map(Arc::clone).collect(), pager },
-        is_filtered: status != "all" || !wanted.is_empty() || before.is_some(),
+        tabs: Tabs { label: "Requests by status", tabs: tabs.into() },
+        list: List { records: matches.into_iter().take(REQUESTS_PER_PAGE).map(Arc::clone).collect(), pager },
+        is_filtered: status != "all" || !search_text.is_empty() || before.is_some(),
     };
     let blocks = vec![
         static_block(&Filter {
@@ -76,8 +80,8 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
             path: "/requests",
             label: "Method, path or status",
             example: "POST /v1/charges",
-            part: ("status", if status == "all" { "" } else { status }),
-            wanted,
+            other_field: ("status", if status == "all" { "" } else { status }),
+            search_text,
         })?,
         live_block("requests", &block)?,
     ];
@@ -89,35 +93,36 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
 struct RequestBlock<'a> {
     context: &'a PageContext,
     record: &'a RequestRecord,
-    halves: [(&'static str, MessageView<'a>); 2],
+    /// The request and the response, each with its heading.
+    messages: [(&'static str, MessageView<'a>); 2],
     curl: String,
 }
 
-/// A request or a response, as the page shows it.
+/// A request or a response, redacted and formatted for the page.
 struct MessageView<'a> {
-    message: &'a CapturedMessage,
+    captured: &'a CapturedMessage,
     headers: Vec<(String, String)>,
     body: String,
 }
 
 impl<'a> MessageView<'a> {
-    fn new(log: &RequestLog, message: &'a CapturedMessage) -> MessageView<'a> {
-        let headers = message.headers().into_iter();
+    fn new(log: &RequestLog, captured: &'a CapturedMessage) -> MessageView<'a> {
+        let headers = captured.headers().into_iter();
         let headers = headers.map(|(name, value)| (name, log.redact(&value).into_owned())).collect();
-        MessageView { message, headers, body: fragments::pretty(&log.redact(&message.body())) }
+        MessageView { captured, headers, body: fragments::pretty(&log.redact(&captured.body())) }
     }
 }
 
 pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal> {
     let log = &context.client.backend.requests;
     let record = log.find(n).ok_or(Refusal::NotFound)?;
-    if record.mode.is_some_and(|mode| mode != context.place.mode) {
+    if record.mode.is_some_and(|mode| mode != context.book_id.mode) {
         return Err(Refusal::NotFound);
     }
     let block = RequestBlock {
         context,
         record: &record,
-        halves: [("Request", &record.request), ("Response", &record.answer)]
+        messages: [("Request", &record.request), ("Response", &record.answer)]
             .map(|(name, message)| (name, MessageView::new(log, message))),
         curl: log.redact(&curl(&record, context)).into_owned(),
     };
@@ -156,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_takes_any_text_as_one_word() {
+    fn a_quoted_string_is_one_shell_word() {
         assert_eq!(shell_quote("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

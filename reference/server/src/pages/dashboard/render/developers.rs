@@ -14,22 +14,21 @@ use super::{List, PageView, Pager, Tab, Tabs, list, live_block, static_block};
 use crate::{
     pages::book::BookReader,
     pages::dashboard::{
-        compare,
         context::PageContext,
-        facts::{AttemptWords as _, DeliveryWords as _, EndpointWords as _},
-        fragments, paths,
+        diff, fragments, paths,
+        record_display::{AttemptDisplay as _, DeliveryDisplay as _, EndpointDisplay as _},
     },
-    pages::formats::MomentWords as _,
+    pages::formats::TimeFormats as _,
     pages::objects::Event,
     refusal::Refusal,
 };
 
 /// The number of deliveries on a page of the log.
-const DELIVERIES_SHOWN: usize = 25;
-/// The number of deliveries that are offered for comparison.
-const OTHERS_OFFERED: usize = 50;
-/// The number of deliveries on the page of an event or an endpoint.
-const DELIVERIES_BESIDE: usize = 10;
+const DELIVERIES_PER_PAGE: usize = 25;
+/// The maximum number of deliveries that are offered for comparison.
+const COMPARABLE_MAX: usize = 50;
+/// The maximum number of deliveries on the page of an event or an endpoint.
+const OBJECT_DELIVERIES_MAX: usize = 10;
 
 #[derive(Template)]
 #[template(path = "dashboard/events.html")]
@@ -44,7 +43,7 @@ struct EventsBlock<'a> {
 struct EventsFilter<'a> {
     context: &'a PageContext,
     kinds: [&'static str; EventType::ALL.len()],
-    chosen: &'a str,
+    selected: &'a str,
 }
 
 pub(super) async fn events(context: &PageContext) -> Result<PageView, Refusal> {
@@ -55,7 +54,7 @@ pub(super) async fn events(context: &PageContext) -> Result<PageView, Refusal> {
     let curl = context.curl_get("/v1/events");
     let kinds = EventType::ALL.map(EventType::as_str);
     let blocks = vec![
-        static_block(&EventsFilter { context, kinds, chosen: kind.unwrap_or_default() })?,
+        static_block(&EventsFilter { context, kinds, selected: kind.unwrap_or_default() })?,
         live_block("events", &EventsBlock { context, list, curl })?,
     ];
     Ok(PageView { state: None, title: "Events".to_owned(), blocks })
@@ -75,7 +74,7 @@ pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, R
     let (event, json) =
         context.read(|book| Ok((book.event(id)?, book.json(&format!("events/{id}"))?))).await?;
     let filter = DeliveryFilter { event: Some(Some(event.id)), ..DeliveryFilter::default() };
-    let deliveries = context.deliveries(DELIVERIES_BESIDE, filter).await?;
+    let deliveries = context.deliveries(OBJECT_DELIVERIES_MAX, filter).await?;
     let json = fragments::pretty(&json);
     let curl = context.curl_get(&format!("/v1/events/{id}"));
     let title = format!("Event {}", event.kind.as_str());
@@ -93,11 +92,12 @@ struct DeliveriesBlock<'a> {
     has_endpoint: bool,
 }
 
-/// The delivery states that the log can be filtered by.
-const DELIVERY_STATES: [&str; 6] = ["all", "waiting", "in_flight", "delivered", "failed", "canceled"];
+/// The statuses that the log can be filtered by.
+const STATUS_FILTERS: [&str; 6] = ["all", "waiting", "in_flight", "delivered", "failed", "canceled"];
 
 pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusal> {
-    let status = DELIVERY_STATES.into_iter().skip(1).find(|word| context.query.get("status") == Some(word));
+    let status =
+        STATUS_FILTERS.into_iter().skip(1).find(|status| context.query.get("status") == Some(status));
     let endpoint = context.query.get("endpoint").filter(|id| paths::is_id(id));
     let before = context.query.get("before").filter(|id| paths::is_id(id));
     let filters = [("status", status), ("endpoint", endpoint)];
@@ -107,27 +107,28 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
         before: before.map(|id| parse_uuid(id).ok_or(Refusal::NotFound)).transpose()?,
         ..DeliveryFilter::default()
     };
-    // One more than is shown, to know if there are older ones.
-    let mut deliveries = context.deliveries(DELIVERIES_SHOWN + 1, filter).await?;
-    let more = deliveries.len() > DELIVERIES_SHOWN;
-    deliveries.truncate(DELIVERIES_SHOWN);
-    let to = |more: &[(&str, Option<&str>)]| {
-        let fields: Vec<_> = filters.iter().chain(more).copied().collect();
-        context.to(format!("/deliveries{}", paths::query(&fields)))
+    // One more than is shown, to detect if there are older ones.
+    let mut deliveries = context.deliveries(DELIVERIES_PER_PAGE + 1, filter).await?;
+    let has_older = deliveries.len() > DELIVERIES_PER_PAGE;
+    deliveries.truncate(DELIVERIES_PER_PAGE);
+    let list_url = |extra: &[(&str, Option<&str>)]| {
+        let fields: Vec<_> = filters.iter().chain(extra).copied().collect();
+        context.to(format!("/deliveries{}", paths::query_string(&fields)))
     };
     let last = deliveries.last().map(|delivery| delivery.id.to_string());
     let pager = Pager {
         summary: String::new(),
-        newer: before.map(|_| to(&[])),
-        older: last.filter(|_| more).map(|id| to(&[("before", Some(&id))])),
+        newer: before.map(|_| list_url(&[])),
+        older: last.filter(|_| has_older).map(|id| list_url(&[("before", Some(&id))])),
     };
-    let tabs = DELIVERY_STATES.map(|word| {
-        let chosen = (word != "all").then_some(word);
+    let tabs = STATUS_FILTERS.map(|name| {
+        let tab_status = (name != "all").then_some(name);
         Tab {
-            label: if word == "in_flight" { "in flight" } else { word },
+            label: if name == "in_flight" { "in flight" } else { name },
             count: None,
-            href: context.to(format!("/deliveries{}", paths::query(&[("status", chosen), filters[1]]))),
-            current: chosen == status,
+            href: context
+                .to(format!("/deliveries{}", paths::query_string(&[("status", tab_status), filters[1]]))),
+            is_current: tab_status == status,
         }
     });
     let tabs = Tabs { label: "Deliveries by status", tabs: tabs.into() };
@@ -145,16 +146,16 @@ struct DeliveryBlock<'a> {
     body: String,
     /// The payload as it was sent.
     raw: &'a str,
-    tab: String,
+    tab_title: String,
     /// Deliveries for comparison: id and label.
-    others: Vec<(String, String)>,
-    compared: Option<PayloadDiff>,
+    comparable: Vec<(String, String)>,
+    diff: Option<PayloadDiff>,
 }
 
 /// The comparison with another payload.
 struct PayloadDiff {
     id: String,
-    lines: Vec<compare::Line>,
+    lines: Vec<diff::Line>,
 }
 
 /// Compares the payload with that of another delivery of this book.
@@ -162,7 +163,7 @@ async fn compare_payloads(context: &PageContext, body: &str) -> Result<Option<Pa
     let Some(id) = context.query.get("with").filter(|id| paths::is_id(id)) else { return Ok(None) };
     let other = context.delivery(id).await?;
     let other = fragments::pretty(other.request_body.as_deref().unwrap_or_default());
-    Ok(Some(PayloadDiff { id: id.to_owned(), lines: compare::diff_lines(&other, body) }))
+    Ok(Some(PayloadDiff { id: id.to_owned(), lines: diff::diff_lines(&other, body) }))
 }
 
 pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
@@ -170,37 +171,37 @@ pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView
     let raw = delivery.request_body.as_deref().unwrap_or_default();
     let body = fragments::pretty(raw);
     let title = format!("Delivery of {}", delivery.kind.as_str());
-    let tab = context.tab(Some(&delivery.status), &title);
-    let others = context.deliveries(OTHERS_OFFERED + 1, DeliveryFilter::default()).await?.into_iter();
+    let tab_title = context.tab_title(Some(&delivery.status), &title);
+    let others = context.deliveries(COMPARABLE_MAX + 1, DeliveryFilter::default()).await?.into_iter();
     let others = others.filter(|other| other.id != delivery.id);
-    let others = others.map(|other| {
+    let comparable = others.map(|other| {
         let summary = format!("{}, {}, {}", other.kind.as_str(), other.created_at.date_time(), other.url);
         (other.id.to_string(), summary)
     });
     let block = DeliveryBlock {
         context,
         delivery: &delivery,
-        compared: compare_payloads(context, &body).await?,
-        others: others.take(OTHERS_OFFERED).collect(),
+        diff: compare_payloads(context, &body).await?,
+        comparable: comparable.take(COMPARABLE_MAX).collect(),
         body,
         raw,
-        tab,
+        tab_title,
     };
     let block = live_block("delivery", &block)?;
     Ok(PageView { state: Some(delivery.status.to_string()), title, blocks: vec![block] })
 }
 
 /// A checkbox for an event type.
-struct Choice {
+struct EventTypeOption {
     kind: &'static str,
-    chosen: bool,
+    is_selected: bool,
 }
 
-/// Returns checkboxes for all event types: those of charges, those of invoices.
-fn choices(chosen: impl Fn(&str) -> bool) -> [(&'static str, Vec<Choice>); 2] {
-    ["charge", "invoice"].map(|about| {
-        let kinds = EventType::ALL.into_iter().map(EventType::as_str).filter(|kind| kind.starts_with(about));
-        (about, kinds.map(|kind| Choice { kind, chosen: chosen(kind) }).collect())
+/// Returns checkboxes for all event types: those of charges, and those of invoices.
+fn event_type_options(is_selected: impl Fn(&str) -> bool) -> [(&'static str, Vec<EventTypeOption>); 2] {
+    ["charge", "invoice"].map(|object| {
+        let kinds = EventType::ALL.into_iter().map(EventType::as_str).filter(|kind| kind.starts_with(object));
+        (object, kinds.map(|kind| EventTypeOption { kind, is_selected: is_selected(kind) }).collect())
     })
 }
 
@@ -209,7 +210,8 @@ fn choices(chosen: impl Fn(&str) -> bool) -> [(&'static str, Vec<Choice>); 2] {
 struct EndpointsBlock<'a> {
     context: &'a PageContext,
     list: List<EndpointRecord>,
-    kinds: usize,
+    /// The number of all event types.
+    kind_count: usize,
 }
 
 #[derive(Template)]
@@ -218,18 +220,18 @@ struct EndpointForm<'a> {
     context: &'a PageContext,
     form: String,
     url: &'a str,
-    groups: [(&'static str, Vec<Choice>); 2],
+    groups: [(&'static str, Vec<EventTypeOption>); 2],
     is_new: bool,
 }
 
 pub(super) async fn endpoints(context: &PageContext) -> Result<PageView, Refusal> {
     let form = "/endpoints".to_owned();
-    let typed = context.draft.is_of(&form);
-    let groups = choices(|kind| !typed || context.draft.chosen(&form, "events", kind));
-    let url = context.draft.typed(&form, "url");
+    let is_refused = context.draft.is_for(&form);
+    let groups = event_type_options(|kind| !is_refused || context.draft.is_selected(&form, "events", kind));
+    let url = context.draft.value(&form, "url");
     let list = List::single_page(context.endpoints().await?);
     let blocks = vec![
-        live_block("endpoints", &EndpointsBlock { context, list, kinds: EventType::ALL.len() })?,
+        live_block("endpoints", &EndpointsBlock { context, list, kind_count: EventType::ALL.len() })?,
         static_block(&EndpointForm { context, form: form.clone(), url, groups, is_new: true })?,
     ];
     Ok(PageView { state: None, title: "Webhook endpoints".to_owned(), blocks })
@@ -244,8 +246,8 @@ struct EndpointBlock<'a> {
 }
 
 #[derive(Template)]
-#[template(path = "dashboard/endpoint_acts.html")]
-struct EndpointActs<'a> {
+#[template(path = "dashboard/endpoint_actions.html")]
+struct EndpointActions<'a> {
     context: &'a PageContext,
     endpoint: &'a EndpointRecord,
 }
@@ -253,18 +255,18 @@ struct EndpointActs<'a> {
 pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
     let endpoint = context.endpoint(id).await?;
     let filter = DeliveryFilter { endpoint: Some(Some(endpoint.id)), ..DeliveryFilter::default() };
-    let deliveries = context.deliveries(DELIVERIES_BESIDE, filter).await?;
+    let deliveries = context.deliveries(OBJECT_DELIVERIES_MAX, filter).await?;
     let form = format!("/endpoints/{id}");
-    let typed = context.draft.is_of(&form);
-    let groups = choices(|kind| match typed {
-        true => context.draft.chosen(&form, "events", kind),
+    let is_refused = context.draft.is_for(&form);
+    let groups = event_type_options(|kind| match is_refused {
+        true => context.draft.is_selected(&form, "events", kind),
         false => endpoint.events.iter().any(|event| event.as_str() == kind),
     });
-    let url = context.draft.typed_or(&form, "url", &endpoint.url);
+    let url = context.draft.value_or(&form, "url", &endpoint.url);
     let blocks = vec![
         live_block("endpoint", &EndpointBlock { context, endpoint: &endpoint, deliveries })?,
         static_block(&EndpointForm { context, form: form.clone(), url, groups, is_new: false })?,
-        static_block(&EndpointActs { context, endpoint: &endpoint })?,
+        static_block(&EndpointActions { context, endpoint: &endpoint })?,
     ];
     Ok(PageView { state: None, title: "Webhook endpoint".to_owned(), blocks })
 }
@@ -274,15 +276,15 @@ pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView
 struct KeysBlock<'a> {
     context: &'a PageContext,
     keys: Vec<KeyRecord>,
-    /// The prefix of keys of this mode.
-    start: String,
+    /// The prefix of keys of this mode: `svc_test_`.
+    key_start: String,
 }
 
 pub(super) async fn keys(context: &PageContext) -> Result<PageView, Refusal> {
-    let start = context.client.pages.dashboard.key_start(context.place.mode);
+    let key_start = context.client.pages.dashboard.key_start(context.book_id.mode);
     let mut keys = context.keys().await?;
-    // Stable: keys that still work first, then newest first.
+    // The sort is stable: active keys come first, then the newest.
     keys.sort_by_key(|key| key.revoked_at.is_some());
-    let block = static_block(&KeysBlock { context, keys, start })?;
+    let block = static_block(&KeysBlock { context, keys, key_start })?;
     Ok(PageView { state: None, title: "API keys".to_owned(), blocks: vec![block] })
 }

@@ -1,9 +1,9 @@
 //! Renders the blocks of each page. A live block is rendered again after each change.
 
 mod account;
+mod create;
 mod developers;
 mod history;
-mod make;
 mod overview;
 mod payments;
 mod requests;
@@ -28,10 +28,10 @@ pub(super) use shell::{clock, error_page, login, menu, shell};
 /// The number of records on a page.
 const PER_PAGE: u32 = 25;
 
-/// One page.
+/// The content of a page.
 pub(super) struct PageView {
     pub(super) title: String,
-    /// The state of the page's object; the tab shows it first.
+    /// The state of the page's object; the title of the browser's tab starts with it.
     pub(super) state: Option<String>,
     pub(super) blocks: Vec<Block>,
 }
@@ -39,7 +39,7 @@ pub(super) struct PageView {
 /// One block of a page.
 pub(super) enum Block {
     /// A block that does not change while the page is open, such as a form.
-    Still(String),
+    Static(String),
     /// A block that changes while the page is open.
     Live(Part),
 }
@@ -47,14 +47,14 @@ pub(super) enum Block {
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Block::Still(html) => f.write_str(html),
+            Block::Static(html) => f.write_str(html),
             Block::Live(part) => part.fmt(f),
         }
     }
 }
 
 fn static_block(template: &impl Template) -> Result<Block, Refusal> {
-    template.render().map(Block::Still).map_err(|_| Refusal::Broken)
+    template.render().map(Block::Static).map_err(|_| Refusal::Broken)
 }
 
 fn live_block(id: &'static str, template: &impl Template) -> Result<Block, Refusal> {
@@ -68,9 +68,9 @@ pub(super) async fn render_page(context: &PageContext) -> Result<PageView, Refus
         Page::World => overview::world(context).await,
         Page::History => history::history(context).await,
         Page::Charges => payments::charges(context).await,
-        Page::NewCharge => make::charge(context).await,
-        Page::NewInvoice => make::invoice(context).await,
-        Page::NewLink => make::link(context).await,
+        Page::NewCharge => create::charge(context).await,
+        Page::NewInvoice => create::invoice(context).await,
+        Page::NewLink => create::link(context).await,
         Page::Search => search::search(context).await,
         Page::Charge(code) => payments::charge(context, code).await,
         Page::Invoices => payments::invoices(context).await,
@@ -99,7 +99,7 @@ struct Tab {
     label: &'static str,
     count: Option<u64>,
     href: String,
-    current: bool,
+    is_current: bool,
 }
 
 #[derive(Template)]
@@ -117,19 +117,21 @@ impl Tabs {
         path: &str,
         counts: &[(&'static str, u64)],
     ) -> Tabs {
-        let chosen = context.query.get("status").unwrap_or("all");
-        let tab = |(word, count): &(&'static str, u64)| Tab {
-            label: word,
+        let selected = context.query.get("status").unwrap_or("all");
+        let tab = |(status, count): &(&'static str, u64)| Tab {
+            label: status,
             count: Some(*count),
-            href: context
-                .to(format!("{path}{}", paths::query(&[("status", Some(*word).filter(|w| *w != "all"))]))),
-            current: *word == chosen,
+            href: context.to(format!(
+                "{path}{}",
+                paths::query_string(&[("status", Some(*status).filter(|status| *status != "all"))])
+            )),
+            is_current: *status == selected,
         };
         Tabs { label, tabs: counts.iter().map(tab).collect() }
     }
 }
 
-/// The search of a list.
+/// The search form of a list.
 #[derive(Template)]
 #[template(path = "dashboard/filter.html")]
 struct Filter<'a> {
@@ -139,9 +141,9 @@ struct Filter<'a> {
     label: &'static str,
     /// An example of a search.
     example: &'static str,
-    /// The other filter of the list: the name of the field, and its value.
-    part: (&'static str, &'a str),
-    wanted: &'a str,
+    /// The query field of the list's other filter: its name and value.
+    other_field: (&'static str, &'a str),
+    search_text: &'a str,
 }
 
 /// The links to the other pages of a list.
@@ -153,7 +155,7 @@ struct Pager {
     older: Option<String>,
 }
 
-/// A page of a list, as `list.html` draws it.
+/// A page of a list, as `list.html` renders it.
 struct List<T> {
     records: Vec<T>,
     pager: Pager,
@@ -166,39 +168,40 @@ impl<T> List<T> {
     }
 }
 
-/// Reads a page of a list. `list`: the list of the API and its filters; `shown`: the same for links on this page.
+/// Reads a page of a list. `api_list`: the list of the API and its filters; `page_list`: the path and query of this
+/// page, for links to its other list pages.
 async fn list<T>(
     context: &PageContext,
-    list: (&str, &[(&str, Option<&str>)]),
-    shown: (&str, &[(&str, Option<&str>)]),
+    api_list: (&str, &[(&str, Option<&str>)]),
+    page_list: (&str, &[(&str, Option<&str>)]),
     view: impl Fn(&BookReader<'_>, u32) -> T,
 ) -> Result<List<T>, Refusal> {
     let per_page = PER_PAGE.to_string();
-    let (name, mut fields) = (list.0, list.1.to_vec());
+    let (name, mut fields) = (api_list.0, api_list.1.to_vec());
     fields.extend([
         ("per_page", Some(per_page.as_str())),
         ("page", context.query.get("page")),
         ("anchor", context.query.get("anchor")),
     ]);
-    let path = format!("{name}{}", paths::query(&fields));
+    let path = format!("{name}{}", paths::query_string(&fields));
     let (records, page, anchor) = context
         .read(|book| {
             let (page, anchor) = book.list(&path)?;
             Ok((page.members.iter().map(|no| view(book, *no)).collect(), page, anchor))
         })
         .await?;
-    let to = |n: u64| {
+    let page_url = |n: u64| {
         // Page 1 has no anchor, so it always shows the newest records.
         let (n, is_later) = (n.to_string(), n > 1);
-        let mut fields = shown.1.to_vec();
+        let mut fields = page_list.1.to_vec();
         fields.push(("page", Some(n.as_str()).filter(|_| is_later)));
         fields.push(("anchor", anchor.as_deref().filter(|_| is_later)));
-        context.to(format!("{}{}", shown.0, paths::query(&fields)))
+        context.to(format!("{}{}", page_list.0, paths::query_string(&fields)))
     };
     let summary = match (page.from(), page.to()) {
         (Some(from), Some(to)) => format!("{from}–{to} of {}", page.total),
         _ => String::new(),
     };
-    let pager = Pager { summary, newer: page.prev().map(&to), older: page.next().map(&to) };
+    let pager = Pager { summary, newer: page.prev().map(&page_url), older: page.next().map(&page_url) };
     Ok(List { records, pager })
 }

@@ -1,4 +1,4 @@
-//! Texts of the dashboard for records of the world.
+//! Traits with the texts that the dashboard shows for records of the world.
 
 use reference_core::mode::Mode;
 use simulator::api::{
@@ -6,16 +6,16 @@ use simulator::api::{
     TransferStanding, WorldEvent, WorldEventKind,
 };
 
-use crate::pages::formats::MomentWords as _;
+use crate::pages::formats::TimeFormats as _;
 
 pub(super) trait TransferState {
-    /// Returns the state as a word, and its colour.
+    /// Returns the state as text, and the CSS class for its colour.
     fn state(&self) -> (&'static str, &'static str);
 
-    /// Returns `true` if the transfer is confirmed and the owner can accept it.
+    /// Returns `true` if the transfer is late and confirmed, so that the merchant can accept it.
     fn may_be_accepted(&self) -> bool;
 
-    /// Returns `true` if the mempool dropped the transaction, so that it can be announced again.
+    /// Returns `true` if the mempool dropped the transaction, so that it can be broadcast again.
     fn was_dropped(&self) -> bool;
 }
 
@@ -44,30 +44,30 @@ impl TransferState for TransferRecord {
     }
 }
 
-pub(super) trait DeliveryWords {
+pub(super) trait DeliveryDisplay {
     /// Returns `true` if the delivery waits for a retry.
     fn is_retrying(&self) -> bool;
 }
 
-impl DeliveryWords for DeliveryRecord {
+impl DeliveryDisplay for DeliveryRecord {
     fn is_retrying(&self) -> bool {
         self.status == "waiting" && !self.attempts.is_empty()
     }
 }
 
-pub(super) trait AttemptWords {
-    /// Returns the status, or the error.
-    fn answer(&self) -> String;
+pub(super) trait AttemptDisplay {
+    /// Returns the status of the response, or the error.
+    fn result(&self) -> String;
 
-    /// Returns the colour of the status.
+    /// Returns the CSS class for the colour of the status.
     fn tone(&self) -> &'static str;
 
-    /// Returns the request and response, as far as they are known.
-    fn wire(&self) -> AttemptTrace;
+    /// Returns the request and the response; an empty trace if they were not recorded.
+    fn trace_or_empty(&self) -> AttemptTrace;
 }
 
-impl AttemptWords for AttemptRecord {
-    fn answer(&self) -> String {
+impl AttemptDisplay for AttemptRecord {
+    fn result(&self) -> String {
         match (self.status, &self.error) {
             (Some(status), _) => status.to_string(),
             (None, error) => error.clone().unwrap_or_default(),
@@ -78,42 +78,41 @@ impl AttemptWords for AttemptRecord {
         if matches!(self.status, Some(200..=299)) { "good" } else { "bad" }
     }
 
-    fn wire(&self) -> AttemptTrace {
+    fn trace_or_empty(&self) -> AttemptTrace {
         self.trace.clone().unwrap_or_default()
     }
 }
 
-pub(super) trait EndpointWords {
-    /// Returns the event types of the endpoint, in a line.
-    fn kinds(&self) -> String;
+pub(super) trait EndpointDisplay {
+    /// Returns the event types of the endpoint, separated by commas.
+    fn event_types(&self) -> String;
 }
 
-impl EndpointWords for EndpointRecord {
-    fn kinds(&self) -> String {
+impl EndpointDisplay for EndpointRecord {
+    fn event_types(&self) -> String {
         self.events.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 
-pub(super) trait WorldEventWords {
+pub(super) trait WorldEventDisplay {
     /// Returns the time of day to the millisecond.
     fn time(&self) -> String;
 
-    /// Returns the kind as a word.
-    fn word(&self) -> &'static str;
+    fn kind_label(&self) -> &'static str;
 
-    /// Returns a sentence about the entry.
+    /// Returns a sentence about the event.
     fn sentence(&self) -> String;
 
-    /// Returns `true` if the dashboard of this account and mode shows it.
+    /// Returns `true` if the dashboard of this account and mode shows the event.
     fn is_visible_to(&self, account: &str, mode: Mode) -> bool;
 }
 
-impl WorldEventWords for WorldEvent {
+impl WorldEventDisplay for WorldEvent {
     fn time(&self) -> String {
         self.at.iso().split_once('T').and_then(|(_, time)| time.get(..12)).unwrap_or_default().to_owned()
     }
 
-    fn word(&self) -> &'static str {
+    fn kind_label(&self) -> &'static str {
         match self.what {
             WorldEventKind::Event { .. } => "event",
             WorldEventKind::Post { .. } => "post",

@@ -16,18 +16,18 @@ use crate::{
     pages::book::BookReader,
     pages::dashboard::{
         context::PageContext,
-        facts::{AttemptWords as _, DeliveryWords as _, TransferState as _},
         fragments, paths,
+        record_display::{AttemptDisplay as _, DeliveryDisplay as _, TransferState as _},
     },
-    pages::formats::MomentWords as _,
+    pages::formats::TimeFormats as _,
     pages::objects::{Charge, Event, Invoice, Link},
     refusal::Refusal,
 };
 
-/// The number of events on the page of an object.
-const EVENTS_SHOWN: u32 = 100;
-/// The number of deliveries on the page of an object.
-const DELIVERIES_SHOWN: usize = 25;
+/// The maximum number of events on the page of an object.
+const EVENTS_MAX: u32 = 100;
+/// The maximum number of deliveries on the page of an object.
+const DELIVERIES_MAX: usize = 25;
 
 #[derive(Template)]
 #[template(path = "dashboard/charges.html")]
@@ -42,9 +42,9 @@ pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> 
     let (status, link) = (context.query.get("status"), context.query.get("link"));
     let view = |book: &BookReader<'_>, no| Charge::from_book(book, ChargeNo(no));
     let filters = [("status", status), ("payment_link", link)];
-    let shown = [("status", status), ("link", link)];
-    let list = list(context, ("charges", &filters), ("/charges", &shown), view).await?;
-    let counts = context.read(|book| Ok(book.sandbox.counts(book.place).charges)).await?;
+    let page_filters = [("status", status), ("link", link)];
+    let list = list(context, ("charges", &filters), ("/charges", &page_filters), view).await?;
+    let counts = context.read(|book| Ok(book.sandbox.counts(book.account_and_mode).charges)).await?;
     let counts = [
         ("all", counts.all),
         ("pending", counts.pending),
@@ -64,18 +64,18 @@ struct ChargeBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
     transfers: &'a [TransferRecord],
-    tab: String,
-    /// The target of the refund form.
-    refund: String,
+    tab_title: String,
+    /// The path of the refund form.
+    refund_form: String,
 }
 
 impl ChargeBlock<'_> {
-    /// Returns `true` if there is confirmed money that could be refunded.
+    /// Returns `true` if a confirmed transfer exists, which could be refunded.
     fn may_be_refunded(&self) -> bool {
         self.transfers.iter().any(|transfer| transfer.gone.is_none() && transfer.confirmed)
     }
 
-    /// Returns `true` if the charge can be canceled. A transfer that vanished does not prevent it.
+    /// Returns `true` if the charge can be canceled. A transfer that was dropped or replaced does not prevent it.
     fn may_be_canceled(&self) -> bool {
         self.charge.status() == ChargeStatus::Pending
             && self.transfers.iter().all(|transfer| transfer.gone.is_some())
@@ -84,7 +84,7 @@ impl ChargeBlock<'_> {
 
 #[derive(Template)]
 #[template(path = "dashboard/charge_about.html")]
-struct ChargeAbout<'a> {
+struct ChargeDetails<'a> {
     charge: &'a Charge,
 }
 
@@ -94,12 +94,12 @@ struct PayBlock<'a> {
     context: &'a PageContext,
     charge: &'a Charge,
     /// The unconfirmed payment, if there is one: another payment would pay twice.
-    on_its_way: Option<&'a TransferRecord>,
+    pending_transfer: Option<&'a TransferRecord>,
     form: String,
 }
 
 #[derive(Template)]
-#[template(path = "dashboard/story.html")]
+#[template(path = "dashboard/timeline.html")]
 struct TimelineBlock<'a> {
     context: &'a PageContext,
     events: Vec<Event>,
@@ -109,16 +109,16 @@ struct TimelineBlock<'a> {
 }
 
 /// Renders the events and deliveries of an object. `name`: `charge`, `invoice`.
-async fn history_block(
+async fn timeline_block(
     context: &PageContext,
     (name, code): (&str, Code),
     filter: DeliveryFilter,
 ) -> Result<Block, Refusal> {
-    let query = format!("?{name}={code}&per_page={EVENTS_SHOWN}");
+    let query = format!("?{name}={code}&per_page={EVENTS_MAX}");
     let events = context.read(|book| book.events(&query)).await?;
-    let deliveries = context.deliveries(DELIVERIES_SHOWN, filter).await?;
+    let deliveries = context.deliveries(DELIVERIES_MAX, filter).await?;
     let curl = context.curl_get(&format!("/v1/events?{name}={code}"));
-    live_block("story", &TimelineBlock { context, events, deliveries, curl })
+    live_block("timeline", &TimelineBlock { context, events, deliveries, curl })
 }
 
 #[derive(Template)]
@@ -129,7 +129,7 @@ struct JsonBlock {
 }
 
 /// Renders an object as JSON of the API. `list`: `charges`.
-async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Refusal> {
+async fn json_block(context: &PageContext, list: &str, code: &str) -> Result<Block, Refusal> {
     let path = format!("{list}/{code}");
     let raw = context.read(|book| book.json(&path)).await?;
     let curl = context.curl_get(&format!("/v1/{path}"));
@@ -140,28 +140,28 @@ pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView
     let (charge, transfers) = context
         .read(|book| {
             let charge = book.charge(code)?;
-            let transfers = book.sandbox.transfers(book.place, &charge);
+            let transfers = book.sandbox.transfers(book.account_and_mode, &charge);
             Ok((charge, transfers))
         })
         .await?;
     let title = format!("Charge {code}");
     let status = charge.status().as_str();
-    let tab = context.tab(Some(status), &title);
+    let tab_title = context.tab_title(Some(status), &title);
     let form = format!("/charges/{code}/pay");
-    let on_its_way = transfers.iter().rfind(|transfer| transfer.gone.is_none() && !transfer.confirmed);
-    let is_refused = context.draft.is_of(&form);
-    let refund = format!("/charges/{code}/refund");
-    let is_refund_refused = context.draft.is_of(&refund);
-    let shown = ChargeBlock { context, charge: &charge, transfers: &transfers, tab, refund };
+    let pending_transfer = transfers.iter().rfind(|transfer| transfer.gone.is_none() && !transfer.confirmed);
+    let is_payment_refused = context.draft.is_for(&form);
+    let refund_form = format!("/charges/{code}/refund");
+    let is_refund_refused = context.draft.is_for(&refund_form);
+    let main = ChargeBlock { context, charge: &charge, transfers: &transfers, tab_title, refund_form };
     let filter = DeliveryFilter { charge: Some(Some(charge.code)), ..DeliveryFilter::default() };
-    let pay = PayBlock { context, charge: &charge, on_its_way, form };
+    let pay = PayBlock { context, charge: &charge, pending_transfer, form };
     let blocks = vec![
-        // The errors of a form stay until it is sent again.
-        if is_refund_refused { static_block(&shown)? } else { live_block("charge", &shown)? },
-        if is_refused { static_block(&pay)? } else { live_block("pay", &pay)? },
-        history_block(context, ("charge", charge.code), filter).await?,
-        static_block(&ChargeAbout { charge: &charge })?,
-        json(context, "charges", code).await?,
+        // A refused form is static, so that its errors stay until it is sent again.
+        if is_refund_refused { static_block(&main)? } else { live_block("charge", &main)? },
+        if is_payment_refused { static_block(&pay)? } else { live_block("pay", &pay)? },
+        timeline_block(context, ("charge", charge.code), filter).await?,
+        static_block(&ChargeDetails { charge: &charge })?,
+        json_block(context, "charges", code).await?,
     ];
     Ok(PageView { state: Some(status.to_owned()), title, blocks })
 }
@@ -179,7 +179,7 @@ pub(super) async fn invoices(context: &PageContext) -> Result<PageView, Refusal>
     let filters = [("status", status)];
     let view = |book: &BookReader<'_>, no| Invoice::from_book(book, InvoiceNo(no));
     let list = list(context, ("invoices", &filters), ("/invoices", &filters), view).await?;
-    let counts = context.read(|book| Ok(book.sandbox.counts(book.place).invoices)).await?;
+    let counts = context.read(|book| Ok(book.sandbox.counts(book.account_and_mode).invoices)).await?;
     let counts = [("all", counts.all), ("open", counts.open), ("paid", counts.paid), ("void", counts.void)];
     let tabs = Tabs::by_status(context, "Invoices by status", "/invoices", &counts);
     let block = live_block("invoices", &InvoicesBlock { context, tabs, list })?;
@@ -191,31 +191,31 @@ pub(super) async fn invoices(context: &PageContext) -> Result<PageView, Refusal>
 struct InvoiceBlock<'a> {
     context: &'a PageContext,
     invoice: &'a Invoice,
-    tab: String,
+    tab_title: String,
 }
 
 pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
     let invoice = context.read(|book| book.invoice(code)).await?;
     let title = format!("Invoice {}", invoice.number);
     let status = invoice.status().as_str();
-    let tab = context.tab(Some(status), &title);
-    let mut blocks = vec![live_block("invoice", &InvoiceBlock { context, invoice: &invoice, tab })?];
-    if invoice.is_open() && !is_on_its_way(context, &invoice).await? {
-        blocks.push(pay_in(context, &format!("/invoices/{code}/pay"), None, None).await?);
+    let tab_title = context.tab_title(Some(status), &title);
+    let mut blocks = vec![live_block("invoice", &InvoiceBlock { context, invoice: &invoice, tab_title })?];
+    if invoice.is_open() && !has_pending_transfer(context, &invoice).await? {
+        blocks.push(pay_form(context, &format!("/invoices/{code}/pay"), None, None).await?);
     }
     let filter = DeliveryFilter { invoice: Some(Some(invoice.code)), ..DeliveryFilter::default() };
     blocks.extend([
-        history_block(context, ("invoice", invoice.code), filter).await?,
-        json(context, "invoices", code).await?,
+        timeline_block(context, ("invoice", invoice.code), filter).await?,
+        json_block(context, "invoices", code).await?,
     ]);
     Ok(PageView { state: Some(status.to_owned()), title, blocks })
 }
 
-/// Returns `true` if the invoice has an unconfirmed payment: another one would pay twice.
-async fn is_on_its_way(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
+/// Returns `true` if the invoice has an unconfirmed payment: another payment would pay twice.
+async fn has_pending_transfer(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
     let Some(newest) = invoice.charges.last() else { return Ok(false) };
     let transfers = context
-        .read(|book| Ok(book.sandbox.transfers(book.place, &*book.charge(newest.code.as_str())?)))
+        .read(|book| Ok(book.sandbox.transfers(book.account_and_mode, &*book.charge(newest.code.as_str())?)))
         .await?;
     Ok(transfers.iter().any(|transfer| transfer.gone.is_none() && !transfer.confirmed))
 }
@@ -241,7 +241,7 @@ struct LinkBlock<'a> {
     link: &'a Link,
     charges: Vec<Charge>,
     total: u64,
-    all: String,
+    all_charges_url: String,
 }
 
 pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
@@ -253,22 +253,23 @@ pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, 
             Ok((book.link(code)?, charges, page.total))
         })
         .await?;
-    let all = context.to(format!("/charges{}", paths::query(&[("link", Some(code))])));
+    let all_charges_url = context.to(format!("/charges{}", paths::query_string(&[("link", Some(code))])));
     let form = format!("/links/{code}/pay");
     let coins = link.terms.accepted_assets.clone();
-    // A price that the customer chooses needs an initial value.
+    // The form needs an initial value for a price that the customer chooses.
     let amount = link.sample_amount().map(|amount| (link.terms.currency.to_string(), amount));
-    let mut blocks = vec![live_block("link", &LinkBlock { context, link: &link, charges, total, all })?];
+    let mut blocks =
+        vec![live_block("link", &LinkBlock { context, link: &link, charges, total, all_charges_url })?];
     if link.accepts_payments {
-        blocks.push(pay_in(context, &form, coins, amount).await?);
+        blocks.push(pay_form(context, &form, coins, amount).await?);
     }
-    blocks.push(json(context, "payment-links", code).await?);
+    blocks.push(json_block(context, "payment-links", code).await?);
     Ok(PageView { state: Some(link.status().to_owned()), title: format!("Payment link {code}"), blocks })
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/pay_in.html")]
-struct PayIn<'a> {
+struct PayForm<'a> {
     context: &'a PageContext,
     form: &'a str,
     coins: Vec<Asset>,
@@ -276,15 +277,15 @@ struct PayIn<'a> {
     amount: Option<(String, String)>,
 }
 
-/// Renders the form that pays an invoice or a link as a customer would, in one of these coins, or in any accepted one.
-async fn pay_in(
+/// Renders the form that pays an invoice or a link as a customer would. `coins`: `None` for all accepted ones.
+async fn pay_form(
     context: &PageContext,
     form: &str,
     coins: Option<Vec<Asset>>,
     amount: Option<(String, String)>,
 ) -> Result<Block, Refusal> {
     let account = context.read(|book| Ok(book.account())).await?;
-    static_block(&PayIn { context, form, coins: coins.unwrap_or(account.accepted), amount })
+    static_block(&PayForm { context, form, coins: coins.unwrap_or(account.accepted_assets), amount })
 }
 
 #[derive(Template)]
@@ -295,7 +296,8 @@ struct LateBlock<'a> {
 }
 
 pub(super) async fn late_payments(context: &PageContext) -> Result<PageView, Refusal> {
-    let list = List::single_page(context.read(|book| Ok(book.sandbox.late_payments(book.place))).await?);
+    let list =
+        List::single_page(context.read(|book| Ok(book.sandbox.late_payments(book.account_and_mode))).await?);
     let block = live_block("late", &LateBlock { context, list })?;
     Ok(PageView { state: None, title: "Late payments".to_owned(), blocks: vec![block] })
 }

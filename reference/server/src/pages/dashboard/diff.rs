@@ -15,7 +15,7 @@ pub(super) struct Line {
 
 impl Line {
     /// Returns the text for screen readers, which do not read the sign.
-    pub(super) fn says(&self) -> &'static str {
+    pub(super) fn screen_reader_text(&self) -> &'static str {
         match self.sign {
             '-' => "only in the other: ",
             '+' => "only in this one: ",
@@ -34,10 +34,11 @@ impl Line {
 
 /// Returns the lines of both texts in order; at most 2,000 of each.
 pub(super) fn diff_lines(first: &str, second: &str) -> Vec<Line> {
-    let cut = |text: &str| text.lines().take(LINES_MAX).map(|line| format!("{line}\n")).collect::<String>();
-    let (first, second) = (cut(first), cut(second));
+    let first_lines =
+        |text: &str| text.lines().take(LINES_MAX).map(|line| format!("{line}\n")).collect::<String>();
+    let (first, second) = (first_lines(first), first_lines(second));
     let diff = TextDiff::from_lines(&first, &second);
-    let of = |change: similar::Change<&str>| Line {
+    let to_line = |change: similar::Change<&str>| Line {
         sign: match change.tag() {
             ChangeTag::Delete => '-',
             ChangeTag::Insert => '+',
@@ -45,7 +46,7 @@ pub(super) fn diff_lines(first: &str, second: &str) -> Vec<Line> {
         },
         text: change.value().trim_end_matches('\n').to_owned(),
     };
-    diff.iter_all_changes().map(of).collect()
+    diff.iter_all_changes().map(to_line).collect()
 }
 
 #[cfg(test)]
@@ -54,15 +55,15 @@ mod tests {
 
     #[test]
     fn lines_are_marked_with_the_text_that_has_them() {
-        for (first, second, signs) in [
+        for (first, second, expected) in [
             ("a", "a", " a"),
             ("", "a", "+a"),
             ("a\nb\nc", "a\nc", " a-b c"),
             ("{\n  1\n}", "{\n  2\n}", " {-  1+  2 }"),
         ] {
             let lines = diff_lines(first, second);
-            let shown: String = lines.iter().map(|line| format!("{}{}", line.sign, line.text)).collect();
-            assert_eq!(shown, signs, "{first:?} {second:?}");
+            let rendered: String = lines.iter().map(|line| format!("{}{}", line.sign, line.text)).collect();
+            assert_eq!(rendered, expected, "{first:?} {second:?}");
         }
     }
 }

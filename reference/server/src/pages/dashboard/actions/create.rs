@@ -1,9 +1,9 @@
-//! Forms that create or change an object by a call of the API: charges, refunds, invoices, payment links.
+//! Forms that create or change an object by a request to the API: charges, refunds, invoices, payment links.
 
 use serde::{Deserialize, Serialize};
 use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, NewRefund};
 
-use super::{ActionResult, Outcome, call_with_notice};
+use super::{ActionResult, Outcome, send_with_notice};
 use crate::pages::{
     dashboard::{
         context::PageContext,
@@ -25,12 +25,12 @@ struct ObjectCode {
     code: String,
 }
 
-/// The metadata key of an order's number.
-pub(in super::super) const ORDER: &str = "order_id";
+/// The metadata key of an order number.
+pub(in super::super) const ORDER_KEY: &str = "order_id";
 
-/// Returns the path of an API call in this book.
-fn in_book(context: &PageContext, rest: &str) -> String {
-    let BookId { account, mode } = &context.place;
+/// Returns the path of an API operation in this book.
+fn book_path(context: &PageContext, rest: &str) -> String {
+    let BookId { account, mode } = &context.book_id;
     format!("/sandbox/books/{account}/{mode}/{rest}")
 }
 
@@ -38,12 +38,14 @@ fn in_book(context: &PageContext, rest: &str) -> String {
 async fn create(
     context: &PageContext,
     (list, request): (&str, impl Serialize),
-    (form, made): (Page, fn(String) -> Page),
+    (form_page, object_page): (Page, fn(String) -> Page),
     notice: &str,
 ) -> ActionResult {
-    Ok(match context.client.act("POST", &in_book(context, list), &json(&request)).await? {
-        Ok(NewObject { data: ObjectCode { code } }) => (made(code), Outcome::Done(Notice::text(notice))),
-        Err(complaint) => (form, Outcome::Refused(complaint)),
+    Ok(match context.client.send("POST", &book_path(context, list), &json(&request)).await? {
+        Ok(NewObject { data: ObjectCode { code } }) => {
+            (object_page(code), Outcome::Success(Notice::text(notice)))
+        }
+        Err(error_response) => (form_page, Outcome::Error(error_response)),
     })
 }
 
@@ -58,7 +60,7 @@ pub(super) async fn charge(context: &PageContext, form: &Form) -> ActionResult {
         currency: text(form, "currency"),
         customer_email: text(form, "customer_email"),
         description: text(form, "description"),
-        metadata: text(form, "metadata").map(|order| (ORDER.to_owned(), order)).into_iter().collect(),
+        metadata: text(form, "metadata").map(|order| (ORDER_KEY.to_owned(), order)).into_iter().collect(),
     };
     let notice = "The charge is open. Pay it as a customer would, or share its checkout page.";
     create(context, ("charges", request), (Page::NewCharge, Page::Charge), notice).await
@@ -70,7 +72,7 @@ pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult 
         customer_email: text(form, "customer_email"),
         currency: text(form, "currency"),
         amount: text(form, "amount"),
-        items: items(form),
+        items: line_items(form),
         memo: text(form, "memo"),
         due_at: text(form, "due_at"),
         send_email: form.text("send_email").is_some(),
@@ -79,14 +81,14 @@ pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult 
     create(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), notice).await
 }
 
-/// Returns the lines with any input; the preset quantity alone does not count.
-fn items(form: &Form) -> Vec<NewItem> {
-    let full = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+/// Returns the line items with any input; the preset quantity alone does not count.
+fn line_items(form: &Form) -> Vec<NewItem> {
+    let non_empty = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
     let rows = form.values("item").zip(form.values("quantity")).zip(form.values("unit_amount"));
     rows.map(|((item, quantity), price)| NewItem {
-        description: full(item),
-        quantity: full(quantity),
-        unit_amount: full(price),
+        description: non_empty(item),
+        quantity: non_empty(quantity),
+        unit_amount: non_empty(price),
     })
     .filter(|item| item.description.is_some() || item.unit_amount.is_some())
     .collect()
@@ -113,17 +115,17 @@ pub(super) async fn link(context: &PageContext, form: &Form) -> ActionResult {
 pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> ActionResult {
     let request =
         NewRefund { amount: text(form, "amount"), txid: text(form, "txid"), reason: text(form, "reason") };
-    let path = in_book(context, &format!("charges/{code}/refunds"));
+    let path = book_path(context, &format!("charges/{code}/refunds"));
     let notice = "The refund is recorded. No coins moved: you sent them yourself.";
-    call_with_notice(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), notice).await
+    send_with_notice(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), notice).await
 }
 
 /// Archives or restores a payment link.
 pub(super) async fn set_archived(context: &PageContext, code: &str, action: &str) -> ActionResult {
-    let path = in_book(context, &format!("payment-links/{code}/archive"));
+    let path = book_path(context, &format!("payment-links/{code}/archive"));
     let (method, notice) = match action {
         "archive" => ("POST", "The link was archived. Its open charges stay open."),
         _ => ("DELETE", "The link is active again."),
     };
-    call_with_notice(context, Page::Link(code.to_owned()), (method, &path, ""), notice).await
+    send_with_notice(context, Page::Link(code.to_owned()), (method, &path, ""), notice).await
 }

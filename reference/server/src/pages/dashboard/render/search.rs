@@ -13,8 +13,8 @@ use crate::{
 #[template(path = "dashboard/search.html")]
 struct SearchBlock<'a> {
     context: &'a PageContext,
-    wanted: &'a str,
-    found: Vec<SearchHit>,
+    search_text: &'a str,
+    hits: Vec<SearchHit>,
 }
 
 impl SearchBlock<'_> {
@@ -35,24 +35,24 @@ fn path(hit: &SearchHit) -> String {
     format!("/{list}/{}", hit.id)
 }
 
-/// Returns the path of the object whose whole code or id is searched for; `None` if there is no such object.
+/// Returns the path of the object whose code or id equals the search text; `None` if there is no such object.
 pub(in super::super) async fn exact_hit(context: &PageContext) -> Result<Option<String>, Refusal> {
-    let (wanted, found) = search_hits(context).await?;
-    Ok(found.iter().find(|hit| *hit.id == *wanted).map(|hit| context.place.path(&path(hit))))
+    let (search_text, hits) = search_hits(context).await?;
+    Ok(hits.iter().find(|hit| *hit.id == *search_text).map(|hit| context.book_id.path(&path(hit))))
 }
 
-/// Returns the searched text and the matching objects.
+/// Returns the search text and the matching objects.
 async fn search_hits(context: &PageContext) -> Result<(&str, Vec<SearchHit>), Refusal> {
-    let wanted = context.query.get("q").map(str::trim).unwrap_or_default();
+    let search_text = context.query.get("q").map(str::trim).unwrap_or_default();
     // A text over the limit has no matches.
-    if wanted.is_empty() || wanted.len() > paths::WANTED_MAX {
-        return Ok((wanted, Vec::new()));
+    if search_text.is_empty() || search_text.len() > paths::SEARCH_MAX {
+        return Ok((search_text, Vec::new()));
     }
-    Ok((wanted, context.read(|book| Ok(book.sandbox.search(book.place, wanted))).await?))
+    Ok((search_text, context.read(|book| Ok(book.sandbox.search(book.account_and_mode, search_text))).await?))
 }
 
 pub(super) async fn search(context: &PageContext) -> Result<PageView, Refusal> {
-    let (wanted, found) = search_hits(context).await?;
-    let block = static_block(&SearchBlock { context, wanted, found })?;
+    let (search_text, hits) = search_hits(context).await?;
+    let block = static_block(&SearchBlock { context, search_text, hits })?;
     Ok(PageView { state: None, title: "Search".to_owned(), blocks: vec![block] })
 }

@@ -11,7 +11,7 @@ use crate::{
     refusal::Refusal,
 };
 
-const MAILS_SHOWN: usize = 100;
+const MAILS_MAX: usize = 100;
 
 /// A coin with its wallet, if there is one.
 struct CoinWallet {
@@ -20,7 +20,7 @@ struct CoinWallet {
 }
 
 impl CoinWallet {
-    /// Returns a description of the source of addresses.
+    /// Returns a description of the source of the wallet's addresses.
     fn source(&self) -> String {
         match &self.wallet {
             None => String::new(),
@@ -36,15 +36,17 @@ impl CoinWallet {
         Script::is_for(self.chain.asset.facts().form)
     }
 
-    fn takes_list(&self) -> bool {
+    /// Returns `true` if the coin has no extended public keys, so that the wallet is a list of addresses.
+    fn needs_address_list(&self) -> bool {
         self.chain.wallet == "addresses"
     }
 }
 
-async fn coins(context: &PageContext) -> Result<Vec<CoinWallet>, Refusal> {
-    let (chains, mut wallets) =
-        context.read(|book| Ok((book.sandbox.overview().chains, book.sandbox.wallets(book.place)))).await?;
-    let of_mode = chains.into_iter().filter(|chain| chain.mode == context.place.mode);
+async fn load_coins(context: &PageContext) -> Result<Vec<CoinWallet>, Refusal> {
+    let (chains, mut wallets) = context
+        .read(|book| Ok((book.sandbox.overview().chains, book.sandbox.wallets(book.account_and_mode))))
+        .await?;
+    let of_mode = chains.into_iter().filter(|chain| chain.mode == context.book_id.mode);
     Ok(of_mode
         .map(|chain| {
             let index = wallets.iter().position(|wallet| wallet.asset == chain.asset);
@@ -61,7 +63,7 @@ struct WalletsBlock<'a> {
 }
 
 pub(super) async fn wallets(context: &PageContext) -> Result<PageView, Refusal> {
-    let block = static_block(&WalletsBlock { context, coins: coins(context).await? })?;
+    let block = static_block(&WalletsBlock { context, coins: load_coins(context).await? })?;
     Ok(PageView { state: None, title: "Payout wallets".to_owned(), blocks: vec![block] })
 }
 
@@ -72,18 +74,18 @@ struct WalletBlock<'a> {
     coin: CoinWallet,
     form: String,
     /// The last input, unless it was a secret.
-    typed: &'a str,
+    input: &'a str,
 }
 
 pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageView, Refusal> {
-    let coin = coins(context).await?.into_iter().find(|coin| coin.chain.asset.code() == asset);
+    let coin = load_coins(context).await?.into_iter().find(|coin| coin.chain.asset.code() == asset);
     let coin = coin.ok_or(Refusal::NotFound)?;
     let form = format!("/wallets/{asset}");
-    let field = if coin.takes_list() { "addresses" } else { "key" };
+    let field = if coin.needs_address_list() { "addresses" } else { "key" };
     // A private key is not sent back, because it would be visible on the screen.
-    let is_secret = context.draft.wrong(&form, field).iter().any(|wrong| wrong.contains("private key"));
-    let typed = if is_secret { "" } else { context.draft.typed(&form, field) };
-    let block = static_block(&WalletBlock { context, coin, form, typed })?;
+    let is_secret = context.draft.errors(&form, field).iter().any(|error| error.contains("private key"));
+    let input = if is_secret { "" } else { context.draft.value(&form, field) };
+    let block = static_block(&WalletBlock { context, coin, form, input })?;
     Ok(PageView { state: None, title: format!("{asset} wallet"), blocks: vec![block] })
 }
 
@@ -91,6 +93,7 @@ pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageVie
 #[template(path = "dashboard/outbox.html")]
 struct OutboxBlock<'a> {
     context: &'a PageContext,
+    /// The e-mails, each with the number of its invoice, oldest first.
     mails: Vec<(String, MailRecord)>,
     members: Vec<String>,
 }
@@ -98,8 +101,7 @@ struct OutboxBlock<'a> {
 pub(super) async fn outbox(context: &PageContext) -> Result<PageView, Refusal> {
     let (mails, members) = context
         .read(|book| {
-            let mut mails = book.sandbox.mails(book.place, MAILS_SHOWN);
-            mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
+            let mails = book.sandbox.mails(book.account_and_mode, MAILS_MAX);
             let number = |mail: &MailRecord| {
                 Ok(Invoice::from_book(book, book.find_invoice(mail.invoice)?).number.clone())
             };
@@ -120,11 +122,18 @@ struct SettingsBlock<'a> {
     currencies: [&'static str; Currency::ALL.len()],
 }
 
+/// A text field of the settings.
+struct SettingField {
+    name: &'static str,
+    label: &'static str,
+    hint: &'static str,
+    value: String,
+}
+
 impl SettingsBlock<'_> {
-    /// Returns the text fields: name, label, hint, value.
-    fn texts(&self) -> [(&'static str, &'static str, &'static str, String); 9] {
+    fn text_fields(&self) -> [SettingField; 9] {
         let account = &self.account.settings;
-        [
+        let fields = [
             ("name", "Name", "", account.name.clone()),
             ("display_name", "Shown to customers", "", account.display_name.clone()),
             ("logo_url", "Logo", "https address", account.logo_url.clone().unwrap_or_default()),
@@ -144,7 +153,8 @@ impl SettingsBlock<'_> {
                 "percent more than due",
                 account.overpayment_threshold.to_string(),
             ),
-        ]
+        ];
+        fields.map(|(name, label, hint, value)| SettingField { name, label, hint, value })
     }
 }
 
