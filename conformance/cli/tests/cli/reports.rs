@@ -124,7 +124,7 @@ fn two_recordings_are_compared() {
     let printed_text = check_compare(&["a.json", "b.json"], 1, "left open: Media type of a 404");
     assert!(printed_text.contains("  A  pass") && printed_text.contains("  B  fail"), "{printed_text}");
     let comparison: Value =
-        serde_json::from_str(&check(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
+        serde_json::from_str(&check_compare(&["a.json", "b.json", "--format", "json"], 1, "")).unwrap();
     assert_eq!(comparison["statements"][0]["verdicts"][1]["verdict"], "fail", "{comparison}");
     // Only the second run has a burst.
     run(dir, &["check", "--record", "full.json"]);
