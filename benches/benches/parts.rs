@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use reference_core::{
-    asset::{AddressForm, Asset},
+    asset::{AddressFormat, Asset},
     id::IdGenerator,
     mode::Mode,
     money::{Fiat, Rate},
@@ -40,7 +40,7 @@ fn bench_formats(c: &mut Criterion) {
 }
 
 fn bench_addresses(c: &mut Criterion) {
-    for (name, format) in [("bitcoin", AddressForm::Bitcoin), ("ethereum", AddressForm::Evm)] {
+    for (name, format) in [("bitcoin", AddressFormat::Bitcoin), ("ethereum", AddressFormat::Evm)] {
         let wallet = Wallet::from_seed(Seed(1), "acme/live", format, Mode::Live);
         let mut n = 0;
         c.bench_function(&format!("deposit address, {name}"), |b| {

@@ -53,7 +53,7 @@ fn bench_reads(c: &mut Criterion) {
 fn bench_writes(c: &mut Criterion) {
     for asset in [Asset::Btc, Asset::Eth, Asset::Sol] {
         let mut driver = BenchDriver::new(asset, 0);
-        c.bench_function(&format!("open a charge, {asset}"), |b| b.iter(|| driver.open()));
+        c.bench_function(&format!("open a charge, {asset}"), |b| b.iter(|| driver.open_charge()));
     }
     for asset in [Asset::Btc, Asset::Sol] {
         let mut driver = BenchDriver::new(asset, 1);
@@ -65,7 +65,7 @@ fn bench_writes(c: &mut Criterion) {
     c.bench_function("from sightings to two signed deliveries", |b| {
         let open = || {
             let mut driver = driver.borrow_mut();
-            let no = driver.open();
+            let no = driver.open_charge();
             driver.deliver();
             no
         };
@@ -83,7 +83,7 @@ fn bench_writes(c: &mut Criterion) {
         r#"{"mode":"live","url":"https://shop.sim/hooks"}"#,
     );
     c.bench_function("life of a charge in the sandbox, by its calls", |b| {
-        b.iter(|| world.complete_a_charge());
+        b.iter(|| world.complete_charge());
     });
 }
 

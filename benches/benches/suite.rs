@@ -5,7 +5,7 @@ mod sampling;
 
 use std::hint::black_box;
 
-use conformance::{Plan, RealTime, Recording, Secret, Silent, check, judge};
+use conformance::{Plan, RealClock, Recording, Secret, Silent, check, judge};
 use criterion::{Criterion, criterion_group, criterion_main};
 use reference_server::{Config, Server};
 use reference_wire::Request;
@@ -29,7 +29,7 @@ fn record_quick_run() -> Recording {
         let url = server.url().parse().expect("the server's URL is valid");
         let mut plan = Plan::new(url, Secret::new(keys.live), Secret::new(keys.test));
         plan.quick = true;
-        let outcome = check(plan, &mut RealTime::start(), &mut Silent).await;
+        let outcome = check(plan, &mut RealClock::start(), &mut Silent).await;
         assert!(outcome.stop.is_none(), "{:?}", outcome.stop);
         server.stop().await;
         outcome.recording

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reference_core::{
     account::{AccountKind, Settings},
     asset::{Asset, Currency},
-    call::{Answer, Call, ChargeDraft},
+    call::{Call, CallResult, ChargeDraft},
     charge::Customer,
     command::{BookCommand, Command, CommandResult},
     dialect::Dialect,
@@ -85,7 +85,7 @@ impl BenchDriver {
     }
 
     /// Opens a charge.
-    pub fn open(&mut self) -> ChargeNo {
+    pub fn open_charge(&mut self) -> ChargeNo {
         let draft = ChargeDraft {
             asset: self.asset,
             amount: Fiat::parse("49.90").ok(),
@@ -99,7 +99,7 @@ impl BenchDriver {
         let bearer = reference_wire::bearer(Some(self.authorization.as_bytes()));
         let principal = self.api.service.admit(self.now, bearer).expect("the new key is valid").principal;
         match self.api.service.on_call(self.now, &principal, Call::CreateCharge(Box::new(draft))) {
-            Ok(Answer::Charge(no)) => no,
+            Ok(CallResult::Charge(no)) => no,
             other => unreachable!("CreateCharge returns a charge, not {other:?}"),
         }
     }
@@ -138,7 +138,7 @@ impl BenchDriver {
                 self.now,
                 (account, mode),
                 attempt.delivery,
-                AttemptResult::Answered(200),
+                AttemptResult::Response(200),
             );
         }
         bytes
@@ -146,7 +146,7 @@ impl BenchDriver {
 
     /// Opens a charge, pays it, and makes its deliveries.
     pub fn complete_charge(&mut self) {
-        let no = self.open();
+        let no = self.open_charge();
         self.pay(no);
         self.deliver();
         // Otherwise the notices would accumulate.

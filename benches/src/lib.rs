@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Opens a charge, pays it, and makes its deliveries.
-    pub fn complete_a_charge(&mut self) {
+    pub fn complete_charge(&mut self) {
         let code = self.open_charge();
         self.send_expecting_2xx("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
         self.send_expecting_2xx(
@@ -95,7 +95,7 @@ mod tests {
             "/sandbox/endpoints",
             r#"{"mode":"live","url":"https://shop.sim/hooks"}"#,
         );
-        world.complete_a_charge();
+        world.complete_charge();
         let events = world.send_expecting_2xx("GET", "/v1/events", "");
         assert_eq!(events["meta"]["total"], 3);
         assert_eq!(events["data"][0]["type"], "charge.paid");

@@ -82,7 +82,7 @@ fn random_worlds(from: u64, worlds_max: u64) -> Option<String> {
     (0..worlds_max).find_map(|n| {
         let violation = || {
             let verdict = runner.try_seed(from + n);
-            let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
+            let differs = verdict.run_difference.map(|differs| format!("two runs differ: {differs}"));
             verdict.findings.violations.first().map(ToString::to_string).or(differs)
         };
         catch_panic(violation, |message| format!("panic: {message}"))
@@ -98,10 +98,8 @@ fn exhaustion(depth: usize) -> Option<String> {
         for _ in 0..=depth {
             let mut attempts = Vec::new();
             for path in search.next_paths() {
-                let attempt = catch_panic(
-                    || Some(Ok(search.attempt(&runner, &path))),
-                    |message| Err(message.to_owned()),
-                );
+                let attempt =
+                    catch_panic(|| Some(Ok(search.run(&runner, &path))), |message| Err(message.to_owned()));
                 match attempt.expect("an attempt has a result") {
                     Ok(attempt) => attempts.push((path, attempt)),
                     Err(message) => {

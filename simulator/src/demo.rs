@@ -13,7 +13,7 @@ use reference_wire::{AttemptRequest, Request, Response};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::tamper::{PostFate, Tamper};
+use crate::tamper::{AttemptFate, Tamper};
 
 /// A named fault.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ struct UnreportedDisappearance;
 
 impl Tamper for UnreportedDisappearance {
     fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
-        sightings.retain(|sighting| !matches!(sighting.depth, Depth::Gone(_)));
+        sightings.retain(|sighting| !matches!(sighting.depth, Depth::Absent(_)));
         now
     }
 }
@@ -106,12 +106,12 @@ struct NinthDeliveryLost {
 }
 
 impl Tamper for NinthDeliveryLost {
-    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+    fn on_attempt(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> AttemptFate {
         self.count += u32::from(attempt.attempt == 1);
         if attempt.attempt == 1 && self.count.is_multiple_of(9) {
-            PostFate::Dropped
+            AttemptFate::Dropped
         } else {
-            PostFate::Unchanged
+            AttemptFate::Unchanged
         }
     }
 }
@@ -119,23 +119,23 @@ impl Tamper for NinthDeliveryLost {
 struct RetryWithNewId;
 
 impl Tamper for RetryWithNewId {
-    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+    fn on_attempt(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> AttemptFate {
         if attempt.attempt > 1 {
             let new_id = Uuid::from_u128(attempt.id.as_u128() ^ 1);
             let body = String::from_utf8(std::mem::take(&mut attempt.body).into()).expect("a body is JSON");
             attempt.body = body.replacen(&attempt.id.to_string(), &new_id.to_string(), 1).into();
             attempt.id = new_id;
         }
-        PostFate::Unchanged
+        AttemptFate::Unchanged
     }
 }
 
 struct TwoAttempts;
 
 impl Tamper for TwoAttempts {
-    fn on_outcome(&mut self, _: Timestamp, attempt: &AttemptRequest, outcome: &mut AttemptResult) {
+    fn on_attempt_result(&mut self, _: Timestamp, attempt: &AttemptRequest, outcome: &mut AttemptResult) {
         if attempt.attempt > 1 {
-            *outcome = AttemptResult::Answered(200);
+            *outcome = AttemptResult::Response(200);
         }
     }
 }
@@ -147,11 +147,11 @@ struct RestartForgets {
 }
 
 impl Tamper for RestartForgets {
-    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+    fn on_attempt(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> AttemptFate {
         if attempt.attempt == 1 && std::mem::take(&mut self.loses_next) {
-            PostFate::Dropped
+            AttemptFate::Dropped
         } else {
-            PostFate::Unchanged
+            AttemptFate::Unchanged
         }
     }
 

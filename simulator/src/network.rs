@@ -55,7 +55,7 @@ pub enum ReceiverBehavior {
 
 impl ReceiverBehavior {
     /// The names that [`ReceiverBehavior::parse`] accepts, for error messages.
-    pub(crate) const WORDS: [&str; 9] =
+    pub(crate) const NAMES: [&str; 9] =
         ["up", "down", "slow", "lost", "twice", "lagging", "redirect", "private", "a status from 100 to 599"];
 
     /// Parses `up`, `down`, `slow` (or `timeout`), `lost`, `twice`, `lagging`, `redirect`, `private`, or a status from
@@ -104,7 +104,7 @@ pub struct InFlight {
     /// The mode of the delivery.
     pub mode: Mode,
     /// The request, without its body.
-    pub post: AttemptRequest,
+    pub request: AttemptRequest,
     /// The result, which is known in advance, with the sent headers if they are recorded.
     pub result: AttemptReport,
 }
@@ -113,7 +113,7 @@ pub struct InFlight {
 #[derive(Clone, Debug, Default)]
 pub struct Arrival {
     /// The time of arrival; `None` if it did not arrive.
-    pub arrived: Option<Timestamp>,
+    pub arrived_at: Option<Timestamp>,
     /// The number of copies that arrived.
     pub copies: u32,
     /// `true` if it arrived although the host name resolves to a private address among others.
@@ -190,22 +190,22 @@ impl Network {
     }
 
     /// Sends an attempt to the merchant at its URL, and returns its arrival.
-    pub fn post(
+    pub fn send_attempt(
         &mut self,
         now: Timestamp,
         (account, mode, attempt): (AccountNo, Mode, &AttemptRequest),
         detail: LogDetail,
     ) -> Arrival {
         let Exchange { delay, result, arrival } = self.exchange(now, attempt);
-        let trace = (detail == LogDetail::Headers && arrival.arrived.is_some()).then(|| {
+        let trace = (detail == LogDetail::Headers && arrival.arrived_at.is_some()).then(|| {
             let request_headers =
-                SentHeaders::Of { url: Arc::clone(&attempt.url), secret: attempt.secret.clone() };
+                SentHeaders::Derived { url: Arc::clone(&attempt.url), secret: attempt.secret.clone() };
             Box::new(HttpTrace { request_headers, ..HttpTrace::default() })
         });
         let result = AttemptReport { result, trace };
         let key = (now.plus(delay), self.posted);
         self.posted += 1;
-        self.flights.insert(key, InFlight { account, mode, post: label_of(attempt), result });
+        self.flights.insert(key, InFlight { account, mode, request: without_body(attempt), result });
         arrival
     }
 
@@ -221,8 +221,8 @@ impl Network {
         let scripted = if is_private { None } else { merchant.script.pop_front() };
         let behavior = scripted.unwrap_or(merchant.behavior);
         let is_private = matches!(behavior, ReceiverBehavior::Private);
-        if let Err(refusal) = address_rule::judge_resolved(&addresses_of(behavior)) {
-            return without_arrival(Span::default(), AttemptResult::Refused(refusal.to_string()));
+        if let Err(refusal) = address_rule::check_resolved(&addresses_of(behavior)) {
+            return without_arrival(Span::default(), AttemptResult::NotPublic(refusal.to_string()));
         }
         if matches!(behavior, ReceiverBehavior::Down) {
             let reason = "connection refused".to_owned();
@@ -231,7 +231,7 @@ impl Network {
         // The signature is valid exactly if the merchant knows the signing secret, so the secrets are compared instead.
         let verify = || {
             let is_known = merchant.secrets.values().any(|secret| secret.reveal() == attempt.secret.reveal());
-            AttemptResult::Answered(if is_known { 200 } else { 401 })
+            AttemptResult::Response(if is_known { 200 } else { 401 })
         };
         let (delay, result) = match behavior {
             ReceiverBehavior::Up | ReceiverBehavior::Twice | ReceiverBehavior::Private => {
@@ -242,12 +242,12 @@ impl Network {
                 (ROUND_TRIP, AttemptResult::Unreachable("the connection broke".to_owned()))
             }
             ReceiverBehavior::Slow => (TIME_OUT, AttemptResult::TimedOut),
-            ReceiverBehavior::Redirect => (ROUND_TRIP, AttemptResult::Answered(302)),
-            ReceiverBehavior::Status(status) => (ROUND_TRIP, AttemptResult::Answered(status)),
+            ReceiverBehavior::Redirect => (ROUND_TRIP, AttemptResult::Response(302)),
+            ReceiverBehavior::Status(status) => (ROUND_TRIP, AttemptResult::Response(status)),
             ReceiverBehavior::Down => unreachable!("a merchant that is down has returned above"),
         };
         let copies = if matches!(behavior, ReceiverBehavior::Twice) { 2 } else { 1 };
-        Exchange { delay, result, arrival: Arrival { arrived: Some(now.plus(delay)), copies, is_private } }
+        Exchange { delay, result, arrival: Arrival { arrived_at: Some(now.plus(delay)), copies, is_private } }
     }
 
     /// Returns the time of the next result.
@@ -287,7 +287,7 @@ pub fn delivery_headers(
 }
 
 /// Returns an attempt without its body.
-pub(crate) fn label_of(post: &AttemptRequest) -> AttemptRequest {
+pub(crate) fn without_body(post: &AttemptRequest) -> AttemptRequest {
     AttemptRequest {
         delivery: post.delivery,
         id: post.id,

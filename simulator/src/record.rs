@@ -35,9 +35,9 @@ pub enum Observation {
     /// The heights of chains, as reported to the service.
     Heights(Vec<((Mode, Asset), u64)>),
     /// The service sent an attempt.
-    Post(Box<RecordedPost>),
+    AttemptStart(Box<RecordedAttempt>),
     /// The service received the result of an attempt.
-    PostResult {
+    AttemptEnd {
         /// The delivery.
         delivery: Uuid,
         /// The result.
@@ -69,7 +69,7 @@ pub struct RecordedCall {
     /// The headers of the response: names in lower case, and values.
     pub headers: Vec<(&'static str, String)>,
     /// The body of the response.
-    pub answer: Bytes,
+    pub response_body: Bytes,
 }
 
 impl RecordedCall {
@@ -105,7 +105,7 @@ impl RecordedCall {
 
 /// A webhook attempt, as the network saw it.
 #[derive(Clone, Debug)]
-pub struct RecordedPost {
+pub struct RecordedAttempt {
     /// The mode of the delivery.
     pub mode: Mode,
     /// The id of the endpoint.
@@ -121,7 +121,7 @@ pub struct RecordedPost {
     /// The body.
     pub body: Bytes,
     /// The time of arrival at the merchant; `None` if it did not arrive.
-    pub arrived: Option<Timestamp>,
+    pub arrived_at: Option<Timestamp>,
     /// The number of copies that arrived.
     pub copies: u32,
     /// `true` if it arrived although the host name resolves to a private address among others.
@@ -152,7 +152,7 @@ pub enum Detail {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The entries in order.
-    pub seen: Vec<Entry>,
+    pub entries: Vec<Entry>,
     detail: Detail,
     /// The bodies of first attempts, for [`Detail::Values`].
     bodies: BTreeMap<Uuid, Bytes>,
@@ -166,16 +166,16 @@ impl Record {
 
     /// Returns the record of these entries.
     pub(crate) fn from_entries(seen: Vec<Entry>) -> Record {
-        Record { seen, ..Record::default() }
+        Record { entries: seen, ..Record::default() }
     }
 
     /// Returns the body of an earlier attempt, if the level of detail allows reusing it.
-    pub(crate) fn body_of(&self, delivery: Uuid) -> Option<Bytes> {
+    pub(crate) fn reusable_body(&self, delivery: Uuid) -> Option<Bytes> {
         self.bodies.get(&delivery).cloned()
     }
 
     /// Returns the signature and body to record for an attempt that is sent now. Stores the body of a first attempt.
-    pub(crate) fn seal(
+    pub(crate) fn attempt_contents(
         &mut self,
         now: Timestamp,
         attempt: &AttemptRequest,
@@ -195,6 +195,6 @@ impl Record {
     }
 
     pub(crate) fn push(&mut self, at: Timestamp, observation: Observation) {
-        self.seen.push(Entry { at, observation });
+        self.entries.push(Entry { at, observation });
     }
 }

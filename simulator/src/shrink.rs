@@ -39,7 +39,7 @@ use crate::{
     invariant::{Invariant, Violation},
     play::{Cause, DryRun},
     script::{
-        At, Script, in_line, names_defined_by, read_steps,
+        At, Script, in_line, names_defined_by, parse_steps,
         step::{Settings, Step},
         value::Duration,
         without_unknown_names,
@@ -114,7 +114,7 @@ impl Search<'_> {
             let variants = WorldVariant::ALL.into_iter();
             for variant in variants.filter(|variant| variant.invariant() == self.violation.invariant) {
                 let mut run = self.runner.play(script);
-                verdict.findings.absorb(self.runner.compare(variant, script, &mut run, script.seed));
+                verdict.findings.merge(self.runner.compare(variant, script, &mut run, script.seed));
             }
         }
         let is_same = |violation: &&Violation| {
@@ -293,7 +293,7 @@ impl Search<'_> {
 }
 
 /// Returns a script that can be played as a file: refused steps expect their refusal, and impossible steps are removed.
-pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
+pub(crate) fn playable_script(runner: &Runner<'_>, script: &Script) -> Script {
     let DryRun { refusals, errors, .. } = runner.dry_run(script);
     let is_impossible =
         |index| errors.iter().any(|error| error.step == index && error.cause != Cause::UnmetExpectation);
@@ -379,7 +379,7 @@ fn simplifications(value: &Value) -> Vec<Value> {
 
 /// Parses a step from JSON; returns `None` if it is invalid, such as without a required field.
 fn parse_step(value: &Value) -> Option<Step> {
-    read_steps(&format!("- {}", in_line(value))).ok()?.pop().map(|step| step.value)
+    parse_steps(&format!("- {}", in_line(value))).ok()?.pop().map(|step| step.value)
 }
 
 /// Returns `true` if a step can expect a refusal.

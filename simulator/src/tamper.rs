@@ -52,7 +52,7 @@ impl OwnedRequest {
 }
 
 /// The handling of an outgoing attempt.
-pub enum PostFate {
+pub enum AttemptFate {
     /// The attempt is sent.
     Unchanged,
     /// The attempt is not sent, and the service receives a success.
@@ -78,12 +78,18 @@ pub trait Tamper: Send {
     }
 
     /// Changes an outgoing attempt, and decides how it is handled.
-    fn on_post(&mut self, _now: Timestamp, _mode: Mode, _attempt: &mut AttemptRequest) -> PostFate {
-        PostFate::Unchanged
+    fn on_attempt(&mut self, _now: Timestamp, _mode: Mode, _attempt: &mut AttemptRequest) -> AttemptFate {
+        AttemptFate::Unchanged
     }
 
     /// Changes the result of an attempt before the service receives it.
-    fn on_outcome(&mut self, _now: Timestamp, _attempt: &AttemptRequest, _outcome: &mut AttemptResult) {}
+    fn on_attempt_result(
+        &mut self,
+        _now: Timestamp,
+        _attempt: &AttemptRequest,
+        _outcome: &mut AttemptResult,
+    ) {
+    }
 
     /// Called after the service was restarted.
     fn on_restart(&mut self, _now: Timestamp) {}

@@ -45,7 +45,7 @@ impl Transcript {
     /// Appends a line.
     pub fn push(&mut self, line: &Line<'_>) {
         let Line { at, verb, body, outcome } = line;
-        let time = seconds(at.since(self.start));
+        let time = format_seconds(at.since(self.start));
         let width = self.verb_width;
         let result = match outcome {
             None => write!(self.text, "{time:>TIME_WIDTH$}  {verb:<width$}  {body}"),
@@ -65,7 +65,7 @@ impl Transcript {
 }
 
 /// Formats a duration as `3.040s`, with six decimals if it is not in whole milliseconds.
-pub fn seconds(span: Span) -> String {
+pub fn format_seconds(span: Span) -> String {
     let (whole, micros) = (span.0 / 1_000_000, span.0 % 1_000_000);
     match micros % 1_000 {
         0 => format!("{whole}.{:03}s", micros / 1_000),
@@ -79,7 +79,7 @@ mod tests {
 
     #[track_caller]
     fn check(micros: u64, expected: &str) {
-        assert_eq!(seconds(Span(micros)), expected);
+        assert_eq!(format_seconds(Span(micros)), expected);
     }
 
     #[test]

@@ -71,7 +71,7 @@ scalars!(
     FiatRate,
     AssetCode,
     CurrencyCode,
-    InMode,
+    ModeName,
     EventTypeName,
     DeliveryStatus
 );
@@ -390,20 +390,20 @@ impl ScalarValue for CurrencyCode {
 
 /// The name of a mode: `live` or `test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InMode(pub Mode);
+pub struct ModeName(pub Mode);
 
-impl From<InMode> for Mode {
-    fn from(InMode(mode): InMode) -> Mode {
+impl From<ModeName> for Mode {
+    fn from(ModeName(mode): ModeName) -> Mode {
         mode
     }
 }
 
-impl ScalarValue for InMode {
+impl ScalarValue for ModeName {
     const TITLE: &'static str = "Mode";
 
-    fn read(text: &str) -> Result<InMode, String> {
+    fn read(text: &str) -> Result<ModeName, String> {
         Mode::parse(text)
-            .map(InMode)
+            .map(ModeName)
             .ok_or_else(|| format!("`{text}` is not a mode; allowed: `live` or `test`"))
     }
 
@@ -447,7 +447,7 @@ impl ScalarValue for DeliveryStatus {
     const TITLE: &'static str = "DeliveryStatus";
 
     fn read(text: &str) -> Result<DeliveryStatus, String> {
-        let statuses = DeliveryState::WORDS;
+        let statuses = DeliveryState::NAMES;
         let known = statuses.into_iter().find(|status| *status == text);
         known.map(DeliveryStatus).ok_or_else(|| {
             format!("`{text}` is not a status of a delivery; allowed: {}", statuses.join(", "))
@@ -459,7 +459,7 @@ impl ScalarValue for DeliveryStatus {
     }
 
     fn schema() -> Value {
-        json!({ "enum": DeliveryState::WORDS, "description": "The status of a delivery." })
+        json!({ "enum": DeliveryState::NAMES, "description": "The status of a delivery." })
     }
 }
 

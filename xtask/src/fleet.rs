@@ -46,7 +46,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 
 /// Checks the files against their schemas.
 fn validate(root: &Path) -> Result<bool, String> {
-    let programs = tools::python(&root.join("target/validators"), &VALIDATORS)?;
+    let programs = tools::install_python_packages(&root.join("target/validators"), &VALIDATORS)?;
     let file = |name| root.join("simulator/fleet").join(name);
     let mut github = Command::new(programs.join("check-jsonschema"));
     github.args(["--builtin-schema", "vendor.github-workflows"]).arg(file("github.yaml"));

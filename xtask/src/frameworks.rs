@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::served;
-use crate::target::{Keys, check, output, start_listening};
+use crate::target::{Keys, check_command, output, start_listening};
 
 /// The keys of every server.
 const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
@@ -96,7 +96,7 @@ fn check_server(
     server.stdout(Stdio::null()).stderr(Stdio::null());
     let _listening = start_listening(&mut server, port)?;
     let keys = Keys { live: LIVE_KEY, test: TEST_KEY };
-    let output = output(check(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
+    let output = output(check_command(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     // If all pass, only the line with the number of checks is printed.
     let counts = text.lines().find(|line| line.contains("checks reported"));

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::packages::output_of;
+use crate::packages::stdout_of;
 use crate::served;
 use crate::target::{output, start_listening};
 use crate::tools::{self, create_empty_dir, runs_with, write};
@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
         println!("==> {}", handler.file);
         create_empty_dir(&home.join("handled"))?;
         let url = format!("{}/docs/handlers/{}", reference.value("url"), handler.file);
-        let source = output_of(Command::new("curl").args(["--silent", "--fail", &url]))?;
+        let source = stdout_of(Command::new("curl").args(["--silent", "--fail", &url]))?;
         write(&home.join(handler.file), source)?;
         let [port] = testkit::free_ports()?;
         match (handler.command)(&home, port) {
@@ -86,7 +86,7 @@ fn python(home: &Path, name: &str, arguments: &[&str]) -> Result<Command, String
     if !tools::is_installed("python3") {
         return Err("python3 is not installed".to_owned());
     }
-    let mut command = Command::new(tools::python(home, &PYTHON)?.join(name));
+    let mut command = Command::new(tools::install_python_packages(home, &PYTHON)?.join(name));
     command.args(arguments);
     Ok(command)
 }
@@ -103,7 +103,7 @@ fn express(home: &Path, _port: u16) -> Result<Command, String> {
     if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         return Err("node or npm is not installed".to_owned());
     }
-    tools::node(home, &NODE)?;
+    tools::install_npm_packages(home, &NODE)?;
     let mut command = Command::new("node");
     command.arg("express_hooks.js");
     Ok(command)
@@ -123,6 +123,6 @@ fn go(home: &Path, _port: u16) -> Result<Command, String> {
         return Err("go is not installed".to_owned());
     }
     let executable: PathBuf = home.join("hooks");
-    output_of(Command::new("go").current_dir(home).arg("build").arg("-o").arg(&executable).arg("hooks.go"))?;
+    stdout_of(Command::new("go").current_dir(home).arg("build").arg("-o").arg(&executable).arg("hooks.go"))?;
     Ok(Command::new(executable))
 }

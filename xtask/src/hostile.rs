@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use clap::{Args, value_parser};
 
-use crate::packages::{cargo, platform};
+use crate::packages::{cargo, host_platform};
 
 /// The flags for coverage counters and traced comparisons, as libFuzzer reads them.
 const FLAGS: &str = "\
@@ -132,7 +132,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Builds the targets. With an explicit `--target`, cargo does not apply the flags to build scripts and macros.
 fn build(root: &Path) -> Result<PathBuf, String> {
-    let platform = platform()?;
+    let platform = host_platform()?;
     let directory = root.join("target/hostile");
     let mut build = cargo(root);
     build.args(["build", "--locked", "--release", "--package", "hostile", "--target", &platform]);

@@ -74,7 +74,7 @@ enum Task {
     /// Kills the program under load, starts it again on the same --data, and checks that nothing is lost
     Crash(crash::CrashOptions),
     /// Measures the reference server beside a bare hyper server (needs two cores and taskset)
-    Compare(compare::Options),
+    Compare(compare::CompareOptions),
     /// Fuzzes a parser with libFuzzer, guided by coverage
     Hostile(hostile::HostileOptions),
     /// Compares the catalogue of the suite with the text of the specification

@@ -41,7 +41,7 @@ const SUITE_RUNS: [SuiteRun; 2] = [
 /// Runs the suite with `extra` arguments. Returns `true` if the results match the baseline.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/mcp-conformance");
-    tools::node(&home, &TOOLS)?;
+    tools::install_npm_packages(&home, &TOOLS)?;
     let program = served::build(root)?;
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let settings = root.join("xtask/mcp");
@@ -63,8 +63,8 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
             .args(extra);
         as_expected &= succeeds(&mut command)?;
     }
-    if !served.is_alive() {
+    if !served.is_running() {
         println!("error: the server has ended");
     }
-    Ok(as_expected && served.is_alive())
+    Ok(as_expected && served.is_running())
 }

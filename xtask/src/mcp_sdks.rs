@@ -34,7 +34,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let mut all_succeeded = true;
     if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         println!("skipped: the TypeScript SDKs, because node and npm are not installed");
-    } else if let Err(reason) = tools::node(&node_home, &NODE) {
+    } else if let Err(reason) = tools::install_npm_packages(&node_home, &NODE) {
         println!("skipped: the TypeScript SDKs: {reason}");
     } else {
         all_succeeded &= run_typescript_clients(root, &node_home, &served)?;
@@ -42,7 +42,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     if !tools::is_installed("python3") {
         println!("skipped: the Python SDK, because python3 is not installed");
     } else {
-        match tools::python(&python_home, &PYTHON) {
+        match tools::install_python_packages(&python_home, &PYTHON) {
             Ok(programs) => {
                 println!("==> {}", PYTHON[0]);
                 let mut client = Command::new(programs.join("python"));
@@ -52,10 +52,10 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
             Err(reason) => println!("skipped: the Python SDK: {reason}"),
         }
     }
-    if !served.is_alive() {
+    if !served.is_running() {
         println!("error: the server has ended");
     }
-    Ok(all_succeeded && served.is_alive())
+    Ok(all_succeeded && served.is_running())
 }
 
 /// Runs the client with each TypeScript SDK.

@@ -28,7 +28,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let (node_home, python_home) = (root.join("target/openapi/node"), root.join("target/openapi/python"));
     if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         println!("skipped: Spectral and openapi-typescript, because node and npm are not installed");
-    } else if let Err(reason) = tools::node(&node_home, &NODE) {
+    } else if let Err(reason) = tools::install_npm_packages(&node_home, &NODE) {
         println!("skipped: Spectral and openapi-typescript: {reason}");
     } else {
         no_finding &= node(root, &node_home, &served)?;
@@ -36,15 +36,15 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     if !tools::is_installed("python3") {
         println!("skipped: openapi-python-client, because python3 is not installed");
     } else {
-        match tools::python(&python_home, &PYTHON) {
+        match tools::install_python_packages(&python_home, &PYTHON) {
             Ok(programs) => no_finding &= python(root, (&python_home, &programs), &served)?,
             Err(reason) => println!("skipped: openapi-python-client: {reason}"),
         }
     }
-    if !served.is_alive() {
+    if !served.is_running() {
         println!("error: the server has ended");
     }
-    Ok(no_finding && served.is_alive())
+    Ok(no_finding && served.is_running())
 }
 
 /// Checks that the document has no errors or warnings, and that a request with its types compiles.

@@ -52,7 +52,7 @@ pub(crate) struct WorkspaceDependency {
 impl Workspace {
     /// Loads the packages from cargo.
     pub(crate) fn load(root: &Path) -> Result<Workspace, String> {
-        let metadata = output_of(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        let metadata = stdout_of(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
         serde_json::from_str(&metadata)
             .map_err(|err| format!("cannot parse the output of `cargo metadata`: {err}"))
     }
@@ -98,7 +98,7 @@ impl Workspace {
 }
 
 /// Runs a command and returns its standard output.
-pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
+pub(crate) fn stdout_of(command: &mut Command) -> Result<String, String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -131,9 +131,9 @@ pub(crate) fn without_package_env(mut command: Command) -> Command {
 }
 
 /// Returns the default target of the compiler, such as `x86_64-unknown-linux-gnu`.
-pub(crate) fn platform() -> Result<String, String> {
+pub(crate) fn host_platform() -> Result<String, String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let version = output_of(Command::new(rustc).arg("-vV"))?;
+    let version = stdout_of(Command::new(rustc).arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "`rustc -vV` has no line `host:`".to_owned())
 }

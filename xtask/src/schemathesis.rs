@@ -23,7 +23,7 @@ const DEFAULT_OPTIONS: [(&str, &str); 2] = [("--max-examples", "50"), ("--seed",
 
 /// Runs the tools. `extra` is passed to Schemathesis. Returns `true` if there are no findings.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
-    let python = tools::python(&root.join("target/schemathesis"), &TOOLS)?;
+    let python = tools::install_python_packages(&root.join("target/schemathesis"), &TOOLS)?;
     println!("==> openapi-spec-validator: the document is OpenAPI 3.1");
     let document = root.join("reference/openapi.json");
     let mut no_finding = succeeds(Command::new(python.join("openapi-spec-validator")).arg(&document))?;
@@ -64,8 +64,8 @@ fn run_schemathesis(
         }
     }
     let no_finding = succeeds(command.args(extra))?;
-    if !served.is_alive() {
+    if !served.is_running() {
         println!("error: the server has ended");
     }
-    Ok(no_finding && served.is_alive())
+    Ok(no_finding && served.is_running())
 }

@@ -27,5 +27,5 @@ pub(crate) fn start(program: &Path, options: &[&str]) -> Result<RunningProgram, 
 
 /// Starts the server as [`start`] does, by a command that runs the program, such as `prlimit … chargeproof`.
 pub(crate) fn start_as(command: Command, options: &[&str]) -> Result<RunningProgram, String> {
-    RunningProgram::serve(command, &[&["--seed", "1"], options].concat())
+    RunningProgram::start_server(command, &[&["--seed", "1"], options].concat())
 }

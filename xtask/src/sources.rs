@@ -9,14 +9,14 @@ use crate::tools::{copy, create_empty_dir, read, write};
 const EXAMPLES: [&str; 2] = ["pytest/test_shop.py", "vitest/shop.test.mjs"];
 
 /// Writes the Python package `chargeproof` into `directory`.
-pub(crate) fn python(root: &Path, directory: &Path) -> Result<(), String> {
+pub(crate) fn write_python_package(root: &Path, directory: &Path) -> Result<(), String> {
     let package = directory.join("chargeproof");
     copy_files(&root.join("conformance/cli/python/chargeproof"), &package)?;
     copy(&root.join("reference/server/templates/verify/verify.py"), &package.join("_verify.py"))
 }
 
 /// Writes the files of the npm package into `directory`.
-pub(crate) fn npm(root: &Path, directory: &Path) -> Result<(), String> {
+pub(crate) fn write_npm_package(root: &Path, directory: &Path) -> Result<(), String> {
     copy_files(&root.join("conformance/cli/npm"), directory)?;
     let sample = read(&root.join("reference/server/templates/verify/verify.js"))?;
     write(&directory.join("verify.js"), format!("{sample}\nmodule.exports = verify;\n"))

@@ -22,7 +22,7 @@ pub(crate) struct Keys<'a> {
 }
 
 /// Returns the command `chargeproof check --without=PART …` for the server on a loopback port.
-pub(crate) fn check(program: &Path, port: u16, keys: Keys<'_>, without: &[&str]) -> Command {
+pub(crate) fn check_command(program: &Path, port: u16, keys: Keys<'_>, without: &[&str]) -> Command {
     let mut check = Command::new(program);
     check.args(["check", &format!("http://127.0.0.1:{port}")]);
     check.args(without.iter().map(|part| format!("--without={part}")));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The name of the directory with the programs of a Python virtual environment.
-pub(crate) const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
+pub(crate) const VENV_PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 /// The file extension of npm and of its commands, which are scripts on Windows.
 const SCRIPT: &str = if cfg!(windows) { ".cmd" } else { "" };
 
@@ -36,9 +36,9 @@ pub(crate) fn runs_with(program: &str, option: &str) -> bool {
 ///
 /// # Errors
 /// There is no `python3` with venv, or the package index cannot be reached.
-pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> {
+pub(crate) fn install_python_packages(home: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let venv = home.join("venv");
-    let programs = venv.join(PROGRAMS);
+    let programs = venv.join(VENV_PROGRAMS);
     install_once(home, packages, || {
         let pip = ["install", "--quiet", "--disable-pip-version-check"];
         Ok(succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?
@@ -51,7 +51,7 @@ pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> 
 ///
 /// # Errors
 /// There is no `npm`, or its registry cannot be reached.
-pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<(), String> {
+pub(crate) fn install_npm_packages(home: &Path, packages: &[&str]) -> Result<(), String> {
     install_once(home, packages, || {
         let options = ["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"];
         succeeds(Command::new(npm_program()).args(options).arg(home).args(packages))

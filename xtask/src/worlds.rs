@@ -45,9 +45,9 @@ fn python(root: &Path, home: &Path) -> Result<Suites, String> {
     if !tools::is_installed("python3") {
         return Err("`python3` is not installed".to_owned());
     }
-    let programs = tools::python(home, &PYTEST)?;
+    let programs = tools::install_python_packages(home, &PYTEST)?;
     let source_dir = home.join("sources");
-    sources::python(root, &source_dir)?;
+    sources::write_python_package(root, &source_dir)?;
     let mut command = pytest_suite(root, &programs);
     command.args(["-p", "chargeproof.pytest_plugin"]).env("PYTHONPATH", source_dir);
     Ok(vec![("pytest", command)])
@@ -65,8 +65,8 @@ fn node(root: &Path, home: &Path) -> Result<Suites, String> {
     if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         return Err("`node` or `npm` is not installed".to_owned());
     }
-    tools::node(home, &VITEST)?;
-    sources::npm(root, &home.join("node_modules/chargeproof"))?;
+    tools::install_npm_packages(home, &VITEST)?;
+    sources::write_npm_package(root, &home.join("node_modules/chargeproof"))?;
     node_suites(root, home)
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use conformance::{Baseline, Create, KnownFailure, Paths};
+use conformance::{Baseline, CreateRequest, KnownFailure, ObjectPaths};
 use reference_core::dialect::Dialect;
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::{Table, Value};
@@ -16,7 +16,7 @@ use crate::{Failure, files};
 /// The default configuration file.
 const DEFAULT_PATH: &str = "chargeproof.toml";
 /// The settings of `[check]` that are not options.
-pub(crate) const TYPED: [&str; 10] = [
+pub(crate) const NON_OPTION_SETTINGS: [&str; 10] = [
     "live_key_file",
     "test_key_file",
     "second_key_file",
@@ -30,11 +30,11 @@ pub(crate) const TYPED: [&str; 10] = [
 ];
 
 /// A sample configuration with every setting, commented out.
-pub(crate) const COMMENTED: &str = include_str!("chargeproof.toml");
+pub(crate) const SAMPLE_CONFIG: &str = include_str!("chargeproof.toml");
 
 /// A parsed configuration file.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
     /// The options, by command.
@@ -95,18 +95,18 @@ struct BaselineEntry {
 
 impl CheckSection {
     /// Returns the settings of the request that creates a record.
-    pub(crate) fn create(&self) -> Create {
-        let default = Create::default();
-        Create {
+    pub(crate) fn create(&self) -> CreateRequest {
+        let default = CreateRequest::default();
+        CreateRequest {
             path: self.create.path.clone().unwrap_or(default.path),
             body: self.create.body.clone().unwrap_or(default.body),
         }
     }
 
     /// Returns the settings of the paths of single objects.
-    pub(crate) fn paths(&self) -> Paths {
+    pub(crate) fn paths(&self) -> ObjectPaths {
         let PathsSection { charge, invoice, payment_link } = &self.paths;
-        Paths { charge: charge.clone(), invoice: invoice.clone(), payment_link: payment_link.clone() }
+        ObjectPaths { charge: charge.clone(), invoice: invoice.clone(), payment_link: payment_link.clone() }
     }
 
     /// Returns the known failures, with the day on which expired entries no longer count.
@@ -183,34 +183,35 @@ impl DialectSection {
     }
 }
 
-impl File {
+impl ConfigFile {
     /// Reads the file at `path_option`, the value of `--config`, or the default one if it exists.
-    pub(crate) fn read(path_option: Option<&Path>) -> Result<File, Failure> {
+    pub(crate) fn read(path_option: Option<&Path>) -> Result<ConfigFile, Failure> {
         let path = path_option.unwrap_or(Path::new(DEFAULT_PATH));
         let text = match files::read_text(path, files::SETTINGS_MAX) {
             Ok(text) => text,
             Err(error) if path_option.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(files::cannot_read(path, &error)),
+            Err(error) => return Err(files::read_failure(path, &error)),
         };
-        File::parse(path, &text).map_err(|why| {
+        ConfigFile::parse(path, &text).map_err(|why| {
             Failure::usage(format!(
                 "`{}` is not a valid configuration: {}",
                 path.display(),
-                files::excerpt(&why)
+                files::truncate_message(&why)
             ))
         })
     }
 
-    fn parse(path: &Path, text: &str) -> Result<File, String> {
+    fn parse(path: &Path, text: &str) -> Result<ConfigFile, String> {
         let mut settings: Table = toml::from_str(text).map_err(|error| error.to_string())?;
         let dialect = section::<DialectSection>("dialect", settings.remove("dialect"))?.dialect()?;
         let mut check_settings = Table::new();
         if let Some(Value::Table(check)) = settings.get_mut("check") {
-            check_settings
-                .extend(TYPED.into_iter().filter_map(|key| Some((key.to_owned(), check.remove(key)?))));
+            check_settings.extend(
+                NON_OPTION_SETTINGS.into_iter().filter_map(|key| Some((key.to_owned(), check.remove(key)?))),
+            );
         }
         let check = section("check", Some(Value::Table(check_settings)))?;
-        Ok(File { path: path.to_owned(), config: Config { dialect, check }, settings })
+        Ok(ConfigFile { path: path.to_owned(), config: Config { dialect, check }, settings })
     }
 }
 
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Config, String> {
-        File::parse(Path::new("x"), text).map(|file| file.config)
+        ConfigFile::parse(Path::new("x"), text).map(|file| file.config)
     }
 
     #[test]
@@ -245,7 +246,7 @@ mod tests {
     fn dialect_and_paths_are_read_and_other_sections_ignored() {
         let text =
             "[dialect]\nkey_prefix = \"acme\"\n[check]\nquick = true\n[check.paths]\ncharge = \"/c/{id}\"";
-        let file = File::parse(Path::new("x"), text).unwrap();
+        let file = ConfigFile::parse(Path::new("x"), text).unwrap();
         assert_eq!(file.config.dialect.key_prefix, "acme");
         assert_eq!(file.config.check.paths().charge.as_deref(), Some("/c/{id}"));
         assert_eq!(file.settings["check"].as_table().unwrap().len(), 1);

@@ -36,11 +36,11 @@ pub(crate) fn read_text(path: &Path, max: u64) -> io::Result<String> {
 
 /// Reads a text file that was named on the command line or in the configuration.
 pub(crate) fn text_of(path: &Path, max: u64) -> Result<String, Failure> {
-    read_text(path, max).map_err(|error| cannot_read(path, &error))
+    read_text(path, max).map_err(|error| read_failure(path, &error))
 }
 
 /// Returns the error for a file that cannot be read.
-pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+pub(crate) fn read_failure(path: &Path, error: &io::Error) -> Failure {
     let shown_path = path.display();
     let why = match error.kind() {
         io::ErrorKind::NotFound if shown_path.to_string().contains("://") => {
@@ -73,7 +73,7 @@ fn write_failure(path: &Path, why: impl std::fmt::Display) -> Failure {
 }
 
 /// Shortens an error message that quotes a file: at most 12 lines of 160 characters.
-pub(crate) fn excerpt(text: &str) -> String {
+pub(crate) fn truncate_message(text: &str) -> String {
     const LINE_MAX: usize = 160;
     const LINES_MAX: usize = 12;
     let truncate = |line: &str| match line.char_indices().nth(LINE_MAX) {
@@ -106,7 +106,7 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
 }
 
 /// Writes a file atomically: readers see the old content or the new one, never a part.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<(), Failure> {
     replace(path, text.as_bytes(), 0o666).map_err(|error| write_failure(path, error))
 }
 
@@ -196,7 +196,7 @@ mod tests {
         let path = directory.path().join("report.txt");
         for text in ["one", "two"] {
             check_writable(&path).map_err(|failure| failure.message).unwrap();
-            write_whole(&path, text).map_err(|failure| failure.message).unwrap();
+            write_atomically(&path, text).map_err(|failure| failure.message).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -208,10 +208,10 @@ mod tests {
         let (target, link) = (directory.path().join("target"), directory.path().join("link"));
         fs::write(&target, "old").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        write_whole(&link, "new").map_err(|failure| failure.message).unwrap();
+        write_atomically(&link, "new").map_err(|failure| failure.message).unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        write_whole(Path::new("/dev/null"), "new").map_err(|failure| failure.message).unwrap();
+        write_atomically(Path::new("/dev/null"), "new").map_err(|failure| failure.message).unwrap();
         assert!(is_special(Path::new("/dev/null")));
     }
 
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn long_messages_are_truncated() {
         let text = format!("{}\nb", "a".repeat(1_000));
-        assert_eq!(excerpt(&text), format!("{}…\nb", "a".repeat(160)));
-        assert_eq!(excerpt(&"x\n".repeat(1_000)).lines().count(), 12);
+        assert_eq!(truncate_message(&text), format!("{}…\nb", "a".repeat(160)));
+        assert_eq!(truncate_message(&"x\n".repeat(1_000)).lines().count(), 12);
     }
 }

@@ -156,7 +156,7 @@ mod tests {
             "baseline" => json!({ "type": "object", "additionalProperties": entry }),
             _ => json!({ "type": "string" }),
         };
-        config::TYPED.into_iter().map(|name| (name.to_owned(), schema_of(name))).collect()
+        config::NON_OPTION_SETTINGS.into_iter().map(|name| (name.to_owned(), schema_of(name))).collect()
     }
 
     fn schema() -> Value {
@@ -187,7 +187,7 @@ mod tests {
         let schema = schema();
         let mut section = String::new();
         let mut count = 0;
-        for line in config::COMMENTED.lines() {
+        for line in config::SAMPLE_CONFIG.lines() {
             if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 section = format!("/properties/{}", name.replace('.', "/properties/"));
                 assert!(schema.pointer(&section).is_some(), "[{name}]");

@@ -4,7 +4,7 @@ use conformance::receiver::LimitedHead;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Request, body::Bytes, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
-use simulator::play::{Answer, Call, Stage, StageError};
+use simulator::play::{Stage, StageError, StageRequest, StageResponse};
 use tokio::{
     net::TcpStream,
     runtime::{Builder, Runtime},
@@ -48,13 +48,13 @@ impl RemoteStage {
     }
 
     /// Sets the time limit of each call.
-    pub(crate) fn within(self, time_limit: Duration) -> RemoteStage {
+    pub(crate) fn with_time_limit(self, time_limit: Duration) -> RemoteStage {
         RemoteStage { time_limit, ..self }
     }
 }
 
 impl Stage for RemoteStage {
-    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+    fn call(&mut self, call: &StageRequest<'_>) -> Result<StageResponse, StageError> {
         let RemoteStage { runtime, host, prefix, time_limit, connection } = self;
         let response = runtime.block_on(async {
             timeout(*time_limit, send(host, prefix, connection, call))
@@ -69,8 +69,8 @@ async fn send(
     host: &str,
     prefix: &str,
     connection: &mut Option<http1::SendRequest<Full<Bytes>>>,
-    call: &Call<'_>,
-) -> Result<Answer, String> {
+    call: &StageRequest<'_>,
+) -> Result<StageResponse, String> {
     let to_message = |error: hyper::Error| error.to_string();
     let mut sender = match connection.take() {
         Some(sender) if !sender.is_closed() => sender,
@@ -114,5 +114,5 @@ async fn send(
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         })
         .collect();
-    Ok(Answer { status: parts.status.as_u16(), headers, body })
+    Ok(StageResponse { status: parts.status.as_u16(), headers, body })
 }

@@ -7,8 +7,8 @@ use conformance::{
 
 use crate::{
     Failure,
-    args::{ReportFile, Reports},
-    files::{check_writable, write_whole},
+    args::{ReportFile, ReportOptions},
+    files::{check_writable, write_atomically},
     terminal,
 };
 
@@ -18,7 +18,7 @@ pub(crate) fn prepare(files: &[ReportFile]) -> Result<(), Failure> {
 }
 
 /// Prints the report and writes the report files.
-pub(crate) fn write_all(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> {
+pub(crate) fn write_all(outcome: &Outcome, reports: &ReportOptions) -> Result<(), Failure> {
     let outcome_with_power = reports.power.then(|| outcome.clone().with_power());
     let outcome = outcome_with_power.as_ref().unwrap_or(outcome);
     let format = report::Format::from(reports.format);
@@ -32,6 +32,6 @@ pub(crate) fn write_all(outcome: &Outcome, reports: &Reports) -> Result<(), Fail
         _ => terminal::print_raw(&report::render(outcome, format, plain_layout)),
     }
     reports.report.iter().try_for_each(|file| {
-        write_whole(&file.path, &report::render(outcome, file.format.into(), plain_layout))
+        write_atomically(&file.path, &report::render(outcome, file.format.into(), plain_layout))
     })
 }

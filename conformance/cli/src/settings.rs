@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::{
     Failure,
     args::Cli,
-    config::{Config, File, TYPED},
+    config::{Config, ConfigFile, NON_OPTION_SETTINGS},
     suggestions,
 };
 
@@ -73,7 +73,7 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
         section.push(name.to_owned());
     }
     let config_path = given.get_one::<PathBuf>("config").map(PathBuf::as_path);
-    let file = File::read(config_path).map_err(SettingsError::File)?;
+    let file = ConfigFile::read(config_path).map_err(SettingsError::File)?;
     let file_error =
         |why: String| SettingsError::File(Failure::usage(format!("`{}`: {why}", file.path.display())));
     check_names(&command, &file.settings, "").map_err(file_error)?;
@@ -201,7 +201,7 @@ fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), St
             let sections = sections.iter().copied().chain(["dialect"]).filter(|section| *section != "help");
             return Err(format!("`{name}` is not a section; {}", allowed_names(key, sections)));
         } else if !keys.contains(key) {
-            let other_settings = if section == "check" { &TYPED[..] } else { &[] };
+            let other_settings = if section == "check" { &NON_OPTION_SETTINGS[..] } else { &[] };
             let known = keys.iter().map(String::as_str).chain(other_settings.iter().copied());
             return Err(format!("`{name}` is not a setting; {}", allowed_names(key, known)));
         }
@@ -260,13 +260,13 @@ fn explain(error: &clap::Error, from_file: &[FileSetting]) -> Option<String> {
 mod tests {
     use std::{fs, net::SocketAddr};
 
-    use conformance::Create;
+    use conformance::CreateRequest;
     use reference_core::dialect::Dialect;
 
     use super::*;
     use crate::{
         args::{self, Check, Serve},
-        config::COMMENTED,
+        config::SAMPLE_CONFIG,
     };
 
     fn parse(settings: &str, arguments: &[&str]) -> Result<(args::Command, Config), String> {
@@ -319,13 +319,13 @@ mod tests {
             receiver = \"127.0.0.1:0\"\npublic_url = \"https://b.example\"\n";
         let check = check_args(settings, &[]);
         assert_eq!((check.url.as_deref(), check.quick), (Some("http://a.example"), true));
-        assert!(check.receiving.receiver.is_some() && check.receiving.public_url.is_some());
+        assert!(check.webhooks.receiver.is_some() && check.webhooks.public_url.is_some());
         let check = check_args(settings, &["http://c.example", "--only", "auth.*", "--thorough"]);
         assert_eq!((check.url.as_deref(), check.quick), (Some("http://c.example"), false));
         assert_eq!(check.only, ["auth.*"]);
         let check = check_args(settings, &["--built-in"]);
         assert!(
-            check.url.is_none() && check.receiving.receiver.is_none() && check.receiving.public_url.is_none()
+            check.url.is_none() && check.webhooks.receiver.is_none() && check.webhooks.public_url.is_none()
         );
     }
 
@@ -358,16 +358,16 @@ mod tests {
         };
         let is_conflicting =
             |line: &&str| CONFLICTING.iter().any(|name| line.starts_with(&format!("#{name} = ")));
-        let lines = COMMENTED.lines().filter(|line| !is_conflicting(line));
+        let lines = SAMPLE_CONFIG.lines().filter(|line| !is_conflicting(line));
         lines.map(|line| setting(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
     }
 
     #[test]
     fn the_sample_configuration_is_inert_and_valid_when_uncommented() {
-        let (_, config) = parse(COMMENTED, &["check"]).unwrap();
+        let (_, config) = parse(SAMPLE_CONFIG, &["check"]).unwrap();
         assert_eq!(config, Config::default());
         let (_, config) = parse(&uncommented_sample(), &["check", "--list"]).unwrap();
-        assert_eq!((&config.dialect, config.check.create()), (&Dialect::default(), Create::default()));
+        assert_eq!((&config.dialect, config.check.create()), (&Dialect::default(), CreateRequest::default()));
         assert_eq!(config.check.baseline("2026-11-21".into()).unwrap().known.len(), 1);
         assert_eq!(config.check.paths().charge.as_deref(), Some("/v1/charges/{id}"));
         let check = check_args(&uncommented_sample(), &[]);
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!((check.time_limit, check.hook_time_limit), (10, 30));
         assert_eq!(serve_args(&uncommented_sample(), &[]).rate_limit, args::RateLimit(Some(120)));
         for name in CONFLICTING {
-            let line = COMMENTED.lines().find_map(|line| line.strip_prefix(&format!("#{name} = ")));
+            let line = SAMPLE_CONFIG.lines().find_map(|line| line.strip_prefix(&format!("#{name} = ")));
             serve_args(
                 &format!("[serve]\n{name} = {}\n", line.expect("the sample contains the setting")),
                 &[],

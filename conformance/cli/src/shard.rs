@@ -9,14 +9,14 @@ const OVERLAP: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shard {
     pub(crate) index: u64,
-    pub(crate) of: u64,
+    pub(crate) count: u64,
 }
 
 /// The value of `--shard`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShardChoice {
     /// `3/8`
-    Named(Shard),
+    Explicit(Shard),
     /// `auto`: the shard is read from variables of the CI system.
     Auto,
 }
@@ -30,7 +30,7 @@ impl FromStr for ShardChoice {
         }
         let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         let shard = numbers.and_then(|(index, count)| Shard::new(index, count));
-        shard.map(ShardChoice::Named).ok_or_else(|| {
+        shard.map(ShardChoice::Explicit).ok_or_else(|| {
             "allowed: `auto`, or the number of the shard and of all shards, such as 3/8".to_owned()
         })
     }
@@ -78,10 +78,10 @@ const CI_SYSTEMS: [IndexVariables; 8] = [
 
 impl Shard {
     /// All seeds.
-    pub(crate) const WHOLE: Shard = Shard { index: 1, of: 1 };
+    pub(crate) const SINGLE: Shard = Shard { index: 1, count: 1 };
 
     fn new(index: u64, count: u64) -> Option<Shard> {
-        (1..=count).contains(&index).then_some(Shard { index, of: count })
+        (1..=count).contains(&index).then_some(Shard { index, count })
     }
 
     /// Returns the shard named by the variables of a CI system.
@@ -114,7 +114,7 @@ impl Shard {
     /// number of seeds.
     pub(crate) fn range(self, seeds: u64) -> (u64, u64) {
         let boundary = |n: u64| {
-            u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.of)).unwrap_or(u64::MAX)
+            u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.count)).unwrap_or(u64::MAX)
         };
         let begin = boundary(self.index - 1);
         (begin, boundary(self.index) - begin)
@@ -123,10 +123,10 @@ impl Shard {
     /// Returns the seeds of the next shard that this one also runs, as `range` does; the last shard
     /// runs those of the first.
     pub(crate) fn overlap(self, seeds: u64) -> (u64, u64) {
-        if self.of == 1 {
+        if self.count == 1 {
             return (0, 0);
         }
-        let next = Shard { index: self.index % self.of + 1, of: self.of };
+        let next = Shard { index: self.index % self.count + 1, count: self.count };
         let (begin, count) = next.range(seeds);
         (begin, count.min(OVERLAP))
     }
@@ -141,7 +141,7 @@ mod tests {
         for (seeds, count) in [(10, 3), (3, 8), (1_000, 7), (u64::MAX, 5), (0, 2)] {
             let mut next = 0;
             for index in 1..=count {
-                let (begin, length) = Shard { index, of: count }.range(seeds);
+                let (begin, length) = Shard { index, count }.range(seeds);
                 assert_eq!(begin, next, "{index}/{count} of {seeds}");
                 next = begin + length;
             }
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn each_shard_overlaps_the_next() {
-        let overlap = |index| Shard { index, of: 3 }.overlap(3_000);
+        let overlap = |index| Shard { index, count: 3 }.overlap(3_000);
         assert_eq!([overlap(1), overlap(2), overlap(3)], [(1_000, 64), (2_000, 64), (0, 64)]);
-        assert_eq!(Shard { index: 1, of: 2 }.overlap(10), (5, 5));
-        assert_eq!(Shard::WHOLE.overlap(1_000), (0, 0));
+        assert_eq!(Shard { index: 1, count: 2 }.overlap(10), (5, 5));
+        assert_eq!(Shard::SINGLE.overlap(1_000), (0, 0));
     }
 
     #[track_caller]
@@ -163,7 +163,7 @@ mod tests {
             variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         };
         match (Shard::from_environment(get), expected) {
-            (Ok(shard), expected) => assert_eq!(Ok((shard.index, shard.of)), expected),
+            (Ok(shard), expected) => assert_eq!(Ok((shard.index, shard.count)), expected),
             (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
             (Err(why), Ok(_)) => panic!("{why}"),
         }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn shard_choices_are_parsed() {
-        assert_eq!("3/8".parse(), Ok(ShardChoice::Named(Shard { index: 3, of: 8 })));
+        assert_eq!("3/8".parse(), Ok(ShardChoice::Explicit(Shard { index: 3, count: 8 })));
         assert_eq!("auto".parse(), Ok(ShardChoice::Auto));
         for invalid in ["0/8", "9/8", "3", "3/0", "/", "-1/2", ""] {
             assert!(invalid.parse::<ShardChoice>().is_err(), "{invalid}");

@@ -14,7 +14,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use conformance::report::is_unseen;
+use conformance::report::is_invisible;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// The style of a success.
@@ -63,13 +63,13 @@ pub(crate) fn print_error(text: impl fmt::Display) {
 
 /// Replaces invisible characters by U+FFFD, except for line ends, tabs and the program's own colour escapes.
 fn replace_invisible(text: &str) -> Cow<'_, str> {
-    replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
+    replace_chars(text, |c| is_invisible(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
 }
 
 /// Replaces invisible characters in text from elsewhere, colour escapes included; line ends and
 /// tabs stay.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
-    replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
+    replace_chars(text, |c| is_invisible(c) && !matches!(c, '\n' | '\t'))
 }
 
 fn replace_chars(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {

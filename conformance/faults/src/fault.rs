@@ -5,8 +5,8 @@ use std::fmt;
 use conformance_model::mode::Mode;
 use serde_json::Value;
 
+use crate::editable_response::EditableResponse;
 use crate::injection_point::{InjectionPoint, Position};
-use crate::reply::Reply;
 
 /// A fault of an implementation, at one injection point.
 pub struct Fault {
@@ -15,7 +15,7 @@ pub struct Fault {
     /// The affected field, if it is a single one.
     pub field: Option<&'static str>,
     /// The statements that the fault violates. At least one must fail.
-    pub breaks: Vec<&'static str>,
+    pub violates: Vec<&'static str>,
     /// The affected response or object.
     pub point: InjectionPoint,
     /// The affected pages.
@@ -27,7 +27,7 @@ pub struct Fault {
 
 pub(crate) enum Change {
     /// A change of a response.
-    Reply(Box<dyn Fn(&mut Reply) + Send + Sync>),
+    Response(Box<dyn Fn(&mut EditableResponse) + Send + Sync>),
     /// A change of each object at the injection point.
     Object(Box<dyn Fn(&mut Value) + Send + Sync>),
     /// A change of a header of a delivery: its name without the service's prefix, and the new value; `None` removes it.
@@ -37,7 +37,7 @@ pub(crate) enum Change {
 impl Fault {
     /// Returns the chapter of the first violated statement.
     pub fn chapter(&self) -> &'static str {
-        let first = self.breaks.first().copied().unwrap_or_default();
+        let first = self.violates.first().copied().unwrap_or_default();
         first.split('.').next().unwrap_or_default()
     }
 
@@ -62,13 +62,21 @@ impl fmt::Display for Fault {
 }
 
 /// Returns a fault in responses.
-pub(crate) fn reply_fault(
+pub(crate) fn response_fault(
     description: &'static str,
     breaks: &[&'static str],
     point: InjectionPoint,
     mode: Option<Mode>,
-    change: fn(&mut Reply),
+    change: fn(&mut EditableResponse),
 ) -> Fault {
-    let change = Change::Reply(Box::new(change));
-    Fault { description, field: None, breaks: breaks.to_vec(), point, position: Position::Any, mode, change }
+    let change = Change::Response(Box::new(change));
+    Fault {
+        description,
+        field: None,
+        violates: breaks.to_vec(),
+        point,
+        position: Position::Any,
+        mode,
+        change,
+    }
 }

@@ -1,7 +1,7 @@
 //! The grid: all known faults at all injection points, positions and modes in which they can occur.
 
 use crate::fault::Fault;
-use crate::{objects, pages, refusals, responses, sent};
+use crate::{delivery_headers, objects, pages, refusals, responses};
 
 /// Returns all known faults, in a fixed order.
 pub fn faults() -> Vec<Fault> {
@@ -10,6 +10,6 @@ pub fn faults() -> Vec<Fault> {
     responses::add_faults(&mut all);
     objects::add_faults(&mut all);
     refusals::add_faults(&mut all);
-    sent::add_faults(&mut all);
+    delivery_headers::add_faults(&mut all);
     all
 }

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use conformance_model::deliveries::Delivery;
 use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
-use conformance_model::recording::{Answer, Caller, Ending, Exchange, List, Purpose, Recording, Side};
+use conformance_model::recording::{
+    Caller, Exchange, ExchangeOutcome, List, Purpose, ReceivedResponse, Recording, Side,
+};
 use serde_json::Value;
 use url::form_urlencoded;
 
+use crate::editable_response::EditableResponse;
 use crate::fault::{Change, Fault};
 use crate::injection_point::{EventView, InjectionPoint, PageCoordinates};
-use crate::reply::Reply;
 
 /// A request, and the owner of the requested object. A fault may be injected into its response.
 #[derive(Clone, Copy, Debug)]
@@ -28,21 +30,21 @@ pub struct ObservedRequest<'a> {
 
 impl Fault {
     /// Injects the fault into a response, if it affects the request.
-    pub fn inject(&self, request: &ObservedRequest<'_>, response: &mut Reply) {
+    pub fn inject(&self, request: &ObservedRequest<'_>, response: &mut EditableResponse) {
         if !self.affects(request, response) {
             return;
         }
         match &self.change {
-            Change::Reply(change) => change(response),
+            Change::Response(change) => change(response),
             Change::Object(change) => each_object(self.point, &mut response.body, |object| change(object)),
             Change::Header(..) => {}
         }
     }
 
-    fn affects(&self, request: &ObservedRequest<'_>, response: &Reply) -> bool {
+    fn affects(&self, request: &ObservedRequest<'_>, response: &EditableResponse) -> bool {
         let is_own_key = |mode: Option<Mode>| match request.caller {
             Caller::Own(key_mode) => mode.is_none_or(|mode| mode == key_mode),
-            Caller::Second => mode.is_none_or(|mode| mode == Mode::Test),
+            Caller::SecondKey => mode.is_none_or(|mode| mode == Mode::Test),
             _ => false,
         };
         let list = List::ALL.into_iter().find(|list| list.path() == request.path);
@@ -69,10 +71,10 @@ impl Fault {
             | InjectionPoint::Charge(EventView::Single)
             | InjectionPoint::Invoice(EventView::Single) => is_served && is_event,
             InjectionPoint::Unauthorized(caller, path) => request.caller == caller && is_at(path),
-            InjectionPoint::Absent => {
+            InjectionPoint::AbsentEvent => {
                 is_own && is_event && matches!(request.side, Some(Side::AbsentBefore | Side::AbsentAfter))
             }
-            InjectionPoint::Foreign => is_own && is_event && request.side == Some(Side::Foreign),
+            InjectionPoint::ForeignEvent => is_own && is_event && request.side == Some(Side::Foreign),
             InjectionPoint::ForeignObject(kind) => {
                 let path = format!("/v1/{}s/", kind.as_str());
                 is_own && request.path.starts_with(&path) && request.side == Some(Side::Foreign)
@@ -85,7 +87,7 @@ impl Fault {
                     && request.query.contains_key(name)
                     && !matches!(request.side, Some(side) if side != Side::Own)
             }
-            InjectionPoint::TooMany(path) => response.status == 429 && is_at(path),
+            InjectionPoint::RateLimited(path) => response.status == 429 && is_at(path),
             InjectionPoint::Delivery
             | InjectionPoint::DeliveryHeaders
             | InjectionPoint::DeliveredCharge
@@ -94,7 +96,7 @@ impl Fault {
     }
 }
 
-fn page_coordinates(request: &ObservedRequest<'_>, response: &Reply) -> PageCoordinates {
+fn page_coordinates(request: &ObservedRequest<'_>, response: &EditableResponse) -> PageCoordinates {
     let meta_number = |name: &str| response.body["meta"][name].as_u64();
     let parameter = |name: &str| request.query.get(name).and_then(|text| text.parse().ok());
     PageCoordinates {
@@ -150,20 +152,20 @@ fn single_event(body: &mut Value) -> Option<&mut Value> {
 }
 
 /// The responses of a recording, parsed once for all faults.
-pub(crate) struct ParsedReplies(Vec<ParsedReply>);
+pub(crate) struct ParsedResponses(Vec<ParsedResponse>);
 
-struct ParsedReply {
+struct ParsedResponse {
     /// The index of its exchange in the recording.
     index: usize,
     caller: Caller,
     path: String,
     query: BTreeMap<String, String>,
     side: Option<Side>,
-    response: Reply,
+    response: EditableResponse,
 }
 
-impl ParsedReplies {
-    pub(crate) fn from_recording(recording: &Recording) -> ParsedReplies {
+impl ParsedResponses {
+    pub(crate) fn from_recording(recording: &Recording) -> ParsedResponses {
         let origin = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
         let prefix = origin.find('/').map_or("", |start| origin[start..].trim_end_matches('/'));
         let parse = |(index, exchange): (usize, &Exchange)| {
@@ -176,29 +178,29 @@ impl ParsedReplies {
                 | Purpose::Filter { side, .. } => Some(*side),
                 _ => None,
             };
-            Some(ParsedReply {
+            Some(ParsedResponse {
                 index,
                 caller: exchange.caller,
                 path: path.to_owned(),
                 query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
                 side,
-                response: Reply::from_answer(exchange.answer()?),
+                response: EditableResponse::from_recorded(exchange.response()?),
             })
         };
-        ParsedReplies(recording.exchanges.iter().enumerate().filter_map(parse).collect())
+        ParsedResponses(recording.exchanges.iter().enumerate().filter_map(parse).collect())
     }
 
     /// Returns the responses that the fault changes, with the indexes of their exchanges.
-    fn changed_responses(&self, fault: &Fault) -> Vec<(usize, Answer)> {
-        let inject = |parsed: &ParsedReply| {
-            let ParsedReply { index, caller, path, query, side, response } = parsed;
+    fn changed_responses(&self, fault: &Fault) -> Vec<(usize, ReceivedResponse)> {
+        let inject = |parsed: &ParsedResponse| {
+            let ParsedResponse { index, caller, path, query, side, response } = parsed;
             let request = ObservedRequest { caller: *caller, path, query, side: *side };
             if !fault.affects(&request, response) {
                 return None;
             }
             let mut changed = response.clone();
             fault.inject(&request, &mut changed);
-            (changed != *response).then(|| (*index, changed.into_answer()))
+            (changed != *response).then(|| (*index, changed.into_recorded()))
         };
         self.0.iter().filter_map(inject).collect()
     }
@@ -206,12 +208,16 @@ impl ParsedReplies {
 
 /// The changes of a fault in a recording. Swapping them in twice restores it.
 pub(crate) struct InjectedChanges {
-    endings: Vec<(usize, Ending)>,
+    endings: Vec<(usize, ExchangeOutcome)>,
     deliveries: Vec<(usize, Delivery)>,
 }
 
 impl InjectedChanges {
-    pub(crate) fn compute(fault: &Fault, recording: &Recording, replies: &ParsedReplies) -> InjectedChanges {
+    pub(crate) fn compute(
+        fault: &Fault,
+        recording: &Recording,
+        replies: &ParsedResponses,
+    ) -> InjectedChanges {
         let responses = replies.changed_responses(fault).into_iter();
         let sent = recording
             .deliveries
@@ -222,7 +228,9 @@ impl InjectedChanges {
             (changed != *sent).then_some((index, changed))
         };
         InjectedChanges {
-            endings: responses.map(|(index, response)| (index, Ending::Answered(response))).collect(),
+            endings: responses
+                .map(|(index, response)| (index, ExchangeOutcome::Answered(response)))
+                .collect(),
             deliveries: sent.enumerate().filter_map(changed).collect(),
         }
     }
@@ -234,7 +242,7 @@ impl InjectedChanges {
     /// Swaps the changed parts with those of the recording.
     pub(crate) fn swap_with(&mut self, recording: &mut Recording) {
         for (index, ending) in &mut self.endings {
-            std::mem::swap(ending, &mut recording.exchanges[*index].ending);
+            std::mem::swap(ending, &mut recording.exchanges[*index].outcome);
         }
         let mut received = recording.deliveries.as_mut().map(|delivery| &mut delivery.received);
         for (index, delivery) in &mut self.deliveries {
@@ -274,7 +282,7 @@ fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Deli
                 changed.body = RawBytes(body.to_string().into_bytes());
             }
         }
-        Change::Reply(_) => {}
+        Change::Response(_) => {}
     }
     Some(changed)
 }

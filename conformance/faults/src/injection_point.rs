@@ -31,9 +31,9 @@ pub enum InjectionPoint {
     /// Requests from this caller that must be rejected with 401; to this path only, if one is given.
     Unauthorized(Caller, Option<&'static str>),
     /// Events that do not exist.
-    Absent,
+    AbsentEvent,
     /// Events of the other mode.
-    Foreign,
+    ForeignEvent,
     /// Single charges and invoices of the other mode.
     ForeignObject(ObjectKind),
     /// A list filtered by an object of the other mode, with the name of the filter.
@@ -41,7 +41,7 @@ pub enum InjectionPoint {
     /// A list filtered by an object of the key's own mode, with the name of the filter.
     Filtered(&'static str),
     /// Responses with 429 to requests above the rate limit; to this path only, if one is given.
-    TooMany(Option<&'static str>),
+    RateLimited(Option<&'static str>),
     /// A delivery.
     Delivery,
     /// The headers of a delivery.
@@ -68,7 +68,7 @@ pub enum Position {
     /// The pages of an odd size from 3 to 99.
     OddSize,
     /// The pages after the first, if requested without `per_page`.
-    DefaultLater,
+    LaterDefaultSize,
 }
 
 /// The properties of a page that determine its position.
@@ -89,7 +89,7 @@ impl Position {
             Position::Last => number == last && last > 1,
             Position::Size(affected) => size == Some(affected),
             Position::OddSize => size.is_some_and(|size| size % 2 == 1 && (3..=99).contains(&size)),
-            Position::DefaultLater => size.is_none() && number > 1,
+            Position::LaterDefaultSize => size.is_none() && number > 1,
         }
     }
 }
@@ -103,7 +103,7 @@ impl fmt::Display for Position {
             Position::Last => f.write_str("the last page"),
             Position::Size(size) => write!(f, "pages of {size}"),
             Position::OddSize => f.write_str("pages of an odd size"),
-            Position::DefaultLater => f.write_str("later pages of the default size"),
+            Position::LaterDefaultSize => f.write_str("later pages of the default size"),
         }
     }
 }
@@ -126,15 +126,15 @@ impl fmt::Display for InjectionPoint {
             InjectionPoint::Unauthorized(caller, Some(path)) => {
                 write!(f, "{} at {path}", caller_text(*caller))
             }
-            InjectionPoint::Absent => f.write_str("an event that does not exist"),
-            InjectionPoint::Foreign => f.write_str("an event of the other mode"),
+            InjectionPoint::AbsentEvent => f.write_str("an event that does not exist"),
+            InjectionPoint::ForeignEvent => f.write_str("an event of the other mode"),
             InjectionPoint::ForeignObject(kind) => write!(f, "a single {} of the other mode", kind.as_str()),
             InjectionPoint::ForeignFilter(name) => {
                 write!(f, "the filter `{name}` with an object of the other mode")
             }
             InjectionPoint::Filtered(name) => write!(f, "the filter `{name}`"),
-            InjectionPoint::TooMany(None) => f.write_str("requests above the limit"),
-            InjectionPoint::TooMany(Some(path)) => write!(f, "requests above the limit to {path}"),
+            InjectionPoint::RateLimited(None) => f.write_str("requests above the limit"),
+            InjectionPoint::RateLimited(Some(path)) => write!(f, "requests above the limit to {path}"),
             InjectionPoint::Delivery => f.write_str("deliveries"),
             InjectionPoint::DeliveryHeaders => f.write_str("headers of deliveries"),
             InjectionPoint::DeliveredCharge => f.write_str("the charge of deliveries"),
@@ -146,7 +146,7 @@ impl fmt::Display for InjectionPoint {
 fn caller_text(caller: Caller) -> &'static str {
     match caller {
         Caller::Own(_) => "a request with a valid key",
-        Caller::Second => "a request with a second key",
+        Caller::SecondKey => "a request with a second key",
         Caller::OtherAccount => "a request with a key of another account",
         Caller::Revoked => "a request with a revoked key",
         Caller::NoKey => "a request without a key",

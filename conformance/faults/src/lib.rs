@@ -5,6 +5,8 @@
 //! If no verdict changes, the run would not have noticed a server with this fault. The same faults are injected into
 //! the responses of the fake server that tests the suite.
 
+mod delivery_headers;
+mod editable_response;
 mod fault;
 mod grid;
 mod injection;
@@ -13,13 +15,11 @@ mod objects;
 mod pages;
 mod power;
 mod refusals;
-mod reply;
 mod responses;
-mod sent;
 
+pub use editable_response::EditableResponse;
 pub use fault::Fault;
 pub use grid::faults;
 pub use injection::ObservedRequest;
 pub use injection_point::{EventView, InjectionPoint, Position};
 pub use power::{Chapter, FaultEffect, FaultTrial, Power, fault_trials, power};
-pub use reply::Reply;

@@ -188,7 +188,7 @@ fn add_part_faults(
             all.push(Fault {
                 description,
                 field: Some(field),
-                breaks: breaks.to_vec(),
+                violates: breaks.to_vec(),
                 point,
                 position: Position::Any,
                 mode: Some(mode),

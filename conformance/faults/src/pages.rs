@@ -4,12 +4,12 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::List;
 use serde_json::{Value, json};
 
+use crate::editable_response::EditableResponse;
 use crate::fault::{Change, Fault};
 use crate::injection_point::{InjectionPoint, Position};
-use crate::reply::Reply;
 
 /// The description of a fault, the violated statements, the positions at which it can occur, and the change.
-type PageFault = (&'static str, &'static [&'static str], &'static [Position], fn(&mut Reply));
+type PageFault = (&'static str, &'static [&'static str], &'static [Position], fn(&mut EditableResponse));
 
 const EVERYWHERE: &[Position] = &[
     Position::Number(1),
@@ -20,10 +20,10 @@ const EVERYWHERE: &[Position] = &[
     Position::Size(1),
     Position::OddSize,
     Position::Size(100),
-    Position::DefaultLater,
+    Position::LaterDefaultSize,
 ];
 const AFTER_THE_FIRST: &[Position] =
-    &[Position::Number(2), Position::Number(3), Position::Middle, Position::Last, Position::DefaultLater];
+    &[Position::Number(2), Position::Number(3), Position::Middle, Position::Last, Position::LaterDefaultSize];
 const BEFORE_THE_LAST: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::Number(3), Position::Middle, Position::OddSize];
 /// The positions of pages with enough rows to show an order.
@@ -65,7 +65,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
         |response| {
-            *response = Reply::json(422, json!({ "message": "The value is invalid." }));
+            *response = EditableResponse::json(422, json!({ "message": "The value is invalid." }));
         },
     ),
     (
@@ -73,7 +73,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
         |response| {
-            *response = Reply::json(500, json!({ "message": "Server Error" }));
+            *response = EditableResponse::json(500, json!({ "message": "Server Error" }));
         },
     ),
     ("`current_page` is one too low", &["paging.current_page"], EVERYWHERE, |response| {
@@ -148,11 +148,11 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
                     all.push(Fault {
                         description,
                         field: None,
-                        breaks: breaks.to_vec(),
+                        violates: breaks.to_vec(),
                         point: InjectionPoint::Page(list),
                         position: *position,
                         mode: Some(mode),
-                        change: Change::Reply(Box::new(*change)),
+                        change: Change::Response(Box::new(*change)),
                     });
                 }
             }
@@ -161,14 +161,14 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
 }
 
 /// Returns the records of a page, replacing an invalid `data` by an empty array.
-fn rows_mut(response: &mut Reply) -> &mut Vec<Value> {
+fn rows_mut(response: &mut EditableResponse) -> &mut Vec<Value> {
     if !response.body["data"].is_array() {
         response.body["data"] = json!([]);
     }
     response.body["data"].as_array_mut().expect("`data` was just set to an array")
 }
 
-fn add_to_meta(response: &mut Reply, name: &str, by: i64) {
+fn add_to_meta(response: &mut EditableResponse, name: &str, by: i64) {
     if let Some(number) = response.body["meta"][name].as_i64() {
         response.body["meta"][name] = json!(number + by);
     }
@@ -178,7 +178,7 @@ fn add_to_meta(response: &mut Reply, name: &str, by: i64) {
 const DEFAULT_SIZE: u64 = 25;
 
 /// Replaces a parameter of a link; an empty value removes it.
-fn set_link_parameter(response: &mut Reply, rel: &str, name: &str, value: &str) {
+fn set_link_parameter(response: &mut EditableResponse, rel: &str, name: &str, value: &str) {
     let link = &mut response.body["links"][rel];
     let Some((path, query)) = link.as_str().and_then(|text| text.split_once('?')) else { return };
     let others = query.split('&').filter(|pair| pair.split('=').next() != Some(name));
@@ -187,7 +187,7 @@ fn set_link_parameter(response: &mut Reply, rel: &str, name: &str, value: &str) 
     *link = json!(format!("{path}?{}", pairs.join("&")));
 }
 
-fn remove_member(response: &mut Reply, holder: &str, name: &str) {
+fn remove_member(response: &mut EditableResponse, holder: &str, name: &str) {
     if let Some(members) = response.body[holder].as_object_mut() {
         members.remove(name);
     }

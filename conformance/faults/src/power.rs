@@ -27,7 +27,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use conformance_judge::{checks, rows_by};
+use conformance_judge::{checks, judge_with};
 use conformance_model::recording::Recording;
 use conformance_model::selection::Profile;
 use conformance_model::verdict::Verdict;
@@ -35,7 +35,7 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::grid::faults;
-use crate::injection::{InjectedChanges, ParsedReplies};
+use crate::injection::{InjectedChanges, ParsedResponses};
 
 /// The effect of one fault in a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub struct Chapter {
 /// Injects each known fault into a copy of the recording, and judges it by the statements that the fault violates.
 pub fn fault_trials(recording: &Recording) -> Vec<FaultTrial> {
     let passing = ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
-    let replies = ParsedReplies::from_recording(recording);
+    let replies = ParsedResponses::from_recording(recording);
     let mut recording = recording.clone();
     let inject = |fault: Fault| {
         let effect = effect(&fault, &mut recording, &replies, &passing);
@@ -106,15 +106,15 @@ pub fn fault_trials(recording: &Recording) -> Vec<FaultTrial> {
 fn effect(
     fault: &Fault,
     recording: &mut Recording,
-    replies: &ParsedReplies,
+    replies: &ParsedResponses,
     passing: &BTreeSet<String>,
 ) -> FaultEffect {
     let mut changes = InjectedChanges::compute(fault, recording, replies);
     if changes.is_empty() {
         return FaultEffect::Absent;
     }
-    let can_notice = |id: &str| fault.breaks.contains(&id) && passing.contains(id);
-    if !fault.breaks.iter().any(|id| can_notice(id)) {
+    let can_notice = |id: &str| fault.violates.contains(&id) && passing.contains(id);
+    if !fault.violates.iter().any(|id| can_notice(id)) {
         return FaultEffect::Undecided;
     }
     changes.swap_with(recording);
@@ -137,7 +137,7 @@ fn ids_with_verdict(
     is_selected: impl Fn(&str) -> bool,
     matches: impl Fn(&Verdict) -> bool,
 ) -> BTreeSet<String> {
-    let rows = rows_by(checks(Profile::Spec).copied(), recording, is_selected, |_| false);
+    let rows = judge_with(checks(Profile::Spec).copied(), recording, is_selected, |_| false);
     rows.into_iter().filter(|row| matches(&row.verdict)).map(|row| row.id).collect()
 }
 

@@ -4,12 +4,12 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Forgery, ObjectKind};
 use serde_json::json;
 
-use crate::fault::{Fault, reply_fault};
+use crate::editable_response::EditableResponse;
+use crate::fault::{Fault, response_fault};
 use crate::injection_point::InjectionPoint;
-use crate::reply::Reply;
 
 /// The description of a fault, and the change of the response.
-type RefusalFault = (&'static str, fn(&mut Reply));
+type RefusalFault = (&'static str, fn(&mut EditableResponse));
 
 /// The callers that must be refused, each with its statement.
 const CALLERS: &[(Caller, &str)] = &[
@@ -33,28 +33,30 @@ const CALLERS: &[(Caller, &str)] = &[
 
 const ACCEPTED: &[RefusalFault] = &[
     ("is accepted", |response| {
-        *response = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))
+        *response = EditableResponse::json(200, json!({ "data": [], "meta": { "mode": "test" } }))
     }),
     ("gets the response 403", |response| response.status = 403),
-    ("gets the response 500", |response| *response = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("gets the response 500", |response| {
+        *response = EditableResponse::json(500, json!({ "message": "Server Error" }))
+    }),
     ("is redirected to a login page", |response| {
         response.status = 302;
-        response.set("location", "/login");
+        response.set_header("location", "/login");
     }),
 ];
 
 /// Gateway errors for every request, which show nothing about authentication.
 const GATEWAY_ERRORS: &[RefusalFault] = &[
     ("always gets the response 502", |response| {
-        *response = Reply::json(502, json!({ "message": "Bad gateway." }))
+        *response = EditableResponse::json(502, json!({ "message": "Bad gateway." }))
     }),
     ("always gets the response 503", |response| {
-        *response = Reply::json(503, json!({ "message": "Unavailable." }))
+        *response = EditableResponse::json(503, json!({ "message": "Unavailable." }))
     }),
 ];
 /// A 429 for every request. It is no fault for a revoked key, which a service may lock out.
 const RATE_LIMITED: RefusalFault = ("always gets the response 429", |response| {
-    *response = Reply::json(429, json!({ "message": "Too many requests." }))
+    *response = EditableResponse::json(429, json!({ "message": "Too many requests." }))
 });
 
 const NOT_UTF8_BODY: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |response| {
@@ -64,7 +66,7 @@ const NOT_UTF8_BODY: &[RefusalFault] = &[("is refused with bytes that are not UT
 const MALFORMED_BODIES: &[RefusalFault] = &[
     ("is refused with a page of HTML", |response| {
         response.raw = Some("<html><h1>Refused</h1></html>".into());
-        response.set("content-type", "text/html");
+        response.set_header("content-type", "text/html");
     }),
     ("is refused without a body", |response| response.raw = Some(String::new())),
 ];
@@ -73,31 +75,37 @@ const MALFORMED_BODIES: &[RefusalFault] = &[
 const REVEALING: &[RefusalFault] = &[
     ("gets the response 403", |response| response.status = 403),
     ("gets the response 410", |response| response.status = 410),
-    ("gets the response 500", |response| *response = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is served", |response| *response = Reply::json(200, json!({ "data": { "id": "leak" } }))),
-    ("is refused with a different message", |response| {
-        *response = Reply::json(response.status, json!({ "message": "Wrong mode." }))
+    ("gets the response 500", |response| {
+        *response = EditableResponse::json(500, json!({ "message": "Server Error" }))
     }),
-    ("is refused with an additional header", |response| response.set("x-mode", "other")),
+    ("is served", |response| *response = EditableResponse::json(200, json!({ "data": { "id": "leak" } }))),
+    ("is refused with a different message", |response| {
+        *response = EditableResponse::json(response.status, json!({ "message": "Wrong mode." }))
+    }),
+    ("is refused with an additional header", |response| response.set_header("x-mode", "other")),
     ("is refused with a different media type", |response| {
-        response.set("content-type", "application/problem+json")
+        response.set_header("content-type", "application/problem+json")
     }),
 ];
 
 const REVEALING_FILTERS: &[RefusalFault] = &[
     ("counts it in `total`", |response| response.body["meta"]["total"] = json!(2)),
     ("returns it", |response| response.body["data"] = json!([{ "code": "leak" }])),
-    ("gets the response 403", |response| *response = Reply::json(403, json!({ "message": "Wrong mode." }))),
+    ("gets the response 403", |response| {
+        *response = EditableResponse::json(403, json!({ "message": "Wrong mode." }))
+    }),
     ("counts it in `last_page`", |response| response.body["meta"]["last_page"] = json!(2)),
 ];
 
 const RETRY_AFTER: &[RefusalFault] = &[
-    ("are refused without `Retry-After`", |response| response.drop_header("retry-after")),
-    ("are refused with a string in `Retry-After`", |response| response.set("retry-after", "a minute")),
-    ("are refused with a fraction in `Retry-After`", |response| response.set("retry-after", "59.5")),
-    ("are refused with a negative `Retry-After`", |response| response.set("retry-after", "-1")),
-    ("are refused with a `Retry-After` of two minutes", |response| response.set("retry-after", "120")),
-    ("are refused with two values in `Retry-After`", |response| response.set("retry-after", "60, 120")),
+    ("are refused without `Retry-After`", |response| response.remove_header("retry-after")),
+    ("are refused with a string in `Retry-After`", |response| response.set_header("retry-after", "a minute")),
+    ("are refused with a fraction in `Retry-After`", |response| response.set_header("retry-after", "59.5")),
+    ("are refused with a negative `Retry-After`", |response| response.set_header("retry-after", "-1")),
+    ("are refused with a `Retry-After` of two minutes", |response| response.set_header("retry-after", "120")),
+    ("are refused with two values in `Retry-After`", |response| {
+        response.set_header("retry-after", "60, 120")
+    }),
     ("are refused with two `Retry-After` headers", |response| {
         response.headers.push(("retry-after".into(), "120".into()))
     }),
@@ -108,7 +116,7 @@ const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/eve
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for (caller, statement) in CALLERS {
         for (description, change) in ACCEPTED {
-            all.push(reply_fault(
+            all.push(response_fault(
                 description,
                 &[statement, "auth.every_path"],
                 InjectionPoint::Unauthorized(*caller, None),
@@ -117,7 +125,7 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
             ));
         }
         for (description, change) in MALFORMED_BODIES.iter().chain(NOT_UTF8_BODY) {
-            all.push(reply_fault(
+            all.push(response_fault(
                 description,
                 &["auth.message"],
                 InjectionPoint::Unauthorized(*caller, None),
@@ -128,26 +136,50 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     }
     for (description, change) in GATEWAY_ERRORS {
         let revoked = InjectionPoint::Unauthorized(Caller::Revoked, None);
-        all.push(reply_fault(description, &["auth.revoked_key"], revoked, None, *change));
+        all.push(response_fault(description, &["auth.revoked_key"], revoked, None, *change));
     }
     for (description, change) in GATEWAY_ERRORS.iter().chain([&RATE_LIMITED]) {
         let no_key = InjectionPoint::Unauthorized(Caller::NoKey, None);
-        all.push(reply_fault(description, &["auth.no_header", "auth.every_path"], no_key, None, *change));
-        all.push(reply_fault(description, &["errors.not_found"], InjectionPoint::Absent, None, *change));
-        all.push(reply_fault(description, &["isolation.not_found"], InjectionPoint::Foreign, None, *change));
+        all.push(response_fault(description, &["auth.no_header", "auth.every_path"], no_key, None, *change));
+        all.push(response_fault(
+            description,
+            &["errors.not_found"],
+            InjectionPoint::AbsentEvent,
+            None,
+            *change,
+        ));
+        all.push(response_fault(
+            description,
+            &["isolation.not_found"],
+            InjectionPoint::ForeignEvent,
+            None,
+            *change,
+        ));
     }
     for path in PATHS {
         for (description, change) in ACCEPTED {
             let point = InjectionPoint::Unauthorized(Caller::NoKey, Some(path));
-            all.push(reply_fault(description, &["auth.every_path", "auth.no_header"], point, None, *change));
+            all.push(response_fault(
+                description,
+                &["auth.every_path", "auth.no_header"],
+                point,
+                None,
+                *change,
+            ));
         }
         for (description, change) in RETRY_AFTER {
-            let point = InjectionPoint::TooMany(Some(path));
-            all.push(reply_fault(description, &["limits.retry_after"], point, None, *change));
+            let point = InjectionPoint::RateLimited(Some(path));
+            all.push(response_fault(description, &["limits.retry_after"], point, None, *change));
         }
     }
     for (description, change) in MALFORMED_BODIES.iter().chain(NOT_UTF8_BODY) {
-        all.push(reply_fault(description, &["limits.json"], InjectionPoint::TooMany(None), None, *change));
+        all.push(response_fault(
+            description,
+            &["limits.json"],
+            InjectionPoint::RateLimited(None),
+            None,
+            *change,
+        ));
     }
     add_not_found_faults(all);
 }
@@ -156,22 +188,28 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
 fn add_not_found_faults(all: &mut Vec<Fault>) {
     for mode in Mode::BOTH.map(Some) {
         for (description, change) in MALFORMED_BODIES {
-            all.push(reply_fault(
+            all.push(response_fault(
                 description,
                 &["errors.not_found_json"],
-                InjectionPoint::Absent,
+                InjectionPoint::AbsentEvent,
                 mode,
                 *change,
             ));
         }
         for (description, change) in &REVEALING[..4] {
-            all.push(reply_fault(description, &["errors.not_found"], InjectionPoint::Absent, mode, *change));
+            all.push(response_fault(
+                description,
+                &["errors.not_found"],
+                InjectionPoint::AbsentEvent,
+                mode,
+                *change,
+            ));
         }
         for (description, change) in REVEALING {
             let breaks = ["isolation.not_found", "isolation.indistinguishable"];
-            all.push(reply_fault(description, &breaks, InjectionPoint::Foreign, mode, *change));
+            all.push(response_fault(description, &breaks, InjectionPoint::ForeignEvent, mode, *change));
             for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
-                all.push(reply_fault(
+                all.push(response_fault(
                     description,
                     &["isolation.objects"],
                     InjectionPoint::ForeignObject(kind),
@@ -187,7 +225,7 @@ fn add_not_found_faults(all: &mut Vec<Fault>) {
         ];
         for (name, statement) in filters {
             for (description, change) in REVEALING_FILTERS {
-                all.push(reply_fault(
+                all.push(response_fault(
                     description,
                     &[statement],
                     InjectionPoint::ForeignFilter(name),

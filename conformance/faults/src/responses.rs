@@ -4,12 +4,12 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::List;
 use serde_json::{Value, json};
 
-use crate::fault::{Fault, reply_fault};
+use crate::editable_response::EditableResponse;
+use crate::fault::{Fault, response_fault};
 use crate::injection_point::{EventView, InjectionPoint};
-use crate::reply::Reply;
 
 /// The description of a fault, the violated statements, and the change of the response.
-type ResponseFault = (&'static str, &'static [&'static str], fn(&mut Reply));
+type ResponseFault = (&'static str, &'static [&'static str], fn(&mut EditableResponse));
 
 const ACCOUNT: &[ResponseFault] = &[
     ("`meta.mode` is missing", &["account.mode"], |response| response.body["meta"]["mode"] = Value::Null),
@@ -23,16 +23,16 @@ const ACCOUNT: &[ResponseFault] = &[
         response.body["meta"]["accepted_assets"] = json!("BTC,ETH");
     }),
     ("it gets the response 500", &["account.served"], |response| {
-        *response = Reply::json(500, json!({ "message": "Server Error" }));
+        *response = EditableResponse::json(500, json!({ "message": "Server Error" }));
     }),
 ];
 
 /// The faults in the format of a response, at each injection point.
 const FORMAT: &[ResponseFault] = &[
     ("it is labelled text/html", &["answers.content_type"], |response| {
-        response.set("content-type", "text/html")
+        response.set_header("content-type", "text/html")
     }),
-    ("it has no Content-Type", &["answers.media_type"], |response| response.drop_header("content-type")),
+    ("it has no Content-Type", &["answers.media_type"], |response| response.remove_header("content-type")),
     ("a warning precedes the JSON", &["answers.json"], |response| {
         response.raw = Some(format!("Warning: deprecated\n{}", response.body));
     }),
@@ -46,7 +46,7 @@ const FORMAT: &[ResponseFault] = &[
 
 const SINGLE_EVENT: &[ResponseFault] = &[
     ("it gets the response 404", &["events.single"], |response| {
-        *response = Reply::json(404, json!({ "message": "Not found." }));
+        *response = EditableResponse::json(404, json!({ "message": "Not found." }));
     }),
     ("it is a different event", &["events.single"], |response| {
         let holder =
@@ -89,13 +89,13 @@ const FILTERED: &[ResponseFault] = &[
             "lists.served",
         ],
         |response| {
-            *response = Reply::json(400, json!({ "message": "This filter is not supported." }));
+            *response = EditableResponse::json(400, json!({ "message": "This filter is not supported." }));
         },
     ),
 ];
 
 /// Reduces a list to its first rows, on one page.
-fn keep_first_rows(response: &mut Reply, rows_max: usize) {
+fn keep_first_rows(response: &mut EditableResponse, rows_max: usize) {
     response.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(rows_max));
     response.body["meta"]["total"] = json!(rows_max);
     response.body["meta"]["last_page"] = json!(1);
@@ -107,7 +107,7 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
         for point in points {
             for (description, breaks, change) in faults {
                 for mode in Mode::BOTH {
-                    all.push(reply_fault(description, breaks, *point, Some(mode), *change));
+                    all.push(response_fault(description, breaks, *point, Some(mode), *change));
                 }
             }
         }

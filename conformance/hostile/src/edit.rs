@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use conformance::{Answer, Body, Ending, Exchange, Purpose, Recording};
+use conformance::{Body, Exchange, ExchangeOutcome, Purpose, ReceivedResponse, Recording};
 use serde_json::Value;
 
 /// Applies all lines.
@@ -33,7 +33,7 @@ pub(crate) fn apply(recording: &mut Recording, text: &str) {
             "purpose" => {
                 recording.exchanges[index].purpose = recording.exchanges[other_index].purpose.clone()
             }
-            "ending" => recording.exchanges[index].ending = recording.exchanges[other_index].ending.clone(),
+            "ending" => recording.exchanges[index].outcome = recording.exchanges[other_index].outcome.clone(),
             "base" => recording.base = argument.to_owned(),
             "prefix" => recording.key_prefix = argument.to_owned(),
             _ => apply_to(&mut recording.exchanges[index], edit, argument),
@@ -45,7 +45,7 @@ pub(crate) fn apply(recording: &mut Recording, text: &str) {
 fn apply_to(exchange: &mut Exchange, edit: &str, argument: &str) {
     let number = argument.parse::<u64>().unwrap_or_default();
     match edit {
-        "lost" => exchange.ending = Ending::Lost(argument.to_owned()),
+        "lost" => exchange.outcome = ExchangeOutcome::NoResponse(argument.to_owned()),
         "status" => response_mut(exchange).status = u16::try_from(number).unwrap_or(u16::MAX),
         "body" => response_mut(exchange).body = argument.into(),
         "header" => {
@@ -95,12 +95,15 @@ fn set(body: &mut Body, argument: &str) {
 }
 
 /// Returns the response of an exchange, which is replaced by an empty 200 if there was none.
-fn response_mut(exchange: &mut Exchange) -> &mut Answer {
-    if !matches!(exchange.ending, Ending::Answered(_)) {
-        exchange.ending =
-            Ending::Answered(Answer { status: 200, headers: Vec::new(), body: Body::default() });
+fn response_mut(exchange: &mut Exchange) -> &mut ReceivedResponse {
+    if !matches!(exchange.outcome, ExchangeOutcome::Answered(_)) {
+        exchange.outcome = ExchangeOutcome::Answered(ReceivedResponse {
+            status: 200,
+            headers: Vec::new(),
+            body: Body::default(),
+        });
     }
-    let Ending::Answered(response) = &mut exchange.ending else {
+    let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
         unreachable!("the ending was just set to a response")
     };
     response

@@ -13,7 +13,7 @@ use crate::{edit, recording::verdicts};
 /// The run of a check against a correct server, reduced to every 24th request of its burst.
 static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
-    let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
+    let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::UntilRefused { .. }));
     outcome
         .recording
         .exchanges

@@ -1,6 +1,6 @@
 //! The fuzz target `recording`: run files and HAR files.
 
-use conformance::{Outcome, Row};
+use conformance::{Outcome, StatementResult};
 
 /// Parses the bytes in both formats. Writing and parsing the result must not change the verdicts.
 pub(crate) fn feed(bytes: &[u8]) {
@@ -29,6 +29,6 @@ fn check_round_trip(outcome: &Outcome) {
 }
 
 /// Returns the verdict on each statement, findings included.
-pub(crate) fn verdicts(rows: &[Row]) -> Vec<String> {
+pub(crate) fn verdicts(rows: &[StatementResult]) -> Vec<String> {
     rows.iter().map(|row| format!("{}: {:?}", row.id, row.verdict)).collect()
 }

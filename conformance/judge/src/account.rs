@@ -11,13 +11,13 @@ use conformance_model::reading::{stated_mode, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{PageView, missing_response, pages};
+use super::evidence::{PageView, missing_response, readable_pages};
 use crate::check::Check;
-use crate::diff::{clock, recorded_at};
+use crate::diff::{recorded_at, response_date};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("account.served", &[Group::Account], judge_served),
-    Check::new("account.mode", &[Group::Account], judge_mode).with_optional_probes(&[Group::Second]),
+    Check::new("account.mode", &[Group::Account], judge_mode).with_optional_probes(&[Group::SecondKey]),
     Check::new("account.accepted_assets", &[Group::Account], judge_accepted_assets),
     Check::new("account.fields", &[Group::Account], observe_fields),
 ];
@@ -28,7 +28,7 @@ fn judge_served(recording: &Recording) -> CheckResult {
         if exchange.status() != Some(200) {
             return Err(CheckError::violation(exchange.number, "200", exchange.summary()));
         }
-        if let Some(body) = exchange.answer().and_then(|response| response.body.json())
+        if let Some(body) = exchange.response().and_then(|response| response.body.json())
             && !body.is_object()
         {
             return Err(CheckError::violation(exchange.number, "a JSON object", exchange.summary()));
@@ -50,7 +50,7 @@ fn judge_mode(recording: &Recording) -> CheckResult {
     for exchange in recording.exchanges.iter().filter(|exchange| exchange.target.ends_with(ACCOUNT_PATH)) {
         let mode = match exchange.caller {
             Caller::Own(mode) => mode,
-            Caller::Second => Mode::Test,
+            Caller::SecondKey => Mode::Test,
             _ => continue,
         };
         let Some(stated) = stated_mode(exchange) else { continue };
@@ -89,14 +89,14 @@ const CHARGES_OPENED_MIN: usize = 2;
 
 /// Returns the number of charges that were opened in a mode after a response, by the events.
 fn charges_opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) -> usize {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let is_new = |row: &&Value| {
-        text_at(row, &["type"]) == Some("charge.created") && clock(exchange) < recorded_at(row)
+        text_at(row, &["type"]) == Some("charge.created") && response_date(exchange) < recorded_at(row)
     };
     let opened: BTreeSet<_> =
         events.flat_map(PageView::rows).filter(is_new).filter_map(|row| text_at(row, &["id"])).collect();
-    if clock(exchange).is_some() { opened.len() } else { 0 }
+    if response_date(exchange).is_some() { opened.len() } else { 0 }
 }
 
 fn observe_fields(recording: &Recording) -> CheckResult {
@@ -108,14 +108,18 @@ fn observe_fields(recording: &Recording) -> CheckResult {
 
 /// Returns the last account request of a mode, if it got a response.
 fn account_exchange(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> {
-    let found = recording.account(mode);
-    found.filter(|exchange| exchange.answer().is_some()).ok_or_else(|| missing_response(found, "the account"))
+    let found = recording.account_exchange(mode);
+    found
+        .filter(|exchange| exchange.response().is_some())
+        .ok_or_else(|| missing_response(found, "the account"))
 }
 
 fn account_body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {
     let exchange = account_exchange(recording, mode)?;
-    let body =
-        exchange.answer().filter(|response| response.status == 200).and_then(|response| response.body.json());
+    let body = exchange
+        .response()
+        .filter(|response| response.status == 200)
+        .and_then(|response| response.body.json());
     body.map(|body| (exchange, body)).ok_or_else(|| {
         CheckError::unjudged(
             "the response to the account request is not JSON",

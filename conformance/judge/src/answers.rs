@@ -1,8 +1,8 @@
 //! Chapter "answers": the common properties of successful responses.
 
 use conformance_model::group::Group;
-use conformance_model::reading::{duplicate_key, is_json};
-use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, shorten};
+use conformance_model::reading::{declares_json, first_duplicate_name};
+use conformance_model::recording::{Caller, Exchange, Purpose, ReceivedResponse, Recording, shorten};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::missing_response;
@@ -28,12 +28,12 @@ fn judge_head(recording: &Recording) -> CheckResult {
         };
         recording
             .find_last(|exchange| is_its_get(exchange) && exchange.status() == Some(200))
-            .and_then(Exchange::answer)
+            .and_then(Exchange::response)
     };
     let heads = || recording.exchanges.iter().filter(is_own_head);
     // isolation.not_found judges HEAD of absent objects.
     let pair =
-        heads().rev().find_map(|exchange| Some((exchange, exchange.answer()?, get_response(exchange)?)));
+        heads().rev().find_map(|exchange| Some((exchange, exchange.response()?, get_response(exchange)?)));
     let Some((exchange, response, get_response)) = pair else {
         return Err(missing_response(heads().next_back(), "HEAD and GET of one address"));
     };
@@ -41,7 +41,7 @@ fn judge_head(recording: &Recording) -> CheckResult {
         405 | 501 => Err(CheckError::Inapplicable("the server refuses HEAD".into())),
         429 | 502..=504 => Err(missing_response(Some(exchange), "HEAD with a key")),
         200 => {
-            let media_type = |response: &Answer| response.header("content-type").map(str::to_owned);
+            let media_type = |response: &ReceivedResponse| response.header("content-type").map(str::to_owned);
             if media_type(response) == media_type(get_response) {
                 return Ok(CheckOutcome::Holds);
             }
@@ -58,16 +58,18 @@ fn judge_head(recording: &Recording) -> CheckResult {
 }
 
 /// Returns the responses with status 200 to a valid key. Chapter "auth" judges invalid keys.
-fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
+fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &ReceivedResponse)>, CheckError> {
     let is_own = |exchange: &&Exchange| {
-        matches!(exchange.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount)
+        matches!(exchange.caller, Caller::Own(_) | Caller::SecondKey | Caller::OtherAccount)
             && exchange.method() != "HEAD"
     };
     let found: Vec<_> = recording
         .exchanges
         .iter()
         .filter(is_own)
-        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|response| response.status == 200)?)))
+        .filter_map(|exchange| {
+            Some((exchange, exchange.response().filter(|response| response.status == 200)?))
+        })
         .collect();
     if found.is_empty() {
         Err(missing_response(None, "a request with a successful response"))
@@ -77,13 +79,13 @@ fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckEr
 }
 
 /// Returns the responses with status 400 or 422 to a valid key that have a body.
-fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
+fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &ReceivedResponse)> {
     let is_own =
         |exchange: &&Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.method() != "HEAD";
     recording.exchanges.iter().filter(is_own).filter_map(|exchange| {
         let is_refusal =
-            |response: &&Answer| matches!(response.status, 400 | 422) && !response.body.is_empty();
-        Some((exchange, exchange.answer().filter(is_refusal)?))
+            |response: &&ReceivedResponse| matches!(response.status, 400 | 422) && !response.body.is_empty();
+        Some((exchange, exchange.response().filter(is_refusal)?))
     })
 }
 
@@ -123,8 +125,9 @@ fn is_coding(value: &str) -> bool {
 
 fn judge_content_type(recording: &Recording) -> CheckResult {
     for (exchange, response) in successes(recording)? {
-        let media_type =
-            response.header("content-type").filter(|_| response.body.json().is_some() && !is_json(response));
+        let media_type = response
+            .header("content-type")
+            .filter(|_| response.body.json().is_some() && !declares_json(response));
         if let Some(media_type) = media_type {
             return Err(CheckError::violation(
                 exchange.number,
@@ -137,7 +140,7 @@ fn judge_content_type(recording: &Recording) -> CheckResult {
 }
 
 fn judge_media_type(recording: &Recording) -> CheckResult {
-    let lacks_media_type = |(_, response): &(&Exchange, &Answer)| {
+    let lacks_media_type = |(_, response): &(&Exchange, &ReceivedResponse)| {
         response.header("content-type").is_none() && response.body.json().is_some()
     };
     match successes(recording)?.into_iter().find(lacks_media_type) {
@@ -152,7 +155,7 @@ fn judge_media_type(recording: &Recording) -> CheckResult {
 
 fn judge_duplicate_keys(recording: &Recording) -> CheckResult {
     for (exchange, response) in successes(recording)? {
-        if let Some(name) = duplicate_key(&response.body) {
+        if let Some(name) = first_duplicate_name(&response.body) {
             return Err(CheckError::violation(
                 exchange.number,
                 "each name once in an object",

@@ -6,7 +6,7 @@ use conformance_model::group::Group;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::has_text;
 use conformance_model::recording::{
-    Answer, Caller, Exchange, Forgery, List, PageRequest, Purpose, Recording, Side,
+    Caller, Exchange, Forgery, List, PageRequest, Purpose, ReceivedResponse, Recording, Side,
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -236,9 +236,9 @@ fn refusal_trials(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Refusal)
 }
 
-fn responses_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
+fn responses_401(recording: &Recording) -> Result<Vec<(&Exchange, &ReceivedResponse)>, CheckError> {
     let with_response = |exchange| {
-        Exchange::answer(exchange)
+        Exchange::response(exchange)
             .filter(|response| response.status == 401)
             .map(|response| (exchange, response))
     };
@@ -264,7 +264,7 @@ fn last_refusal_trial<'a>(
 /// Checks that both keys get 200 for the account. Only then does a refusal at that path count.
 fn check_both_keys_served(recording: &Recording) -> Result<(), CheckError> {
     for mode in Mode::BOTH {
-        let account = recording.account(mode);
+        let account = recording.account_exchange(mode);
         if account.and_then(Exchange::status) != Some(200) {
             return Err(missing_response(account, "the same path with the right key"));
         }

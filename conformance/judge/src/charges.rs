@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{text_at, utc};
+use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::{Check, Mismatch};
-use crate::delivered::{
+use crate::object_history::check_paid_at;
+use crate::parsed_deliveries::{
     ParsedDelivery, has_microseconds, judge_each_delivery, member_text, no_delivery_with, received_deliveries,
 };
-use crate::object_history::check_paid_at;
 use crate::subjects::{Subject, judge_each_subject, no_subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -234,7 +234,7 @@ fn judge_paid_at(recording: &Recording) -> CheckResult {
         };
         let text = value.as_str().unwrap_or_default();
         if !subject.is_delivered {
-            let is_valid = utc(text).is_some();
+            let is_valid = parse_utc(text).is_some();
             return Some((!is_valid).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
         }
         let is_valid = text.ends_with('Z') && has_microseconds(text);

@@ -17,9 +17,9 @@ pub struct Check {
     /// check.
     pub needs: &'static [Group],
     /// The groups of probes that provide additional evidence if they run.
-    pub also: &'static [Group],
+    pub optional: &'static [Group],
     /// A further part whose exclusion by `--without` excludes the check.
-    pub part: Option<Part>,
+    pub excluded_with: Option<Part>,
     /// The function that judges it.
     pub judge: fn(&Recording) -> CheckResult,
 }
@@ -31,21 +31,22 @@ impl Check {
         needs: &'static [Group],
         judge: fn(&Recording) -> CheckResult,
     ) -> Check {
-        Check { id, needs, also: &[], part: None, judge }
+        Check { id, needs, optional: &[], excluded_with: None, judge }
     }
 
     /// Adds groups of probes that provide additional evidence if they run.
     pub(crate) const fn with_optional_probes(self, optional: &'static [Group]) -> Check {
-        Check { also: optional, ..self }
+        Check { optional, ..self }
     }
 
     /// Adds a part whose exclusion by `--without` excludes the check.
-    pub(crate) const fn part(self, part: Part) -> Check {
-        Check { part: Some(part), ..self }
+    pub(crate) const fn excluded_with(self, part: Part) -> Check {
+        Check { excluded_with: Some(part), ..self }
     }
 
     /// Returns `true` if `--without` with this part excludes the statement.
-    pub fn is_left_out_with(&self, part: Part) -> bool {
-        self.part == Some(part) || self.needs.iter().any(|group| group.part() == Some(part))
+    pub fn is_excluded_by(&self, part: Part) -> bool {
+        self.excluded_with == Some(part)
+            || self.needs.iter().any(|group| group.part_to_exclude() == Some(part))
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{http_date, text_at, utc};
+use conformance_model::reading::{parse_http_date, parse_utc, text_at};
 use conformance_model::recording::{Exchange, List};
 
 use crate::evidence::PageView;
@@ -13,23 +13,23 @@ use crate::evidence::PageView;
 type Fields = [(&'static str, &'static [&'static str]); 2];
 
 /// The fields of an object that never change: its identity, and the amounts at the locked rate.
-pub(crate) const SETTLED: Fields = [
+pub(crate) const IMMUTABLE_FIELDS: Fields = [
     ("charge", &["code", "fiat_amount", "fiat_currency", "asset", "asset_amount"]),
     ("invoice", &["code", "number", "amount", "currency"]),
 ];
 
 /// The fields that an event may change.
-pub(crate) const STATE: Fields =
+pub(crate) const STATE_FIELDS: Fields =
     [("charge", &["status", "received_amount", "paid_at"]), ("invoice", &["status"])];
 
 /// The text fields of an object, which only its owner changes.
-pub(crate) const TEXTS: Fields = [("charge", &["description", "customer_email"]), ("invoice", &[])];
+pub(crate) const TEXT_FIELDS: Fields = [("charge", &["description", "customer_email"]), ("invoice", &[])];
 
 /// The longest time until a new record is in all lists.
-pub(crate) const LATENESS: Duration = Duration::minutes(1);
+pub(crate) const LIST_DELAY_MAX: Duration = Duration::minutes(1);
 
 /// The kinds of objects that have a list, with the member of an event that contains one.
-pub(crate) const KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::Invoices, "invoice")];
+pub(crate) const LISTED_KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::Invoices, "invoice")];
 
 /// The longest time after a change until all copies of an object agree.
 pub(crate) const CONSISTENCY_TIME: Duration = Duration::minutes(10);
@@ -45,7 +45,7 @@ fn parse_number(text: &str) -> Option<(&str, usize)> {
 /// Returns `true` if two values of one field contradict each other. Other statements judge invalid values.
 pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     let (Value::String(first), Value::String(second)) = (first, second) else { return false };
-    match ((utc(first), utc(second)), (parse_number(first), parse_number(second))) {
+    match ((parse_utc(first), parse_utc(second)), (parse_number(first), parse_number(second))) {
         ((Some(first), Some(second)), _) => first != second,
         (_, (Some((first, _)), Some((second, _)))) => first != second,
         ((None, None), (None, None)) => first != second && !first.is_empty() && !second.is_empty(),
@@ -91,29 +91,34 @@ pub(crate) fn first_contradiction(
 
 /// Returns the time at which an event was recorded.
 pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
-    utc(text_at(row, &["created_at"])?)
+    parse_utc(text_at(row, &["created_at"])?)
 }
 
 /// Returns a time difference in hours if it is a nonzero whole number of hours, to within a minute:
 /// two times in different time zones.
-pub(crate) fn whole_hours(difference: Duration) -> Option<i64> {
+pub(crate) fn time_zone_difference(difference: Duration) -> Option<i64> {
     let hours = (difference + Duration::minutes(30)).whole_minutes().div_euclid(60);
     (hours != 0 && (difference - Duration::hours(hours)).abs() <= Duration::minutes(1)).then_some(hours)
 }
 
 /// Returns the `Date` header of a response.
-pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
-    exchange.answer().and_then(|response| http_date(response.header("date")?))
+pub(crate) fn response_date(exchange: &Exchange) -> Option<OffsetDateTime> {
+    exchange.response().and_then(|response| parse_http_date(response.header("date")?))
 }
 
 /// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response, so that
 /// all copies of it agree.
-pub(crate) fn is_still(views: &[PageView<'_>], mode: Mode, event: &Value, exchange: &Exchange) -> bool {
+pub(crate) fn are_copies_consistent(
+    views: &[PageView<'_>],
+    mode: Mode,
+    event: &Value,
+    exchange: &Exchange,
+) -> bool {
     let code = |event: &Value| {
         ["charge", "invoice"].map(|member| text_at(event, &[member, "code"]).map(str::to_owned))
     };
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let of_object = events.flat_map(PageView::rows).filter(|row| code(row) == code(event));
     let newest = of_object.filter_map(recorded_at).max();
-    newest.zip(clock(exchange)).is_some_and(|(newest, now)| newest + CONSISTENCY_TIME < now)
+    newest.zip(response_date(exchange)).is_some_and(|(newest, now)| newest + CONSISTENCY_TIME < now)
 }

@@ -9,7 +9,7 @@ use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] =
     &[Check::new("endpoints.address", &[Group::Account, Group::Webhooks], judge_addresses)
-        .part(Part::Registration)];
+        .excluded_with(Part::Registration)];
 
 /// Judges the refusal of private addresses. It counts only if a public address was accepted.
 fn judge_addresses(recording: &Recording) -> CheckResult {
@@ -19,7 +19,7 @@ fn judge_addresses(recording: &Recording) -> CheckResult {
         return Err(CheckError::violation(
             None,
             format!("a refusal of the endpoint {}", accepted.address),
-            format!("it was accepted: {}", accepted.answer),
+            format!("it was accepted: {}", accepted.response),
         ));
     }
     if private.is_empty() {

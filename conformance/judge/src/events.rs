@@ -9,18 +9,19 @@ use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    listed_events, requested_own_event, single_event, text_at, utc, wrapped_event,
+    event_with_path, listed_events, parse_utc, requested_own_event, single_event, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::delivered::{is_uuid, member_text};
 use super::diff::{
-    SETTLED, STATE, TEXTS, contradict, differ, first_contradiction, is_still, recorded_at, whole_hours,
+    IMMUTABLE_FIELDS, STATE_FIELDS, TEXT_FIELDS, are_copies_consistent, contradict, differ,
+    first_contradiction, recorded_at, time_zone_difference,
 };
-use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, pages};
+use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, readable_pages};
+use super::parsed_deliveries::{is_uuid, member_text};
 use crate::check::{Check, Mismatch};
-use crate::object_history::detail_texts;
+use crate::object_history::long_detail_texts;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
@@ -44,7 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Judges all listed events and all events that were requested individually.
 fn judge_each_event(recording: &Recording, mismatch: fn(&Value) -> Option<Mismatch>) -> CheckResult {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let listed = views
         .iter()
         .filter(|view| view.request.list == List::Events)
@@ -111,7 +112,7 @@ fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
         "invoice.viewed",
         "invoice.voided",
     ];
-    let views = pages(recording);
+    let views = readable_pages(recording);
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows: Vec<_> =
@@ -124,14 +125,14 @@ fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
         let mut texts_to_charges: BTreeMap<String, &str> = BTreeMap::new();
         for (_, row) in rows.iter().filter(|(_, row)| is_payment(row)) {
             let Some(code) = text_at(row, &["charge", "code"]) else { continue };
-            texts_to_charges.extend(detail_texts(row).into_iter().map(|text| (text, code)));
+            texts_to_charges.extend(long_detail_texts(row).into_iter().map(|text| (text, code)));
         }
         let has_foreign_details = |row: &Value| {
             let own = text_at(row, &["charge", "code"]);
             let is_foreign =
                 |text: &String| texts_to_charges.get(text).is_some_and(|code| Some(*code) != own);
             text_at(row, &["type"]).is_some_and(|kind| WITHOUT_PAYMENT.contains(&kind))
-                && detail_texts(row).iter().any(is_foreign)
+                && long_detail_texts(row).iter().any(is_foreign)
         };
         let foreign: BTreeMap<_, _> = rows
             .iter()
@@ -178,7 +179,7 @@ fn invalid_subject(event: &Value) -> Option<Mismatch> {
 
 fn judge_created_at(recording: &Recording) -> CheckResult {
     let outcome = judge_each_event(recording, |event| {
-        let is_valid = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
+        let is_valid = text_at(event, &["created_at"]).is_some_and(|text| parse_utc(text).is_some());
         (!is_valid).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
     })?;
     check_time_zone(recording)?;
@@ -188,7 +189,7 @@ fn judge_created_at(recording: &Recording) -> CheckResult {
 /// Checks that the times of payment events do not all differ from `paid_at` by the same whole number of hours, as if in
 /// another time zone. A service may use its own clock, so no time is compared with the `Date` of a response.
 fn check_time_zone(recording: &Recording) -> Result<(), CheckError> {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows = of_mode.flat_map(|view| view.rows().iter().map(move |row| (view.number(), row)));
@@ -199,8 +200,10 @@ fn check_time_zone(recording: &Recording) -> Result<(), CheckError> {
             .first()
             .zip(recorded.last())
             .is_some_and(|(oldest, newest)| *newest - *oldest > PAYMENT_SPREAD_MIN);
-        let hours: BTreeSet<_> =
-            payments.values().map(|payment| whole_hours(payment.recorded_at - payment.paid_at)).collect();
+        let hours: BTreeSet<_> = payments
+            .values()
+            .map(|payment| time_zone_difference(payment.recorded_at - payment.paid_at))
+            .collect();
         let Some((id, payment)) = payments.first_key_value().filter(|_| payments.len() >= PAYMENTS_MIN)
         else {
             continue;
@@ -227,14 +230,14 @@ struct Payment {
 impl Payment {
     /// Returns the id and the times of an event; `None` if it is not a payment.
     fn from_event(number: u32, row: &Value) -> Option<(&str, Payment)> {
-        let paid_at = utc(text_at(row, &["charge", "paid_at"])?)?;
+        let paid_at = parse_utc(text_at(row, &["charge", "paid_at"])?)?;
         let payment = Payment { number, recorded_at: recorded_at(row)?, paid_at };
         (text_at(row, &["type"]) == Some("charge.paid")).then_some((text_at(row, &["id"])?, payment))
     }
 }
 
 fn judge_single_events(recording: &Recording) -> CheckResult {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let mut judged = false;
     for exchange in single_event_requests(recording) {
         let (Caller::Own(mode), Some(id)) = (exchange.caller, requested_own_event(exchange)) else {
@@ -290,9 +293,13 @@ fn difference_from_list(
     {
         return Some((name.to_owned(), member_text(event, name)));
     }
-    let is_list_steady = rows.all(|listed| first_contradiction(listed, &row, &STATE, differ).is_none());
-    let fields: &[_] =
-        if is_list_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
+    let is_list_steady =
+        rows.all(|listed| first_contradiction(listed, &row, &STATE_FIELDS, differ).is_none());
+    let fields: &[_] = if is_list_steady && are_copies_consistent(views, mode, event, exchange) {
+        &[IMMUTABLE_FIELDS, STATE_FIELDS]
+    } else {
+        &[IMMUTABLE_FIELDS]
+    };
     let first = fields.iter().find_map(|fields| first_contradiction(&row, event, fields, differ));
     let (member, name) = first.or_else(|| changed_text(views, mode, exchange, event))?;
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
@@ -316,14 +323,14 @@ fn changed_text(
     let (first, last) = (listed.first()?, listed.last()?);
     let is_around = first.0 < exchange.number && exchange.number < last.0;
     let is_list_steady =
-        listed.iter().all(|(_, row)| first_contradiction(first.1, row, &TEXTS, differ).is_none());
-    if is_around && is_list_steady { first_contradiction(first.1, event, &TEXTS, differ) } else { None }
+        listed.iter().all(|(_, row)| first_contradiction(first.1, row, &TEXT_FIELDS, differ).is_none());
+    if is_around && is_list_steady { first_contradiction(first.1, event, &TEXT_FIELDS, differ) } else { None }
 }
 
 fn observe_envelope(recording: &Recording) -> CheckResult {
     let (path, _) = single_event_requests(recording)
         .filter(|exchange| exchange.status() == Some(200))
-        .find_map(wrapped_event)
+        .find_map(event_with_path)
         .ok_or_else(no_events)?;
     Ok(CheckOutcome::Observed(if path.is_empty() {
         "bare".to_owned()

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{self, Page, is_json, page_request};
-use conformance_model::recording::{Answer, Burst, Caller, Exchange, List, PageRequest, Purpose, Recording};
+use conformance_model::reading::{self, Page, declares_json, page_request};
+use conformance_model::recording::{
+    Burst, Caller, Exchange, List, PageRequest, Purpose, ReceivedResponse, Recording,
+};
 use conformance_model::verdict::CheckError;
 
 /// The largest allowed page size. A page of this size is a long page.
-pub(super) const PER_PAGE_MAX: u64 = reading::LONG;
+pub(super) const PER_PAGE_MAX: u64 = reading::LONG_PAGE_SIZE;
 /// The default page size.
 pub(super) const PER_PAGE_DEFAULT: u64 = 25;
 
@@ -24,20 +26,20 @@ pub(super) struct PageView<'a> {
 
 /// The numbers in the `meta` of a page: `current_page`, `per_page` and `total`.
 #[derive(Clone, Copy)]
-pub(super) struct Numbers {
+pub(super) struct PageNumbers {
     pub(super) current: u64,
     pub(super) size: u64,
     pub(super) total: u64,
 }
 
-impl Numbers {
+impl PageNumbers {
     /// Returns the number of pages of the list.
-    pub(super) fn pages(self) -> u64 {
+    pub(super) fn page_count(self) -> u64 {
         self.total.div_ceil(self.size)
     }
 
     /// Returns the number of rows that the page must have.
-    pub(super) fn len(self) -> u64 {
+    pub(super) fn row_count(self) -> u64 {
         self.total.saturating_sub((self.current - 1).saturating_mul(self.size)).min(self.size)
     }
 }
@@ -49,7 +51,7 @@ impl Numbers {
 /// any kind occur in both modes. The kinds are considered together because there may be few payment
 /// links, most of them in one mode only.
 pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let codes = |kind: &str| Mode::BOTH.map(|mode| listed_codes(&views, mode, kind));
     if are_random(&codes(kind)) {
         return false;
@@ -62,7 +64,7 @@ pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
 
 /// Returns `true` if a list of the mode contains the code of a charge, invoice or payment link.
 pub(super) fn is_listed(recording: &Recording, mode: Mode, kind: &str, code: &str) -> bool {
-    listed_codes(&pages(recording), mode, kind).contains(code)
+    listed_codes(&readable_pages(recording), mode, kind).contains(code)
 }
 
 /// Returns the codes of a kind, `charge`, `invoice` or `payment_link`, in all lists of a mode.
@@ -105,24 +107,25 @@ impl PageView<'_> {
     }
 
     /// Returns the numbers of the page. `None` if one is missing or invalid, which another statement judges.
-    pub(super) fn numbers(&self) -> Option<Numbers> {
-        let [current, size, total] = ["current_page", "per_page", "total"].map(|name| self.page.meta(name));
-        let numbers = Numbers { current: current?, size: size?, total: total? };
+    pub(super) fn numbers(&self) -> Option<PageNumbers> {
+        let [current, size, total] =
+            ["current_page", "per_page", "total"].map(|name| self.page.meta_number(name));
+        let numbers = PageNumbers { current: current?, size: size?, total: total? };
         let is_requested_page = self.request.page.is_none_or(|page| page == numbers.current);
         (numbers.current > 0 && numbers.size > 0 && is_requested_page).then_some(numbers)
     }
 
     /// Returns `true` if the numbers of the page are consistent with its rows and each other.
-    pub(super) fn is_sound(&self) -> bool {
-        let pages = self.page.meta("last_page");
+    pub(super) fn is_consistent(&self) -> bool {
+        let pages = self.page.meta_number("last_page");
         self.numbers().is_some_and(|numbers| {
-            numbers.len() == self.rows().len() as u64
-                && pages.is_some_and(|pages| pages.max(1) == numbers.pages().max(1))
+            numbers.row_count() == self.rows().len() as u64
+                && pages.is_some_and(|pages| pages.max(1) == numbers.page_count().max(1))
         })
     }
 
     /// Returns `true` if the page was requested by page and size only.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn has_only_page_and_size(&self) -> bool {
         self.request.filters.is_empty() && self.request.link.is_none()
     }
 }
@@ -139,7 +142,7 @@ pub(super) fn compared_pages(recording: &Recording) -> Vec<PageView<'_>> {
 
 /// Returns all readable pages, including those of bursts and of reads while records are created. The numbers of a
 /// single page must be consistent in any case.
-pub(super) fn pages(recording: &Recording) -> Vec<PageView<'_>> {
+pub(super) fn readable_pages(recording: &Recording) -> Vec<PageView<'_>> {
     recording.exchanges.iter().filter_map(page_view).collect()
 }
 
@@ -150,7 +153,9 @@ pub(super) fn comparable_groups(recording: &Recording) -> Vec<Vec<PageView<'_>>>
     for exchange in &recording.exchanges {
         let group = match exchange.purpose {
             Purpose::Page(_) => 0,
-            Purpose::Burst(Burst::Shot { series } | Burst::Beside { series }) => series.saturating_add(1),
+            Purpose::Burst(Burst::UntilRefused { series } | Burst::ConcurrentLiveKey { series }) => {
+                series.saturating_add(1)
+            }
             _ => continue,
         };
         if let Some(view) = page_view(exchange) {
@@ -180,17 +185,17 @@ impl<'s> FullList<'s> {
         let mut rows: Vec<&Value> = first.rows().iter().collect();
         for number in 2.. {
             let next = views.iter().find(|view| {
-                view.is_plain()
+                view.has_only_page_and_size()
                     && (view.request.list, view.mode) == (first.request.list, first.mode)
                     && (view.request.page, view.request.per_page) == (Some(number), Some(PER_PAGE_MAX))
-                    && view.page.meta("total") == first.page.meta("total")
+                    && view.page.meta_number("total") == first.page.meta_number("total")
                     && is_included(view)
             });
             // A page that is not full is the last one.
             let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
             rows.extend(next.rows());
         }
-        let is_complete = first.page.meta("total") == Some(rows.len() as u64);
+        let is_complete = first.page.meta_number("total") == Some(rows.len() as u64);
         FullList { target: &first.exchange.target, rows, is_complete }
     }
 
@@ -206,7 +211,7 @@ impl<'s> FullList<'s> {
         [before, after]: [&'s PageView<'_>; 2],
         is_first_enough: bool,
     ) -> FullList<'s> {
-        let is_same = !is_first_enough && before.page.meta("total") == after.page.meta("total");
+        let is_same = !is_first_enough && before.page.meta_number("total") == after.page.meta_number("total");
         FullList::join_pages(views, before, |view| {
             is_same && (before.number()..after.number()).contains(&view.number())
         })
@@ -218,8 +223,8 @@ impl<'s> FullList<'s> {
         view: &PageView<'_>,
     ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
-        let earlier =
-            first_long_pages(views, view.request.list, view.mode).filter(move |view| view.number() < number);
+        let earlier = first_long_page_reads(views, view.request.list, view.mode)
+            .filter(move |view| view.number() < number);
         earlier.map(|first| FullList::starting_with(views, first))
     }
 
@@ -230,32 +235,32 @@ impl<'s> FullList<'s> {
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
     ) -> Option<FullList<'s>> {
-        let total = |view: &PageView<'_>| view.page.meta("total");
+        let total = |view: &PageView<'_>| view.page.meta_number("total");
         let same_list = |other: &&PageView<'_>| {
-            other.is_plain()
+            other.has_only_page_and_size()
                 && (other.request.list, other.mode) == (view.request.list, view.mode)
                 && total(other) == total(view)
         };
-        let candidates = first_long_pages(views, view.request.list, view.mode).filter(same_list);
+        let candidates = first_long_page_reads(views, view.request.list, view.mode).filter(same_list);
         if let Some(first) = candidates.min_by_key(|other| other.number().abs_diff(view.number())) {
             return Some(FullList::join_pages(views, first, |_| true));
         }
         // Later pages may continue an older read of the first page.
         let may_continue_older_read =
             views.iter().filter(same_list).any(|other| other.number() < view.number());
-        let pair =
-            enclosing_views(recording, views, view).filter(|[before, after]| total(before) == total(after));
+        let pair = first_long_pages_around(recording, views, view)
+            .filter(|[before, after]| total(before) == total(after));
         pair.filter(|_| !may_continue_older_read).map(|pair| FullList::between_reads(views, pair, false))
     }
 }
 
 /// Returns the first long pages of the list that were read before and after a page.
-pub(super) fn enclosing_views<'s, 'a>(
+pub(super) fn first_long_pages_around<'s, 'a>(
     recording: &Recording,
     views: &'s [PageView<'a>],
     view: &PageView<'_>,
 ) -> Option<[&'s PageView<'a>; 2]> {
-    let [before, after] = reading::enclosing_reads(recording, view.exchange, view.request.list)?;
+    let [before, after] = reading::nearest_long_pages(recording, view.exchange, view.request.list)?;
     let view_of = |exchange: &Exchange| views.iter().find(|view| view.number() == exchange.number);
     Some([view_of(before)?, view_of(after)?])
 }
@@ -265,7 +270,7 @@ fn page_view(exchange: &Exchange) -> Option<PageView<'_>> {
     let Caller::Own(mode) = exchange.caller else { return None };
     let request = page_request(exchange)?;
     let page = Page::from_exchange(exchange)
-        .filter(|page| request.is_allowed() && !shows_last_page(page, &request))?;
+        .filter(|page| request.has_allowed_size() && !shows_last_page(page, &request))?;
     Some(PageView { exchange, mode, request, page })
 }
 
@@ -273,7 +278,7 @@ fn page_view(exchange: &Exchange) -> Option<PageView<'_>> {
 /// earlier page. The specification leaves it open.
 fn shows_last_page(page: &Page, request: &PageRequest) -> bool {
     let (Some(requested), Some(current), Some(total)) =
-        (request.page, page.meta("current_page"), page.meta("total"))
+        (request.page, page.meta_number("current_page"), page.meta_number("total"))
     else {
         return false;
     };
@@ -282,13 +287,13 @@ fn shows_last_page(page: &Page, request: &PageRequest) -> bool {
 }
 
 /// Returns the reads of the first long page of a list in a mode.
-pub(super) fn first_long_pages<'s, 'a>(
+pub(super) fn first_long_page_reads<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,
     mode: Mode,
 ) -> impl DoubleEndedIterator<Item = &'s PageView<'a>> {
     views.iter().filter(move |view| {
-        view.is_plain()
+        view.has_only_page_and_size()
             && view.request.list == list
             && view.mode == mode
             && view.request.per_page == Some(PER_PAGE_MAX)
@@ -309,14 +314,16 @@ pub(super) fn last_long_page<'s, 'a>(
     list: List,
     mode: Mode,
 ) -> Option<&'s PageView<'a>> {
-    first_long_pages(views, list, mode).next_back()
+    first_long_page_reads(views, list, mode).next_back()
 }
 
 /// Returns `true` if the total of a list changed while it was read. Then its pages cannot be compared.
-pub(super) fn total_changed(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
-    let of_list = |view: &&PageView<'_>| view.is_plain() && view.request.list == list && view.mode == mode;
+pub(super) fn has_total_changed(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
+    let of_list = |view: &&PageView<'_>| {
+        view.has_only_page_and_size() && view.request.list == list && view.mode == mode
+    };
     let totals: BTreeSet<_> =
-        views.iter().filter(of_list).filter_map(|view| view.page.meta("total")).collect();
+        views.iter().filter(of_list).filter_map(|view| view.page.meta_number("total")).collect();
     totals.len() > 1
 }
 
@@ -329,7 +336,7 @@ pub(super) fn page_must_exist(pages: &[PageView<'_>], exchange: &Exchange, reque
         .filter(|view| Caller::Own(view.mode) == exchange.caller && view.request.list == request.list);
     let totals = of_list
         .filter(|view| view.request.filters == request.filters)
-        .filter_map(|view| view.page.meta("total"));
+        .filter_map(|view| view.page.meta_number("total"));
     totals
         .min()
         .is_some_and(|total| (page - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
@@ -354,7 +361,7 @@ pub(super) fn page_with_link<'s, 'a>(
     view: &PageView<'_>,
 ) -> Option<&'s PageView<'a>> {
     let link = view.request.link.as_ref()?;
-    views.iter().find(|view| view.number() == link.of)
+    views.iter().find(|view| view.number() == link.exchange)
 }
 
 pub(super) fn no_readable_list() -> CheckError {
@@ -379,9 +386,9 @@ pub(super) fn list_changed() -> CheckError {
 }
 
 /// Checks that the media type of an error is JSON. A missing Content-Type counts as JSON.
-pub(super) fn check_media_type(exchange: &Exchange, response: &Answer) -> Result<(), CheckError> {
+pub(super) fn check_media_type(exchange: &Exchange, response: &ReceivedResponse) -> Result<(), CheckError> {
     match response.header("content-type") {
-        Some(content_type) if !is_json(response) => {
+        Some(content_type) if !declares_json(response) => {
             let actual = format!("Content-Type {content_type}");
             Err(CheckError::violation(exchange.number, "a JSON media type", actual))
         }

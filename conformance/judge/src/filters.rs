@@ -7,18 +7,18 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::part::Part;
 use conformance_model::reading::{
-    ChargeInvoices, Page, Reach, enclosing_reads, fits, link_query, named_identity, page_request,
-    selected_names, selections, shown_link, text_at,
+    ChargeInvoices, FilterScope, Page, id_or_code, link_query, matches_filter, nearest_long_pages,
+    page_request, payment_link_code, selected_ids, selected_rows, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    FullList, PageView, comparable_groups, enclosing_views, may_be_limited, modes_share_codes,
-    page_must_exist, pages, with_article,
+    FullList, PageView, comparable_groups, first_long_pages_around, may_be_limited, modes_share_codes,
+    page_must_exist, readable_pages, with_article,
 };
 use crate::check::{Check, Mismatch};
-use crate::diff::{KINDS, LATENESS, clock, is_still, recorded_at};
+use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, are_copies_consistent, recorded_at, response_date};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("filters.invoice", NEEDS, |recording| judge_event_filter(recording, "invoice")),
     Check::new("filters.total", NEEDS, judge_totals),
     Check::new("filters.status", NEEDS, judge_status_filter),
-    Check::new("filters.payment_link", NEEDS, judge_payment_link_filter).part(Part::Links),
+    Check::new("filters.payment_link", NEEDS, judge_payment_link_filter).excluded_with(Part::PaymentLinks),
     Check::new("filters.combined", NEEDS, judge_combined),
 ];
 
@@ -39,7 +39,8 @@ pub(super) fn row_outside_filter<'s>(
 ) -> Option<(&'s Value, &'s (String, String))> {
     view.rows().iter().find_map(|row| {
         let is_violated = |filter: &&(String, String)| {
-            fits(view.request.list, row, &filter.0, &filter.1, Reach::Wide, pairs) == Some(false)
+            matches_filter(view.request.list, row, &filter.0, &filter.1, FilterScope::Wide, pairs)
+                == Some(false)
         };
         Some((row, view.request.filters.iter().find(is_violated)?))
     })
@@ -48,8 +49,9 @@ pub(super) fn row_outside_filter<'s>(
 /// Returns `true` if a page has rows, and all of them have the filtered fields.
 pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> bool {
     let has_filtered_fields = |row: &Value| {
-        let match_result =
-            |(name, value): &(String, String)| fits(view.request.list, row, name, value, Reach::Wide, pairs);
+        let match_result = |(name, value): &(String, String)| {
+            matches_filter(view.request.list, row, name, value, FilterScope::Wide, pairs)
+        };
         view.request.filters.iter().all(|filter| match_result(filter).is_some())
     };
     !view.rows().is_empty() && view.rows().iter().all(has_filtered_fields)
@@ -63,10 +65,10 @@ fn unfiltered_list<'s>(
     view: &PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<FullList<'s>> {
-    let [before, after] = enclosing_views(recording, views, view)?;
+    let [before, after] = first_long_pages_around(recording, views, view)?;
     let selected_codes = |other: &PageView<'_>| {
         let rows: Vec<_> = other.rows().iter().collect();
-        selected_names(view.request.list, &rows, &view.request.filters, pairs)
+        selected_ids(view.request.list, &rows, &view.request.filters, pairs)
     };
     // A status may have changed on a page that was read only once.
     let is_first_enough = view.request.filters.iter().any(|(name, _)| name == "status");
@@ -79,7 +81,7 @@ fn unfiltered_list<'s>(
 /// `size`: the page size.
 fn first_mismatch(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<Mismatch> {
     let expected = &selected[..selected.len().min(size)];
-    let name = |row: &Value| named_identity(row).unwrap_or_default();
+    let name = |row: &Value| id_or_code(row).unwrap_or_default();
     let differing =
         (0..expected.len()).find(|index| shown.get(*index).map(name) != Some(name(expected[*index])));
     let shown_name = |index: usize| shown.get(index).map_or_else(|| "nothing more".to_owned(), name);
@@ -145,8 +147,8 @@ fn check_not_refused(recording: &Recording, list: List, name: &str) -> Result<()
             && exchange.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
             && !may_be_limited(recording, exchange)
             && !may_no_longer_exist(recording, exchange, &request)
-            && (page_must_exist(&pages(recording), exchange, &request)
-                || has_enough_matches(&pages(recording), exchange, &request))
+            && (page_must_exist(&readable_pages(recording), exchange, &request)
+                || has_enough_matches(&readable_pages(recording), exchange, &request))
     });
     refusal.map_or(Ok(()), |exchange| Err(CheckError::violation(exchange.number, "200", exchange.summary())))
 }
@@ -155,14 +157,14 @@ fn check_not_refused(recording: &Recording, list: List, name: &str) -> Result<()
 /// status.
 fn may_no_longer_exist(recording: &Recording, exchange: &Exchange, request: &PageRequest) -> bool {
     let is_later = request.page.is_some_and(|page| page > 1);
-    let pages = pages(recording);
+    let pages = readable_pages(recording);
     let existed_on = |number: u32| {
         let view = pages.iter().find(|view| view.number() == number);
         view.is_some_and(|view| has_enough_matches(std::slice::from_ref(view), exchange, request))
     };
     is_later
         && request.filters.iter().any(|(name, _)| name == "status")
-        && !enclosing_reads(recording, exchange, request.list)
+        && !nearest_long_pages(recording, exchange, request.list)
             .is_some_and(|pair| pair.iter().all(|exchange| existed_on(exchange.number)))
 }
 
@@ -172,7 +174,8 @@ fn has_enough_matches(pages: &[PageView<'_>], exchange: &Exchange, request: &Pag
     let preceding =
         request.page.unwrap_or(1).saturating_sub(1).saturating_mul(request.per_page.unwrap_or(u64::MAX));
     let fits = |row: &&Value| text_at(row, &[name]) == Some(value);
-    let mut unfiltered = pages.iter().filter(|view| view.is_plain() && view.request.list == request.list);
+    let mut unfiltered =
+        pages.iter().filter(|view| view.has_only_page_and_size() && view.request.list == request.list);
     unfiltered.any(|view| {
         Caller::Own(view.mode) == exchange.caller
             && view.rows().iter().filter(fits).count() as u64 > preceding
@@ -199,11 +202,13 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
         }
         let Some(page) = Page::from_exchange(exchange) else { continue };
         let rows = page.rows().map_or(0, Vec::len);
-        let total = page.meta("total").unwrap_or_default();
+        let total = page.meta_number("total").unwrap_or_default();
         if rows > 0 || total > 0 {
             let (pairs, query) = (&ChargeInvoices::from_recording(recording), link_query(&exchange.target).0);
             let is_outside_filter = |row: &Value| {
-                query.iter().any(|(_, value)| fits(list, row, name, value, Reach::Wide, pairs) == Some(false))
+                query.iter().any(|(_, value)| {
+                    matches_filter(list, row, name, value, FilterScope::Wide, pairs) == Some(false)
+                })
             };
             let shows_outside_filter = page.rows().is_some_and(|rows| rows.iter().any(is_outside_filter));
             if modes_share_codes(recording, name) && !shows_outside_filter {
@@ -239,8 +244,9 @@ fn judge_event_filter(recording: &Recording, name: &str) -> CheckResult {
                     && other.request.list == List::Events
                     && other.request.filters.is_empty()
                     && other.number() < view.number();
-                let fits =
-                    |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, pairs) == Some(true);
+                let fits = |row: &Value| {
+                    matches_filter(List::Events, row, name, value, FilterScope::Narrow, pairs) == Some(true)
+                };
                 is_earlier_list && other.rows().iter().any(fits)
             };
             let is_first = view.request.page.unwrap_or(1) == 1;
@@ -263,7 +269,7 @@ fn check_page(
     view: &PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<Result<(), Mismatch>> {
-    let total = view.page.meta("total")?;
+    let total = view.page.meta_number("total")?;
     let shown = view.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
     let (before, size) = (view.request.page.unwrap_or(1).saturating_sub(1), view.request.per_page);
@@ -274,7 +280,8 @@ fn check_page(
     let undecided = all_on_one_page.then_some(Ok(()));
     let Some(source) = unfiltered_list(recording, views, view, pairs) else { return undecided };
     let changed = changed_record_count(recording, views, view);
-    let Some(selections) = selections(view.request.list, &source.rows, &view.request.filters, pairs) else {
+    let Some(selections) = selected_rows(view.request.list, &source.rows, &view.request.filters, pairs)
+    else {
         return undecided;
     };
     let may_be = |count: u64| if source.is_complete { count == total } else { count <= total };
@@ -287,7 +294,7 @@ fn check_page(
         return wrong(counts.into_iter().min().unwrap_or_default());
     }
     // The order can be compared only if all records have identifiers.
-    let has_names = selections.iter().flatten().all(|row| named_identity(row).is_some());
+    let has_names = selections.iter().flatten().all(|row| id_or_code(row).is_some());
     if let Some(size) = size.filter(|_| has_names && changed == 0) {
         let [from, size] =
             [before.saturating_mul(size), size].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
@@ -307,8 +314,8 @@ fn changed_record_count(recording: &Recording, views: &[PageView<'_>], view: &Pa
     if !view.request.filters.iter().any(|(name, _)| name == "status") {
         return 0;
     }
-    let Some([before, after]) = enclosing_views(recording, views, view) else { return 0 };
-    let state = |row: &Value| (named_identity(row), text_at(row, &["status"]).map(str::to_owned));
+    let Some([before, after]) = first_long_pages_around(recording, views, view) else { return 0 };
+    let state = |row: &Value| (id_or_code(row), text_at(row, &["status"]).map(str::to_owned));
     let before: BTreeSet<_> = before.rows().iter().map(state).collect();
     after.rows().iter().filter(|row| !before.contains(&state(row))).count() as u64
 }
@@ -317,9 +324,10 @@ fn changed_record_count(recording: &Recording, views: &[PageView<'_>], view: &Pa
 fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
     let Some(numbers) = view.numbers().filter(|numbers| numbers.total > 0) else { return Ok(()) };
     let rows = Some(view.rows().len() as u64);
-    for (name, expected, actual) in
-        [("meta.last_page", numbers.pages(), view.page.meta("last_page")), ("rows:", numbers.len(), rows)]
-    {
+    for (name, expected, actual) in [
+        ("meta.last_page", numbers.page_count(), view.page.meta_number("last_page")),
+        ("rows:", numbers.row_count(), rows),
+    ] {
         if let Some(actual) = actual.filter(|actual| *actual != expected) {
             let expected = format!("{name} {expected} by a total of {}", numbers.total);
             return Err(CheckError::violation(view.number(), expected, format!("{name} {actual}")));
@@ -330,7 +338,7 @@ fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
 
 fn judge_totals(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let mut judged = false;
     for view in views.iter().filter(|view| view.request.filters.len() == 1) {
         if view.request.link.is_some() {
@@ -375,11 +383,11 @@ fn judge_status_filter(recording: &Recording) -> CheckResult {
 /// Checks that a complete list of one status contains every object that had this status before and
 /// after, even if other objects changed meanwhile.
 fn check_unchanged_objects_are_listed(recording: &Recording) -> Result<(), CheckError> {
-    let views = pages(recording);
-    for (list, member) in KINDS {
+    let views = readable_pages(recording);
+    for (list, member) in LISTED_KINDS {
         for (status, view) in pages_with_only_filter(&views, list, "status") {
-            let is_complete = view.page.meta("total") == Some(view.rows().len() as u64);
-            let Some([before, after]) = enclosing_views(recording, &views, view)
+            let is_complete = view.page.meta_number("total") == Some(view.rows().len() as u64);
+            let Some([before, after]) = first_long_pages_around(recording, &views, view)
                 .filter(|_| is_complete && view.request.page.is_none())
             else {
                 continue;
@@ -393,7 +401,7 @@ fn check_unchanged_objects_are_listed(recording: &Recording) -> Result<(), Check
             let (first, last) = (with_status(before), with_status(after));
             let is_missing = |code: &&String| {
                 let event = serde_json::json!({ member: { "code": code } });
-                !shown.contains(*code) && is_still(&views, view.mode, &event, view.exchange)
+                !shown.contains(*code) && are_copies_consistent(&views, view.mode, &event, view.exchange)
             };
             if let Some(code) = first.intersection(&last).find(is_missing) {
                 let expected = format!(
@@ -475,8 +483,9 @@ fn missing_charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &st
     // Later events may belong to newer charges.
     let before = of_mode.filter(|other| other.number() < view.number());
     // A new charge may take a minute to be listed.
-    let must_be_listed =
-        |row: &Value| recorded_at(row).zip(clock(view.exchange)).is_none_or(|(at, now)| at + LATENESS <= now);
+    let must_be_listed = |row: &Value| {
+        recorded_at(row).zip(response_date(view.exchange)).is_none_or(|(at, now)| at + LIST_DELAY_MAX <= now)
+    };
     let is_of_link =
         |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link) && must_be_listed(row);
     let mut codes = before
@@ -498,7 +507,7 @@ fn judge_shown_fields(filtered_pages: &[(&str, &PageView<'_>)], name: &str) -> C
     let mut judged = false;
     for (value, view) in filtered_pages {
         if let Some((row, _)) = row_outside_filter(view, pairs) {
-            let shown = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
+            let shown = text_at(row, &[name]).or_else(|| payment_link_code(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
             return Err(CheckError::violation(view.number(), expected, format!("{name} {shown}")));
         }
@@ -519,7 +528,7 @@ fn filters_text(view: &PageView<'_>) -> String {
 /// Judges combined filters.
 fn judge_combined(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let mut judged = BTreeSet::new();
     for view in views.iter().filter(|view| view.request.link.is_none() && view.request.filters.len() > 1) {
         let names: Vec<_> = view.request.filters.iter().map(|(name, _)| name.as_str()).collect();

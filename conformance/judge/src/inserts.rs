@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, cache_evidence, named_identity};
+use conformance_model::reading::{Page, cache_evidence, id_or_code};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{PageView, compared_pages, first_long_pages};
+use super::evidence::{PageView, compared_pages, first_long_page_reads};
 use super::{links, paging};
 use crate::check::Check;
 
@@ -103,7 +103,7 @@ type StepOfPage = fn(u64) -> Step;
 /// Returns the identifiers of a page's records. `None` if a record has none: its loss could not be
 /// detected.
 fn ids(page: &Page) -> Option<Vec<String>> {
-    page.rows()?.iter().map(named_identity).collect()
+    page.rows()?.iter().map(id_or_code).collect()
 }
 
 /// Returns the walks during which the suite created records, in lists that grew.
@@ -117,7 +117,7 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
             Some((exchange.number, ids(&Page::from_exchange(exchange)?)?))
         };
         let (Some((_, before)), Some(first), Some(fresh)) =
-            (read(Step::Whole), read(Step::First), read(Step::Fresh))
+            (read(Step::LongPageBefore), read(Step::FirstPage), read(Step::LongPageAfter))
         else {
             continue;
         };
@@ -157,16 +157,16 @@ fn list_before_paging(listed_before: &[String], first: &[String]) -> Option<Vec<
 fn walks_with_other_inserts(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
     let mut walks = Vec::new();
-    for second in views.iter().filter(|view| view.is_plain() && view.request.page == Some(2)) {
+    for second in views.iter().filter(|view| view.has_only_page_and_size() && view.request.page == Some(2)) {
         let of_list = |view: &&PageView<'_>| {
-            view.is_plain()
+            view.has_only_page_and_size()
                 && (view.mode, view.request.list, view.request.per_page)
                     == (second.mode, second.request.list, second.request.per_page)
         };
         let mut earlier = views.iter().filter(of_list).filter(|view| view.number() < second.number());
         let first = earlier.rfind(|view| view.request.page.unwrap_or(1) == 1);
         // The last long page before the second page.
-        let before = first_long_pages(&views, second.request.list, second.mode)
+        let before = first_long_page_reads(&views, second.request.list, second.mode)
             .rfind(|view| view.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
         let [Some(known), Some(on_first), Some(on_second)] =
@@ -174,7 +174,7 @@ fn walks_with_other_inserts(recording: &Recording) -> Vec<PageWalk> {
         else {
             continue;
         };
-        let has_grown = second.page.meta("total") > first.page.meta("total");
+        let has_grown = second.page.meta_number("total") > first.page.meta_number("total");
         if let Some(known) = list_before_paging(&known, &on_first).filter(|_| has_grown) {
             let pages = vec![(first.number(), on_first), (second.number(), on_second)];
             walks.push(PageWalk {
@@ -212,7 +212,7 @@ fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
         return Ok(walks);
     }
     let inserts = &recording.inserts;
-    if let Some(fault) = inserts.faults.first() {
+    if let Some(fault) = inserts.errors.first() {
         return Err(CheckError::unjudged(
             format!("nothing was created while the suite paged: {fault}"),
             "set `check.create` in chargeproof.toml to a call that works, or fix the hook",
@@ -230,7 +230,7 @@ fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
             "open and cancel a few charges with the test key's account, then check again",
         )),
         Some(_) => Err(CheckError::unjudged(
-            format!("no list grew, although {} should have created a record", inserts.by.join(" and ")),
+            format!("no list grew, although {} should have created a record", inserts.options.join(" and ")),
             "create the record in test mode, and let the command return once it is listed: the suite reads the lists right \
              after it",
         )),
@@ -239,8 +239,9 @@ fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
 
 /// Returns `true` if a small first page was requested: only lists with enough records are paged.
 fn has_first_small_page(recording: &Recording) -> bool {
-    let is_first_page =
-        |exchange: &Exchange| matches!(exchange.purpose, Purpose::DuringInserts { step: Step::First, .. });
+    let is_first_page = |exchange: &Exchange| {
+        matches!(exchange.purpose, Purpose::DuringInserts { step: Step::FirstPage, .. })
+    };
     recording
         .find_last(|exchange| is_first_page(exchange) && exchange.caller == Caller::Own(Mode::Test))
         .is_some()
@@ -258,7 +259,7 @@ fn unchanged_list(recording: &Recording) -> Option<(u32, List)> {
                 .filter_map(|exchange| Some((exchange.number, ids(&Page::from_exchange(exchange)?)?)))
                 .collect::<Vec<_>>()
         };
-        let (before, fresh) = (read(Step::Whole), read(Step::Fresh));
+        let (before, fresh) = (read(Step::LongPageBefore), read(Step::LongPageAfter));
         let known: BTreeSet<_> = before.last()?.1.iter().collect();
         let is_known = |(_, rows): &(u32, Vec<String>)| rows.iter().all(|id| known.contains(id));
         (fresh.len() > 1 && fresh.iter().all(is_known)).then(|| (fresh[fresh.len() - 1].0, list))
@@ -276,12 +277,13 @@ fn growth_without_rows(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
                 .find_last(|exchange| exchange.purpose == purpose && exchange.status() == Some(200))?;
             let page = Page::from_exchange(exchange)?;
             exchange
-                .answer()
+                .response()
                 .and_then(cache_evidence)
                 .is_none()
-                .then(|| Some((exchange.number, ids(&page)?, page.meta("total")?)))?
+                .then(|| Some((exchange.number, ids(&page)?, page.meta_number("total")?)))?
         };
-        let ((_, before, old), (exchange, fresh, new)) = (read(Step::Whole)?, read(Step::Fresh)?);
+        let ((_, before, old), (exchange, fresh, new)) =
+            (read(Step::LongPageBefore)?, read(Step::LongPageAfter)?);
         let shows_none = !fresh.is_empty() && fresh.iter().all(|id| before.contains(id));
         (shows_none && new >= old + GROWTH_MIN).then_some((exchange, list, [old, new]))
     })
@@ -290,7 +292,7 @@ fn growth_without_rows(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
 /// Returns a record of page 1 of a list that is missing when the same page is read again.
 fn vanished_record(recording: &Recording) -> Option<(u32, List, String)> {
     List::ALL.into_iter().find_map(|list| {
-        let purpose = Purpose::DuringInserts { list, step: Step::Fresh };
+        let purpose = Purpose::DuringInserts { list, step: Step::LongPageAfter };
         let reads: Vec<_> = recording
             .exchanges
             .iter()
@@ -303,7 +305,7 @@ fn vanished_record(recording: &Recording) -> Option<(u32, List, String)> {
             let last_common = shown.iter().rposition(|id| rows.contains(id))?;
             let vanished = shown[..last_common].iter().find(|id| !rows.contains(id))?;
             exchange
-                .answer()
+                .response()
                 .and_then(cache_evidence)
                 .is_none()
                 .then(|| (exchange.number, list, vanished.clone()))

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, charges_of, codes_of, text_at};
+use conformance_model::reading::{Page, event_charge_codes, invoice_charge_codes, text_at};
 use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
 use crate::diff::recorded_at;
-use crate::evidence::pages;
+use crate::evidence::readable_pages;
 use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -64,7 +64,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     })?;
     let page = Page::from_exchange(exchange)?;
     let rows = page.rows()?.clone();
-    let is_complete = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
+    let is_complete = page.meta_number("total").is_some_and(|total| total <= rows.len() as u64);
     let mut history = EventHistory {
         number: exchange.number,
         rows,
@@ -74,7 +74,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         first_seen: BTreeMap::new(),
         invoices: Vec::new(),
     };
-    for view in pages(recording).iter().filter(|view| view.mode == mode) {
+    for view in readable_pages(recording).iter().filter(|view| view.mode == mode) {
         match view.request.list {
             List::Charges => continue,
             List::Invoices => {
@@ -88,7 +88,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         }
         let [(name, value)] = &view.request.filters[..] else { continue };
         history.filtered.extend(view.rows().iter().cloned());
-        let is_all = view.page.meta("total") == Some(view.rows().len() as u64);
+        let is_all = view.page.meta_number("total") == Some(view.rows().len() as u64);
         if name == "charge" && is_all && !view.rows().is_empty() {
             history.complete_charges.insert(value.clone(), view.number());
         }
@@ -117,8 +117,9 @@ impl EventHistory {
         // The events of a charge are complete as of their page, which must be later than the event.
         let first_page = text_at(row, &["id"]).and_then(|id| self.first_seen.get(id));
         let is_listed = |code: &&str| self.complete_charges.get(*code) > first_page;
-        let is_complete =
-            || first_page.is_some() && charges_of(row).is_some_and(|codes| codes.iter().all(is_listed));
+        let is_complete = || {
+            first_page.is_some() && event_charge_codes(row).is_some_and(|codes| codes.iter().all(is_listed))
+        };
         have_codes && self.is_long_ago(row) && (self.covers_day_before(row) || is_complete())
     }
 
@@ -159,7 +160,7 @@ fn judge_both_paid(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
         for row in history.of_type("invoice.paid") {
-            let Some(codes) = charges_of(row).filter(|codes| !codes.is_empty()) else { continue };
+            let Some(codes) = event_charge_codes(row).filter(|codes| !codes.is_empty()) else { continue };
             if codes.iter().any(|code| history.paid_charge(code).is_some()) {
                 judged = true;
             } else if history.is_conclusive(row) {
@@ -189,7 +190,7 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
         let repeated = paid[index + 1..].iter().find(|second| {
             text_at(second, &["invoice", "code"]) == Some(code) && is_same_payment(row, second)
         })?;
-        let charges = charges_of(row).filter(|charges| !charges.is_empty())?;
+        let charges = event_charge_codes(row).filter(|charges| !charges.is_empty())?;
         let is_payment = |event: &&Value| {
             text_at(event, &["charge", "code"]).is_some_and(|code| charges.contains(&code))
                 && is_same_payment(event, row)
@@ -228,7 +229,7 @@ fn judge_invoice_paid(recording: &Recording) -> CheckResult {
                 continue;
             };
             let has_paid_status = charges.iter().any(|charge| text_at(charge, &["status"]) == Some("paid"));
-            let codes = charges_of(row);
+            let codes = event_charge_codes(row);
             let has_paid_event = codes.iter().flatten().any(|code| history.paid_charge(code).is_some());
             // The format of an invoice's charges is not specified; an unknown format proves nothing.
             if has_paid_event || has_paid_status {
@@ -259,7 +260,7 @@ fn judge_settled(recording: &Recording) -> CheckResult {
         let mut unsettled = BTreeMap::new();
         for invoice in of_events.chain(&history.invoices) {
             let Some(code) = text_at(invoice, &["code"]) else { continue };
-            let codes = codes_of(invoice).unwrap_or_default();
+            let codes = invoice_charge_codes(invoice).unwrap_or_default();
             let Some(paid_event) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };
             if history.paid_invoice(code).is_some() {
                 judged = true;

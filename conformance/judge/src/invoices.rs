@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{codes_of, text_at};
+use conformance_model::reading::{invoice_charge_codes, text_at};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::delivered::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
+use super::parsed_deliveries::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
 use crate::check::{Check, Mismatch};
-use crate::evidence::{PageView, pages};
+use crate::evidence::{PageView, readable_pages};
 use crate::subjects::judge_each_subject;
 
 const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -41,7 +41,7 @@ fn judge_fields(recording: &Recording) -> CheckResult {
 /// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided
 /// invoice may belong to another one.
 fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let is_voided = |code: &str, mode: Mode| {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         of_mode.flat_map(PageView::rows).any(|row| {
@@ -52,7 +52,9 @@ fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
     for view in views.iter().filter(|view| view.request.list == List::Invoices) {
         let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
         for row in view.rows() {
-            let (Some(code), Some(charges)) = (text_at(row, &["code"]), codes_of(row)) else { continue };
+            let (Some(code), Some(charges)) = (text_at(row, &["code"]), invoice_charge_codes(row)) else {
+                continue;
+            };
             let is_void =
                 text_at(row, &["status"]).is_some_and(|status| status.to_lowercase().contains("void"));
             if is_void || is_voided(code, view.mode) {

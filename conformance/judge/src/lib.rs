@@ -7,9 +7,9 @@
 mod account;
 mod answers;
 mod auth;
+mod cached_responses;
 mod charges;
 mod check;
-mod delivered;
 mod diff;
 mod endpoints;
 mod events;
@@ -17,7 +17,6 @@ mod evidence;
 mod extended;
 mod filters;
 mod inserts;
-mod interference;
 mod invoice_settlement;
 mod invoices;
 mod isolation;
@@ -27,7 +26,8 @@ mod lists_vs_events;
 mod object_history;
 mod observe;
 mod paging;
-mod persistent;
+mod parsed_deliveries;
+mod persistent_failures;
 mod second_key;
 mod status_names;
 mod subjects;
@@ -40,7 +40,7 @@ use conformance_model::catalogue::{extended_statements as extended_catalogue, ju
 use conformance_model::group::Group;
 use conformance_model::recording::Recording;
 use conformance_model::selection::Profile;
-use conformance_model::verdict::{Row, Verdict, verdict};
+use conformance_model::verdict::{StatementResult, Verdict, verdict};
 
 pub use check::Check;
 pub use observe::{Observation, observations};
@@ -80,24 +80,24 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
 /// Returns `true` if deliveries are evidence for a statement, alone or with other evidence.
 pub fn needs_deliveries(id: &str) -> bool {
     checks(Profile::Spec).any(|check| {
-        check.id == id && check.needs.iter().chain(check.also).any(|group| *group == Group::Webhooks)
+        check.id == id && check.needs.iter().chain(check.optional).any(|group| *group == Group::Webhooks)
     })
 }
 
 /// Judges a recording by all statements of the specification.
-pub fn judge(recording: &Recording) -> Vec<Row> {
-    rows(recording, Profile::Spec, |_| true, |_| false)
+pub fn judge(recording: &Recording) -> Vec<StatementResult> {
+    judge_selected(recording, Profile::Spec, |_| true, |_| false)
 }
 
 /// Judges a recording by the selected statements. `selected` and `skipped` decide by name; a skipped statement gets a
 /// row with the verdict "left out".
-pub fn rows(
+pub fn judge_selected(
     recording: &Recording,
     profile: Profile,
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
-) -> Vec<Row> {
-    rows_by(checks(profile).copied(), recording, selected, skipped)
+) -> Vec<StatementResult> {
+    judge_with(checks(profile).copied(), recording, selected, skipped)
 }
 
 /// Judges a recording by these checks.
@@ -105,16 +105,16 @@ pub fn rows(
 /// # Panics
 ///
 /// If the statement of a check is not in the catalogue, or is marked `unjudged` there.
-pub fn rows_by(
+pub fn judge_with(
     checks: impl Iterator<Item = Check>,
     recording: &Recording,
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
-) -> Vec<Row> {
+) -> Vec<StatementResult> {
     let mut catalogue = judged_statements();
     catalogue.extend(extended_catalogue());
-    let cached = interference::cached(recording);
-    let counted = interference::without_cached_shots(recording, &cached);
+    let cached = cached_responses::cached_exchanges(recording);
+    let counted = cached_responses::without_cached_burst_requests(recording, &cached);
     let uncached = OnceCell::new();
     let mut rows = Vec::new();
     for check in checks.filter(|check| selected(check.id)) {
@@ -122,23 +122,23 @@ pub fn rows_by(
             catalogue.remove(check.id).expect("every check has a statement that is not marked `unjudged`");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
-        } else if let Some(part) = recording.without.iter().find(|part| check.is_left_out_with(**part)) {
-            Verdict::LeftOut { by: recording.left_out_by(*part) }
+        } else if let Some(part) = recording.without.iter().find(|part| check.is_excluded_by(**part)) {
+            Verdict::LeftOut { by: recording.exclusion_option(*part) }
         } else {
             let judge = |recording: &Recording| {
-                persistent::with_persistent_failures(check.id, recording, (check.judge)(recording))
+                persistent_failures::with_persistent_failures(check.id, recording, (check.judge)(recording))
             };
             let burst_recording = counted.as_ref().filter(|_| check.needs.contains(&Group::Burst));
             let judged = match burst_recording {
                 None => judge(recording),
-                Some(counted) => interference::more_favourable(judge(counted), || judge(recording)),
+                Some(counted) => cached_responses::more_favourable(judge(counted), || judge(recording)),
             };
             let uncached =
-                || judge(uncached.get_or_init(|| interference::without_cached(recording, &cached)));
-            let judged = interference::excuse_cached(&check, judged, &cached, uncached);
+                || judge(uncached.get_or_init(|| cached_responses::without_cached(recording, &cached)));
+            let judged = cached_responses::excuse_cached(&check, judged, &cached, uncached);
             verdict(requirement.level, judged)
         };
-        rows.push(Row { id: check.id.to_owned(), requirement, verdict });
+        rows.push(StatementResult { id: check.id.to_owned(), requirement, verdict });
     }
     rows
 }

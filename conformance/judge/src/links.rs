@@ -3,11 +3,13 @@
 use url::Url;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{ChargeInvoices, identity, link_query, named_identity, text_at};
+use conformance_model::reading::{ChargeInvoices, id_or_code, id_or_json, link_query, text_at};
 use conformance_model::recording::{List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{PageView, compared_pages, no_readable_list, page_with_link, pages, too_few_records};
+use super::evidence::{
+    PageView, compared_pages, no_readable_list, page_with_link, readable_pages, too_few_records,
+};
 use super::filters::{row_outside_filter, shows_its_filters};
 use crate::check::Check;
 
@@ -26,9 +28,9 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn judge_links_present(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    for view in &pages(recording) {
+    for view in &readable_pages(recording) {
         let Some(links) = view.page.links() else { continue };
-        let is_empty = view.page.meta("total") == Some(0);
+        let is_empty = view.page.meta_number("total") == Some(0);
         for rel in RELS {
             let may_be_null = is_empty || rel == "prev" || rel == "next";
             match links.get(rel) {
@@ -52,11 +54,11 @@ fn judge_links_present(recording: &Recording) -> CheckResult {
 
 fn judge_end_links(recording: &Recording) -> CheckResult {
     let (mut has_inner_link, mut judged) = (false, false);
-    for view in &pages(recording) {
+    for view in &readable_pages(recording) {
         let (Some(numbers), Some(links)) = (view.numbers(), view.page.links()) else { continue };
-        let last = numbers.pages().max(1);
+        let last = numbers.page_count().max(1);
         // filters.total judges the total of a filtered list.
-        if numbers.current > last || !(view.request.filters.is_empty() || view.is_sound()) {
+        if numbers.current > last || !(view.request.filters.is_empty() || view.is_consistent()) {
             continue;
         }
         for (rel, must_be_null) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
@@ -125,8 +127,8 @@ fn expected_page(rel: &str, view: &PageView<'_>) -> Option<u64> {
         ("first", _) => Some(1),
         ("prev", _) => here.checked_sub(1).filter(|page| *page > 0),
         ("next", _) => here.checked_add(1),
-        (_, Some(numbers)) if view.request.filters.is_empty() || view.is_sound() => {
-            Some(numbers.pages().max(1))
+        (_, Some(numbers)) if view.request.filters.is_empty() || view.is_consistent() => {
+            Some(numbers.page_count().max(1))
         }
         (_, _) => None,
     }
@@ -176,7 +178,7 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
             ));
         }
     }
-    for view in &pages(recording) {
+    for view in &readable_pages(recording) {
         for target in link_targets(view) {
             let (here, wanted) = (view.request.page.unwrap_or(1), expected_page(target.rel, view));
             let page: Option<u64> = target.value("page", "1").and_then(|page| page.parse().ok());
@@ -192,7 +194,7 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
     }
     let mut judged = false;
     for FollowedLink { rel, target, source } in followed_links(&views) {
-        let Some(actual) = target.page.meta("current_page") else { continue };
+        let Some(actual) = target.page.meta_number("current_page") else { continue };
         // Only links of pages that were requested by number, or of the first page, are followed.
         let (here, Some(wanted)) = (source.request.page.unwrap_or(1), expected_page(rel, source)) else {
             continue;
@@ -208,7 +210,7 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
         if let Some(named) = page_by_number(&views, target, wanted)
             && let (Some(by_link), Some(by_number)) = (target.numbers(), named.numbers())
             && (by_link.size, by_link.total) == (by_number.size, by_number.total)
-            && !target.rows().iter().map(identity).eq(named.rows().iter().map(identity))
+            && !target.rows().iter().map(id_or_json).eq(named.rows().iter().map(id_or_json))
         {
             let expected = format!("the records of page {wanted}, as {} shows them", named.exchange.target);
             return Err(CheckError::violation(target.number(), expected, "other records"));
@@ -221,13 +223,13 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
 /// Returns a record that the page behind `next` repeats, although both pages have the same total, so none was created
 /// in between. Not judged with a filter by status, because records may change theirs.
 fn repeated_record(rel: &str, source: &PageView<'_>, target: &PageView<'_>) -> Option<String> {
-    let total = |target: &PageView<'_>| target.page.meta("total");
+    let total = |target: &PageView<'_>| target.page.meta_number("total");
     let may_move = source.request.filters.iter().any(|(name, _)| name == "status");
     if rel != "next" || may_move || total(source).is_none() || total(source) != total(target) {
         return None;
     }
-    let shown: Vec<_> = source.rows().iter().filter_map(named_identity).collect();
-    target.rows().iter().filter_map(named_identity).find(|identity| shown.contains(identity))
+    let shown: Vec<_> = source.rows().iter().filter_map(id_or_code).collect();
+    target.rows().iter().filter_map(id_or_code).find(|identity| shown.contains(identity))
 }
 
 /// Returns `true` if an address has the path of a list. A proxy may add or remove a prefix, but not a prefix with `/v1`.
@@ -255,16 +257,16 @@ fn page_by_number<'s, 'a>(
     page: u64,
 ) -> Option<&'s PageView<'a>> {
     views.iter().find(|view| {
-        view.is_plain()
+        view.has_only_page_and_size()
             && like.request.filters.is_empty()
             && (view.mode, view.request.list, view.request.page) == (like.mode, like.request.list, Some(page))
-            && view.page.meta("per_page") == like.page.meta("per_page")
+            && view.page.meta_number("per_page") == like.page.meta_number("per_page")
     })
 }
 
 fn judge_links_keep_size(recording: &Recording) -> CheckResult {
-    for view in &pages(recording) {
-        let Some(here) = view.page.meta("per_page") else { continue };
+    for view in &readable_pages(recording) {
+        let Some(here) = view.page.meta_number("per_page") else { continue };
         for target in link_targets(view) {
             let size: Option<u64> = target.value("per_page", "25").and_then(|size| size.parse().ok());
             if size.is_some_and(|size| size != here) {
@@ -277,7 +279,7 @@ fn judge_links_keep_size(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for FollowedLink { rel, target, source } in followed_links(&views) {
         let (Some(actual), Some(expected_size)) =
-            (target.page.meta("per_page"), source.page.meta("per_page"))
+            (target.page.meta_number("per_page"), source.page.meta_number("per_page"))
         else {
             continue;
         };
@@ -293,7 +295,7 @@ fn judge_links_keep_size(recording: &Recording) -> CheckResult {
 fn judge_links_keep_filters(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
     // A filter that the server ignores cannot be preserved.
-    let all = pages(recording);
+    let all = readable_pages(recording);
     let ignored: Vec<_> = all
         .iter()
         .filter_map(|view| Some((view.request.list, &row_outside_filter(view, pairs)?.1.0)))
@@ -343,7 +345,7 @@ fn judge_links_keep_filters(recording: &Recording) -> CheckResult {
 fn judge_link_origins(recording: &Recording) -> CheckResult {
     let Ok(base) = Url::parse(&recording.base) else { return Err(no_readable_list()) };
     let mut judged = false;
-    for view in &pages(recording) {
+    for view in &readable_pages(recording) {
         for link in RELS.iter().filter_map(|rel| view.page.link(rel)) {
             let Ok(address) = base.join(link) else { continue };
             if address.origin() != base.origin() {

@@ -11,13 +11,13 @@ use time::OffsetDateTime;
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{text_at, utc};
+use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
-use crate::diff::{CONSISTENCY_TIME, KINDS, LATENESS, clock};
-use crate::evidence::{PER_PAGE_MAX, PageView, comparable_groups, first_long_pages};
+use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS, response_date};
+use crate::evidence::{PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads};
 use crate::object_history;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn time_at(row: &Value, name: &str) -> Option<OffsetDateTime> {
-    utc(text_at(row, &[name])?)
+    parse_utc(text_at(row, &[name])?)
 }
 
 fn code<'a>(event: &'a Value, member: &str) -> Option<&'a str> {
@@ -42,18 +42,18 @@ fn has_type(event: &Value, kind: &str) -> bool {
 /// Returns the time before which all records are visible in a list, by the `Date` of its response
 /// or the newest event.
 fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
-    let date = clock(later.exchange);
+    let date = response_date(later.exchange);
     let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
     let latest = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
-    latest.map(|latest| latest - LATENESS)
+    latest.map(|latest| latest - LIST_DELAY_MAX)
 }
 
 /// Returns `true` if no event was recorded in the ten minutes before the response `since` and none
 /// afterwards, by the last long page of events. `false` if no such page was read after it.
-pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
-    let date = since.and_then(clock);
-    let last_page = first_long_pages(views, List::Events, mode).next_back();
+pub(super) fn has_no_recent_events(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
+    let date = since.and_then(response_date);
+    let last_page = first_long_page_reads(views, List::Events, mode).next_back();
     let later_page = last_page.filter(|view| since.is_some_and(|since| view.number() > since.number));
     let newest =
         later_page.and_then(|view| view.rows().iter().filter_map(|row| time_at(row, "created_at")).max());
@@ -71,7 +71,8 @@ fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) 
     let comparable_groups = comparable_groups(recording);
     let is_new = |view: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
-            && clock(view.exchange).is_some_and(|now| time_at(row, "created_at") > Some(now - LATENESS))
+            && response_date(view.exchange)
+                .is_some_and(|now| time_at(row, "created_at") > Some(now - LIST_DELAY_MAX))
     };
     let others = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
     let has_needed_members = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
@@ -99,10 +100,11 @@ fn judge_complete(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
-            let Some(events) = first_long_pages(views, List::Events, mode).next() else { continue };
-            for (list, member) in KINDS {
-                let listed =
-                    first_long_pages(views, list, mode).last().filter(|view| view.number() > events.number());
+            let Some(events) = first_long_page_reads(views, List::Events, mode).next() else { continue };
+            for (list, member) in LISTED_KINDS {
+                let listed = first_long_page_reads(views, list, mode)
+                    .last()
+                    .filter(|view| view.number() > events.number());
                 let Some((listed, codes)) = listed.and_then(|view| Some((view, codes(view)?))) else {
                     continue;
                 };
@@ -148,8 +150,8 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
             check_status_changes(views, mode)?;
-            let Some(listed) = first_long_pages(views, List::Charges, mode).next() else { continue };
-            let events = first_long_pages(views, List::Events, mode)
+            let Some(listed) = first_long_page_reads(views, List::Charges, mode).next() else { continue };
+            let events = first_long_page_reads(views, List::Events, mode)
                 .last()
                 .filter(|view| view.number() > listed.number());
             let Some(events) = events else { continue };
@@ -170,7 +172,7 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
             }
         }
     }
-    object_history::check_created_first(recording)?;
+    object_history::check_event_order(recording)?;
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
@@ -209,7 +211,7 @@ fn check_charge_events(
         return None;
     }
     let oldest = events.rows().iter().filter_map(|event| time_at(event, "created_at")).min()?;
-    let opened_at = opened_at.filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
+    let opened_at = opened_at.filter(|at| *at > oldest + LIST_DELAY_MAX && Some(*at) <= until)?;
     let has_event = |kind: &str| {
         events.rows().iter().any(|event| has_type(event, kind) && code(event, "charge") == Some(own))
     };
@@ -236,13 +238,13 @@ fn all_have_codes(events: &PageView<'_>, member: &str) -> bool {
 /// Checks that no charge or invoice changed its status and back without a recent event. A single
 /// change may have no event, such as that of an invoice that became overdue.
 fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
-    let Some(events) = first_long_pages(views, List::Events, mode).last() else { return Ok(()) };
+    let Some(events) = first_long_page_reads(views, List::Events, mode).last() else { return Ok(()) };
     let Some(until) = visible_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
         return Ok(());
     };
     let is_recent = |event: &&Value| time_at(event, "created_at").is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
-    for (list, member) in KINDS {
+    for (list, member) in LISTED_KINDS {
         if !all_have_codes(events, member) || (is_full && events.rows().iter().all(|row| is_recent(&row))) {
             continue;
         }
@@ -280,19 +282,19 @@ fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckE
 pub(super) fn check_creation_order(views: &[PageView<'_>]) -> Result<bool, CheckError> {
     let mut judged = false;
     for mode in Mode::BOTH {
-        let Some(events) = first_long_pages(views, List::Events, mode).last() else { continue };
-        for (list, member) in KINDS {
+        let Some(events) = first_long_page_reads(views, List::Events, mode).last() else { continue };
+        for (list, member) in LISTED_KINDS {
             let created = |wanted: &str| {
                 let mut rows = events.rows().iter().filter(|row| has_type(row, &format!("{member}.created")));
                 time_at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
             };
-            for view in first_long_pages(views, list, mode) {
+            for view in first_long_page_reads(views, list, mode) {
                 let codes: Vec<_> = view.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
                 let times: Vec<_> =
                     codes.into_iter().filter_map(|code| Some((code, created(code)?))).collect();
                 for pair in times.windows(2) {
                     let [(above, above_at), (below, below_at)] = pair else { continue };
-                    if *below_at > *above_at + LATENESS {
+                    if *below_at > *above_at + LIST_DELAY_MAX {
                         return Err(CheckError::violation(
                             view.number(),
                             "the newest record first",

@@ -6,15 +6,15 @@ use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{text_at, utc};
+use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    CONSISTENCY_TIME, KINDS, LATENESS, SETTLED, STATE, clock, contradict, differ, first_contradiction,
-    recorded_at,
+    CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict, differ,
+    first_contradiction, recorded_at, response_date,
 };
-use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, pages};
+use crate::evidence::{FullList, PageView, comparable_groups, first_long_page_reads, readable_pages};
 use crate::status_names;
 
 /// The maximum delay between a timed change and its event: a job may record the expiry of a charge
@@ -23,7 +23,7 @@ const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE_PER_OBJECT: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
 /// The event types of a charge that was paid in time by one transfer.
-pub(super) const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
+pub(super) const ONE_PAYMENT_TYPES: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
 
 /// The events of a charge or an invoice, oldest first.
 pub(super) struct ObjectHistory<'a> {
@@ -48,7 +48,7 @@ pub(super) struct ListedEvent<'a> {
 }
 
 impl ListedEvent<'_> {
-    pub(super) fn kind(&self) -> &str {
+    pub(super) fn event_type(&self) -> &str {
         text_at(self.row, &["type"]).unwrap_or_default()
     }
 
@@ -62,7 +62,7 @@ impl ListedEvent<'_> {
 
     /// Returns `true` if this event was recorded more than a minute after the other one.
     fn is_later_than(&self, other: &ListedEvent<'_>) -> bool {
-        other.recorded_at().zip(self.recorded_at()).is_some_and(|(earlier, at)| at > earlier + LATENESS)
+        other.recorded_at().zip(self.recorded_at()).is_some_and(|(earlier, at)| at > earlier + LIST_DELAY_MAX)
     }
 }
 
@@ -72,14 +72,14 @@ impl ListedEvent<'_> {
 pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let reads = first_long_pages(views, List::Events, mode)
+        let reads = first_long_page_reads(views, List::Events, mode)
             .map(|first| (first, FullList::starting_with(views, first)));
         let Some((first, list)) = reads.max_by_key(|(first, list)| (list.rows.len(), first.number())) else {
             continue;
         };
         let newest = list.rows.iter().filter_map(|row| recorded_at(row)).max();
         // The `Date` may be wrong or from a cache; then the newest event counts.
-        let read_at = clock(first.exchange).filter(|date| Some(*date) >= newest).or(newest);
+        let read_at = response_date(first.exchange).filter(|date| Some(*date) >= newest).or(newest);
         let events = list.rows.into_iter().map(|row| ListedEvent { number: first.number(), row, read_at });
         found.extend(group_by_object(views, mode, events));
     }
@@ -114,14 +114,14 @@ fn group_by_object<'a>(
         events.filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();
     let mut histories: BTreeMap<(&'static str, &str), Vec<ListedEvent<'_>>> = BTreeMap::new();
     for event in distinct.into_values() {
-        for (_, member) in KINDS {
+        for (_, member) in LISTED_KINDS {
             if let Some(code) = text_at(event.row, &[member, "code"]) {
                 histories.entry((member, code)).or_default().push(event);
             }
         }
     }
     let history = |((member, code), mut events): (_, Vec<ListedEvent<'a>>)| {
-        events.sort_by_key(|event| (event.recorded_at(), !event.kind().ends_with(".created")));
+        events.sort_by_key(|event| (event.recorded_at(), !event.event_type().ends_with(".created")));
         let is_snapshot = snapshot_objects.contains(&(member, code));
         ObjectHistory { name: format!("{member} {code}"), mode, member, events, is_snapshot }
     };
@@ -131,18 +131,18 @@ fn group_by_object<'a>(
 /// Returns the kind and code of each object that two events on a page show in different states.
 fn objects_in_two_states(rows: &[Value]) -> Vec<(&'static str, &str)> {
     let mut states: BTreeMap<(&'static str, &str), &Value> = BTreeMap::new();
-    let objects = KINDS.into_iter().flat_map(|(_, member)| {
+    let objects = LISTED_KINDS.into_iter().flat_map(|(_, member)| {
         rows.iter().filter_map(move |row| Some(((member, text_at(row, &[member, "code"])?), row)))
     });
     let in_two_states = objects.filter(|(object, row)| {
         let first = states.entry(*object).or_insert(row);
-        first_contradiction(first, row, &STATE, differ).is_some()
+        first_contradiction(first, row, &STATE_FIELDS, differ).is_some()
     });
     in_two_states.map(|(object, _)| object).collect()
 }
 
 impl<'a> ObjectHistory<'a> {
-    pub(super) fn is_of(&self, member: &str) -> bool {
+    pub(super) fn is_kind(&self, member: &str) -> bool {
         self.member == member
     }
 
@@ -162,23 +162,23 @@ impl<'a> ObjectHistory<'a> {
 
     /// Returns the events of a type.
     pub(super) fn of_type(&self, kind: &str) -> impl Iterator<Item = &ListedEvent<'a>> {
-        self.events.iter().filter(move |event| event.kind() == kind)
+        self.events.iter().filter(move |event| event.event_type() == kind)
     }
 
     /// Returns `true` if no event of the object is missing: the oldest one is its creation, and all have a time.
     pub(super) fn is_complete(&self) -> bool {
-        self.events.first().is_some_and(|event| event.kind().ends_with(".created"))
+        self.events.first().is_some_and(|event| event.event_type().ends_with(".created"))
             && self.events.iter().all(|event| event.recorded_at().is_some())
     }
 
     /// Returns `true` if all events up to a minute after the given one have one of these types.
-    pub(super) fn has_only(&self, kinds: &[&str], until: &ListedEvent<'_>) -> bool {
-        self.events.iter().all(|event| event.is_later_than(until) || kinds.contains(&event.kind()))
+    pub(super) fn has_only_types_until(&self, kinds: &[&str], until: &ListedEvent<'_>) -> bool {
+        self.events.iter().all(|event| event.is_later_than(until) || kinds.contains(&event.event_type()))
     }
 
     /// Returns `true` if all events have one of these types.
-    pub(super) fn has_types_of(&self, kinds: &[&str]) -> bool {
-        self.events.iter().all(|event| kinds.contains(&event.kind()))
+    pub(super) fn has_only_types(&self, kinds: &[&str]) -> bool {
+        self.events.iter().all(|event| kinds.contains(&event.event_type()))
     }
 
     /// Returns `true` if at most one transfer was detected, so that the received amount is confirmed if anything is.
@@ -190,7 +190,8 @@ impl<'a> ObjectHistory<'a> {
     /// enough after it was recorded, and is the last event of the object, or the events are
     /// snapshots and the next one is a minute later.
     pub(super) fn shows_own_state(&self, event: &ListedEvent<'_>) -> bool {
-        let is_settled = event.recorded_at().zip(event.read_at).is_some_and(|(at, now)| at + LATENESS < now);
+        let is_settled =
+            event.recorded_at().zip(event.read_at).is_some_and(|(at, now)| at + LIST_DELAY_MAX < now);
         let mut others = self.events.iter().filter(|other| other.id() != event.id());
         others.all(|other| {
             other.recorded_at() < event.recorded_at() || (self.is_snapshot && other.is_later_than(event))
@@ -200,8 +201,8 @@ impl<'a> ObjectHistory<'a> {
 
 /// Checks the order of events of each object: the creation is the first and occurs once, a voided
 /// invoice is not paid, a paid charge is paid once and does not expire, and so on.
-pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckError> {
-    let views = pages(recording);
+pub(super) fn check_event_order(recording: &Recording) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
     all_histories(&views).iter().try_for_each(check_order)?;
     let recent = recent_histories(&views);
     recent.iter().try_for_each(check_paid_once)?;
@@ -227,8 +228,8 @@ fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError
             .is_some_and(|received| received.bytes().any(|byte| matches!(byte, b'1'..=b'9')));
         let is_old =
             detected.recorded_at().zip(detected.read_at).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
-        let ended = history.events.iter().find(|event| END_TYPES.contains(&event.kind()));
-        let confirmed = history.events.iter().find(|event| CONFIRMED_TYPES.contains(&event.kind()));
+        let ended = history.events.iter().find(|event| END_TYPES.contains(&event.event_type()));
+        let confirmed = history.events.iter().find(|event| CONFIRMED_TYPES.contains(&event.event_type()));
         history.is_complete()
             && history.of_type("charge.late_payment").next().is_none()
             && ended.is_some_and(|ended| detected.is_later_than(ended))
@@ -237,7 +238,7 @@ fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError
     let late: Vec<_> = histories.iter().filter(is_late).collect();
     let Some(history) = late.last().filter(|_| late.len() >= LATE_MIN) else { return Ok(()) };
     let number = history.events.last().map(|event| event.number);
-    let kinds: Vec<_> = history.events.iter().map(ListedEvent::kind).collect();
+    let kinds: Vec<_> = history.events.iter().map(ListedEvent::event_type).collect();
     Err(CheckError::violation(
         number,
         format!("a charge.late_payment of {}, which was over when its transfer was detected", history.name()),
@@ -250,7 +251,7 @@ fn check_canceled(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     let is_paid = |history: &&ObjectHistory<'_>| {
         history.is_complete()
             && history.events.last().is_some_and(|event| {
-                event.kind() == "charge.canceled"
+                event.event_type() == "charge.canceled"
                     && text_at(event.row, &["charge", "status"]) == Some("paid")
                     && history.shows_own_state(event)
             })
@@ -279,7 +280,7 @@ fn check_detected_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
             let confirmed = history
                 .events
                 .iter()
-                .filter(|event| matches!(event.kind(), "charge.paid" | "charge.underpaid"));
+                .filter(|event| matches!(event.event_type(), "charge.paid" | "charge.underpaid"));
             confirmed
                 .filter_map(|event| {
                     // After a reorganisation, a transfer may be detected again.
@@ -299,11 +300,11 @@ fn check_detected_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
 
 /// Returns `true` if the details of two events have a long text in common.
 fn is_same_transfer(first: &ListedEvent<'_>, second: &ListedEvent<'_>) -> bool {
-    !detail_texts(first.row).is_disjoint(&detail_texts(second.row))
+    !long_detail_texts(first.row).is_disjoint(&long_detail_texts(second.row))
 }
 
 /// Returns the long texts in the details of an event, such as the id of a transaction.
-pub(super) fn detail_texts(event: &Value) -> BTreeSet<String> {
+pub(super) fn long_detail_texts(event: &Value) -> BTreeSet<String> {
     const ID_LEN_MIN: usize = 16;
     let values = event["details"].as_object().into_iter().flat_map(|details| details.values());
     values.filter_map(Value::as_str).filter(|text| text.len() >= ID_LEN_MIN).map(str::to_owned).collect()
@@ -320,8 +321,8 @@ fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     }
     for event in events {
         let is_excluded_by = |earlier: &ListedEvent<'_>| {
-            event.kind().ends_with(".created")
-                || (event.kind(), earlier.kind()) == ("invoice.paid", "invoice.voided")
+            event.event_type().ends_with(".created")
+                || (event.event_type(), earlier.event_type()) == ("invoice.paid", "invoice.voided")
         };
         let earlier = events.iter().find(|other| event.is_later_than(other) && is_excluded_by(other));
         if let Some(earlier) = earlier {
@@ -336,8 +337,10 @@ fn order_violation(
     earlier: &ListedEvent<'_>,
     event: &ListedEvent<'_>,
 ) -> CheckError {
-    let event_text = |listed: &ListedEvent<'_>| format!("{} at {}", listed.kind(), listed.row["created_at"]);
-    let expected = format!("no {} of {} after its {}", event.kind(), history.name(), earlier.kind());
+    let event_text =
+        |listed: &ListedEvent<'_>| format!("{} at {}", listed.event_type(), listed.row["created_at"]);
+    let expected =
+        format!("no {} of {} after its {}", event.event_type(), history.name(), earlier.event_type());
     CheckError::violation(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
 }
 
@@ -354,14 +357,14 @@ fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
         return Err(order_violation(history, first, expired));
     }
     let [first, second] = paid[..] else { return Ok(()) };
-    if !history.has_one_transfer() || !history.has_only(&OF_ONE_PAYMENT, second) {
+    if !history.has_one_transfer() || !history.has_only_types_until(&ONE_PAYMENT_TYPES, second) {
         return Ok(());
     }
     let [first_row, second_row] = [first.row, second.row];
     let has_same_details = first_row["details"] == second_row["details"]
         && first_row["details"].as_object().is_some_and(|details| !details.is_empty());
     let has_same_charge =
-        history.is_snapshot && first_contradiction(first_row, second_row, &STATE, differ).is_none();
+        history.is_snapshot && first_contradiction(first_row, second_row, &STATE_FIELDS, differ).is_none();
     if has_same_details || has_same_charge || first.recorded_at() == second.recorded_at() {
         let actual = format!("{} and {}", first.id(), second.id());
         return Err(CheckError::violation(
@@ -382,20 +385,20 @@ const PAID_EARLIER_MIN: usize = 2;
 pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let histories = recent_histories(&views);
     check_paid_later(&histories, "charge.created", "charge.payment_detected")?;
     check_paid_later(&histories, "charge.payment_detected", "charge.paid")?;
-    for history in histories.iter().filter(|history| history.is_of("charge") && history.is_complete()) {
+    for history in histories.iter().filter(|history| history.is_kind("charge") && history.is_complete()) {
         let has_paid_at_unpaid = |event: &&ListedEvent<'_>| {
             event.row["charge"]["paid_at"].is_string()
-                && history.has_only(&WITHOUT_PAYMENT, event)
+                && history.has_only_types_until(&WITHOUT_PAYMENT, event)
                 && history.shows_own_state(event)
         };
         if let Some(event) = history.events.iter().find(has_paid_at_unpaid) {
             return Err(CheckError::violation(
                 event.number,
-                format!("no paid_at in the {} of {}, which was not paid", event.kind(), history.name()),
+                format!("no paid_at in the {} of {}, which was not paid", event.event_type(), history.name()),
                 format!("paid_at {} (event {})", event.row["charge"]["paid_at"], event.id()),
             ));
         }
@@ -409,12 +412,12 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
 fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str) -> Result<(), CheckError> {
     let violating: Vec<_> = histories
         .iter()
-        .filter(|history| history.is_of("charge") && history.is_complete() && history.has_one_transfer())
+        .filter(|history| history.is_kind("charge") && history.is_complete() && history.has_one_transfer())
         .filter_map(|history| {
             let [earlier, later, paid] =
                 [earlier, later, "charge.paid"].map(|kind| history.of_type(kind).next());
             let (earlier, later, paid) = (earlier?, later?, paid?);
-            let paid_at = utc(text_at(paid.row, &["charge", "paid_at"])?)?;
+            let paid_at = parse_utc(text_at(paid.row, &["charge", "paid_at"])?)?;
             let is_earlier = (paid_at - earlier.recorded_at()?).abs() < Duration::seconds(1);
             (is_earlier && later.is_later_than(earlier)).then_some((history, paid, later))
         })
@@ -425,7 +428,12 @@ fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str)
     };
     Err(CheckError::violation(
         paid.number,
-        format!("a paid_at of {} after its {}, at {}", history.name(), later.kind(), later.row["created_at"]),
+        format!(
+            "a paid_at of {} after its {}, at {}",
+            history.name(),
+            later.event_type(),
+            later.row["created_at"]
+        ),
         format!("{}, the time of its {earlier} (event {})", paid.row["charge"]["paid_at"], paid.id()),
     ))
 }
@@ -435,8 +443,8 @@ fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str)
 pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckError> {
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
-            let Some(events) = first_long_pages(views, List::Events, mode).next_back() else { continue };
-            for ((list, member), (_, settled)) in KINDS.into_iter().zip(SETTLED) {
+            let Some(events) = first_long_page_reads(views, List::Events, mode).next_back() else { continue };
+            for ((list, member), (_, settled)) in LISTED_KINDS.into_iter().zip(IMMUTABLE_FIELDS) {
                 let mut newest: BTreeMap<&str, &Value> = BTreeMap::new();
                 for row in events.rows() {
                     let Some(code) = text_at(row, &[member, "code"]) else { continue };
@@ -469,16 +477,18 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
 /// Returns `true` if the status of an object in its newest event is final: no later change is
 /// possible without an event. An unpaid invoice may become overdue.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
-    let is_old =
-        recorded_at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
+    let is_old = recorded_at(event)
+        .zip(response_date(view.exchange))
+        .is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
     is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))
 }
 
 /// Returns `true` if a listed object has the status of its newest event, which all copies of the object must show by now.
 fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -> bool {
     let status = text_at(row, &["status"]);
-    let is_consistent =
-        recorded_at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
+    let is_consistent = recorded_at(event)
+        .zip(response_date(view.exchange))
+        .is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
     is_consistent && status.is_some() && status == text_at(event, &[member, "status"])
 }
 
@@ -498,7 +508,7 @@ fn check_field(
         .collect();
     let is_comparable =
         values.iter().any(|(.., listed, shown, _)| listed.is_string() && !contradict(listed, shown));
-    let is_time = |value: &Value| value.as_str().is_some_and(|text| utc(text).is_some());
+    let is_time = |value: &Value| value.as_str().is_some_and(|text| parse_utc(text).is_some());
     let differing = values.iter().find(|(view, row, listed, shown, event)| {
         let is_lost = listed.is_null() && is_time(shown);
         differ(name, listed, shown)

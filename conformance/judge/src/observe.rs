@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::reading::{Page, http_date, is_json, text_at};
-use conformance_model::recording::{Answer, Exchange, Purpose, Recording, Side};
-use conformance_model::verdict::{Row, Verdict};
+use conformance_model::reading::{Page, declares_json, parse_http_date, text_at};
+use conformance_model::recording::{Exchange, Purpose, ReceivedResponse, Recording, Side};
+use conformance_model::verdict::{StatementResult, Verdict};
 
-use crate::interference::cached;
+use crate::cached_responses::cached_exchanges;
 
 /// A choice that the specification leaves open, as observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ const OBSERVERS: &[(&str, Observer)] = &[
 ];
 
 /// Returns all observations: first those of the verdicts, then those of the recording.
-pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
+pub fn observations(recording: &Recording, rows: &[StatementResult]) -> Vec<Observation> {
     let mut found = Vec::new();
     for row in rows {
         let topic = match (&row.verdict, row.id.as_str()) {
@@ -76,8 +76,8 @@ pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
     found
 }
 
-fn responses(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
-    recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)))
+fn responses(recording: &Recording) -> impl Iterator<Item = (&Exchange, &ReceivedResponse)> {
+    recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.response()?)))
 }
 
 fn pages(recording: &Recording) -> impl Iterator<Item = Page> {
@@ -94,10 +94,10 @@ fn rows(recording: &Recording) -> Vec<Value> {
 
 fn retry_after(recording: &Recording) -> BTreeSet<String> {
     let refused = responses(recording).filter(|(_, response)| response.status == 429);
-    let format = |(_, response): (&Exchange, &Answer)| match response.header("retry-after") {
+    let format = |(_, response): (&Exchange, &ReceivedResponse)| match response.header("retry-after") {
         None => "absent",
         Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => "whole seconds",
-        Some(text) if http_date(text).is_some() => "an HTTP date",
+        Some(text) if parse_http_date(text).is_some() => "an HTTP date",
         Some(_) => "something else",
     };
     refused.map(format).map(str::to_owned).collect()
@@ -112,7 +112,7 @@ fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
         let members = response
             .body
             .json()
-            .filter(|_| is_json(response))
+            .filter(|_| declares_json(response))
             .and_then(|body| Some(body.as_object()?.keys().cloned().collect::<Vec<_>>().join(" ")));
         match members {
             Some(members) => format!("{media_type} ({members})"),
@@ -189,8 +189,8 @@ fn links(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn empty_last_page(recording: &Recording) -> BTreeSet<String> {
-    let empty = pages(recording).filter(|page| page.meta("total") == Some(0));
-    empty.filter_map(|page| page.meta("last_page")).map(|number| number.to_string()).collect()
+    let empty = pages(recording).filter(|page| page.meta_number("total") == Some(0));
+    empty.filter_map(|page| page.meta_number("last_page")).map(|number| number.to_string()).collect()
 }
 
 fn states(recording: &Recording) -> BTreeSet<String> {
@@ -203,7 +203,7 @@ fn limit_headers(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn cache(recording: &Recording) -> BTreeSet<String> {
-    let found = cached(recording);
+    let found = cached_exchanges(recording);
     let headers: BTreeSet<_> =
         found.iter().map(|(_, evidence)| evidence.split(':').next().unwrap_or_default()).collect();
     let headers = headers.into_iter().collect::<Vec<_>>().join(", ");
@@ -270,7 +270,7 @@ fn signature_parts(recording: &Recording) -> BTreeSet<String> {
     let name = format!("{}-Signature", deliveries.header_prefix);
     let mut found = BTreeSet::new();
     for delivery in &deliveries.received {
-        for value in delivery.values(&name) {
+        for value in delivery.header_values(&name) {
             let parts: Vec<_> = value.split(',').filter_map(|part| part.trim().split_once('=')).collect();
             let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
             found.insert(names.join(", "));

@@ -6,13 +6,13 @@ use serde_json::Value;
 use time::Duration;
 
 use conformance_model::group::Group;
-use conformance_model::reading::{Page, link_query, named_identity, page_request, text_at, utc};
+use conformance_model::reading::{Page, id_or_code, link_query, page_request, parse_utc, text_at};
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    FullList, PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, comparable_groups, list_changed, may_be_limited,
-    missing_response, no_readable_list, page_must_exist, pages, too_few_records, total_changed,
+    FullList, PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, comparable_groups, has_total_changed, list_changed,
+    may_be_limited, missing_response, no_readable_list, page_must_exist, readable_pages, too_few_records,
 };
 use crate::check::{Check, Mismatch};
 use crate::lists_vs_events;
@@ -39,10 +39,10 @@ pub(super) const CHECKS: &[Check] = &[
 fn judge_served(recording: &Recording) -> CheckResult {
     let is_unclear =
         |exchange: &Exchange| exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504));
-    let pages = pages(recording);
+    let pages = readable_pages(recording);
     for exchange in recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))) {
         let Some(request) =
-            page_request(exchange).filter(|request| request.is_allowed() && request.filters.is_empty())
+            page_request(exchange).filter(|request| request.has_allowed_size() && request.filters.is_empty())
         else {
             continue;
         };
@@ -88,7 +88,7 @@ fn check_equal(name: &str, expected: u64, actual: u64) -> Result<(), Mismatch> {
 }
 
 fn judge_envelope(recording: &Recording) -> CheckResult {
-    let outcome = judge_each_page(&pages(recording), |view| {
+    let outcome = judge_each_page(&readable_pages(recording), |view| {
         let wrong = missing_part(&view.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
@@ -119,10 +119,10 @@ fn missing_part(page: &Page) -> Option<&'static str> {
 }
 
 fn judge_meta(recording: &Recording) -> CheckResult {
-    judge_each_page(&pages(recording), |view| {
+    judge_each_page(&readable_pages(recording), |view| {
         let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
-        let wrong = names.into_iter().find(|name| view.page.meta(name).is_none());
+        let wrong = names.into_iter().find(|name| view.page.meta_number(name).is_none());
         Some(wrong.map_or(Ok(()), |name| {
             let value = meta.get(name).map_or("missing".to_owned(), ToString::to_string);
             Err((format!("meta.{name} as an integer"), format!("meta.{name} {value}")))
@@ -131,17 +131,17 @@ fn judge_meta(recording: &Recording) -> CheckResult {
 }
 
 fn judge_default_size(recording: &Recording) -> CheckResult {
-    judge_each_page(&pages(recording), |view| {
+    judge_each_page(&readable_pages(recording), |view| {
         let by_default = view.request.link.is_none() && view.request.per_page.is_none();
         by_default.then_some(())?;
-        Some(check_equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta("per_page")?))
+        Some(check_equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta_number("per_page")?))
     })
 }
 
 fn judge_per_page(recording: &Recording) -> CheckResult {
     check_size_is_bounded(recording)?;
-    judge_each_page(&pages(recording), |view| {
-        Some(check_equal("meta.per_page", view.request.per_page?, view.page.meta("per_page")?))
+    judge_each_page(&readable_pages(recording), |view| {
+        Some(check_equal("meta.per_page", view.request.per_page?, view.page.meta_number("per_page")?))
     })
 }
 
@@ -161,7 +161,7 @@ fn check_size_is_bounded(recording: &Recording) -> Result<(), CheckError> {
 }
 
 fn judge_current_page(recording: &Recording) -> CheckResult {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let has_second_page = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
     let outcome = judge_each_page(&views, |view| {
         let expected = match &view.request.link {
@@ -172,7 +172,7 @@ fn judge_current_page(recording: &Recording) -> CheckResult {
                 query.iter().find(|(name, _)| name == "page")?.1.parse().ok()?
             }
         };
-        Some(check_equal("meta.current_page", expected, view.page.meta("current_page")?))
+        Some(check_equal("meta.current_page", expected, view.page.meta_number("current_page")?))
     })?;
     if has_second_page { Ok(outcome) } else { Err(too_few_records()) }
 }
@@ -181,11 +181,11 @@ fn judge_current_page(recording: &Recording) -> CheckResult {
 /// matter.
 fn judge_row_count(recording: &Recording) -> CheckResult {
     let mut has_rows = false;
-    let outcome = judge_each_page(&pages(recording), |view| {
+    let outcome = judge_each_page(&readable_pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
-        has_rows |= numbers.len() > 0;
-        Some(check_equal("rows:", numbers.len(), view.page.rows()?.len() as u64))
+        has_rows |= numbers.row_count() > 0;
+        Some(check_equal("rows:", numbers.row_count(), view.page.rows()?.len() as u64))
     })?;
     for views in &comparable_groups(recording) {
         check_total_is_stable(recording, views)?;
@@ -197,27 +197,28 @@ fn judge_row_count(recording: &Recording) -> CheckResult {
 /// event was recorded recently: no record was created, and none is ever deleted. A later page may continue an older read
 /// of the first page.
 fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
-    let all = pages(recording);
-    for view in views.iter().filter(|view| view.is_plain()) {
+    let all = readable_pages(recording);
+    for view in views.iter().filter(|view| view.has_only_page_and_size()) {
         let is_first_page = |other: &&PageView<'_>| {
-            let is_first = other.is_plain() && other.request.page.is_none_or(|page| page == 1);
+            let is_first = other.has_only_page_and_size() && other.request.page.is_none_or(|page| page == 1);
             is_first && (other.request.list, other.mode) == (view.request.list, view.mode)
         };
         let before = views.iter().rfind(|other| other.number() < view.number() && is_first_page(other));
         let after = views.iter().find(|other| other.number() > view.number() && is_first_page(other));
-        let (Some(before), Some(after), Some(reported)) = (before, after, view.page.meta("total")) else {
+        let (Some(before), Some(after), Some(reported)) = (before, after, view.page.meta_number("total"))
+        else {
             continue;
         };
         let mut older = all.iter().filter(|other| other.number() < view.number() && is_first_page(other));
         if view.request.page.is_some_and(|page| page > 1)
-            && older.any(|view| view.page.meta("total") == Some(reported))
+            && older.any(|view| view.page.meta_number("total") == Some(reported))
         {
             continue;
         }
         let [first, last] =
-            [before, after].map(|view| Some((view.page.meta("total")?, view.rows().first()?)));
+            [before, after].map(|view| Some((view.page.meta_number("total")?, view.rows().first()?)));
         if let Some((total, _)) = first.filter(|newest| last.as_ref() == Some(newest) && newest.0 != reported)
-            && lists_vs_events::is_quiet(views, recording.exchange(before.number()), view.mode)
+            && lists_vs_events::has_no_recent_events(views, recording.exchange(before.number()), view.mode)
         {
             return Err(CheckError::violation(
                 view.number(),
@@ -231,17 +232,17 @@ fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Resul
 
 fn judge_last_page(recording: &Recording) -> CheckResult {
     let (mut has_even, mut has_uneven) = (false, false);
-    let outcome = judge_each_page(&pages(recording), |view| {
+    let outcome = judge_each_page(&readable_pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
-        let reported = view.page.meta("last_page")?;
+        let reported = view.page.meta_number("last_page")?;
         if numbers.total == 0 {
             // An empty list has no page or one empty page; both are valid.
             return Some(if reported <= 1 { Ok(()) } else { check_equal("meta.last_page", 1, reported) });
         }
         has_even |= numbers.total % numbers.size == 0;
         has_uneven |= numbers.total % numbers.size != 0;
-        Some(check_equal("meta.last_page", numbers.pages(), reported))
+        Some(check_equal("meta.last_page", numbers.page_count(), reported))
     })?;
     if has_even && has_uneven { Ok(outcome) } else { Err(too_few_records()) }
 }
@@ -249,7 +250,7 @@ fn judge_last_page(recording: &Recording) -> CheckResult {
 /// Judges that the records of a page equal those of the long pages at the same position.
 fn judge_joined(recording: &Recording) -> CheckResult {
     let (mut lists, mut has_changed) = (BTreeSet::new(), false);
-    let all = pages(recording);
+    let all = readable_pages(recording);
     for views in &comparable_groups(recording) {
         for view in views.iter().filter(|view| view.request.filters.is_empty()) {
             let (list, mode) = (view.request.list, view.mode);
@@ -261,11 +262,11 @@ fn judge_joined(recording: &Recording) -> CheckResult {
             // requested.
             let reported = view
                 .page
-                .meta("per_page")
+                .meta_number("per_page")
                 .filter(|reported| view.request.per_page.is_none_or(|requested| requested == *reported));
             let (Some(size), None) = (reported, &view.request.link) else { continue };
             let Some(full_list) = FullList::at_time_of(recording, &all, view) else {
-                has_changed |= total_changed(views, list, mode);
+                has_changed |= has_total_changed(views, list, mode);
                 continue;
             };
             let from = (view.request.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
@@ -302,7 +303,7 @@ fn first_mismatch(rows: &[Value], full_list: &FullList<'_>, from: u64, size: u64
     let compared =
         if is_end { expected_rows.len().max(rows.len()) } else { expected_rows.len().min(rows.len()) };
     // A record without id and code can be compared only by its presence.
-    let identity_of = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
+    let identity_of = |row: Option<&Value>| row.map_or(Some("none".to_owned()), id_or_code);
     let differs = |index: &usize| {
         let (expected, actual) = (expected_rows.get(*index).copied(), rows.get(*index));
         expected.is_some() != actual.is_some()
@@ -322,7 +323,7 @@ fn first_mismatch(rows: &[Value], full_list: &FullList<'_>, from: u64, size: u64
 /// Returns a record that is on a page twice.
 fn duplicate_record(view: &PageView<'_>) -> Option<String> {
     let mut seen = BTreeSet::new();
-    view.rows().iter().filter_map(named_identity).find(|id| !seen.insert(id.clone()))
+    view.rows().iter().filter_map(id_or_code).find(|id| !seen.insert(id.clone()))
 }
 
 /// Returns the creation times of the first two adjacent rows of which the second is newer.
@@ -330,7 +331,7 @@ fn first_disorder(view: &PageView<'_>) -> Option<(String, String)> {
     let times: Vec<_> = view.rows().iter().map(|row| text_at(row, &["created_at"])).collect();
     times.windows(2).find_map(|pair| {
         let (above, below) = (pair[0]?, pair[1]?);
-        let is_newer_below = utc(above)? < utc(below)?;
+        let is_newer_below = parse_utc(above)? < parse_utc(below)?;
         is_newer_below.then(|| (above.to_owned(), below.to_owned()))
     })
 }
@@ -342,7 +343,7 @@ fn first_disorder(view: &PageView<'_>) -> Option<(String, String)> {
 fn payments_oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
     const PAYMENTS_MIN: usize = 12;
     let paid = view.rows().iter().filter_map(|row| text_at(row, &["paid_at"]));
-    let paid: Vec<_> = paid.filter_map(|text| Some((utc(text)?, text))).collect();
+    let paid: Vec<_> = paid.filter_map(|text| Some((parse_utc(text)?, text))).collect();
     let quarter = paid.len() / 4;
     let last_of_first = paid[..quarter].iter().max()?;
     let first_of_last = paid[paid.len() - quarter..].iter().min()?;
@@ -367,7 +368,7 @@ fn judge_order(
             ));
         }
         let dated = view.rows().iter().filter_map(|row| text_at(row, &["created_at"]));
-        judged |= dated.filter(|text| utc(text).is_some()).count() > 1;
+        judged |= dated.filter(|text| parse_utc(text).is_some()).count() > 1;
     }
     if judged { Ok(CheckOutcome::Holds) } else { Err(not_judged) }
 }
@@ -386,7 +387,9 @@ fn judge_newest_first_others(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
         judged |= lists_vs_events::check_creation_order(views)?;
-        for view in views.iter().filter(|view| view.request.list == List::Charges && view.is_plain()) {
+        for view in
+            views.iter().filter(|view| view.request.list == List::Charges && view.has_only_page_and_size())
+        {
             if let Some((first, last)) = payments_oldest_first(view) {
                 return Err(CheckError::violation(
                     view.number(),
@@ -415,11 +418,13 @@ fn observe_out_of_range(recording: &Recording) -> CheckResult {
             "check again without --quick",
         ));
     }
-    let Some(exchange) = latest.filter(|exchange| exchange.answer().is_some()) else {
+    let Some(exchange) = latest.filter(|exchange| exchange.response().is_some()) else {
         return Err(missing_response(latest, "per_page=101"));
     };
-    Ok(CheckOutcome::Observed(match Page::from_exchange(exchange).and_then(|page| page.meta("per_page")) {
-        Some(size) => format!("200 with pages of {size}"),
-        None => exchange.summary(),
-    }))
+    Ok(CheckOutcome::Observed(
+        match Page::from_exchange(exchange).and_then(|page| page.meta_number("per_page")) {
+            Some(size) => format!("200 with pages of {size}"),
+            None => exchange.summary(),
+        },
+    ))
 }

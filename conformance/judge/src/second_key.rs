@@ -2,25 +2,26 @@
 
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{LONG, Page, identity, named_identity};
+use conformance_model::reading::{LONG_PAGE_SIZE, Page, id_or_code, id_or_json};
 use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    compared_pages, first_long_pages, last_list_read, last_long_page, list_changed, missing_response, pages,
+    compared_pages, first_long_page_reads, last_list_read, last_long_page, list_changed, missing_response,
+    readable_pages,
 };
-use super::limits::{burst_step, check_has_burst, is_busy, not_asked_while_refused};
+use super::limits::{burst_step, check_has_burst, is_at_own_limit, not_requested_while_refused};
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("limits.second_key", &[Group::Account, Group::Burst, Group::Second], judge_separate_limit),
-    Check::new("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], judge_same_lists),
+    Check::new("limits.second_key", &[Group::Account, Group::Burst, Group::SecondKey], judge_separate_limit),
+    Check::new("auth.same_lists", &[Group::Account, Group::Lists, Group::SecondKey], judge_same_lists),
 ];
 
 /// Returns the account request of the second key, or the reason why there is none.
 fn second_account(recording: &Recording) -> Result<&Exchange, CheckError> {
     let found = recording
-        .find_last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
+        .find_last(|exchange| exchange.caller == Caller::SecondKey && exchange.purpose == Purpose::Account);
     let Some(exchange) = found else {
         return Err(CheckError::unjudged(
             "there was no second key of the test key's account and mode",
@@ -41,13 +42,13 @@ fn second_account(recording: &Recording) -> Result<&Exchange, CheckError> {
 /// may differ.
 fn is_same_account(recording: &Recording) -> bool {
     let account_data = |exchange: &Exchange| {
-        let body = exchange.answer().and_then(|response| response.body.json())?;
+        let body = exchange.response().and_then(|response| response.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
     let account = recording
-        .find_last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
+        .find_last(|exchange| exchange.caller == Caller::SecondKey && exchange.purpose == Purpose::Account);
     let account = account.and_then(account_data);
-    if account.is_some() && account == recording.account(Mode::Test).and_then(account_data) {
+    if account.is_some() && account == recording.account_exchange(Mode::Test).and_then(account_data) {
         return true;
     }
     let second_page = second_key_page(recording, List::Events);
@@ -58,7 +59,7 @@ fn is_same_account(recording: &Recording) -> bool {
 }
 
 fn ids(rows: &[serde_json::Value]) -> Vec<String> {
-    rows.iter().map(identity).collect()
+    rows.iter().map(id_or_json).collect()
 }
 
 fn different_account() -> CheckError {
@@ -73,9 +74,9 @@ fn judge_separate_limit(recording: &Recording) -> CheckResult {
     check_has_burst(recording)?;
     second_account(recording)?;
     let latest = burst_step(recording, &Burst::SecondKey);
-    let Some(exchange) = latest.filter(|exchange| exchange.answer().is_some()) else {
+    let Some(exchange) = latest.filter(|exchange| exchange.response().is_some()) else {
         return Err(match latest {
-            None => not_asked_while_refused(recording, "the second key"),
+            None => not_requested_while_refused(recording, "the second key"),
             Some(_) => missing_response(latest, "the second key"),
         });
     };
@@ -89,7 +90,7 @@ fn judge_separate_limit(recording: &Recording) -> CheckResult {
             }
         }
         Some(429) => {
-            if is_busy(recording, exchange) {
+            if is_at_own_limit(recording, exchange) {
                 return Err(CheckError::unjudged(
                     "the second key is at its own limit",
                     "check again with a second key that is not used elsewhere",
@@ -115,7 +116,7 @@ fn judge_same_lists(recording: &Recording) -> CheckResult {
 fn check_same_event(recording: &Recording) -> Result<(), CheckError> {
     let latest = recording
         .find_last(|exchange| {
-            exchange.caller == Caller::Second && matches!(exchange.purpose, Purpose::Event { .. })
+            exchange.caller == Caller::SecondKey && matches!(exchange.purpose, Purpose::Event { .. })
         })
         .filter(|exchange| exchange.status() == Some(404) && is_same_account(recording));
     latest.map_or(Ok(()), |exchange| {
@@ -127,10 +128,13 @@ fn check_same_event(recording: &Recording) -> Result<(), CheckError> {
 /// may not be listed yet, and records are never deleted.
 fn check_same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
     let Some((exchange, page)) = second_key_page(recording, list) else { return Ok(()) };
-    let Some(second_rows) = page.rows().filter(|rows| (rows.len() as u64) < LONG) else { return Ok(()) };
-    let views = pages(recording);
-    let before = first_long_pages(&views, list, Mode::Test).rfind(|view| view.number() < exchange.number);
-    let oldest = before.and_then(|view| named_identity(view.rows().last()?));
+    let Some(second_rows) = page.rows().filter(|rows| (rows.len() as u64) < LONG_PAGE_SIZE) else {
+        return Ok(());
+    };
+    let views = readable_pages(recording);
+    let before =
+        first_long_page_reads(&views, list, Mode::Test).rfind(|view| view.number() < exchange.number);
+    let oldest = before.and_then(|view| id_or_code(view.rows().last()?));
     match oldest.filter(|oldest| !ids(second_rows).contains(oldest)) {
         Some(oldest) if is_same_account(recording) => {
             let expected = format!("the {} that the test key lists, such as {oldest}", list.as_str());
@@ -142,7 +146,7 @@ fn check_same_records(recording: &Recording, list: List) -> Result<(), CheckErro
 
 /// Returns the page of a list that the second key got.
 fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
-    let latest = last_list_read(recording, Caller::Second, list)?;
+    let latest = last_list_read(recording, Caller::SecondKey, list)?;
     Some((latest, Page::from_exchange(latest)?))
 }
 
@@ -153,8 +157,8 @@ fn judge_same_events(recording: &Recording) -> CheckResult {
     else {
         return Err(missing_response(latest.map(|(exchange, _)| exchange), "the events of the second key"));
     };
-    let views = pages(recording);
-    let first_key_pages: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();
+    let views = readable_pages(recording);
+    let first_key_pages: Vec<_> = first_long_page_reads(&views, List::Events, Mode::Test).collect();
     let before =
         first_key_pages.iter().rfind(|view| view.number() < exchange.number).map(|view| ids(view.rows()));
     let after =
@@ -201,7 +205,7 @@ fn has_grown_from(new: &[String], old: &[String]) -> bool {
     old.first().is_none_or(|newest_old| {
         new.iter().position(|id| id == newest_old).is_some_and(|start| {
             let shared = (new.len() - start).min(old.len());
-            let is_cut_off = new.len() as u64 >= LONG;
+            let is_cut_off = new.len() as u64 >= LONG_PAGE_SIZE;
             new[start..start + shared] == old[..shared] && (shared == old.len() || is_cut_off)
         })
     })

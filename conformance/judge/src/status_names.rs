@@ -15,7 +15,7 @@ use conformance_model::reading::text_at;
 use conformance_model::recording::List;
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{KINDS, clock, recorded_at};
+use crate::diff::{LISTED_KINDS, recorded_at, response_date};
 use crate::evidence::PageView;
 use crate::object_history::{ListedEvent, ObjectHistory};
 
@@ -42,8 +42,8 @@ fn named_type(member: &str, status: &str) -> Option<&'static str> {
 /// after another type, unless no event of the type shows a status of its own name.
 pub(super) fn check_types(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shown = |history: &ObjectHistory<'_>, event: &ListedEvent<'_>| {
-        let (member, _) = event.kind().split_once('.')?;
-        let is_shown = history.is_of(member) && history.shows_own_state(event);
+        let (member, _) = event.event_type().split_once('.')?;
+        let is_shown = history.is_kind(member) && history.shows_own_state(event);
         text_at(event.row, &[member, "status"])
             .filter(|_| is_shown)
             .and_then(|status| named_type(member, status))
@@ -78,7 +78,7 @@ pub(super) fn check_missing_events(
     views: &[PageView<'_>],
     histories: &[ObjectHistory<'_>],
 ) -> Result<(), CheckError> {
-    for (list, member) in KINDS {
+    for (list, member) in LISTED_KINDS {
         let is_nameless = |row: &Value| {
             let kind = text_at(row, &["type"]).unwrap_or_default();
             kind.starts_with(member) && text_at(row, &[member, "code"]).is_none()
@@ -95,11 +95,11 @@ pub(super) fn check_missing_events(
                 // An event of the last moment is listed later than its object.
                 let of_code = |history: &&ObjectHistory<'_>| {
                     (history.mode, history.code()) == (view.mode, code)
-                        && history.is_of(member)
+                        && history.is_kind(member)
                         && history.events().iter().all(|event| view.number() < event.number)
                 };
                 let Some(history) = histories.iter().find(of_code) else { continue };
-                if let Some(kind) = missing_type(member, row, history, clock(view.exchange))
+                if let Some(kind) = missing_type(member, row, history, response_date(view.exchange))
                     && codes.insert(code)
                 {
                     missing.push((view, row, kind));
@@ -137,7 +137,7 @@ fn missing_type(
         kind => has(kind),
     };
     let newest = history.events().iter().filter_map(|event| recorded_at(event.row)).max();
-    let has_known_types = history.events().iter().all(|event| EVENT_TYPES.contains(&event.kind()));
+    let has_known_types = history.events().iter().all(|event| EVENT_TYPES.contains(&event.event_type()));
     let is_old = newest.zip(read_at).is_some_and(|(newest, now)| newest + RECORDED_AFTER_MAX < now);
     (history.is_complete() && has_known_types && is_old && has_event_always && !is_explained).then_some(kind)
 }

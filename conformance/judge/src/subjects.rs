@@ -10,8 +10,8 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use serde_json::Value;
 
 use crate::check::Mismatch;
-use crate::delivered::{no_delivery_with, received_deliveries};
-use crate::evidence::pages;
+use crate::evidence::readable_pages;
+use crate::parsed_deliveries::{no_delivery_with, received_deliveries};
 
 /// A charge or an invoice, and its source.
 pub(super) struct Subject {
@@ -52,7 +52,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
         for parsed in received.readable_deliveries() {
             let object = parsed.body.as_ref().and_then(|body| body.get("data")?.get(member)).cloned();
             let Some(object) = object.filter(Value::is_object) else { continue };
-            let kind = parsed.kind().unwrap_or_default().to_owned();
+            let kind = parsed.event_type().unwrap_or_default().to_owned();
             if kind
                 .split('.')
                 .next()
@@ -69,7 +69,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             });
         }
     }
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let listed = views.iter().filter(|view| view.request.list == List::Events);
     let listed = listed.flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
     let own_requests = recording

@@ -17,8 +17,8 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
 use crate::diff::contradict_as_written;
-use crate::evidence::pages;
-use crate::object_history::{ListedEvent, OF_ONE_PAYMENT, ObjectHistory, recent_histories};
+use crate::evidence::readable_pages;
+use crate::object_history::{ListedEvent, ONE_PAYMENT_TYPES, ObjectHistory, recent_histories};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -56,12 +56,12 @@ struct Shortfall<'a> {
 }
 
 fn judge_underpaid(recording: &Recording) -> CheckResult {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let histories = recent_histories(&views);
     let charges = || {
-        histories
-            .iter()
-            .filter(|history| history.is_of("charge") && history.is_complete() && history.has_one_transfer())
+        histories.iter().filter(|history| {
+            history.is_kind("charge") && history.is_complete() && history.has_one_transfer()
+        })
     };
     check_full_payments(charges())?;
     let mut judged = false;
@@ -70,8 +70,9 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
         for event in shown {
             let charge = &event.row["charge"];
             let Some([received, due]) = received_and_due(charge) else { continue };
-            let is_larger =
-                || scaled(received).zip(scaled(due)).is_some_and(|(received, due)| received > due);
+            let is_larger = || {
+                parse_scaled(received).zip(parse_scaled(due)).is_some_and(|(received, due)| received > due)
+            };
             if is_fully_received(charge) || (recording.exact_amounts && is_larger()) {
                 return Err(CheckError::violation(
                     event.number,
@@ -104,7 +105,7 @@ fn check_full_payments<'a>(charges: impl Iterator<Item = &'a ObjectHistory<'a>>)
     let fully_paid: Vec<_> = charges
         .filter_map(|history| {
             let underpaid = history.of_type("charge.underpaid").last()?;
-            (history.has_types_of(&ONE_SHORT_PAYMENT_TYPES) && is_fully_received(&underpaid.row["charge"]))
+            (history.has_only_types(&ONE_SHORT_PAYMENT_TYPES) && is_fully_received(&underpaid.row["charge"]))
                 .then_some((history, underpaid))
         })
         .collect();
@@ -152,7 +153,7 @@ fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), Check
         charges.iter().find(|history| history.name() == paid.name && history.mode == paid.mode)
     };
     let is_one_payment = |paid: &Shortfall<'_>| {
-        history_of(paid).is_some_and(|history| history.has_only(&OF_ONE_PAYMENT, paid.event))
+        history_of(paid).is_some_and(|history| history.has_only_types_until(&ONE_PAYMENT_TYPES, paid.event))
     };
     let has_transfer = |paid: &Shortfall<'_>| {
         history_of(paid).is_some_and(|history| history.of_type("charge.payment_detected").next().is_some())
@@ -205,7 +206,7 @@ fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), Check
 impl<'a> Shortfall<'a> {
     fn from_event(history: &'a ObjectHistory<'_>, event: &'a ListedEvent<'a>) -> Option<Shortfall<'a>> {
         let charge = &event.row["charge"];
-        let number = |name: &str| scaled(text_at(charge, &[name])?);
+        let number = |name: &str| parse_scaled(text_at(charge, &[name])?);
         let (received, due) = (number("received_amount")?, number("asset_amount")?);
         let missing = due.checked_sub(received).filter(|missing| *missing > 0)?;
         let parts = missing.checked_mul(PARTS_OF_AMOUNT)?.checked_div(due)?;
@@ -222,7 +223,7 @@ impl<'a> Shortfall<'a> {
 }
 
 /// Parses a decimal number as an integer multiple of 10⁻¹⁸. `None` if it has more decimals or is too large.
-pub(crate) fn scaled(text: &str) -> Option<u128> {
+pub(crate) fn parse_scaled(text: &str) -> Option<u128> {
     const DECIMALS: usize = 18;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = (whole.bytes().chain(fraction.bytes())).all(|byte| byte.is_ascii_digit());

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    answer::{self, Chunks, HEAD_MAX, Length},
+    response_parser::{self, BodyLength, ChunkParser, HEAD_MAX},
     stream::Stream,
 };
 
@@ -23,7 +23,7 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a response that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ResponseSummary {
     pub(crate) status: u16,
     /// The size of head and body in bytes.
     pub(crate) bytes: u64,
@@ -82,17 +82,21 @@ impl Connection {
     }
 
     /// Sends a request and reads the response. `now` is the current time.
-    pub(crate) async fn send(&mut self, now: Instant, request: &[u8]) -> Result<Answer, RequestError> {
-        self.receive(now, request, |_| {}).await
+    pub(crate) async fn send(
+        &mut self,
+        now: Instant,
+        request: &[u8],
+    ) -> Result<ResponseSummary, RequestError> {
+        self.send_with_sink(now, request, |_| {}).await
     }
 
     /// Sends a request and passes the body of the response to `sink`.
-    pub(crate) async fn receive(
+    pub(crate) async fn send_with_sink(
         &mut self,
         now: Instant,
         request: &[u8],
         mut sink: impl FnMut(&[u8]),
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<ResponseSummary, RequestError> {
         self.timeout.deadline = now + REQUEST_TIMEOUT;
         self.has_read = false;
         self.write_all(request).await?;
@@ -108,11 +112,12 @@ impl Connection {
             }
             filled += n;
             let mut parsed =
-                answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
+                response_parser::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
             // Skips interim responses.
             while let Some((_, len)) = parsed.filter(|(head, _)| head.status < 200) {
                 start += len;
-                parsed = answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
+                parsed = response_parser::parse_head(&self.buffer[start..filled])
+                    .map_err(RequestError::NotHttp)?;
             }
             if let Some(parsed) = parsed {
                 break parsed;
@@ -120,12 +125,17 @@ impl Connection {
         };
         let buffered = start + head_len..filled;
         let body = match head.length {
-            Length::Known(n) => self.read_known_length(buffered, n, &mut sink).await?,
-            Length::Chunked => self.read_chunked(buffered, &mut sink).await?,
-            Length::UntilClose => self.read_until_close(buffered, &mut sink).await?,
+            BodyLength::Known(n) => self.read_known_length(buffered, n, &mut sink).await?,
+            BodyLength::Chunked => self.read_chunked(buffered, &mut sink).await?,
+            BodyLength::UntilClose => self.read_until_close(buffered, &mut sink).await?,
         };
         let bytes = head_len as u64 + body;
-        Ok(Answer { status: head.status, bytes, keep_alive: head.keep_alive, retry_after: head.retry_after })
+        Ok(ResponseSummary {
+            status: head.status,
+            bytes,
+            keep_alive: head.keep_alive,
+            retry_after: head.retry_after,
+        })
     }
 
     async fn read_known_length(
@@ -153,11 +163,11 @@ impl Connection {
         buffered: std::ops::Range<usize>,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<u64, RequestError> {
-        let mut chunks = Chunks::default();
+        let mut chunks = ChunkParser::default();
         let mut part = buffered;
         loop {
             let len = part.len();
-            match chunks.take(&self.buffer[part], &mut *sink).map_err(RequestError::NotHttp)? {
+            match chunks.parse(&self.buffer[part], &mut *sink).map_err(RequestError::NotHttp)? {
                 (consumed, true) if consumed < len => {
                     return Err(RequestError::NotHttp("bytes after the last chunk"));
                 }

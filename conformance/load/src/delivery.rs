@@ -9,7 +9,7 @@ use time::{OffsetDateTime, macros::format_description};
 use crate::target::Target;
 
 /// Writes `charge.paid` deliveries, each with unique ids, so that no handler treats one as a retry.
-pub(crate) struct Deliveries {
+pub(crate) struct DeliveryWriter {
     /// The part of the head that all deliveries share.
     head: String,
     header_prefix: String,
@@ -21,10 +21,15 @@ pub(crate) struct Deliveries {
 /// The charge in every delivery. The other ids and times differ per delivery.
 const DATA: &str = r#"{"charge":{"code":"load00000000","object":"charge","status":"paid","payment_link":null,"invoice":null,"description":"load","fiat_amount":"49.90","fiat_currency":"EUR","asset":"BTC","asset_amount":"0.000831670000000000","received_amount":"0.000831670000000000","remaining_amount":"0.000000000000000000","overpaid":false,"refunded_amount":"0.000000000000000000","exchange_rate":"60000.000000000000000000","deposit_address":"tb1qload","transactions":[],"customer_email":null,"customer_name":null,"customer":{"email":null,"name":null,"ip_address":null,"user_agent":null,"reference":null,"phone":null,"country":null,"metadata":{}},"custom_fields":[],"metadata":{},"expires_at":"2026-01-05T09:30:00.000000Z","paid_at":"2026-01-05T09:10:00.000000Z","created_at":"2026-01-05T09:00:00.000000Z"}}"#;
 
-impl Deliveries {
-    pub(crate) fn new(target: &Target, secret: &str, header_prefix: &str, user_agent: &str) -> Deliveries {
+impl DeliveryWriter {
+    pub(crate) fn new(
+        target: &Target,
+        secret: &str,
+        header_prefix: &str,
+        user_agent: &str,
+    ) -> DeliveryWriter {
         let (secs, micros) = unix_time();
-        Deliveries {
+        DeliveryWriter {
             head: target.post_head(user_agent),
             header_prefix: header_prefix.to_owned(),
             mac: Hmac::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length"),
@@ -45,7 +50,7 @@ impl Deliveries {
         mac.update(b".");
         mac.update(body.as_bytes());
         let signature = hex::encode(mac.finalize().into_bytes());
-        let Deliveries { head, header_prefix: prefix, .. } = self;
+        let DeliveryWriter { head, header_prefix: prefix, .. } = self;
         buffer.clear();
         for part in [
             head.as_str(),
@@ -91,18 +96,23 @@ mod tests {
     use super::*;
     use crate::plan::{Pace, Plan, Work};
 
-    fn deliveries() -> Deliveries {
+    fn deliveries() -> DeliveryWriter {
         let work = Work::Paths { key: None, paths: Vec::new() };
         let plan = Plan {
             url: "http://127.0.0.1:1/hooks?shop=1".parse().unwrap(),
             pace: Pace::Max,
-            span: std::time::Duration::ZERO,
+            duration: std::time::Duration::ZERO,
             connections: 1,
             threads: None,
             ca_pem: None,
             work,
         };
-        Deliveries::new(&Target::resolve(&plan).unwrap(), "whsec_abc", "X-Service", "Service-Webhooks/1.0")
+        DeliveryWriter::new(
+            &Target::resolve(&plan).unwrap(),
+            "whsec_abc",
+            "X-Service",
+            "Service-Webhooks/1.0",
+        )
     }
 
     #[test]

@@ -9,18 +9,18 @@
 //!
 //! Must not contain: a dependency on another package of this workspace, or a check of what a response contains.
 
-mod answer;
 mod connection;
 mod delivery;
 mod mix;
 mod pace;
 mod plan;
 mod report;
+mod response_parser;
 mod run;
 mod stream;
 mod tally;
 mod target;
 
-pub use plan::{Pace, Plan, Stop, Work};
+pub use plan::{Pace, Plan, StartError, Work};
 pub use report::{Latency, Report};
 pub use run::{RunProgress, run};

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    delivery::Deliveries,
-    plan::{Stop, Work},
+    delivery::DeliveryWriter,
+    plan::{StartError, Work},
     target::Target,
 };
 
@@ -13,13 +13,13 @@ pub(crate) enum Mix {
     /// A fixed list, sent in rotation.
     Rotation(Vec<Vec<u8>>),
     /// Deliveries, each with its own ids.
-    Deliveries(Deliveries),
+    Deliveries(DeliveryWriter),
 }
 
 impl Mix {
     /// Reads from the server which objects to request, checks that it responds, and writes the requests. Also returns
     /// notes for the report.
-    pub(crate) async fn prepare(target: &Target, work: &Work) -> Result<(Mix, Vec<String>), Stop> {
+    pub(crate) async fn prepare(target: &Target, work: &Work) -> Result<(Mix, Vec<String>), StartError> {
         let mut notes = Vec::new();
         let key = match work {
             Work::Read { key } | Work::Write { key, .. } => Some(key),
@@ -27,7 +27,7 @@ impl Mix {
             Work::Webhook { .. } => None,
         };
         if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
-            return Err(Stop::Usage(
+            return Err(StartError::Usage(
                 "the key is empty or contains a space or a character that is not printable ASCII".into(),
             ));
         }
@@ -35,10 +35,10 @@ impl Mix {
             Work::Paths { key, paths } => {
                 let requests: Vec<_> = paths.iter().map(|path| target.get(path, key.as_deref())).collect();
                 let Some(first) = requests.first() else {
-                    return Err(Stop::Usage("no path is given; give one such as /v1/account".into()));
+                    return Err(StartError::Usage("no path is given; give one such as /v1/account".into()));
                 };
                 if let Some(path) = paths.iter().find(|path| !is_valid_path(path)) {
-                    return Err(Stop::Usage(format!(
+                    return Err(StartError::Usage(format!(
                         "`{path}` is not a path; give one such as /v1/events?per_page=25"
                     )));
                 }
@@ -53,7 +53,7 @@ impl Mix {
                 let account = get_json(target, "/v1/account", key).await?;
                 let mode = account["meta"]["mode"].as_str().unwrap_or("unknown");
                 if mode != "test" {
-                    return Err(Stop::Usage(format!(
+                    return Err(StartError::Usage(format!(
                         "the key is a {mode} key; charges are created with a test key only"
                     )));
                 }
@@ -61,14 +61,14 @@ impl Mix {
                     Some(asset) => asset.clone(),
                     None => account["meta"]["accepted_assets"][0]
                         .as_str()
-                        .ok_or_else(|| Stop::Usage("the account accepts no asset in test mode".into()))?
+                        .ok_or_else(|| StartError::Usage("the account accepts no asset in test mode".into()))?
                         .to_owned(),
                 };
                 let body = json!({ "asset": asset, "amount": "49.90", "description": "load" }).to_string();
                 let request = target.post("/v1/charges", Some(key), &body);
                 let (response, body) = target.send(&request).await?;
                 if response.status >= 400 {
-                    return Err(Stop::Usage(format!(
+                    return Err(StartError::Usage(format!(
                         "creating a charge in {asset} fails with {}: {}",
                         response.status,
                         excerpt(&body)
@@ -78,7 +78,7 @@ impl Mix {
                 Mix::Rotation(vec![request])
             }
             Work::Webhook { secret, header_prefix, user_agent } => {
-                let deliveries = Deliveries::new(target, secret, header_prefix, user_agent);
+                let deliveries = DeliveryWriter::new(target, secret, header_prefix, user_agent);
                 let mut request = Vec::new();
                 deliveries.write(u64::MAX, &mut request);
                 let (response, _) = target.send(&request).await?;
@@ -110,7 +110,7 @@ fn is_valid_path(path: &str) -> bool {
 
 /// Returns the requests of the mix `read`: of 20 requests, 8 list events, 5 get an event, 3 get a charge,
 /// 2 list charges, and 2 get the account.
-async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
+async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, StartError> {
     let ids = |page: &Value| -> Vec<String> {
         let rows = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         rows.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
@@ -141,16 +141,16 @@ async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result
 }
 
 /// Returns the body of a successful `GET`.
-async fn get_json(target: &Target, path: &str, key: &str) -> Result<Value, Stop> {
+async fn get_json(target: &Target, path: &str, key: &str) -> Result<Value, StartError> {
     let (response, body) = target.send(&target.get(path, Some(key))).await?;
     match response.status {
         200 => serde_json::from_slice(&body)
-            .map_err(|_| Stop::Usage(format!("GET {path} returns a body that is not JSON"))),
-        429 => Err(Stop::Usage(format!(
+            .map_err(|_| StartError::Usage(format!("GET {path} returns a body that is not JSON"))),
+        429 => Err(StartError::Usage(format!(
             "GET {path} returns 429; wait {} s, or measure a server without a rate limit",
             response.retry_after.unwrap_or(60)
         ))),
-        status => Err(Stop::Usage(format!("GET {path} returns {status}: {}", excerpt(&body)))),
+        status => Err(StartError::Usage(format!("GET {path} returns {status}: {}", excerpt(&body)))),
     }
 }
 

@@ -59,7 +59,7 @@ impl RequestSchedule {
     }
 
     /// Waits until a ticket is due, and returns its number; `None` once the run is over.
-    pub(crate) async fn take(&self) -> Option<u64> {
+    pub(crate) async fn next_ticket(&self) -> Option<u64> {
         self.permits.acquire().await.ok()?.forget();
         Some(self.taken.fetch_add(1, Relaxed))
     }
@@ -72,7 +72,7 @@ impl RequestSchedule {
 
     /// Releases tickets when they are due. Runs on a separate thread, because the timers of the runtimes have a
     /// resolution of milliseconds.
-    pub(crate) fn release(&self, start: Instant, end: Instant) {
+    pub(crate) fn release_tickets(&self, start: Instant, end: Instant) {
         let mut released = 0;
         loop {
             let now = Instant::now();
@@ -103,7 +103,7 @@ impl RequestSchedule {
     }
 
     /// Returns the numbers of the tickets that were due and not taken.
-    pub(crate) fn never_taken(&self) -> std::ops::Range<u64> {
+    pub(crate) fn unsent_tickets(&self) -> std::ops::Range<u64> {
         let released = self.released.load(Relaxed);
         self.taken.load(Relaxed).min(released)..released
     }

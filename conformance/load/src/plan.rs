@@ -12,7 +12,7 @@ pub struct Plan {
     /// The request rate.
     pub pace: Pace,
     /// The duration of the run.
-    pub span: Duration,
+    pub duration: Duration,
     /// The number of connections, all kept open.
     pub connections: usize,
     /// The number of threads; `None` for one per core, at most two.
@@ -85,7 +85,7 @@ impl Work {
 
 /// The reason why a run did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StartError {
     /// The plan is invalid.
     Usage(String),
     /// The target does not respond.

@@ -24,12 +24,12 @@ pub struct Report {
     pub millis: u64,
     /// The requested rate per second; `None` for as many as possible.
     #[serde(rename = "rate_asked")]
-    pub rate_asked: Option<u32>,
+    pub requested_rate: Option<u32>,
     /// The number of responses per second, without 429.
     pub rate_achieved: u64,
     /// The number of responses.
     #[serde(rename = "answers")]
-    pub answers: u64,
+    pub responses: u64,
     /// The size of all responses in bytes, including heads.
     pub bytes: u64,
     /// The number of responses by status.
@@ -95,16 +95,16 @@ impl Report {
             connections: plan.connections,
             threads,
             millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            rate_asked: match plan.pace {
+            requested_rate: match plan.pace {
                 Pace::Max => None,
                 Pace::PerSecond(rate) => Some(rate.get()),
             },
             rate_achieved: (response_count - limited) * 1_000_000
                 / u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1),
-            answers: response_count,
+            responses: response_count,
             bytes: tally.bytes,
             statuses: tally.statuses.clone(),
-            errors: tally.faults.iter().map(|(error, count)| ((*error).to_owned(), *count)).collect(),
+            errors: tally.errors.iter().map(|(error, count)| ((*error).to_owned(), *count)).collect(),
             latency_ns: Latency {
                 p50: latency(0.5),
                 p90: latency(0.9),
@@ -115,7 +115,7 @@ impl Report {
             corrected: plan.pace != Pace::Max,
             never_sent,
             held_back: tally.held_back,
-            paused_millis: u64::try_from(tally.paused.as_millis()).unwrap_or(u64::MAX),
+            paused_millis: u64::try_from(tally.paused_for.as_millis()).unwrap_or(u64::MAX),
             interrupted: false,
             notes,
         }

@@ -19,10 +19,10 @@ use tokio::{
 };
 
 use crate::{
-    connection::{Answer, Connection, RequestError},
+    connection::{Connection, RequestError, ResponseSummary},
     mix::Mix,
     pace::{RequestSchedule, RetryAfterGate},
-    plan::{Pace, Plan, Stop},
+    plan::{Pace, Plan, StartError},
     report::Report,
     tally::Tally,
     target::Target,
@@ -47,11 +47,11 @@ pub struct RunProgress {
     /// The time since the start.
     pub elapsed: Duration,
     /// The number of responses.
-    pub answers: u64,
+    pub responses: u64,
     /// The number of requests without a response.
     pub errors: u64,
     /// The remaining pause after a 429.
-    pub paused: Option<Duration>,
+    pub pause_left: Option<Duration>,
 }
 
 /// The state that all threads share.
@@ -75,13 +75,16 @@ struct Shared {
 /// # Errors
 ///
 /// The plan is invalid, or no server responds at its address.
-pub fn run(plan: &Plan, mut on_progress: impl FnMut(RunProgress) -> ControlFlow<()>) -> Result<Report, Stop> {
+pub fn run(
+    plan: &Plan,
+    mut on_progress: impl FnMut(RunProgress) -> ControlFlow<()>,
+) -> Result<Report, StartError> {
     let target = Target::resolve(plan)?;
     let runtime = || {
         Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Stop::Usage(format!("cannot start the async runtime: {error}")))
+            .map_err(|error| StartError::Usage(format!("cannot start the async runtime: {error}")))
     };
     let (mix, notes) = runtime()?.block_on(Mix::prepare(&target, &plan.work))?;
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -96,20 +99,20 @@ pub fn run(plan: &Plan, mut on_progress: impl FnMut(RunProgress) -> ControlFlow<
         mix,
         schedule: match plan.pace {
             Pace::Max => None,
-            Pace::PerSecond(rate) => Some(RequestSchedule::new(rate, plan.span)),
+            Pace::PerSecond(rate) => Some(RequestSchedule::new(rate, plan.duration)),
         },
         gate: RetryAfterGate::new(start),
         start,
-        end: start + plan.span,
+        end: start + plan.duration,
         answers: AtomicU64::new(0),
         errors: AtomicU64::new(0),
         stopped: watch::Sender::new(false),
     });
     let mut tally = run_threads(&shared, &runtimes, connections, &mut on_progress);
-    let ended_at = tally.last.unwrap_or_else(|| Instant::now().min(shared.end));
+    let ended_at = tally.last_end_at.unwrap_or_else(|| Instant::now().min(shared.end));
     let elapsed = ended_at.saturating_duration_since(start);
     let mut never_sent = 0;
-    for nth in shared.schedule.iter().flat_map(RequestSchedule::never_taken) {
+    for nth in shared.schedule.iter().flat_map(RequestSchedule::unsent_tickets) {
         let due_after = shared.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.due_time(nth));
         never_sent += 1;
         tally.add_latency(elapsed.saturating_sub(due_after));
@@ -127,7 +130,7 @@ fn run_threads(
 ) -> Tally {
     thread::scope(|scope| {
         if let Some(schedule) = &shared.schedule {
-            scope.spawn(|| schedule.release(shared.start, shared.end));
+            scope.spawn(|| schedule.release_tickets(shared.start, shared.end));
         }
         let workers: Vec<_> = runtimes
             .iter()
@@ -147,9 +150,9 @@ fn run_threads(
             let now = Instant::now();
             let control = on_progress(RunProgress {
                 elapsed: now.saturating_duration_since(shared.start),
-                answers: shared.answers.load(Relaxed),
+                responses: shared.answers.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
-                paused: shared.gate.paused_until(now).map(|end| end.saturating_duration_since(now)),
+                pause_left: shared.gate.paused_until(now).map(|end| end.saturating_duration_since(now)),
             });
             if control.is_break() {
                 shared.stopped.send_replace(true);
@@ -243,7 +246,7 @@ impl ConnectionLoop {
                 now = Instant::now();
                 continue;
             };
-            let nth = schedule.take().await?;
+            let nth = schedule.next_ticket().await?;
             let due_at = *start + schedule.due_time(nth);
             if gate.paused_until(due_at).is_none() {
                 return Some((nth, due_at));
@@ -267,7 +270,7 @@ impl ConnectionLoop {
                 && response.status == 429
             {
                 let pause = response.retry_after.map_or(PAUSE_DEFAULT, Duration::from_secs).min(PAUSE_MAX);
-                tally.paused += self.shared.gate.pause(now, pause);
+                tally.paused_for += self.shared.gate.pause(now, pause);
             }
         }
         match result {
@@ -286,7 +289,7 @@ impl ConnectionLoop {
         }
     }
 
-    async fn send(&mut self, nth: u64, due_at: Instant) -> Result<Answer, RequestError> {
+    async fn send(&mut self, nth: u64, due_at: Instant) -> Result<ResponseSummary, RequestError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.shared.target.connect().await?,

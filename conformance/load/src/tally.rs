@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
-use crate::connection::{Answer, RequestError};
+use crate::connection::{RequestError, ResponseSummary};
 
 /// The maximum recorded latency, in nanoseconds. Longer ones are clamped.
 const LATENCY_MAX: u64 = 3_600_000_000_000;
@@ -19,15 +19,15 @@ pub(crate) struct Tally {
     /// The number of responses by status.
     pub(crate) statuses: BTreeMap<u16, u64>,
     /// The number of requests without a response, by error.
-    pub(crate) faults: BTreeMap<&'static str, u64>,
+    pub(crate) errors: BTreeMap<&'static str, u64>,
     /// The size of all responses in bytes.
     pub(crate) bytes: u64,
     /// The end of the last request.
-    pub(crate) last: Option<Instant>,
+    pub(crate) last_end_at: Option<Instant>,
     /// The number of requests that were not sent because of a pause after a 429.
     pub(crate) held_back: u64,
     /// The total time of pauses after a 429.
-    pub(crate) paused: Duration,
+    pub(crate) paused_for: Duration,
 }
 
 impl Tally {
@@ -36,17 +36,17 @@ impl Tally {
             latencies: Histogram::new_with_bounds(1, LATENCY_MAX, SIGNIFICANT_DIGITS)
                 .expect("the bounds are valid constants"),
             statuses: BTreeMap::new(),
-            faults: BTreeMap::new(),
+            errors: BTreeMap::new(),
             bytes: 0,
-            last: None,
+            last_end_at: None,
             held_back: 0,
-            paused: Duration::ZERO,
+            paused_for: Duration::ZERO,
         }
     }
 
     /// Counts a response and its latency.
-    pub(crate) fn add_response(&mut self, now: Instant, response: &Answer, latency: Duration) {
-        self.last = Some(now);
+    pub(crate) fn add_response(&mut self, now: Instant, response: &ResponseSummary, latency: Duration) {
+        self.last_end_at = Some(now);
         *self.statuses.entry(response.status).or_default() += 1;
         self.bytes += response.bytes;
         // The latency of a 429 does not measure the work of the server.
@@ -62,8 +62,8 @@ impl Tally {
 
     /// Counts a request that failed after the time `waited`.
     pub(crate) fn add_error(&mut self, now: Instant, error: RequestError, waited: Duration) {
-        self.last = Some(now);
-        *self.faults.entry(error.as_str()).or_default() += 1;
+        self.last_end_at = Some(now);
+        *self.errors.entry(error.as_str()).or_default() += 1;
         self.add_latency(waited);
     }
 
@@ -72,12 +72,12 @@ impl Tally {
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;
         }
-        for (error, count) in &other.faults {
-            *self.faults.entry(error).or_default() += count;
+        for (error, count) in &other.errors {
+            *self.errors.entry(error).or_default() += count;
         }
         self.bytes += other.bytes;
-        self.last = self.last.max(other.last);
+        self.last_end_at = self.last_end_at.max(other.last_end_at);
         self.held_back += other.held_back;
-        self.paused += other.paused;
+        self.paused_for += other.paused_for;
     }
 }

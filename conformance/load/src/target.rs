@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::{
-    connection::{Answer, Connection, RequestError},
-    plan::{Plan, Stop},
+    connection::{Connection, RequestError, ResponseSummary},
+    plan::{Plan, StartError},
     stream::{Stream, Tls},
 };
 
@@ -28,10 +28,10 @@ pub(crate) struct Target {
 
 impl Target {
     /// Creates a target, and resolves its host name.
-    pub(crate) fn resolve(plan: &Plan) -> Result<Target, Stop> {
+    pub(crate) fn resolve(plan: &Plan) -> Result<Target, StartError> {
         let url = plan.url.clone();
         let usage_error = |reason: &str| {
-            Stop::Usage(format!(
+            StartError::Usage(format!(
                 "the address is `{url}`: {reason}; allowed: http:// or https:// and a host, such as http://127.0.0.1:8402"
             ))
         };
@@ -42,13 +42,13 @@ impl Target {
         }
         let tls = match url.scheme() {
             "http" => None,
-            "https" => Some(Tls::new(host, plan.ca_pem.as_deref()).map_err(Stop::Usage)?),
+            "https" => Some(Tls::new(host, plan.ca_pem.as_deref()).map_err(StartError::Usage)?),
             _ => return Err(usage_error("its scheme is neither http nor https")),
         };
         let port = url.port_or_known_default().ok_or_else(|| usage_error("it has no port"))?;
         let addresses: Vec<_> = (host.trim_matches(['[', ']']), port)
             .to_socket_addrs()
-            .map_err(|error| Stop::Unreachable(format!("`{host}` cannot be resolved: {error}")))?
+            .map_err(|error| StartError::Unreachable(format!("`{host}` cannot be resolved: {error}")))?
             .collect();
         let authority = match url.port() {
             Some(port) => format!("{host}:{port}"),
@@ -107,12 +107,12 @@ impl Target {
     }
 
     /// Sends one request before the run, and returns the response and its body.
-    pub(crate) async fn send(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
+    pub(crate) async fn send(&self, request: &[u8]) -> Result<(ResponseSummary, Vec<u8>), StartError> {
         let unreachable =
-            |error: RequestError| Stop::Unreachable(format!("`{}`: {}", self.url, error.as_str()));
+            |error: RequestError| StartError::Unreachable(format!("`{}`: {}", self.url, error.as_str()));
         let mut body = Vec::new();
         let mut connection = self.connect().await.map_err(unreachable)?;
-        let response = connection.receive(Instant::now(), request, |part| {
+        let response = connection.send_with_sink(Instant::now(), request, |part| {
             if body.len() < BODY_MAX {
                 body.extend_from_slice(part);
             }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use load::{Pace, Plan, Report, RunProgress, Stop, Work, run};
+use load::{Pace, Plan, Report, RunProgress, StartError, Work, run};
 use testkit::Message;
 
 /// Starts a server. The handler returns the bytes of a response, and `true` to close the connection after it.
@@ -29,7 +29,7 @@ fn plan(url: &str, pace: Pace, work: Work) -> Plan {
     Plan {
         url: url.parse().unwrap(),
         pace,
-        span: Duration::from_millis(300),
+        duration: Duration::from_millis(300),
         connections: 3,
         threads: Some(2),
         ca_pem: None,
@@ -53,13 +53,13 @@ fn report(url: &str, pace: Pace, work: Work) -> Report {
 #[test]
 fn a_rate_is_kept_and_every_request_is_counted() {
     let url = server(|request| {
-        let is_planned = ["GET /a HTTP/1.1", "GET /b?c=d HTTP/1.1"].contains(&request.start.as_str());
+        let is_planned = ["GET /a HTTP/1.1", "GET /b?c=d HTTP/1.1"].contains(&request.start_line.as_str());
         assert!(is_planned && request.header("Authorization") == Some("Bearer k"), "{request:?}");
         (ok("{}"), false)
     });
     let report = report(&url, per_second(500), paths());
-    assert_eq!((report.answers + report.never_sent, report.statuses.len()), (150, 1), "{report:?}");
-    assert!(report.is_clean() && report.corrected && report.rate_asked == Some(500), "{report:?}");
+    assert_eq!((report.responses + report.never_sent, report.statuses.len()), (150, 1), "{report:?}");
+    assert!(report.is_clean() && report.corrected && report.requested_rate == Some(500), "{report:?}");
     assert!(report.latency_ns.p50 > 0 && report.latency_ns.p50 <= report.latency_ns.max, "{report:?}");
 }
 
@@ -67,8 +67,8 @@ fn a_rate_is_kept_and_every_request_is_counted() {
 fn max_pace_has_no_latency_correction() {
     let url = server(|_| (ok("{}"), false));
     let report = report(&url, Pace::Max, paths());
-    assert!(report.answers > 0 && report.is_clean() && !report.corrected, "{report:?}");
-    assert_eq!(report.bytes, report.answers * ok("{}").len() as u64);
+    assert!(report.responses > 0 && report.is_clean() && !report.corrected, "{report:?}");
+    assert_eq!(report.bytes, report.responses * ok("{}").len() as u64);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn chunks_interim_responses_and_closed_connections_are_parsed() {
         let closes = response.contains("close") || response.starts_with("HTTP/1.0");
         let url = server(move |_| (response.to_owned(), closes));
         let report = report(&url, per_second(100), paths());
-        assert!(report.is_clean() && report.answers > 0, "{response}: {report:?}");
+        assert!(report.is_clean() && report.responses > 0, "{response}: {report:?}");
     }
 }
 
@@ -108,13 +108,13 @@ fn the_rate_limit_is_respected_and_reported() {
     let at_a_rate = report(&url, per_second(100), paths());
     assert!(at_a_rate.held_back > 0 && at_a_rate.paused_millis >= 60_000, "{at_a_rate:?}");
     assert!(
-        at_a_rate.answers < 30 && at_a_rate.notes.iter().any(|note| note.contains("429")),
+        at_a_rate.responses < 30 && at_a_rate.notes.iter().any(|note| note.contains("429")),
         "{at_a_rate:?}"
     );
     assert_eq!(at_a_rate.rate_achieved, 0, "refused requests do not count");
     let at_max_pace = report(&url, Pace::Max, paths());
     assert!(
-        at_max_pace.answers <= 3 && at_max_pace.millis < 300,
+        at_max_pace.responses <= 3 && at_max_pace.millis < 300,
         "the run ends without waiting for the end of the pause: {at_max_pace:?}"
     );
 }
@@ -128,15 +128,15 @@ fn an_interrupted_run_reports_its_responses() {
             },
         );
     for pace in [per_second(100), Pace::Max] {
-        let plan = Plan { span: Duration::from_secs(600), ..plan(&url, pace, paths()) };
-        let stop_after_first = |progress: RunProgress| match progress.answers {
+        let plan = Plan { duration: Duration::from_secs(600), ..plan(&url, pace, paths()) };
+        let stop_after_first = |progress: RunProgress| match progress.responses {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
         let report = run(&plan, stop_after_first).expect("the plan is valid");
-        assert!(report.interrupted && report.answers > 0 && report.millis < 600_000, "{report:?}");
+        assert!(report.interrupted && report.responses > 0 && report.millis < 600_000, "{report:?}");
         assert!(
-            report.answers + report.never_sent < 1_000,
+            report.responses + report.never_sent < 1_000,
             "requests not yet due are not counted: {report:?}"
         );
     }
@@ -156,7 +156,7 @@ fn an_invalid_response_counts_as_an_error() {
             if is_first { (ok("{}"), true) } else { (response.to_owned(), true) }
         });
         let report = report(&url, per_second(50), paths());
-        assert_eq!(report.answers, 0, "{response}: {report:?}");
+        assert_eq!(report.responses, 0, "{response}: {report:?}");
         assert!(report.errors.contains_key(error) && !report.is_clean(), "{response}: {report:?}");
     }
 }
@@ -164,7 +164,7 @@ fn an_invalid_response_counts_as_an_error() {
 #[track_caller]
 fn check_rejected(url: &str, work: Work, expected: &str) {
     match run(&plan(url, Pace::Max, work), |_| ControlFlow::Continue(())) {
-        Err(Stop::Usage(message) | Stop::Unreachable(message)) => {
+        Err(StartError::Usage(message) | StartError::Unreachable(message)) => {
             assert!(message.contains(expected), "{message}");
         }
         Ok(report) => panic!("the run was not rejected: {report:?}"),
@@ -179,13 +179,13 @@ fn charges_are_created_only_in_test_mode() {
     let write = || Work::Write { key: "k".into(), asset: None };
     let url = server(move |request| {
         assert!(
-            request.start.starts_with("GET /v1/account "),
+            request.start_line.starts_with("GET /v1/account "),
             "nothing is written with a live key: {request:?}"
         );
         (ok(&live), false)
     });
     check_rejected(&url, write(), "is a live key");
-    let url = server(move |request| match request.start.starts_with("POST /v1/charges ") {
+    let url = server(move |request| match request.start_line.starts_with("POST /v1/charges ") {
         true => {
             assert_eq!(request.body, r#"{"amount":"49.90","asset":"LTC","description":"load"}"#);
             ("HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}".to_owned(), false)

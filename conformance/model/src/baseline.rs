@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::verdict::{Finding, KnownFailure, Row, Verdict};
+use crate::verdict::{Finding, KnownFailure, StatementResult, Verdict};
 
 /// The known failures by statement, and the day of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Baseline {
 
 impl Baseline {
     /// Replaces known failures by [`Verdict::Known`]. Returns a message for each stale entry.
-    pub fn apply(&self, rows: &mut [Row]) -> Vec<String> {
+    pub fn apply(&self, rows: &mut [StatementResult]) -> Vec<String> {
         let mut errors = Vec::new();
         for row in rows {
             let Some(known) = self.known.get(&row.id) else { continue };
@@ -82,7 +82,7 @@ mod tests {
         Finding { expected: "404".into(), actual: actual.into(), exchange: None }
     }
 
-    fn rows() -> Vec<Row> {
+    fn rows() -> Vec<StatementResult> {
         let row = |id: &str, verdict| {
             let requirement = Requirement {
                 spec: "7".into(),
@@ -92,7 +92,7 @@ mod tests {
                 derived: None,
                 unjudged: None,
             };
-            Row { id: id.into(), requirement, verdict }
+            StatementResult { id: id.into(), requirement, verdict }
         };
         vec![
             row(ID, Verdict::Fail(finding("403 {\"message\":\"no\"}"))),

@@ -9,7 +9,7 @@ use crate::mode::Mode;
 use crate::recording::{Caller, Purpose};
 
 /// The most requests in the bursts of a run, unless a burst is repeated to determine the kind of limiter.
-pub const BURST_MAX: u32 = 909;
+pub const BURST_REQUESTS_MAX: u32 = 909;
 
 /// The most requests, by the key that they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl fmt::Display for Budget {
                 f,
                 "\nin addition, bursts of about {} requests with the test key (at most {})\nwaits up to {} s \
                  ({} s if the key was in use, or its limit requires more than a minute)",
-                if self.burst > BURST_MAX { 270 } else { 140 },
+                if self.burst > BURST_REQUESTS_MAX { 270 } else { 140 },
                 self.burst,
                 self.wait.as_secs(),
                 self.wait_worst.as_secs()
@@ -182,7 +182,7 @@ mod tests {
     fn a_ledger_admits_exactly_its_budget() {
         for caller in [Caller::Own(Mode::Live), Caller::Own(Mode::Test), Caller::NoKey] {
             check(caller, &Purpose::Account, 3);
-            check(caller, &Purpose::Burst(Burst::OtherKey), 2);
+            check(caller, &Purpose::Burst(Burst::LiveKeyAfterRefusal), 2);
         }
         check(Caller::Own(Mode::Test), &Purpose::Create, 1);
     }

@@ -129,11 +129,14 @@ fn statements(chapter: &str, text: &str) -> BTreeMap<String, Requirement> {
 }
 
 /// Returns `true` if the id of a statement matches a pattern, in which `*` matches any text: `paging.*`, `*.json`.
-pub fn fits(pattern: &str, id: &str) -> bool {
+pub fn matches_pattern(pattern: &str, id: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == id,
         Some((head, rest)) => id.strip_prefix(head).is_some_and(|tail| {
-            tail.char_indices().map(|(at, _)| at).chain([tail.len()]).any(|at| fits(rest, &tail[at..]))
+            tail.char_indices()
+                .map(|(at, _)| at)
+                .chain([tail.len()])
+                .any(|at| matches_pattern(rest, &tail[at..]))
         }),
     }
 }
@@ -144,7 +147,7 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, id: &str, expected: bool) {
-        assert_eq!(fits(pattern, id), expected, "{pattern} on {id}");
+        assert_eq!(matches_pattern(pattern, id), expected, "{pattern} on {id}");
     }
 
     #[test]

@@ -25,10 +25,10 @@ pub struct Deliveries {
     pub public_url: Option<String>,
     /// The start of the receiver, in Unix seconds of its clock.
     #[serde(default, rename = "began", skip_serializing_if = "Option::is_none")]
-    pub began: Option<i64>,
+    pub started_at: Option<i64>,
     /// The time for which the receiver ran, or the time between the first captured delivery and the last.
     #[serde(rename = "lasted")]
-    pub lasted: Duration,
+    pub duration: Duration,
     /// The time from the start of the receiver to the last read of the lists of events, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed_at: Option<Duration>,
@@ -36,7 +36,7 @@ pub struct Deliveries {
     pub settled: bool,
     /// The error of the command that causes deliveries, if it failed.
     #[serde(rename = "trouble")]
-    pub trouble: Option<String>,
+    pub trigger_error: Option<String>,
     /// The endpoints that were declared.
     pub endpoints: Vec<DeclaredEndpoint>,
     /// The deliveries in order of arrival.
@@ -44,10 +44,10 @@ pub struct Deliveries {
     pub received: Vec<Delivery>,
     /// The number of requests that are not deliveries. A public address receives some.
     #[serde(rename = "strays")]
-    pub strays: u32,
+    pub other_requests: u32,
     /// The number of deliveries that were dropped because the recording was full.
     #[serde(rename = "lost")]
-    pub lost: u32,
+    pub dropped: u32,
     /// The addresses that were registered as endpoints, with the responses.
     pub registrations: Vec<Registration>,
 }
@@ -84,10 +84,10 @@ pub struct Delivery {
     pub body: RawBytes,
     /// The status of the response, if known; 0 if there was none.
     #[serde(rename = "answered")]
-    pub answered: Option<u16>,
+    pub response_status: Option<u16>,
     /// The result of verifying its signature.
     #[serde(rename = "signed")]
-    pub signed: SignatureStatus,
+    pub signature: SignatureStatus,
 }
 
 /// The result of verifying a signature with the known secrets.
@@ -96,7 +96,7 @@ pub struct Delivery {
 pub enum SignatureStatus {
     /// No header has a value that could be a signature.
     #[serde(rename = "nothing")]
-    Nothing,
+    Missing,
     /// The value is a hash without a secret, so anyone can compute it.
     #[serde(rename = "openly")]
     WithoutSecret,
@@ -106,12 +106,12 @@ pub enum SignatureStatus {
     Unknown,
     /// The signature matches a secret.
     #[serde(rename = "by")]
-    By {
+    Matches {
         /// `true` if the secret belongs to the endpoint that received the delivery.
         own: bool,
         /// The differences from an HMAC-SHA256 of `<t>.<body>` in lowercase hexadecimal digits.
         #[serde(rename = "differs")]
-        differs: Vec<Difference>,
+        differences: Vec<Difference>,
     },
 }
 
@@ -122,7 +122,7 @@ pub struct Difference {
     pub name: String,
     /// The description of the difference, as a clause for reports.
     #[serde(rename = "words")]
-    pub words: String,
+    pub clause: String,
 }
 
 /// An attempt to register an address as an endpoint.
@@ -136,23 +136,23 @@ pub struct Registration {
     pub accepted: bool,
     /// The response of the service, or the result of the command.
     #[serde(rename = "answer")]
-    pub answer: String,
+    pub response: String,
 }
 
 impl Delivery {
     /// Returns all values of a header field as text, in order.
-    pub fn values(&self, name: &str) -> Vec<String> {
+    pub fn header_values(&self, name: &str) -> Vec<String> {
         let has_name = |header: &&(String, RawBytes)| header.0.eq_ignore_ascii_case(name);
         self.headers.iter().filter(has_name).map(|(_, value)| value.to_string_lossy().into_owned()).collect()
     }
 
     /// Returns `true` if the response was a redirect.
-    pub fn was_redirected(&self) -> bool {
-        self.answered.is_some_and(|status| (300..400).contains(&status) && status != 304)
+    pub fn got_redirect(&self) -> bool {
+        self.response_status.is_some_and(|status| (300..400).contains(&status) && status != 304)
     }
 
     /// Returns `true` if the response was 2xx or is unknown, so that the sender need not retry.
     pub fn was_accepted(&self) -> bool {
-        self.answered.is_none_or(|status| (200..300).contains(&status))
+        self.response_status.is_none_or(|status| (200..300).contains(&status))
     }
 }

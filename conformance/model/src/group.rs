@@ -26,10 +26,10 @@ pub enum Group {
     Objects,
     /// A second key of the same account and mode.
     #[serde(rename = "second")]
-    Second,
+    SecondKey,
     /// A key of another account.
     #[serde(rename = "other")]
-    Other,
+    OtherAccount,
     /// A search for data of the other mode. Runs last of the groups that count against the budget of the two keys,
     /// and uses the rest of it.
     Leaks,
@@ -43,12 +43,12 @@ pub enum Group {
 
 impl Group {
     /// Returns the part to exclude (`--without`) if these probes cannot run.
-    pub fn part(self) -> Option<Part> {
+    pub fn part_to_exclude(self) -> Option<Part> {
         match self {
             Group::Burst => Some(Part::Burst),
             Group::Revoked => Some(Part::Revoked),
-            Group::Second => Some(Part::Second),
-            Group::Other => Some(Part::Other),
+            Group::SecondKey => Some(Part::SecondKey),
+            Group::OtherAccount => Some(Part::OtherAccount),
             Group::Inserts => Some(Part::Inserts),
             Group::Webhooks => Some(Part::Webhooks),
             _ => None,

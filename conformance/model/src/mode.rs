@@ -28,13 +28,13 @@ impl Mode {
     }
 
     /// Returns the prefix of keys of this mode, such as `svc_live_`.
-    pub fn key_start(self, key_prefix: &str) -> String {
+    pub fn mode_prefix(self, key_prefix: &str) -> String {
         format!("{key_prefix}_{}_", self.as_str())
     }
 
     /// Splits a key into the mode of its prefix and the rest; `None` for a key of another format.
-    pub fn of_key<'k>(key: &'k str, key_prefix: &str) -> Option<(Mode, &'k str)> {
-        Mode::BOTH.into_iter().find_map(|mode| Some((mode, key.strip_prefix(&mode.key_start(key_prefix))?)))
+    pub fn split_key<'k>(key: &'k str, key_prefix: &str) -> Option<(Mode, &'k str)> {
+        Mode::BOTH.into_iter().find_map(|mode| Some((mode, key.strip_prefix(&mode.mode_prefix(key_prefix))?)))
     }
 
     /// Returns the other mode.

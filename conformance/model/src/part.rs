@@ -10,10 +10,10 @@ pub enum Part {
     Revoked,
     /// Requests with a second key of the test key's account and mode.
     #[serde(rename = "second")]
-    Second,
+    SecondKey,
     /// Requests with a key of another account.
     #[serde(rename = "other")]
-    Other,
+    OtherAccount,
     /// Paging while records are created.
     Inserts,
     /// Webhook deliveries.
@@ -24,42 +24,42 @@ pub enum Part {
     Registration,
     /// Endpoints that subscribe to some event types only.
     #[serde(rename = "subset")]
-    Subset,
+    SubscribedTypes,
     /// Bursts, which exceed the rate limit.
     Burst,
     /// Payment links, and charges of one.
     #[serde(rename = "links")]
-    Links,
+    PaymentLinks,
 }
 
 impl Part {
     /// Every part.
     pub const ALL: [Part; 10] = [
         Part::Revoked,
-        Part::Second,
-        Part::Other,
+        Part::SecondKey,
+        Part::OtherAccount,
         Part::Inserts,
         Part::Webhooks,
         Part::Redirects,
         Part::Registration,
-        Part::Subset,
+        Part::SubscribedTypes,
         Part::Burst,
-        Part::Links,
+        Part::PaymentLinks,
     ];
 
     /// Returns the value of `--without`.
     pub fn as_str(self) -> &'static str {
         match self {
             Part::Revoked => "revoked",
-            Part::Second => "second",
-            Part::Other => "other",
+            Part::SecondKey => "second",
+            Part::OtherAccount => "other",
             Part::Inserts => "inserts",
             Part::Webhooks => "webhooks",
             Part::Redirects => "redirects",
             Part::Registration => "registration",
-            Part::Subset => "subset",
+            Part::SubscribedTypes => "subset",
             Part::Burst => "burst",
-            Part::Links => "links",
+            Part::PaymentLinks => "links",
         }
     }
 

@@ -13,7 +13,7 @@ use crate::mode::Mode;
 use crate::part::Part;
 
 /// The version of the format. Incremented when an older reader would misread a recording.
-pub const FORMAT: u32 = 2;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The reason why a `--quick` run has no burst.
 pub const NO_BURST_QUICK: &str = "--quick leaves it out";
@@ -50,10 +50,10 @@ pub struct Recording {
 pub struct Inserts {
     /// The command-line options of the source.
     #[serde(rename = "by")]
-    pub by: Vec<String>,
+    pub options: Vec<String>,
     /// The known reasons why it created no records.
     #[serde(rename = "faults")]
-    pub faults: Vec<String>,
+    pub errors: Vec<String>,
 }
 
 /// One request and its outcome.
@@ -73,24 +73,24 @@ pub struct Exchange {
     pub ended: Duration,
     /// The outcome.
     #[serde(rename = "ending")]
-    pub ending: Ending,
+    pub outcome: ExchangeOutcome,
 }
 
 /// The outcome of a request: a response, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum ExchangeOutcome {
     /// A response was received.
     #[serde(rename = "answered")]
-    Answered(Answer),
+    Answered(ReceivedResponse),
     /// No response was received, for this reason.
     #[serde(rename = "lost")]
-    Lost(String),
+    NoResponse(String),
 }
 
 /// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ReceivedResponse {
     /// The status code.
     pub status: u16,
     /// The header fields in order, names in lower case.
@@ -99,7 +99,7 @@ pub struct Answer {
     pub body: Body,
 }
 
-impl Answer {
+impl ReceivedResponse {
     /// Returns the first value of a header field, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
@@ -114,7 +114,7 @@ pub enum Caller {
     Own(Mode),
     /// A second key of the test key's account and mode.
     #[serde(rename = "second")]
-    Second,
+    SecondKey,
     /// A key of another account.
     OtherAccount,
     /// A revoked key.
@@ -127,10 +127,10 @@ pub enum Caller {
 }
 
 /// The `round` of an event that is requested with its id in capital letters.
-pub const RESPELLED: u8 = 8;
+pub const UPPERCASE_ID_ROUND: u8 = 8;
 
 /// The `round` of a nonexistent event whose id resembles that of an existing one.
-pub const RESEMBLING: u8 = 7;
+pub const SIMILAR_ID_ROUND: u8 = 7;
 
 /// A token that is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -242,7 +242,7 @@ pub enum Purpose {
     Choice {
         /// The name of the choice.
         #[serde(rename = "what")]
-        what: String,
+        name: String,
     },
     /// Creates a record. The only purpose with a POST.
     Create,
@@ -290,7 +290,7 @@ impl Purpose {
 
 impl Burst {
     /// The number of the burst in the minute after the first ones, which distinguishes kinds of limiters.
-    pub const SETTLING: u8 = 3;
+    pub const NEXT_MINUTE: u8 = 3;
     /// The number of the burst at the end of the run, which shows the length of the window.
     pub const CLOSING: u8 = 4;
 }
@@ -301,13 +301,13 @@ impl Burst {
 pub enum Burst {
     /// A request up to the first refusal.
     #[serde(rename = "shot")]
-    Shot {
+    UntilRefused {
         /// The number of the burst.
         series: u8,
     },
     /// A request with the live key, concurrent with those of the test key.
     #[serde(rename = "beside")]
-    Beside {
+    ConcurrentLiveKey {
         /// The number of the burst.
         series: u8,
     },
@@ -325,7 +325,7 @@ pub enum Burst {
     },
     /// A request with the live key while the test key is refused.
     #[serde(rename = "other_key")]
-    OtherKey,
+    LiveKeyAfterRefusal,
     /// A request with the second key of the same account and mode while the test key is refused.
     SecondKey,
     /// A request with the test key right after that with the live key.
@@ -337,16 +337,16 @@ pub enum Burst {
     },
     /// A request with the test key during the wait of `Retry-After`.
     #[serde(rename = "midway")]
-    Midway,
+    DuringWait,
     /// A request with the test key after the wait, repeated until one is refused.
     #[serde(rename = "again")]
-    Again {
+    RepeatedAfterWait {
         /// The number of the wait.
         round: u8,
     },
     /// A request with the test key after the wait of `Retry-After`.
     #[serde(rename = "waited")]
-    Waited {
+    AfterRetryAfter {
         /// The length of the wait.
         span: Duration,
     },
@@ -369,7 +369,7 @@ impl ObjectKind {
     pub const ALL: [ObjectKind; 3] = [ObjectKind::Charge, ObjectKind::Invoice, ObjectKind::PaymentLink];
 
     /// Returns the name of the kind in JSON and in filters.
-    pub fn field(self) -> &'static str {
+    pub fn json_name(self) -> &'static str {
         match self {
             ObjectKind::Charge => "charge",
             ObjectKind::Invoice => "invoice",
@@ -393,9 +393,9 @@ impl ObjectKind {
 pub enum Step {
     /// A long page before the first creation.
     #[serde(rename = "whole")]
-    Whole,
+    LongPageBefore,
     /// The first small page, before the first creation.
-    First,
+    FirstPage,
     /// A later page, requested by its number.
     ByNumber {
         /// The number.
@@ -408,7 +408,7 @@ pub enum Step {
     },
     /// A long page after the last creation.
     #[serde(rename = "fresh")]
-    Fresh,
+    LongPageAfter,
 }
 
 /// The request of a page.
@@ -423,22 +423,22 @@ pub struct PageRequest {
     /// The parameter `per_page`, if given.
     pub per_page: Option<u64>,
     /// The followed link, if the page was requested by a link.
-    pub link: Option<Link>,
+    pub link: Option<FollowedLink>,
 }
 
 impl PageRequest {
     /// Returns `true` if the page size is allowed: 1 to 100, or the default.
-    pub fn is_allowed(&self) -> bool {
+    pub fn has_allowed_size(&self) -> bool {
         self.per_page.is_none_or(|size| (1..=100).contains(&size))
     }
 }
 
 /// A followed link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct FollowedLink {
     /// The number of the exchange whose response contained it.
     #[serde(rename = "of")]
-    pub of: u32,
+    pub exchange: u32,
     /// `first`, `last`, `prev` or `next`.
     pub rel: String,
 }
@@ -461,26 +461,26 @@ pub enum Side {
 
 impl Exchange {
     /// Returns the response, if there was one.
-    pub fn answer(&self) -> Option<&Answer> {
-        match &self.ending {
-            Ending::Answered(response) => Some(response),
-            Ending::Lost(_) => None,
+    pub fn response(&self) -> Option<&ReceivedResponse> {
+        match &self.outcome {
+            ExchangeOutcome::Answered(response) => Some(response),
+            ExchangeOutcome::NoResponse(_) => None,
         }
     }
 
     /// Returns the status, if there was a response.
     pub fn status(&self) -> Option<u16> {
-        self.answer().map(|response| response.status)
+        self.response().map(|response| response.status)
     }
 
     /// Returns `false` if the request was not sent, because the run was interrupted or the server did not respond.
     pub fn is_sent(&self) -> bool {
-        !matches!(&self.ending, Ending::Lost(why) if why.starts_with(NOT_ASKED))
+        !matches!(&self.outcome, ExchangeOutcome::NoResponse(why) if why.starts_with(NOT_SENT_PREFIX))
     }
 
     /// Returns `true` if a response started, but violated HTTP or was incomplete.
     pub fn is_malformed(&self) -> bool {
-        matches!(&self.ending, Ending::Lost(why) if why.starts_with(MALFORMED))
+        matches!(&self.outcome, ExchangeOutcome::NoResponse(why) if why.starts_with(MALFORMED_PREFIX))
     }
 
     /// Returns the list of the created record, if this request created one.
@@ -498,19 +498,19 @@ impl Exchange {
 
     /// Returns a short description of the outcome.
     pub fn summary(&self) -> String {
-        match &self.ending {
-            Ending::Answered(response) if response.body.is_empty() => {
+        match &self.outcome {
+            ExchangeOutcome::Answered(response) if response.body.is_empty() => {
                 format!("{} with an empty body", response.status)
             }
-            Ending::Answered(response) => format!("{} {}", response.status, shorten(&response.body)),
-            Ending::Lost(why) => format!("no response: {why}"),
+            ExchangeOutcome::Answered(response) => format!("{} {}", response.status, shorten(&response.body)),
+            ExchangeOutcome::NoResponse(why) => format!("no response: {why}"),
         }
     }
 }
 
 impl Recording {
     /// Returns the command-line option that excluded a part.
-    pub fn left_out_by(&self, part: Part) -> String {
+    pub fn exclusion_option(&self, part: Part) -> String {
         match self.no_burst.as_deref() {
             Some(NO_BURST_QUICK) if part == Part::Burst => "--quick".to_owned(),
             _ => format!("--without {}", part.as_str()),
@@ -528,7 +528,7 @@ impl Recording {
     }
 
     /// Returns the last account request of a mode's key.
-    pub fn account(&self, mode: Mode) -> Option<&Exchange> {
+    pub fn account_exchange(&self, mode: Mode) -> Option<&Exchange> {
         self.find_last(|exchange| {
             exchange.purpose == Purpose::Account && exchange.caller == Caller::Own(mode)
         })
@@ -536,9 +536,9 @@ impl Recording {
 }
 
 /// The start of the reason of [`ExchangeOutcome::NoResponse`] for a request that was not sent.
-pub const NOT_ASKED: &str = "not asked:";
+pub const NOT_SENT_PREFIX: &str = "not asked:";
 /// The start of the reason of [`ExchangeOutcome::NoResponse`] for an incomplete or invalid HTTP response.
-pub const MALFORMED: &str = "malformed response:";
+pub const MALFORMED_PREFIX: &str = "malformed response:";
 
 /// Shortens a body to one line of a report.
 pub fn shorten(text: &str) -> String {

@@ -14,7 +14,7 @@ const SECRET_PART_LEN_MIN: usize = 8;
 const LAYERS_MAX: usize = 3;
 
 /// The placeholder of a key.
-pub const KEY_BLANK: &str = "<key>";
+pub const KEY_PLACEHOLDER: &str = "<key>";
 
 /// A secret string. It prints as a placeholder and cannot be serialized.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,14 +42,14 @@ impl Secret {
     }
 
     /// Returns the secret part of a key: all but a prefix that names its mode, such as `svc_live_`.
-    pub fn tail(&self, key_prefix: &str) -> &str {
-        key_tail(&self.0, key_prefix)
+    pub fn secret_part(&self, key_prefix: &str) -> &str {
+        key_secret_part(&self.0, key_prefix)
     }
 }
 
 /// Returns the secret part of a key, see [`Secret::secret_part`].
-pub fn key_tail<'k>(key: &'k str, key_prefix: &str) -> &'k str {
-    Mode::of_key(key, key_prefix).map_or(key, |(_, tail)| tail)
+pub fn key_secret_part<'k>(key: &'k str, key_prefix: &str) -> &'k str {
+    Mode::split_key(key, key_prefix).map_or(key, |(_, tail)| tail)
 }
 
 impl fmt::Debug for Secret {
@@ -60,7 +60,7 @@ impl fmt::Debug for Secret {
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(KEY_BLANK)
+        f.write_str(KEY_PLACEHOLDER)
     }
 }
 
@@ -274,7 +274,7 @@ fn decode_escape(text: &[u8]) -> Option<(u8, usize)> {
 }
 
 /// The minimum number of characters of a key after its prefix. A shorter key could not be redacted.
-pub const KEY_TAIL_MIN: usize = SECRET_PART_LEN_MIN;
+pub const KEY_SECRET_LEN_MIN: usize = SECRET_PART_LEN_MIN;
 
 #[cfg(test)]
 mod tests {
@@ -298,7 +298,7 @@ mod tests {
             ("whsec_ab", "whsec_ab"),
         ];
         for (key, tail) in cases {
-            assert_eq!(Secret::new(key).tail("svc"), tail, "{key}");
+            assert_eq!(Secret::new(key).secret_part("svc"), tail, "{key}");
         }
     }
 

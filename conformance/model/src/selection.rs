@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{extended_statements, fits, judged_statements};
+use crate::catalogue::{extended_statements, judged_statements, matches_pattern};
 
 /// The profile of a run: the specification alone, or the extended checks too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,10 +68,10 @@ impl Selection {
         if self.profile == Profile::Extended {
             ids.extend(extended_statements().into_keys());
         }
-        let is_known = |pattern: &&String| ids.iter().any(|id| fits(pattern, id));
+        let is_known = |pattern: &&String| ids.iter().any(|id| matches_pattern(pattern, id));
         match self.only.iter().chain(&self.skip).find(|pattern| !is_known(pattern)) {
             None => Ok(()),
-            Some(pattern) if extended_statements().keys().any(|id| fits(pattern, id)) => {
+            Some(pattern) if extended_statements().keys().any(|id| matches_pattern(pattern, id)) => {
                 Err(SelectionError::Extended(pattern.clone()))
             }
             Some(pattern) => Err(SelectionError::Unknown(pattern.clone())),
@@ -80,11 +80,11 @@ impl Selection {
 
     /// Returns `true` if `only` includes a statement.
     pub fn selects(&self, id: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|pattern| fits(pattern, id))
+        self.only.is_empty() || self.only.iter().any(|pattern| matches_pattern(pattern, id))
     }
 
     /// Returns `true` if `skip` contains a pattern of a statement.
     pub fn skips(&self, id: &str) -> bool {
-        self.skip.iter().any(|pattern| fits(pattern, id))
+        self.skip.iter().any(|pattern| matches_pattern(pattern, id))
     }
 }

@@ -91,7 +91,7 @@ impl Verdict {
 
 /// A statement and its verdict.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct StatementResult {
     /// The id of the statement.
     pub id: String,
     /// The statement itself.
@@ -102,9 +102,9 @@ pub struct Row {
     pub verdict: Verdict,
 }
 
-impl Row {
+impl StatementResult {
     /// Returns `true` for a `must` that was not judged, which makes the run incomplete.
-    pub fn is_gap(&self) -> bool {
+    pub fn is_unjudged_must(&self) -> bool {
         self.requirement.level == Level::Must && matches!(self.verdict, Verdict::NotJudged { .. })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use conformance_model::reading::next_random;
 
 use crate::fake::book::Book;
-use crate::fake::{FakeServer, Limiter, Reply, Request, Traffic, wire};
+use crate::fake::{EditableResponse, FakeServer, Limiter, Request, Traffic, http_server};
 use crate::variants::{self, Variant};
 
 /// A correct server with live traffic behind random infrastructure.
@@ -95,7 +95,7 @@ impl Combination {
     }
 
     /// Returns `true` for a statement that a run with traffic may be unable to judge, however moderate the traffic is.
-    pub(crate) fn may_leave_open(&self, id: &str) -> bool {
+    pub(crate) fn may_leave_unjudged(&self, id: &str) -> bool {
         self.traffic.burst > 0
             && match id {
                 // If all older records have the same time, only records of the last minute could show a missing event, and
@@ -115,14 +115,16 @@ impl Combination {
             (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
         }
         (self.variant.choose)(server);
-        if server.tick.is_zero() {
+        if server.response_time.is_zero() {
             let refills = matches!(server.limiter, Limiter::Bucket | Limiter::Gcra);
             // With slow responses, a bucket refills so fast that a burst cannot exceed the limit.
             let choices = if refills { 2 } else { RESPONSE_TIMES_MILLIS.len() };
-            server.tick = Duration::from_millis(*rng.pick(&RESPONSE_TIMES_MILLIS[..choices]));
+            server.response_time = Duration::from_millis(*rng.pick(&RESPONSE_TIMES_MILLIS[..choices]));
         }
         if self.traffic.burst > 0 {
-            variants::set_choices(server, |choices| choices.current_objects = self.number.is_multiple_of(3));
+            variants::set_choices(server, |choices| {
+                choices.events_show_current_objects = self.number.is_multiple_of(3)
+            });
             server.traffic =
                 Some(Traffic::new(rng.next_below(u64::MAX), self.traffic.period, self.traffic.burst));
         }
@@ -144,19 +146,19 @@ impl fmt::Display for Combination {
 const INFRASTRUCTURE: &[Infrastructure] = &[
     Infrastructure {
         name: "connections that close after a few responses",
-        install: |server, rng| server.wire.answers_per_connection = Some(1 + rng.next_below(20)),
+        install: |server, rng| server.http_settings.responses_per_connection = Some(1 + rng.next_below(20)),
     },
     Infrastructure {
         name: "some responses close their connection",
-        install: |server, rng| server.wire.closing_distance = Some(1 + rng.next_below(20)),
+        install: |server, rng| server.http_settings.close_every = Some(1 + rng.next_below(20)),
     },
     Infrastructure {
         name: "a Keep-Alive header that counts down",
         install: |server, rng| {
             let (mut left, max) = (rng.next_below(100), 100);
-            server.rewrite(move |_, response| {
+            server.rewrite_responses(move |_, response| {
                 left = if left == 0 { max } else { left - 1 };
-                response.set("keep-alive", &format!("timeout=5, max={left}"));
+                response.set_header("keep-alive", &format!("timeout=5, max={left}"));
             });
         },
     },
@@ -167,8 +169,8 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
             let name =
                 *rng.pick(&["x-request-id", "x-correlation-id", "traceparent", "request-id", "x-trace-id"]);
             let mut rng = Rng(rng.next_below(u64::MAX));
-            server.rewrite(move |_, response| {
-                response.set(name, &format!("{:016x}", rng.next_below(u64::MAX)))
+            server.rewrite_responses(move |_, response| {
+                response.set_header(name, &format!("{:016x}", rng.next_below(u64::MAX)))
             });
         },
     },
@@ -176,7 +178,7 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
         name: "a Via header",
         install: |server, rng| {
             let via = *rng.pick(&["1.1 varnish", "1.1 edge-7 (squid), 1.1 lb", "2 cloudfront"]);
-            server.rewrite(move |_, response| response.set("via", via));
+            server.rewrite_responses(move |_, response| response.set_header("via", via));
         },
     },
     Infrastructure { name: "an Age header of zero", install: |server, _| add_header(server, "age", "0") },
@@ -184,9 +186,9 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
         name: "a Date that is minutes ahead",
         install: |server, rng| {
             let (clock, skew) = (server.clock.clone(), 60 * rng.next_below(8));
-            server.rewrite(move |_, response| {
+            server.rewrite_responses(move |_, response| {
                 if response.header("retry-after").is_none_or(|value| value.parse::<u64>().is_ok()) {
-                    response.set("date", &wire::http_date(clock.micros() / 1_000_000 + skew));
+                    response.set_header("date", &http_server::http_date(clock.micros() / 1_000_000 + skew));
                 }
             });
         },
@@ -196,8 +198,8 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
         name: "a Server-Timing header",
         install: |server, rng| {
             let mut rng = Rng(rng.next_below(u64::MAX));
-            server.rewrite(move |_, response| {
-                response.set("server-timing", &format!("app;dur={}", rng.next_below(9)))
+            server.rewrite_responses(move |_, response| {
+                response.set_header("server-timing", &format!("app;dur={}", rng.next_below(9)))
             });
         },
     },
@@ -206,12 +208,15 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
         install: |server, _| server.event_cache = Some(Default::default()),
     },
     Infrastructure { name: "quota headers that lag", install: add_lagging_quota },
-    Infrastructure { name: "header names in title case", install: |server, _| server.wire.title_case = true },
-    Infrastructure { name: "chunked bodies", install: |server, _| server.wire.chunked = true },
+    Infrastructure {
+        name: "header names in title case",
+        install: |server, _| server.http_settings.title_case = true,
+    },
+    Infrastructure { name: "chunked bodies", install: |server, _| server.http_settings.chunked = true },
 ];
 
 fn add_header(server: &mut FakeServer, name: &'static str, value: &'static str) {
-    server.rewrite(move |_, response| response.set(name, value));
+    server.rewrite_responses(move |_, response| response.set_header(name, value));
 }
 
 /// Adds a header with the name of one of two or three replicas, in turn or at random.
@@ -228,16 +233,16 @@ fn add_replicas(server: &mut FakeServer, rng: &mut Rng) {
     ];
     let (name, count, in_turn) = (*rng.pick(NAMES), 2 + rng.next_below(2), rng.next_below(2) == 0);
     let (mut rng, mut responses) = (Rng(rng.next_below(u64::MAX)), 0);
-    server.rewrite(move |_, response| {
+    server.rewrite_responses(move |_, response| {
         responses += 1;
         let replica = if in_turn { responses % count } else { rng.next_below(count) };
-        response.set(name, &format!("app-{replica}"));
+        response.set_header(name, &format!("app-{replica}"));
     });
 }
 
 /// Adds repeated header fields, with equal or different values.
 fn repeat_headers(server: &mut FakeServer, _: &mut Rng) {
-    server.rewrite(|_: &Request, response: &mut Reply| {
+    server.rewrite_responses(|_: &Request, response: &mut EditableResponse| {
         for (name, value) in [
             ("vary", "Accept-Encoding"),
             ("vary", "Origin"),
@@ -256,13 +261,13 @@ fn add_lagging_quota(server: &mut FakeServer, rng: &mut Rng) {
     let mut rng = Rng(rng.next_below(u64::MAX));
     let mut counts: std::collections::BTreeMap<Option<String>, Vec<u64>> = Default::default();
     let clock = server.clock.clone();
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         let now = clock.micros();
         let hits = counts.entry(request.authorization.clone()).or_default();
         hits.push(now);
         hits.retain(|at| at + 60_000_000 > now);
         let counted = (hits.len() as u64).saturating_sub(rng.next_below(4));
-        response.set("x-ratelimit-limit", "120");
-        response.set("x-ratelimit-remaining", &120_u64.saturating_sub(counted).to_string());
+        response.set_header("x-ratelimit-limit", "120");
+        response.set_header("x-ratelimit-remaining", &120_u64.saturating_sub(counted).to_string());
     });
 }

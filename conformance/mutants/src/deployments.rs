@@ -7,8 +7,11 @@ use conformance::Mode;
 use serde_json::{Value, json};
 
 use crate::fake::book::Book;
-use crate::fake::{FakeServer, Limiter, Reply, Request, wire};
-use crate::mutant::{Mutant, add_sender, body, delivery, events, list, reply, rule, single_event};
+use crate::fake::{EditableResponse, FakeServer, Limiter, Request, http_server};
+use crate::mutant::{
+    Mutant, add_sender, delivery_body_fault, delivery_fault, event_fault, list_fault, response_fault,
+    server_fault, single_event_fault,
+};
 use crate::variants::use_named_links;
 
 /// The lifetime of a cached response in microseconds.
@@ -16,21 +19,21 @@ const CACHED_MICROS: u64 = 5_000_000;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Caches.
-    rule("a cache ignores the query of the events", &["paging.per_page"], |server| {
+    server_fault("a cache ignores the query of the events", &["paging.per_page"], |server| {
         add_cache(server, |request| (request.path == "/v1/events").then(|| request.authorization.clone().unwrap_or_default()), 200);
     })
     .may_fail(&["filters.charge", "filters.combined", "filters.invoice", "filters.total", "filters.type", "limits.every_path", "paging.current_page", "paging.default_size", "paging.joined", "paging.links_lead"]),
-    rule("a cache keeps a 404 for every key", &["auth.every_path"], |server| {
+    server_fault("a cache keeps a 404 for every key", &["auth.every_path"], |server| {
         add_cache(server, |request| request.is_event().then(|| request.path.clone()), 404);
     })
     .may_fail(&["auth.appended", "auth.other_scheme", "auth.revoked_key", "events.single"]),
-    rule("the same URL gets 304 within five seconds", &["lists.served"], |server| {
+    server_fault("the same URL gets 304 within five seconds", &["lists.served"], |server| {
         let (clock, mut last_served) = (server.clock.clone(), BTreeMap::new());
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
             let now = clock.micros();
             if response.status == 200 && last_served.get(&key).is_some_and(|at| at + CACHED_MICROS > now) {
-                *response = Reply::json(304, Value::Null);
+                *response = EditableResponse::json(304, Value::Null);
                 response.raw = Some(String::new());
             } else {
                 last_served.insert(key, now);
@@ -38,9 +41,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["auth.after_refusal", "events.single", "filters.type"]),
-    rule("a cache serves the response of HEAD for GET", &["answers.json"], |server| {
+    server_fault("a cache serves the response of HEAD for GET", &["answers.json"], |server| {
         let (clock, mut head_requests) = (server.clock.clone(), BTreeMap::new());
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
             let now = clock.micros();
             match request.method.as_str() {
@@ -53,31 +56,31 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     // Limiters.
-    rule("each URL with its query has a separate limit", &["limits.refused"], |server| {
+    server_fault("each URL with its query has a separate limit", &["limits.refused"], |server| {
         server.counted_identity = |request| format!("{:?} {} {:?}", request.authorization, request.path, request.query);
     }),
-    reply("a 429 in JSON is labelled text/html", &["limits.json"], 429, |_, response| {
-        response.set("content-type", "text/html");
+    response_fault("a 429 in JSON is labelled text/html", &["limits.json"], 429, |_, response| {
+        response.set_header("content-type", "text/html");
     }),
-    rule("all test keys share one limit", &["limits.second_key"], |server| {
+    server_fault("all test keys share one limit", &["limits.second_key"], |server| {
         server.counted_identity = |request| request.authorization.clone().unwrap_or_default().chars().take(16).collect();
     }),
-    rule("a refused key waits ten seconds longer than Retry-After", &["limits.retry_after_held"], |server| {
+    server_fault("a refused key waits ten seconds longer than Retry-After", &["limits.retry_after_held"], |server| {
         server.limiter = Limiter::FromFirst;
         server.window = Duration::from_secs(70);
         server.clock.advance(Duration::from_secs(25));
-        server.rewrite(|_, response| {
+        server.rewrite_responses(|_, response| {
             let delay = response.header("retry-after").and_then(|value| value.parse::<u64>().ok());
             if let Some(delay) = delay {
-                response.set("retry-after", &delay.saturating_sub(10).to_string());
+                response.set_header("retry-after", &delay.saturating_sub(10).to_string());
             }
         });
     }),
-    rule("requests of the same millisecond count once", &["limits.refused"], |server| {
+    server_fault("requests of the same millisecond count once", &["limits.refused"], |server| {
         server.limiter = Limiter::Off;
-        server.tick = Duration::from_micros(300);
+        server.response_time = Duration::from_micros(300);
         let (clock, mut hits) = (server.clock.clone(), BTreeMap::<String, BTreeSet<u64>>::new());
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let now = clock.micros();
             let hits = hits.entry(request.authorization.clone().unwrap_or_default()).or_default();
             hits.retain(|at| at * 1_000 + 60_000_000 > now);
@@ -85,18 +88,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             } else if hits.len() < 120 {
                 hits.insert(now / 1_000);
             } else {
-                *response = Reply::json(429, json!({ "message": "Too many requests." }));
+                *response = EditableResponse::json(429, json!({ "message": "Too many requests." }));
                 let first = hits.first().copied().unwrap_or_default();
-                response.set("retry-after", &((first * 1_000 + 60_000_000 - now).div_ceil(1_000_000)).to_string());
+                response.set_header("retry-after", &((first * 1_000 + 60_000_000 - now).div_ceil(1_000_000)).to_string());
             }
         });
     }),
-    rule("every request restarts the window", &["limits.retry_after_held"], |server| {
+    server_fault("every request restarts the window", &["limits.retry_after_held"], |server| {
         server.limiter = Limiter::Off;
-        server.tick = Duration::from_millis(5);
+        server.response_time = Duration::from_millis(5);
         server.clock.advance(Duration::from_secs(25));
         let (clock, mut counts) = (server.clock.clone(), BTreeMap::<String, (u64, u64)>::new());
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let now = clock.micros();
             let (count, window_end) = counts.entry(request.authorization.clone().unwrap_or_default()).or_default();
             if response.status >= 400 {
@@ -105,15 +108,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             *count = if now >= *window_end { 1 } else { *count + 1 };
             *window_end = now + 60_000_000;
             if *count > 120 {
-                *response = Reply::json(429, json!({ "message": "Too many requests." }));
-                response.set("retry-after", "60");
+                *response = EditableResponse::json(429, json!({ "message": "Too many requests." }));
+                response.set_header("retry-after", "60");
             }
         });
     }),
     // Replicas.
-    rule("one of two replicas lacks the newest charge", &["paging.joined"], |server| {
+    server_fault("one of two replicas lacks the newest charge", &["paging.joined"], |server| {
         let mut requests = 0;
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             requests += 1;
             let is_first = request.number("page").is_none_or(|page| page == 1);
             if requests % 2 == 0 && request.path == "/v1/charges" && response.status == 200 {
@@ -126,7 +129,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["filters.payment_link", "filters.status", "filters.total", "lists.complete", "paging.ends", "paging.last_page", "paging.length", "paging.links_lead"]),
-    rule("one of two replicas accepts the revoked key", &["auth.revoked_key"], |server| {
+    server_fault("one of two replicas accepts the revoked key", &["auth.revoked_key"], |server| {
         server.request_rewrites.push(Box::new({
             let mut requests = 0;
             move |request| {
@@ -138,7 +141,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }));
     }),
-    rule("one of two replicas has pages of 10 by default", &["paging.default_size"], |server| {
+    server_fault("one of two replicas has pages of 10 by default", &["paging.default_size"], |server| {
         let mut requests = 0;
         server.rewrite_requests(move |request| {
             requests += 1;
@@ -147,52 +150,52 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("one of three replicas has a 404 in HTML", &["errors.not_found_json"], |server| {
+    server_fault("one of three replicas has a 404 in HTML", &["errors.not_found_json"], |server| {
         let mut requests = 0;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             requests += 1;
             if requests % 3 == 0 && response.status == 404 {
                 response.raw = Some("<html>Not Found</html>".into());
-                response.set("content-type", "text/html");
+                response.set_header("content-type", "text/html");
             }
         });
     }),
-    rule("one of two replicas lacks the newest event", &["events.single"], |server| {
+    server_fault("one of two replicas lacks the newest event", &["events.single"], |server| {
         let newest: Vec<_> = [&server.live, &server.test]
             .into_iter()
             .map(|book| format!("/v1/events/{}", book.events[0]["id"].as_str().expect("the id is a string")))
             .collect();
         let mut requests = 0;
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             requests += 1;
             if requests % 2 == 0 && newest.contains(&request.path) && response.status == 200 {
-                *response = Reply::json(404, json!({ "message": "Not found." }));
+                *response = EditableResponse::json(404, json!({ "message": "Not found." }));
             }
         });
     }),
     // Keys.
-    reply("a 401 of a single event is HTML", &["auth.message"], 401, |_, response| {
+    response_fault("a 401 of a single event is HTML", &["auth.message"], 401, |_, response| {
         response.raw = Some("<html>Unauthorized</html>".into());
-        response.set("content-type", "text/html");
+        response.set_header("content-type", "text/html");
     })
     .for_requests(Request::is_event),
-    rule("an unknown event is looked up before the key is checked", &["auth.every_path"], |server| {
+    server_fault("an unknown event is looked up before the key is checked", &["auth.every_path"], |server| {
         let paths = event_paths(server);
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             if response.status == 401 && request.is_event() && !paths.contains(&request.path) {
-                *response = Reply::json(404, json!({ "message": "Not found." }));
+                *response = EditableResponse::json(404, json!({ "message": "Not found." }));
             }
         });
     }),
     // Pages.
-    rule("records of the same time are swapped between pages", &["paging.joined"], |server| {
+    server_fault("records of the same time are swapped between pages", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for pair in book.charges.chunks_mut(2) {
                 let time = pair[0]["created_at"].clone();
                 pair.iter_mut().for_each(|charge| charge["created_at"] = time.clone());
             }
         }
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             let is_later_page = request.number("page").is_some_and(|page| page > 1);
             if is_later_page && request.path == "/v1/charges"
                 && let Some(rows) = response.body["data"].as_array_mut()
@@ -208,16 +211,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("per_page=100 returns 99 records", &["paging.length"], |server| {
+    server_fault("per_page=100 returns 99 records", &["paging.length"], |server| {
         (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if let Some(rows) = response.body["data"].as_array_mut().filter(|_| request.is_list()) {
                 rows.truncate(99);
             }
         });
     })
     .may_fail(&["filters.charge", "filters.payment_link", "filters.total"]),
-    rule("per_page=1 returns 25 records", &["paging.per_page"], |server| {
+    server_fault("per_page=1 returns 25 records", &["paging.per_page"], |server| {
         server.rewrite_requests(|request| {
             if request.number("per_page") == Some(1) {
                 request.query.remove("per_page");
@@ -225,9 +228,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["filters.total"]),
-    rule("totals are at most 250", &["paging.length"], |server| {
+    server_fault("totals are at most 250", &["paging.length"], |server| {
         (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             let total = response.body["meta"]["total"].as_u64().filter(|_| request.is_list());
             if let Some(total) = total {
                 response.body["meta"]["total"] = json!(total.min(250));
@@ -235,12 +238,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["filters.charge", "filters.payment_link", "paging.ends", "paging.last_page", "paging.links_lead"]),
-    list("meta.per_page is a string if it was requested", &["paging.meta"], |request, response| {
+    list_fault("meta.per_page is a string if it was requested", &["paging.meta"], |request, response| {
         if let Some(size) = request.query.get("per_page") {
             response.body["meta"]["per_page"] = json!(size);
         }
     }),
-    list("last_page of a page of 100 is that of the default size", &["paging.last_page"], |request, response| {
+    list_fault("last_page of a page of 100 is that of the default size", &["paging.last_page"], |request, response| {
         if request.number("per_page") == Some(100)
             && let Some(total) = response.body["meta"]["total"].as_u64()
         {
@@ -248,7 +251,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     // Filters.
-    rule("the type filter compares the part after the dot", &["filters.type"], |server| {
+    server_fault("the type filter compares the part after the dot", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             book.filter_matches = |name, row_value, filter_value| {
                 let last_part = |event_type: &str| event_type.rsplit('.').next().map(str::to_owned);
@@ -257,28 +260,28 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["filters.total"]),
-    rule("the links of a foreign filter count foreign events", &["isolation.filter_charge"], |server| {
+    server_fault("the links of a foreign filter count foreign events", &["isolation.filter_charge"], |server| {
         let codes = server.live.charges.iter().filter_map(|charge| charge["code"].as_str());
         let foreign: Vec<_> = codes.map(str::to_owned).collect();
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let is_foreign = request.query.get("charge").is_some_and(|code| foreign.contains(code));
             if request.mode == Some(Mode::Test) && is_foreign && let Some(last) = response.body["links"]["last"].as_str() {
                 response.body["links"]["last"] = json!(last.replace("page=1", "page=2"));
             }
         });
     }),
-    rule("a payment link is compared by its prefix", &["filters.payment_link"], |server| {
+    server_fault("a payment link is compared by its prefix", &["filters.payment_link"], |server| {
         set_filter_matching(server, |name, row_value, filter_value| {
             if name == "payment_link" { row_value.starts_with(filter_value) } else { row_value == filter_value }
         });
     }),
-    rule("the name of a payment link is compared by its prefix", &["filters.payment_link"], |server| {
+    server_fault("the name of a payment link is compared by its prefix", &["filters.payment_link"], |server| {
         use_named_links(server);
         set_filter_matching(server, |name, row_value, filter_value| {
             if name == "payment_link" { row_value.starts_with(filter_value) } else { row_value == filter_value }
         });
     }),
-    rule("lists by type have at most 25 records", &["paging.per_page"], |server| {
+    server_fault("lists by type have at most 25 records", &["paging.per_page"], |server| {
         (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
         server.rewrite_requests(|request| {
             if request.query.contains_key("type") && request.number("per_page").is_some_and(|size| size > 25) {
@@ -288,46 +291,46 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may_fail(&["filters.charge", "filters.payment_link", "filters.total"]),
     // Content.
-    single_event("amounts in a single event are numbers", &["charges.amounts"], |_, response| {
+    single_event_fault("amounts in a single event are numbers", &["charges.amounts"], |_, response| {
         if response.body["data"]["charge"].is_object() {
             response.body["data"]["charge"]["fiat_amount"] = json!(49.9);
         }
     }),
-    events("details of invoices are empty arrays", &["events.details"], |event| {
+    event_fault("details of invoices are empty arrays", &["events.details"], |event| {
         if event["invoice"].is_object() {
             event["details"] = json!([]);
         }
     }),
-    events("the event of a paid charge has an invoice too", &["events.subject"], |event| {
+    event_fault("the event of a paid charge has an invoice too", &["events.subject"], |event| {
         if event["type"] == "charge.paid" {
             event["invoice"] = json!({ "code": "in0000000001", "number": "INV-0001", "status": "paid", "amount": "49.90",
                 "currency": "EUR", "customer": {}, "hosted_url": "https://pay.example/i/1", "charges": [] });
         }
     })
     .may_fail(&["filters.invoice", "filters.total"]),
-    single_event("the id of a single event is in upper case", &["events.single"], |_, response| {
+    single_event_fault("the id of a single event is in upper case", &["events.single"], |_, response| {
         let id = response.body["data"]["id"].as_str().unwrap_or_default().to_uppercase();
         response.body["data"]["id"] = json!(id);
     }),
-    list("the second page is labelled text/html", &["answers.content_type"], |request, response| {
+    list_fault("the second page is labelled text/html", &["answers.content_type"], |request, response| {
         if request.number("page") == Some(2) {
-            response.set("content-type", "text/html");
+            response.set_header("content-type", "text/html");
         }
     }),
-    reply("a 404 is labelled text/plain", &["errors.not_found_json"], 404, |_, response| {
-        response.set("content-type", "text/plain");
+    response_fault("a 404 is labelled text/plain", &["errors.not_found_json"], 404, |_, response| {
+        response.set_header("content-type", "text/plain");
     }),
-    rule("the connection closes before a page of 100 events", &["lists.served"], |server| {
-        server.rewrite(|request, response| {
+    server_fault("the connection closes before a page of 100 events", &["lists.served"], |server| {
+        server.rewrite_responses(|request, response| {
             let size = request.number("per_page").unwrap_or_default();
             if request.path == "/v1/events" && size == 100 && response.status == 200 {
-                response.status = wire::CLOSED;
+                response.status = http_server::CLOSE_WITHOUT_RESPONSE;
             }
         });
     }),
-    rule("bodies are truncated at 32 KiB", &["answers.json"], |server| {
+    server_fault("bodies are truncated at 32 KiB", &["answers.json"], |server| {
         (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
-        server.rewrite(|_, response| {
+        server.rewrite_responses(|_, response| {
             let text = response.body.to_string();
             if text.len() > 32_768 {
                 response.raw = Some(text[..32_768].to_owned());
@@ -335,28 +338,28 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     // Deliveries.
-    body("a paid charge is delivered as pending", &["charges.status"], |delivery, body| {
-        if delivery.kind == "charge.paid" {
+    delivery_body_fault("a paid charge is delivered as pending", &["charges.status"], |delivery, body| {
+        if delivery.event_type == "charge.paid" {
             body["data"]["charge"]["status"] = json!("pending");
         }
     }),
-    delivery("the time of the signature has a fraction", &["webhooks.signature_shape"], |_, request| {
+    delivery_fault("the time of the signature has a fraction", &["webhooks.signature_shape"], |_, request| {
         for (name, value) in &mut request.headers {
             if name == "X-Service-Signature" {
                 *value = value.replace(",v1", ".5,v1");
             }
         }
     }),
-    body("paid_at ends with an offset", &["charges.paid_at"], |_, body| {
+    delivery_body_fault("paid_at ends with an offset", &["charges.paid_at"], |_, body| {
         if let Some(time) = body["data"]["charge"]["paid_at"].as_str() {
             body["data"]["charge"]["paid_at"] = json!(time.replace('Z', "+00:00"));
         }
     }),
-    body("event_id has no hyphens", &["webhooks.event_id"], |_, body| {
+    delivery_body_fault("event_id has no hyphens", &["webhooks.event_id"], |_, body| {
         let id = body["event_id"].as_str().expect("the id is a string").replace('-', "");
         body["event_id"] = json!(id);
     }),
-    rule("refunds are not delivered in live mode", &["webhooks.pushed"], |server| {
+    server_fault("refunds are not delivered in live mode", &["webhooks.pushed"], |server| {
         add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, event_type| {
                 endpoint.mode == Some(mode)
@@ -365,7 +368,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    rule("invoice events are delivered to the endpoints of both modes", &["webhooks.mode_endpoints"], |server| {
+    server_fault("invoice events are delivered to the endpoints of both modes", &["webhooks.mode_endpoints"], |server| {
         add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, event_type| {
                 (endpoint.mode == Some(mode) || event_type.starts_with("invoice."))
@@ -373,7 +376,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    rule("a subscription to charge.paid includes charge.payment_detected", &["webhooks.subscribed"], |server| {
+    server_fault("a subscription to charge.paid includes charge.payment_detected", &["webhooks.subscribed"], |server| {
         add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, event_type| {
                 let is_subscribed = |types: &BTreeSet<String>| {
@@ -388,8 +391,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 /// Puts a cache in front of a server that adds no headers. It stores responses with `status`, by the `key` of the
 /// request, and only if there is a key.
 fn add_cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u16) {
-    let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
-    server.rewrite(move |request, response| {
+    let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, EditableResponse)>::new());
+    server.rewrite_responses(move |request, response| {
         let Some(key) = key(request).filter(|_| request.method == "GET") else { return };
         let now = clock.micros();
         if let Some((_, cached)) = stored.get(&key).filter(|(at, _)| at + CACHED_MICROS > now) {

@@ -1,69 +1,76 @@
 //! Faults in filters: in their rows and totals.
 
-use crate::fake::{LIVE_KEY, Reply, Request};
+use crate::fake::{EditableResponse, LIVE_KEY, Request};
 use conformance::Mode;
 use serde_json::json;
 
-use crate::mutant::{Mutant, charges, each_link, is_empty_list, list, remove, requests, rule};
+use crate::mutant::{
+    Mutant, charge_list_fault, is_empty_list, list_fault, remove_member, replace_links, request_fault,
+    server_fault,
+};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    requests("the type filter is ignored", &["filters.type", "filters.total"], |request| {
+    request_fault("the type filter is ignored", &["filters.type", "filters.total"], |request| {
         drop(request.query.remove("type"))
     })
     .may_fail(&["filters.combined"]),
-    requests("the filter for one type is ignored in live mode", &["filters.type"], |request| {
+    request_fault("the filter for one type is ignored in live mode", &["filters.type"], |request| {
         if is_live(request) && request.query.get("type").is_some_and(|value| value == "invoice.sent") {
             request.query.remove("type");
         }
     })
     .may_fail(&["filters.total"]),
-    requests("the filter for one status is ignored in live mode", &["filters.status"], |request| {
+    request_fault("the filter for one status is ignored in live mode", &["filters.status"], |request| {
         if is_live(request) && request.query.get("status").is_some_and(|value| value == "paid") {
             request.query.remove("status");
         }
     })
     .may_fail(&["filters.total"]),
-    requests("filter values are not percent-decoded", &["filters.combined"], |request| {
+    request_fault("filter values are not percent-decoded", &["filters.combined"], |request| {
         let pairs = request.raw_query.split('&').filter_map(|pair| pair.split_once('='));
         request.query = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     }),
-    requests("the charge filter is ignored", &["filters.charge", "filters.total"], |request| {
+    request_fault("the charge filter is ignored", &["filters.charge", "filters.total"], |request| {
         drop(request.query.remove("charge"))
     })
     .may_fail(&["filters.combined"]),
-    requests("the invoice filter returns nothing", &["filters.invoice", "filters.total"], |request| {
+    request_fault("the invoice filter returns nothing", &["filters.invoice", "filters.total"], |request| {
         request.query.entry("invoice".into()).and_modify(|value| value.push('x'));
     })
     .may_fail(&["filters.combined"]),
-    list("total ignores the filter", &["filters.total"], |request, response| {
+    list_fault("total ignores the filter", &["filters.total"], |request, response| {
         if request.query.contains_key("type") {
             response.body["meta"]["total"] = json!(28);
         }
     })
     .may_fail(&["filters.combined", "filters.type"]),
-    requests("the status filter is ignored", &["filters.status"], |request| {
+    request_fault("the status filter is ignored", &["filters.status"], |request| {
         drop(request.query.remove("status"))
     })
     .may_fail(&["filters.total", "paging.links_keep_filters"]),
-    list("an unknown type gets 500", &["filters.type"], |request, response| {
+    list_fault("an unknown type gets 500", &["filters.type"], |request, response| {
         let is_known = |name: &String| name.starts_with("charge.") || name.starts_with("invoice.");
         if request.query.get("type").is_some_and(|name| !is_known(name)) {
-            *response = Reply::json(500, json!({ "message": "Server Error" }));
+            *response = EditableResponse::json(500, json!({ "message": "Server Error" }));
         }
     }),
-    list("the payment link filter returns other links", &["filters.payment_link"], |request, response| {
-        if request.query.contains_key("payment_link") && !is_empty_list(response) {
-            response.body["data"][0]["payment_link"] = json!("another");
-        }
-    })
+    list_fault(
+        "the payment link filter returns other links",
+        &["filters.payment_link"],
+        |request, response| {
+            if request.query.contains_key("payment_link") && !is_empty_list(response) {
+                response.body["data"][0]["payment_link"] = json!("another");
+            }
+        },
+    )
     .may_fail(&["filters.combined"]),
-    rule(
+    server_fault(
         "the type filter compares the part before the dot only",
         &["filters.type", "filters.total"],
         |server| {
             // The page contains all types of charges, or all types of invoices.
             let books = [server.live.clone(), server.test.clone()];
-            server.rewrite(move |request, response| {
+            server.rewrite_responses(move |request, response| {
                 let event_type = request.query.get("type").filter(|_| response.status == 200);
                 let Some(event_type) = event_type else { return };
                 let prefix =
@@ -80,22 +87,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     )
     .may_fail(&["paging.ends", "paging.links_keep_filters", "paging.links_lead", "filters.combined"]),
-    requests("the type filter returns nothing", &["filters.type", "filters.total"], |request| {
+    request_fault("the type filter returns nothing", &["filters.type", "filters.total"], |request| {
         request.query.entry("type".into()).and_modify(|value| *value = value.to_uppercase());
     })
     .may_fail(&["filters.combined"]),
-    list("the charge filter finds only one event", &["filters.total"], |request, response| {
+    list_fault("the charge filter finds only one event", &["filters.total"], |request, response| {
         if request.query.contains_key("charge") && !is_empty_list(response) {
             response.body["data"].as_array_mut().expect("`data` is an array").truncate(1);
             response.body["meta"]["total"] = json!(1);
         }
     }),
-    rule(
+    server_fault(
         "the charge filter ignores the last character of the code",
         &["filters.charge", "filters.total"],
         |server| {
             let books = [server.live.clone(), server.test.clone()];
-            server.rewrite(move |request, response| {
+            server.rewrite_responses(move |request, response| {
                 let Some(code) = request.query.get("charge").filter(|_| response.status == 200) else {
                     return;
                 };
@@ -111,29 +118,37 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     )
     .may_fail(&["filters.combined", "paging.links_keep_filters"]),
-    requests("the invoice filter is ignored", &["filters.invoice", "filters.total"], |request| {
+    request_fault("the invoice filter is ignored", &["filters.invoice", "filters.total"], |request| {
         drop(request.query.remove("invoice"))
     })
     .may_fail(&["filters.combined"]),
-    list("total of a charge's events is that of all events", &["filters.total"], |request, response| {
-        if request.query.contains_key("charge") && !is_empty_list(response) {
-            response.body["meta"]["total"] = json!(28);
-        }
-    })
+    list_fault(
+        "total of a charge's events is that of all events",
+        &["filters.total"],
+        |request, response| {
+            if request.query.contains_key("charge") && !is_empty_list(response) {
+                response.body["meta"]["total"] = json!(28);
+            }
+        },
+    )
     .may_fail(&["filters.combined"]),
-    list("total of filtered charges is that of all charges", &["filters.total"], |request, response| {
-        if request.path == "/v1/charges" && request.query.contains_key("status") {
-            response.body["meta"]["total"] = json!(8);
-        }
-    })
+    list_fault(
+        "total of filtered charges is that of all charges",
+        &["filters.total"],
+        |request, response| {
+            if request.path == "/v1/charges" && request.query.contains_key("status") {
+                response.body["meta"]["total"] = json!(8);
+            }
+        },
+    )
     .may_fail(&["filters.combined", "filters.status"]),
-    list("total ignores the payment link filter", &["filters.total"], |request, response| {
+    list_fault("total ignores the payment link filter", &["filters.total"], |request, response| {
         if request.query.contains_key("payment_link") && !is_empty_list(response) {
             response.body["meta"]["total"] = json!(8);
         }
     })
     .may_fail(&["filters.combined"]),
-    rule("invoices ignore the status filter", &["filters.status"], |server| {
+    server_fault("invoices ignore the status filter", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.invoices[0]["status"] = json!("overdue");
         }
@@ -144,42 +159,42 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["filters.total"]),
-    requests("the payment link filter returns nothing", &["filters.payment_link"], |request| {
+    request_fault("the payment link filter returns nothing", &["filters.payment_link"], |request| {
         request.query.entry("payment_link".into()).and_modify(|value| value.push('x'));
     })
     .may_fail(&["filters.combined", "filters.total"]),
-    list("an unknown type returns everything", &["filters.type"], |request, response| {
+    list_fault("an unknown type returns everything", &["filters.type"], |request, response| {
         let is_known = |name: &String| name.starts_with("charge.") || name.starts_with("invoice.");
         if request.query.get("type").is_some_and(|name| !is_known(name)) {
             response.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
         }
     }),
-    rule("the status filter compares prefixes", &["filters.status"], |server| {
+    server_fault("the status filter compares prefixes", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.filter_matches =
                 |name, row_value, filter_value| is_equal_or_prefix(name == "status", row_value, filter_value);
         }
     }),
-    rule("the type filter compares prefixes", &["filters.type"], |server| {
+    server_fault("the type filter compares prefixes", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.filter_matches =
                 |name, row_value, filter_value| is_equal_or_prefix(name == "type", row_value, filter_value);
         }
     }),
-    list("an unknown status is ignored", &["filters.status"], |request, response| {
+    list_fault("an unknown status is ignored", &["filters.status"], |request, response| {
         let is_known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
         if request.query.get("status").is_some_and(|status| !is_known(status)) {
             response.body["data"] = json!([{ "status": "paid" }]);
         }
     }),
-    rule("page is ignored in filtered lists, but links use a cursor", &["filters.total"], |server| {
+    server_fault("page is ignored in filtered lists, but links use a cursor", &["filters.total"], |server| {
         let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let filters = ["type", "charge", "invoice", "status", "payment_link"];
             if response.status != 200 || !filters.iter().any(|name| request.query.contains_key(*name)) {
                 return;
             }
-            each_link(response, |link| format!("{link}&cursor=1"));
+            replace_links(response, |link| format!("{link}&cursor=1"));
             if !request.query.contains_key("cursor") {
                 let (mut first_page, mode) = (request.clone(), request.mode.expect("the key is valid"));
                 first_page.query.remove("page");
@@ -188,34 +203,38 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    charges("paid charges are not found by their status", &["filters.total"], |request, response| {
-        if request.query.get("status").is_some_and(|value| value == "paid") {
-            response.body["data"] = json!([]);
-            response.body["meta"]["total"] = json!(0);
-        }
-    })
+    charge_list_fault(
+        "paid charges are not found by their status",
+        &["filters.total"],
+        |request, response| {
+            if request.query.get("status").is_some_and(|value| value == "paid") {
+                response.body["data"] = json!([]);
+                response.body["meta"]["total"] = json!(0);
+            }
+        },
+    )
     .may_fail(&["filters.status"]),
-    list("the filter for one type omits a record", &["filters.total"], |request, response| {
+    list_fault("the filter for one type omits a record", &["filters.total"], |request, response| {
         if request.query.get("type").is_some_and(|value| value == "invoice.sent") {
             let rows = response.body["data"].as_array_mut().expect("`data` is an array");
             response.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
         }
     }),
-    rule(
+    server_fault(
         "the payment link filter is ignored, and charges have no payment link",
         &["filters.payment_link"],
         |server| {
             server.request_rewrites.push(Box::new(|request| drop(request.query.remove("payment_link"))));
-            server.rewrite(|request, response| {
+            server.rewrite_responses(|request, response| {
                 if request.path == "/v1/charges" && response.status == 200 {
                     let rows = response.body["data"].as_array_mut();
-                    rows.into_iter().flatten().for_each(|row| remove(row, "payment_link"));
+                    rows.into_iter().flatten().for_each(|row| remove_member(row, "payment_link"));
                 }
             });
         },
     )
     .may_fail(&["isolation.filter_payment_link", "filters.combined", "paging.links_keep_filters"]),
-    requests("the payment link filter is ignored", &["filters.payment_link"], |request| {
+    request_fault("the payment link filter is ignored", &["filters.payment_link"], |request| {
         drop(request.query.remove("payment_link"))
     })
     .may_fail(&["isolation.filter_payment_link", "filters.combined"]),

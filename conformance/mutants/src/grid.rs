@@ -17,19 +17,19 @@ pub fn server_with_long_lists() -> FakeServer {
     FakeServer {
         live: Book::with_long_lists(1, 64),
         test: Book::with_long_lists(2, 61),
-        sender: Some(Sender { quick: false, ..Sender::default() }),
+        sender: Some(Sender { uses_quick_check: false, ..Sender::default() }),
         ..FakeServer::default()
     }
 }
 
 /// Makes a correct server inject this fault into its responses.
 pub fn inject(fault: Fault, server: &mut FakeServer) {
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         let key = request.authorization.as_deref().and_then(|value| value.strip_prefix("Bearer "));
         let caller = match key {
             Some(LIVE_KEY) => Caller::Own(Mode::Live),
             Some(TEST_KEY) => Caller::Own(Mode::Test),
-            Some(SECOND_KEY) => Caller::Second,
+            Some(SECOND_KEY) => Caller::SecondKey,
             _ => return,
         };
         let Request { path, query, .. } = request;
@@ -48,7 +48,7 @@ pub fn grid_table(trials: &[FaultTrial]) -> String {
     let (mut missed_lines, mut not_shown_lines) = (String::new(), String::new());
     for trial in trials {
         let [noticed, missed, not_shown, not_judged] = chapters.entry(trial.fault.chapter()).or_default();
-        let ids = trial.fault.breaks.join(" ");
+        let ids = trial.fault.violates.join(" ");
         match &trial.effect {
             FaultEffect::Noticed(_) | FaultEffect::Warned(_) => *noticed += 1,
             FaultEffect::Missed => {

@@ -5,93 +5,97 @@ use std::collections::BTreeMap;
 use conformance::Mode;
 use serde_json::json;
 
-use crate::fake::{Reply, Request};
-use crate::mutant::{Mutant, is_empty_list, reply, rewrite, rule};
+use crate::fake::{EditableResponse, Request};
+use crate::mutant::{Mutant, is_empty_list, response_fault, rewrite_matching, server_fault};
 use crate::variants::{set_choices, use_named_links};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    reply(
+    response_fault(
         "an unknown id gets 400",
         &["errors.not_found", "isolation.not_found", "isolation.objects"],
         404,
         |_, response| response.status = 400,
     ),
-    reply("a 404 is an HTML page", &["errors.not_found_json"], 404, |_, response| {
+    response_fault("a 404 is an HTML page", &["errors.not_found_json"], 404, |_, response| {
         response.raw = Some("<h1>404</h1>".into())
     }),
-    reply("an event of the other mode gets 403", &["isolation.not_found"], 404, |_, response| {
+    response_fault("an event of the other mode gets 403", &["isolation.not_found"], 404, |_, response| {
         response.status = 403
     })
     .for_requests(is_foreign_event),
-    reply("an event of the other mode is served", &["isolation.not_found"], 404, |_, response| {
-        *response = Reply::json(200, json!({ "data": { "leak": true } }))
+    response_fault("an event of the other mode is served", &["isolation.not_found"], 404, |_, response| {
+        *response = EditableResponse::json(200, json!({ "data": { "leak": true } }))
     })
     .for_requests(is_foreign_event),
-    reply(
+    response_fault(
         "the 404 of the other mode has a different message",
         &["isolation.indistinguishable"],
         404,
         |_, response| response.body["message"] = json!("Wrong mode."),
     )
     .for_requests(is_foreign_event),
-    reply(
+    response_fault(
         "the 404 of the other mode has an extra header",
         &["isolation.indistinguishable"],
         404,
-        |_, response| response.set("x-mode", "other"),
+        |_, response| response.set_header("x-mode", "other"),
     )
     .for_requests(is_foreign_event),
-    reply(
+    response_fault(
         "the 404 of the other mode has different white space",
         &["isolation.indistinguishable"],
         404,
         |_, response| response.raw = Some("{ \"message\": \"Not found.\" }".into()),
     )
     .for_requests(is_foreign_event),
-    rule("an invalid id gets 500", &["errors.not_found"], |server| {
+    server_fault("an invalid id gets 500", &["errors.not_found"], |server| {
         let is_invalid_id =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
-        rewrite(server, 404, is_invalid_id, |_, response| response.status = 500);
+        rewrite_matching(server, 404, is_invalid_id, |_, response| response.status = 500);
     }),
-    rule("a filter reveals a charge of the other mode", &["isolation.filter_charge"], |server| {
+    server_fault("a filter reveals a charge of the other mode", &["isolation.filter_charge"], |server| {
         set_choices(server, |choices| choices.foreign_filter_404 = true);
         let codes = [&server.live, &server.test].map(|book| {
             let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
             codes.map(str::to_owned).collect::<Vec<_>>()
         });
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let code = request.query.get("charge").filter(|_| response.status == 404);
             if code.is_some_and(|code| codes.iter().flatten().any(|known| known == code)) {
                 response.body["message"] = json!("This charge has another mode.");
             }
         });
     }),
-    rule("an event of the other account is served", &["isolation.second_account"], |server| {
+    server_fault("an event of the other account is served", &["isolation.second_account"], |server| {
         let is_of_other_account = |request: &Request| request.path.contains("-7ab3-");
-        rewrite(server, 404, is_of_other_account, |_, response| {
-            *response = Reply::json(200, json!({ "data": {} }))
+        rewrite_matching(server, 404, is_of_other_account, |_, response| {
+            *response = EditableResponse::json(200, json!({ "data": {} }))
         });
     }),
-    rule("an event is listed in both modes", &["isolation.lists"], |server| {
+    server_fault("an event is listed in both modes", &["isolation.lists"], |server| {
         *server.live.events.last_mut().expect("the book has an event") = server.test.events[27].clone()
     })
     .may_fail(&["isolation.not_found", "lists.complete", "charges.paid_at"]),
-    rule("both modes have the same deposit addresses", &["isolation.deposit_addresses"], |server| {
+    server_fault("both modes have the same deposit addresses", &["isolation.deposit_addresses"], |server| {
         for (test, live) in server.test.charges.iter_mut().zip(&server.live.charges) {
             test["deposit_address"] = live["deposit_address"].clone();
         }
     }),
-    rule("an invoice is paid by a charge of the other mode", &["isolation.lists"], |server| {
+    server_fault("an invoice is paid by a charge of the other mode", &["isolation.lists"], |server| {
         let charge = server.live.charges[2]["code"].clone();
         let Some(paid) = server.test.invoices.iter_mut().find(|invoice| invoice["status"] == "paid") else {
             return;
         };
         paid["charges"] = json!([{ "code": charge, "status": "paid" }]);
     }),
-    rule("an event of an old charge has a charge of the other mode", &["isolation.lists"], |server| {
-        let charge = server.test.charges[1].clone();
-        server.live.events.last_mut().expect("the book has an event")["charge"] = charge;
-    })
+    server_fault(
+        "an event of an old charge has a charge of the other mode",
+        &["isolation.lists"],
+        |server| {
+            let charge = server.test.charges[1].clone();
+            server.live.events.last_mut().expect("the book has an event")["charge"] = charge;
+        },
+    )
     .may_fail(&[
         "lists.complete",
         "charges.paid_at",
@@ -101,7 +105,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "filters.charge",
         "filters.combined",
     ]),
-    rule(
+    server_fault(
         "the charge filter counts events of the other mode in total",
         &["isolation.filter_charge"],
         |server| {
@@ -109,14 +113,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let has_code = request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
                 has_code && request.query.len() == 1
             };
-            rewrite(server, 200, filters_by_one_charge, |_, response| {
+            rewrite_matching(server, 200, filters_by_one_charge, |_, response| {
                 if is_empty_list(response) {
                     response.body["meta"]["total"] = json!(2)
                 }
             });
         },
     ),
-    rule(
+    server_fault(
         "a charge filter of the other mode gets 404, and both modes share link names",
         &["isolation.filter_charge"],
         |server| {
@@ -125,7 +129,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
                 codes.map(str::to_owned).collect::<Vec<_>>()
             });
-            server.rewrite(move |request, response| {
+            server.rewrite_responses(move |request, response| {
                 let foreign_codes = match request.mode {
                     Some(Mode::Live) => &codes[1],
                     _ => &codes[0],
@@ -136,63 +140,73 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     ),
-    rule("an invoice filter of the other mode gets 403", &["isolation.filter_invoice"], |server| {
+    server_fault("an invoice filter of the other mode gets 403", &["isolation.filter_invoice"], |server| {
         let filters_by_invoice =
             |request: &Request| request.query.get("invoice").is_some_and(|value| value.ends_with("mnopqr03"));
-        rewrite(server, 200, filters_by_invoice, |_, response| {
+        rewrite_matching(server, 200, filters_by_invoice, |_, response| {
             if is_empty_list(response) {
                 response.status = 403
             }
         });
     }),
-    rule(
+    server_fault(
         "a payment link filter of the other mode returns a row",
         &["isolation.filter_payment_link"],
         |server| {
             let filters_by_payment_link = |request: &Request| {
                 request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
-            rewrite(server, 200, filters_by_payment_link, |_, response| {
+            rewrite_matching(server, 200, filters_by_payment_link, |_, response| {
                 if is_empty_list(response) {
                     response.body["data"] = json!([{}])
                 }
             });
         },
     ),
-    reply(
+    response_fault(
         "an unknown id gets 200 and null",
         &["errors.not_found", "isolation.not_found", "isolation.second_account"],
         404,
-        |_, response| *response = Reply::json(200, json!(null)),
+        |_, response| *response = EditableResponse::json(200, json!(null)),
     )
     .may_fail(&["isolation.objects"]),
-    reply("an unknown id gets 500", &["errors.not_found"], 404, |_, response| {
-        *response = Reply::json(500, json!({ "message": "No row was found" }))
+    response_fault("an unknown id gets 500", &["errors.not_found"], 404, |_, response| {
+        *response = EditableResponse::json(500, json!({ "message": "No row was found" }))
     })
     .for_requests(|request| !is_foreign_event(request) && !request.path.contains("-7ab3-"))
     .may_fail(&["isolation.objects"]),
-    reply("a 404 has no body", &["errors.not_found_json"], 404, |_, response| {
+    response_fault("a 404 has no body", &["errors.not_found_json"], 404, |_, response| {
         response.raw = Some(String::new())
     }),
-    reply("a 404 is a debug page for developers", &["errors.not_found_json"], 404, |request, response| {
-        response.set("content-type", "text/html; charset=utf-8");
-        response.raw = Some(format!("<h1>Page not found</h1><p>{} with DEBUG = True</p>", request.path));
-    }),
-    rule("an event of live mode gets 403 with a test key", &["isolation.not_found"], |server| {
+    response_fault(
+        "a 404 is a debug page for developers",
+        &["errors.not_found_json"],
+        404,
+        |request, response| {
+            response.set_header("content-type", "text/html; charset=utf-8");
+            response.raw = Some(format!("<h1>Page not found</h1><p>{} with DEBUG = True</p>", request.path));
+        },
+    ),
+    server_fault("an event of live mode gets 403 with a test key", &["isolation.not_found"], |server| {
         let is_from_test_key =
             |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Test);
-        rewrite(server, 404, is_from_test_key, |_, response| response.status = 403);
+        rewrite_matching(server, 404, is_from_test_key, |_, response| response.status = 403);
     }),
-    reply("an event of the other mode gets 410", &["isolation.not_found"], 404, |_, response| {
+    response_fault("an event of the other mode gets 410", &["isolation.not_found"], 404, |_, response| {
         response.status = 410
     })
     .for_requests(is_foreign_event),
-    reply("an event of the other mode is a redirect", &["isolation.not_found"], 404, |_, response| {
-        response.status = 302;
-        response.set("location", "/test/events");
-    })
+    response_fault(
+        "an event of the other mode is a redirect",
+        &["isolation.not_found"],
+        404,
+        |_, response| {
+            response.status = 302;
+            response.set_header("location", "/test/events");
+        },
+    )
     .for_requests(is_foreign_event),
-    reply(
+    response_fault(
         "the 404 of the other mode names the object",
         &["isolation.indistinguishable"],
         404,
@@ -202,40 +216,57 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     )
     .for_requests(is_foreign_event),
-    reply("the 404 of the other mode has an ETag", &["isolation.indistinguishable"], 404, |_, response| {
-        response.set("etag", "W/\"5d41402a\"")
-    })
+    response_fault(
+        "the 404 of the other mode has an ETag",
+        &["isolation.indistinguishable"],
+        404,
+        |_, response| response.set_header("etag", "W/\"5d41402a\""),
+    )
     .for_requests(is_foreign_event),
-    rule(
+    server_fault(
         "the 404 of the other mode has a different Cache-Control",
         &["isolation.indistinguishable"],
         |server| {
-            rewrite(server, 404, |_| true, |_, response| response.set("cache-control", "no-store"));
-            rewrite(server, 404, is_foreign_event, |_, response| {
-                response.set("cache-control", "private, must-revalidate")
+            rewrite_matching(
+                server,
+                404,
+                |_| true,
+                |_, response| response.set_header("cache-control", "no-store"),
+            );
+            rewrite_matching(server, 404, is_foreign_event, |_, response| {
+                response.set_header("cache-control", "private, must-revalidate")
             });
         },
     ),
-    reply(
+    response_fault(
         "only the 404 of absent ids has a debug header",
         &["isolation.indistinguishable"],
         404,
-        |_, response| response.set("x-debug", "no row"),
+        |_, response| response.set_header("x-debug", "no row"),
     )
     .for_requests(|request| !is_foreign_event(request)),
-    reply("the 404 of the other mode has a charset", &["isolation.indistinguishable"], 404, |_, response| {
-        response.set("content-type", "application/json; charset=utf-8")
-    })
+    response_fault(
+        "the 404 of the other mode has a charset",
+        &["isolation.indistinguishable"],
+        404,
+        |_, response| response.set_header("content-type", "application/json; charset=utf-8"),
+    )
     .for_requests(is_foreign_event),
-    rule("the 404 of the other mode has a different code", &["isolation.indistinguishable"], |server| {
-        rewrite(server, 404, |_| true, |_, response| response.body["code"] = json!(4041));
-        rewrite(server, 404, is_foreign_event, |_, response| response.body["code"] = json!(4042));
-    }),
-    rule(
+    server_fault(
+        "the 404 of the other mode has a different code",
+        &["isolation.indistinguishable"],
+        |server| {
+            rewrite_matching(server, 404, |_| true, |_, response| response.body["code"] = json!(4041));
+            rewrite_matching(server, 404, is_foreign_event, |_, response| {
+                response.body["code"] = json!(4042)
+            });
+        },
+    ),
+    server_fault(
         "the 404 of the other mode has its members in a different order",
         &["isolation.indistinguishable"],
         |server| {
-            rewrite(
+            rewrite_matching(
                 server,
                 404,
                 |_| true,
@@ -243,19 +274,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                     response.raw = Some("{\"message\":\"Not found.\",\"code\":404}".into());
                 },
             );
-            rewrite(server, 404, is_foreign_event, |_, response| {
+            rewrite_matching(server, 404, is_foreign_event, |_, response| {
                 response.raw = Some("{\"code\":404,\"message\":\"Not found.\"}".into());
             });
         },
     ),
-    rule("the 404 of a test event has a hint for live keys", &["isolation.indistinguishable"], |server| {
-        let is_from_live_key =
-            |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Live);
-        rewrite(server, 404, is_from_live_key, |_, response| {
-            response.body["hint"] = json!("Use your test key.")
-        });
-    }),
-    rule("charges are listed in both modes", &["isolation.lists"], |server| {
+    server_fault(
+        "the 404 of a test event has a hint for live keys",
+        &["isolation.indistinguishable"],
+        |server| {
+            let is_from_live_key =
+                |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Live);
+            rewrite_matching(server, 404, is_from_live_key, |_, response| {
+                response.body["hint"] = json!("Use your test key.")
+            });
+        },
+    ),
+    server_fault("charges are listed in both modes", &["isolation.lists"], |server| {
         server.live.charges = server.test.charges.clone()
     })
     .may_fail(&[
@@ -264,13 +299,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "filters.payment_link",
         "lists.complete",
     ]),
-    rule("an invoice is listed in both modes", &["isolation.lists"], |server| {
+    server_fault("an invoice is listed in both modes", &["isolation.lists"], |server| {
         *server.live.invoices.last_mut().expect("the book has an invoice") = server.test.invoices[3].clone()
     })
     .may_fail(&["lists.complete"]),
-    rule("the cache of lists ignores the mode", &["isolation.lists"], |server| {
+    server_fault("the cache of lists ignores the mode", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             if response.status == 200 && request.is_list() {
                 let key = (request.path.clone(), request.query.clone());
                 response.body = cache.entry(key).or_insert_with(|| response.body.clone()).clone();
@@ -294,10 +329,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "isolation.objects",
         "paging.stable_literal",
     ]),
-    rule("the type filter ignores the mode", &["filters.total"], |server| {
+    server_fault("the type filter ignores the mode", &["filters.total"], |server| {
         let mut merged = server.test.clone();
         merged.events.extend(server.live.events.iter().cloned());
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             if response.status == 200 && request.query.contains_key("type") {
                 let links = response.body["links"].take();
                 *response = merged.respond(request, Mode::Test, "");
@@ -312,72 +347,79 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.links_lead",
         "paging.newest_first",
     ]),
-    rule(
+    server_fault(
         "a charge filter of the other mode gets 404, but an unknown code gets an empty list",
         &["isolation.filter_charge"],
         |server| {
             let filters_by_charge = |request: &Request| {
                 request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
             };
-            rewrite(server, 200, filters_by_charge, |_, response| {
+            rewrite_matching(server, 200, filters_by_charge, |_, response| {
                 if is_empty_list(response) {
-                    *response = Reply::json(404, json!({ "message": "Not found." }));
+                    *response = EditableResponse::json(404, json!({ "message": "Not found." }));
                 }
             });
         },
     ),
-    rule(
+    server_fault(
         "the charge filter counts events of the other mode in last_page",
         &["isolation.filter_charge"],
         |server| {
             let filters_by_charge = |request: &Request| {
                 request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
             };
-            rewrite(server, 200, filters_by_charge, |_, response| {
+            rewrite_matching(server, 200, filters_by_charge, |_, response| {
                 if is_empty_list(response) {
                     response.body["meta"]["last_page"] = json!(2);
                 }
             });
         },
     ),
-    rule("the invoice filter shows the events of the other mode", &["isolation.filter_invoice"], |server| {
-        let books = [server.test.clone(), server.live.clone()];
-        server.rewrite(move |request, response| {
-            if response.status == 200 && request.query.contains_key("invoice") && is_empty_list(response) {
-                *response =
-                    books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
-            }
-        });
-    })
+    server_fault(
+        "the invoice filter shows the events of the other mode",
+        &["isolation.filter_invoice"],
+        |server| {
+            let books = [server.test.clone(), server.live.clone()];
+            server.rewrite_responses(move |request, response| {
+                if response.status == 200 && request.query.contains_key("invoice") && is_empty_list(response)
+                {
+                    *response =
+                        books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
+                }
+            });
+        },
+    )
     .may_fail(&["isolation.lists"]),
-    rule(
+    server_fault(
         "a payment link filter of the other mode gets 403 and a message",
         &["isolation.filter_payment_link"],
         |server| {
             let filters_by_payment_link = |request: &Request| {
                 request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
-            rewrite(server, 200, filters_by_payment_link, |_, response| {
+            rewrite_matching(server, 200, filters_by_payment_link, |_, response| {
                 if is_empty_list(response) {
-                    *response =
-                        Reply::json(403, json!({ "message": "This link belongs to the other mode." }));
+                    *response = EditableResponse::json(
+                        403,
+                        json!({ "message": "This link belongs to the other mode." }),
+                    );
                 }
             });
         },
     ),
-    reply(
+    response_fault(
         "an unknown id always gets 502",
         &["errors.not_found", "isolation.not_found"],
         404,
-        |_, response| *response = Reply::json(502, json!({ "message": "Bad gateway." })),
+        |_, response| *response = EditableResponse::json(502, json!({ "message": "Bad gateway." })),
     )
     .may_fail(&["isolation.objects", "isolation.second_account"]),
-    rule(
+    server_fault(
         "a cache that sends X-Cache serves the events of one mode to the other",
         &["isolation.lists"],
         |server| {
             let mut cache = BTreeMap::new();
-            server.rewrite(move |request, response| {
+            server.rewrite_responses(move |request, response| {
                 if response.status == 200 && request.path == "/v1/events" {
                     match cache.get(&request.query) {
                         None => {
@@ -385,7 +427,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                         }
                         Some((mode, body)) if *mode != request.mode => {
                             response.body = body.clone();
-                            response.set("x-cache", "HIT");
+                            response.set_header("x-cache", "HIT");
                         }
                         Some(_) => {}
                     }

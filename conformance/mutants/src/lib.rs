@@ -4,8 +4,10 @@
 //! fault; `may_fail` lists statements that may fail too. Any other failure is a false alarm. `TABLES` lists all tables;
 //! `cargo xtask mutants` shows which statements detect which mutants.
 
+mod authentication;
 mod charges_and_invoices;
 mod combination;
+mod creations;
 mod deliveries;
 mod deployments;
 mod events;
@@ -13,29 +15,27 @@ pub mod fake;
 mod filters;
 mod grid;
 mod implementations;
-mod inserts;
 mod isolation;
-mod keys;
 mod limits;
 mod links;
+mod malformed_bodies;
 mod mutant;
 mod pages;
 mod payments;
 mod second_key;
-mod text;
 mod trial;
 mod variants;
 
 pub use grid::{grid, grid_table, inject, server_with_long_lists};
 pub use isolation::is_foreign_event;
-pub use mutant::{Mutant, rewrite};
+pub use mutant::{Mutant, rewrite_matching};
 pub use trial::{Subject, Trial, combinations, kill_table, mutants, run_trials, variants};
 pub use variants::{Variant, set_choices};
 
 /// All tables of mutants.
 const TABLES: &[&[Mutant]] = &[
-    keys::MUTANTS,
-    text::MUTANTS,
+    authentication::MUTANTS,
+    malformed_bodies::MUTANTS,
     isolation::MUTANTS,
     limits::MUTANTS,
     pages::MUTANTS,
@@ -46,7 +46,7 @@ const TABLES: &[&[Mutant]] = &[
     deliveries::MUTANTS,
     charges_and_invoices::MUTANTS,
     second_key::MUTANTS,
-    inserts::MUTANTS,
+    creations::MUTANTS,
     implementations::events::MUTANTS,
     implementations::pages::MUTANTS,
     implementations::filters::MUTANTS,

@@ -2,80 +2,87 @@
 
 use serde_json::{Value, json};
 
-use crate::fake::Reply;
-use crate::mutant::{Mutant, each_link, list, rule};
+use crate::fake::EditableResponse;
+use crate::mutant::{Mutant, list_fault, replace_links, server_fault};
 use conformance::Mode;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    list("a link is missing", &["paging.links"], |_, response| {
+    list_fault("a link is missing", &["paging.links"], |_, response| {
         drop(response.body["links"].as_object_mut().expect("`links` is an object").remove("first"))
     }),
-    list("prev is not null on the first page", &["paging.ends"], |_, response| {
+    list_fault("prev is not null on the first page", &["paging.ends"], |_, response| {
         if response.body["links"]["prev"].is_null() {
             response.body["links"]["prev"] = response.body["links"]["first"].clone();
         }
     }),
-    list("next is never null", &["paging.ends"], |_, response| {
+    list_fault("next is never null", &["paging.ends"], |_, response| {
         if response.body["links"]["next"].is_null() {
             response.body["links"]["next"] = response.body["links"]["last"].clone();
         }
     })
     .may_fail(&["paging.links_lead"]),
-    list("next is always null", &["paging.ends"], |_, response| response.body["links"]["next"] = Value::Null),
-    list("next leads to the same page", &["paging.links_lead"], |request, response| {
+    list_fault("next is always null", &["paging.ends"], |_, response| {
+        response.body["links"]["next"] = Value::Null
+    }),
+    list_fault("next leads to the same page", &["paging.links_lead"], |request, response| {
         if let Some(next) = response.body["links"]["next"].as_str() {
             let page = request.number("page").unwrap_or(1);
             let wrong = next.replace(&format!("&page={}", page + 1), &format!("&page={page}"));
             response.body["links"]["next"] = json!(wrong);
         }
     }),
-    rule("next of a filtered list starts with the previous record", &["paging.links_lead"], |server| {
-        let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, response| {
-            if response.status != 200 || !request.query.contains_key("type") {
-                return;
-            }
-            each_link(response, |link| format!("{link}&cursor=1"));
-            let page = request.number("page").filter(|_| request.query.contains_key("cursor"));
-            let (Some(page @ 2..), Some(size), Some(mode)) = (page, request.number("per_page"), request.mode)
-            else {
-                return;
-            };
-            let mut all_rows = request.clone();
-            all_rows.query.remove("page");
-            all_rows.query.insert("per_page".into(), "100".into());
-            let start = usize::try_from((page - 1) * size).expect("the index fits in a usize") - 1;
-            let mut rows =
-                books[usize::from(mode == Mode::Test)].respond(&all_rows, mode, "").body["data"].take();
-            let rows = rows.as_array_mut().expect("`data` is an array");
-            let count = response.body["data"].as_array().map_or(0, Vec::len);
-            response.body["data"] = rows.drain(start..start + count).collect();
-        });
-    }),
-    list("last leads to the first page", &["paging.links_lead"], |_, response| {
+    server_fault(
+        "next of a filtered list starts with the previous record",
+        &["paging.links_lead"],
+        |server| {
+            let books = [server.live.clone(), server.test.clone()];
+            server.rewrite_responses(move |request, response| {
+                if response.status != 200 || !request.query.contains_key("type") {
+                    return;
+                }
+                replace_links(response, |link| format!("{link}&cursor=1"));
+                let page = request.number("page").filter(|_| request.query.contains_key("cursor"));
+                let (Some(page @ 2..), Some(size), Some(mode)) =
+                    (page, request.number("per_page"), request.mode)
+                else {
+                    return;
+                };
+                let mut all_rows = request.clone();
+                all_rows.query.remove("page");
+                all_rows.query.insert("per_page".into(), "100".into());
+                let start = usize::try_from((page - 1) * size).expect("the index fits in a usize") - 1;
+                let mut rows =
+                    books[usize::from(mode == Mode::Test)].respond(&all_rows, mode, "").body["data"].take();
+                let rows = rows.as_array_mut().expect("`data` is an array");
+                let count = response.body["data"].as_array().map_or(0, Vec::len);
+                response.body["data"] = rows.drain(start..start + count).collect();
+            });
+        },
+    ),
+    list_fault("last leads to the first page", &["paging.links_lead"], |_, response| {
         response.body["links"]["last"] = response.body["links"]["first"].clone()
     }),
-    list("links lead to another path", &["paging.links_lead"], |_, response| {
+    list_fault("links lead to another path", &["paging.links_lead"], |_, response| {
         response.body["links"]["last"] = json!("/dashboard")
     }),
-    list("links omit per_page", &["paging.links_keep_size"], |_, response| {
+    list_fault("links omit per_page", &["paging.links_keep_size"], |_, response| {
         drop_link_parameter(response, "per_page")
     }),
-    list("links omit the filter", &["paging.links_keep_filters"], |_, response| {
+    list_fault("links omit the filter", &["paging.links_keep_filters"], |_, response| {
         drop_link_parameter(response, "type")
     }),
-    list("links lead to another host", &["paging.links_origin"], |request, response| {
+    list_fault("links lead to another host", &["paging.links_origin"], |request, response| {
         let first = response.body["links"]["first"].as_str().expect("the link is a string");
         let query = first.split_once('?').expect("the link has a query").1;
         response.body["links"]["first"] =
             json!(format!("http://internal.example:8080{}?{query}", request.path));
     }),
-    list("prev is omitted on the first page", &["paging.links"], |_, response| {
+    list_fault("prev is omitted on the first page", &["paging.links"], |_, response| {
         if response.body["links"]["prev"].is_null() {
             response.body["links"].as_object_mut().expect("`links` is an object").remove("prev");
         }
     }),
-    list("prev and next are empty strings at the ends", &["paging.ends"], |_, response| {
+    list_fault("prev and next are empty strings at the ends", &["paging.ends"], |_, response| {
         for rel in ["prev", "next"] {
             if response.body["links"][rel].is_null() {
                 response.body["links"][rel] = json!("");
@@ -83,68 +90,68 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["paging.links_keep_size", "paging.links_lead"]),
-    list("prev and next are false at the ends", &["paging.links"], |_, response| {
+    list_fault("prev and next are false at the ends", &["paging.links"], |_, response| {
         for rel in ["prev", "next"] {
             if response.body["links"][rel].is_null() {
                 response.body["links"][rel] = json!(false);
             }
         }
     }),
-    list("first and last are null", &["paging.links"], |_, response| {
+    list_fault("first and last are null", &["paging.links"], |_, response| {
         for rel in ["first", "last"] {
             response.body["links"][rel] = Value::Null;
         }
     }),
-    list("links are objects with an href", &["paging.links"], |_, response| {
+    list_fault("links are objects with an href", &["paging.links"], |_, response| {
         for rel in ["first", "last", "prev", "next"] {
             if response.body["links"][rel].is_string() {
                 response.body["links"][rel] = json!({ "href": response.body["links"][rel] });
             }
         }
     }),
-    list("links are page numbers", &["paging.links"], |_, response| {
+    list_fault("links are page numbers", &["paging.links"], |_, response| {
         response.body["links"]["first"] = json!(1);
         response.body["links"]["last"] = response.body["meta"]["last_page"].clone();
     }),
-    list("the ampersands of links are escaped for HTML", &["paging.links_lead"], |_, response| {
-        each_link(response, |link| link.replace('&', "&amp;"))
+    list_fault("the ampersands of links are escaped for HTML", &["paging.links_lead"], |_, response| {
+        replace_links(response, |link| link.replace('&', "&amp;"))
     })
     .may_fail(&["paging.links_keep_size", "paging.links_keep_filters"]),
-    list("the query of links is encoded twice", &["paging.links_lead"], |_, response| {
-        each_link(response, |link| link.replace('=', "%3D"))
+    list_fault("the query of links is encoded twice", &["paging.links_lead"], |_, response| {
+        replace_links(response, |link| link.replace('=', "%3D"))
     })
     .may_fail(&["paging.links_keep_size", "paging.links_keep_filters"]),
-    list("links repeat the version in their path", &["paging.links_lead"], |_, response| {
-        each_link(response, |link| link.replace("/v1/", "/v1/v1/"))
+    list_fault("links repeat the version in their path", &["paging.links_lead"], |_, response| {
+        replace_links(response, |link| link.replace("/v1/", "/v1/v1/"))
     }),
-    list("first leads to page 0", &["paging.links_lead"], |_, response| {
+    list_fault("first leads to page 0", &["paging.links_lead"], |_, response| {
         let first = response.body["links"]["first"].as_str().expect("the link is a string");
         response.body["links"]["first"] = json!(first.replace("page=1", "page=0"));
     })
     .may_fail(&["paging.links_keep_size"]),
-    list("last leads one page too far", &["paging.links_lead"], |_, response| {
+    list_fault("last leads one page too far", &["paging.links_lead"], |_, response| {
         let last_page = response.body["meta"]["last_page"].as_u64().expect("the page is a number");
         let link = response.body["links"]["last"].as_str().expect("the link is a string");
         let wrong = link.replace(&format!("&page={last_page}"), &format!("&page={}", last_page + 1));
         response.body["links"]["last"] = json!(wrong);
     }),
-    list("next skips a page", &["paging.links_lead"], |request, response| {
+    list_fault("next skips a page", &["paging.links_lead"], |request, response| {
         if let Some(next) = response.body["links"]["next"].as_str() {
             let page = request.number("page").unwrap_or(1) + 1;
             let wrong = next.replace(&format!("&page={page}"), &format!("&page={}", page + 1));
             response.body["links"]["next"] = json!(wrong);
         }
     }),
-    list("next is null on the second page", &["paging.ends"], |request, response| {
+    list_fault("next is null on the second page", &["paging.ends"], |request, response| {
         if request.number("page") == Some(2) {
             response.body["links"]["next"] = Value::Null;
         }
     }),
-    list("links have https although requests use http", &["paging.links_origin"], |_, response| {
-        each_link(response, |link| link.replace("http://", "https://"))
+    list_fault("links have https although requests use http", &["paging.links_origin"], |_, response| {
+        replace_links(response, |link| link.replace("http://", "https://"))
     }),
-    list("links name the port behind the proxy", &["paging.links_origin"], |_, response| {
-        each_link(response, |link| {
+    list_fault("links name the port behind the proxy", &["paging.links_origin"], |_, response| {
+        replace_links(response, |link| {
             let (_, path) = link.split_once("/v1/").expect("the path starts with /v1");
             format!("http://127.0.0.1:9000/v1/{path}")
         })
@@ -152,7 +159,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// Removes a parameter from all links.
-pub(crate) fn drop_link_parameter(response: &mut Reply, name: &str) {
+pub(crate) fn drop_link_parameter(response: &mut EditableResponse, name: &str) {
     for rel in ["first", "last", "prev", "next"] {
         let Some(link) = response.body["links"][rel].as_str() else { continue };
         let (path, query) = link.split_once('?').expect("a link has a query");

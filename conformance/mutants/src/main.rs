@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{env, fs, thread};
 
-use conformance::fits;
+use conformance::matches_pattern;
 use mutants::{Subject, Trial, combinations, grid, grid_table, kill_table, mutants, run_trials, variants};
 
 const HELP: &str = "\
@@ -91,7 +91,9 @@ fn parse_number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, Stri
 fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
     let started = Instant::now();
     let mut all = combinations(options.seed.unwrap_or(1), count);
-    all.retain(|combination| options.only.as_deref().is_none_or(|glob| fits(glob, &combination.name)));
+    all.retain(|combination| {
+        options.only.as_deref().is_none_or(|glob| matches_pattern(glob, &combination.name))
+    });
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
     let trials = run_trials(&all, jobs, |_| {});
     let wrong: Vec<_> = trials.iter().filter(|trial| trial.deviation.is_some()).collect();
@@ -119,10 +121,10 @@ fn run(options: &Options) -> Result<bool, String> {
         return run_combinations(count, options);
     }
     let is_selected = |subject: &Subject| {
-        options
-            .only
-            .as_deref()
-            .is_none_or(|glob| fits(glob, &subject.name) || subject.breaks.iter().any(|id| fits(glob, id)))
+        options.only.as_deref().is_none_or(|glob| {
+            matches_pattern(glob, &subject.name)
+                || subject.violates.iter().any(|id| matches_pattern(glob, id))
+        })
     };
     let [faulty, correct] =
         [mutants(), variants()].map(|subjects| subjects.into_iter().filter(is_selected).collect::<Vec<_>>());
@@ -176,7 +178,7 @@ fn mutants_by_statement(subjects: &[Subject], trials: &[Trial]) -> String {
     let mut names_by_id: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (subject, trial) in subjects.iter().zip(trials) {
         for id in &trial.broken {
-            let mark = if subject.breaks.contains(&id.as_str()) { ' ' } else { '~' };
+            let mark = if subject.violates.contains(&id.as_str()) { ' ' } else { '~' };
             names_by_id.entry(id).or_default().push(format!(
                 "  {mark} {:<72} needs {}",
                 trial.name,

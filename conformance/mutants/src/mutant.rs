@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::fake::sender::{Delivery, DeliveryRequest, Sender};
-use crate::fake::{FakeServer, Reply, Request};
+use crate::fake::{EditableResponse, FakeServer, Request};
 
 /// A server with one fault.
 pub struct Mutant {
     /// The description of the fault.
     pub name: &'static str,
     /// The statements that must fail, or warn if they are a `should`.
-    pub breaks: &'static [&'static str],
+    pub violates: &'static [&'static str],
     /// The statements that may fail too.
     pub may_fail: &'static [&'static str],
     fault: Fault,
@@ -23,7 +23,7 @@ enum Fault {
     /// A change of requests before they are processed.
     Requests(fn(&mut Request)),
     /// A change of responses with this status to matching requests.
-    Responses { status: u16, matches: fn(&Request) -> bool, change: fn(&Request, &mut Reply) },
+    Responses { status: u16, matches: fn(&Request) -> bool, change: fn(&Request, &mut EditableResponse) },
     /// A change of every event, in lists and single.
     Events(fn(&mut Value)),
     /// A change of the bodies of deliveries before they are signed.
@@ -37,72 +37,80 @@ enum Fault {
 type Statements = &'static [&'static str];
 
 const fn mutant(name: &'static str, violates: Statements, fault: Fault) -> Mutant {
-    Mutant { name, breaks: violates, may_fail: &[], fault }
+    Mutant { name, violates, may_fail: &[], fault }
 }
 
 /// Returns a mutant with a change of the server.
-pub(crate) const fn rule(name: &'static str, violates: Statements, change: fn(&mut FakeServer)) -> Mutant {
+pub(crate) const fn server_fault(
+    name: &'static str,
+    violates: Statements,
+    change: fn(&mut FakeServer),
+) -> Mutant {
     mutant(name, violates, Fault::Server(change))
 }
 
 /// Returns a mutant with a change of requests before they are processed.
-pub(crate) const fn requests(name: &'static str, violates: Statements, change: fn(&mut Request)) -> Mutant {
+pub(crate) const fn request_fault(
+    name: &'static str,
+    violates: Statements,
+    change: fn(&mut Request),
+) -> Mutant {
     mutant(name, violates, Fault::Requests(change))
 }
 
 /// Returns a mutant with a change of responses with this status.
-pub(crate) const fn reply(
+pub(crate) const fn response_fault(
     name: &'static str,
     violates: Statements,
     status: u16,
-    change: fn(&Request, &mut Reply),
+    change: fn(&Request, &mut EditableResponse),
 ) -> Mutant {
     mutant(name, violates, Fault::Responses { status, matches: |_| true, change })
 }
 
 /// Returns a mutant with a change of the responses with a list.
-pub(crate) const fn list(
+pub(crate) const fn list_fault(
     name: &'static str,
     violates: Statements,
-    change: fn(&Request, &mut Reply),
+    change: fn(&Request, &mut EditableResponse),
 ) -> Mutant {
-    reply(name, violates, 200, change).for_requests(Request::is_list)
+    response_fault(name, violates, 200, change).for_requests(Request::is_list)
 }
 
 /// Returns a mutant with a change of the responses with the list of charges.
-pub(crate) const fn charges(
+pub(crate) const fn charge_list_fault(
     name: &'static str,
     violates: Statements,
-    change: fn(&Request, &mut Reply),
+    change: fn(&Request, &mut EditableResponse),
 ) -> Mutant {
-    reply(name, violates, 200, change).for_requests(|request| request.path == "/v1/charges")
+    response_fault(name, violates, 200, change).for_requests(|request| request.path == "/v1/charges")
 }
 
 /// Returns a mutant with a change of the responses with the account.
-pub(crate) const fn account(
+pub(crate) const fn account_fault(
     name: &'static str,
     violates: Statements,
-    change: fn(&Request, &mut Reply),
+    change: fn(&Request, &mut EditableResponse),
 ) -> Mutant {
-    reply(name, violates, 200, change).for_requests(|request| request.path == "/v1/account")
+    response_fault(name, violates, 200, change).for_requests(|request| request.path == "/v1/account")
 }
 
 /// Returns a mutant with a change of the responses with a single event.
-pub(crate) const fn single_event(
+pub(crate) const fn single_event_fault(
     name: &'static str,
     violates: Statements,
-    change: fn(&Request, &mut Reply),
+    change: fn(&Request, &mut EditableResponse),
 ) -> Mutant {
-    reply(name, violates, 200, change).for_requests(Request::is_event)
+    response_fault(name, violates, 200, change).for_requests(Request::is_event)
 }
 
 /// Returns a mutant with a change of every event, in lists and single.
-pub(crate) const fn events(name: &'static str, violates: Statements, change: fn(&mut Value)) -> Mutant {
+pub(crate) const fn event_fault(name: &'static str, violates: Statements, change: fn(&mut Value)) -> Mutant {
     mutant(name, violates, Fault::Events(change))
 }
 
 /// Returns a mutant with a change of the bodies of deliveries.
-pub(crate) const fn body(
+pub(crate) const fn delivery_body_fault(
     name: &'static str,
     violates: Statements,
     change: fn(&Delivery, &mut Value),
@@ -111,7 +119,7 @@ pub(crate) const fn body(
 }
 
 /// Returns a mutant with a change of the charge in deliveries of one type.
-pub(crate) const fn charge(
+pub(crate) const fn delivered_charge_fault(
     name: &'static str,
     violates: Statements,
     event_type: &'static str,
@@ -121,7 +129,7 @@ pub(crate) const fn charge(
 }
 
 /// Returns a mutant with a change of deliveries after they were signed.
-pub(crate) const fn delivery(
+pub(crate) const fn delivery_fault(
     name: &'static str,
     violates: Statements,
     change: fn(&Delivery, &mut DeliveryRequest),
@@ -150,8 +158,8 @@ impl Mutant {
         match self.fault {
             Fault::Server(change) => change(server),
             Fault::Requests(change) => server.rewrite_requests(change),
-            Fault::Responses { status, matches, change } => rewrite(server, status, matches, change),
-            Fault::Events(change) => server.rewrite(move |request, response| {
+            Fault::Responses { status, matches, change } => rewrite_matching(server, status, matches, change),
+            Fault::Events(change) => server.rewrite_responses(move |request, response| {
                 if response.status != 200 {
                 } else if request.path == "/v1/events" {
                     response.body["data"].as_array_mut().into_iter().flatten().for_each(change);
@@ -164,7 +172,7 @@ impl Mutant {
             }
             Fault::DeliveredCharges { event_type, change } => add_sender(server, |sender| {
                 sender.change_body = Box::new(move |delivery, body| {
-                    if delivery.kind == event_type {
+                    if delivery.event_type == event_type {
                         change(&mut body["data"]["charge"]);
                     }
                 });
@@ -182,13 +190,13 @@ pub(crate) fn add_sender(server: &mut FakeServer, change: impl FnOnce(&mut Sende
 }
 
 /// Makes a server change all responses with this status to matching requests.
-pub fn rewrite(
+pub fn rewrite_matching(
     server: &mut FakeServer,
     status: u16,
     matches: fn(&Request) -> bool,
-    change: fn(&Request, &mut Reply),
+    change: fn(&Request, &mut EditableResponse),
 ) {
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if response.status == status && matches(request) {
             change(request, response);
         }
@@ -196,17 +204,17 @@ pub fn rewrite(
 }
 
 /// Returns `true` if a response has an empty list.
-pub(crate) fn is_empty_list(response: &Reply) -> bool {
+pub(crate) fn is_empty_list(response: &EditableResponse) -> bool {
     response.body["data"].as_array().is_some_and(Vec::is_empty)
 }
 
 /// Removes a member of an object.
-pub(crate) fn remove(object: &mut Value, name: &str) {
+pub(crate) fn remove_member(object: &mut Value, name: &str) {
     object.as_object_mut().expect("the value is an object").remove(name);
 }
 
 /// Replaces each link of a page.
-pub(crate) fn each_link(response: &mut Reply, change: impl Fn(&str) -> String) {
+pub(crate) fn replace_links(response: &mut EditableResponse, change: impl Fn(&str) -> String) {
     for rel in ["first", "last", "prev", "next"] {
         if let Some(link) = response.body["links"][rel].as_str() {
             response.body["links"][rel] = json!(change(link));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fake::FakeServer;
 use crate::fake::book::ChargeEvent;
-use crate::mutant::{Mutant, charges, rule};
+use crate::mutant::{Mutant, charge_list_fault, server_fault};
 
 /// The price of a charge.
 const PRICE: &str = "0.00076192";
@@ -15,7 +15,7 @@ const MOST: &str = "0.00060000";
 const FIRST_NUMBER: u64 = 50;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    rule("a charge has paid_at from its creation on", &["charges.paid_at"], |server| {
+    server_fault("a charge has paid_at from its creation on", &["charges.paid_at"], |server| {
         record_charges(
             server,
             &[&[
@@ -24,16 +24,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ]],
         );
     }),
-    rule("a canceled charge has paid_at", &["charges.paid_at"], |server| {
+    server_fault("a canceled charge has paid_at", &["charges.paid_at"], |server| {
         record_charges(
             server,
             &[&[ChargeEvent::unpaid("charge.created", "0"), ChargeEvent::paid("charge.canceled", "0")]],
         );
     }),
-    rule("a charge with the whole amount is underpaid", &["types.charge_underpaid"], |server| {
+    server_fault("a charge with the whole amount is underpaid", &["types.charge_underpaid"], |server| {
         record_charges(server, &[&charge_history("charge.underpaid", PRICE)]);
     }),
-    rule(
+    server_fault(
         "charges are paid with less than others were underpaid with",
         &["types.charge_underpaid"],
         |server| {
@@ -42,11 +42,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             record_charges(server, &[&underpaid, &paid, &paid, &paid, &underpaid]);
         },
     ),
-    rule("charges are paid although nothing was received", &["types.charge_underpaid"], |server| {
+    server_fault("charges are paid although nothing was received", &["types.charge_underpaid"], |server| {
         let paid = charge_history("charge.paid", "0.00000000");
         record_charges(server, &[&paid, &paid]);
     }),
-    rule("paid_at of a charge is its created_at", &["charges.paid_at"], |server| {
+    server_fault("paid_at of a charge is its created_at", &["charges.paid_at"], |server| {
         let paid = charge_history("charge.paid", PRICE);
         record_charges(server, &[&paid, &paid]);
         for row in
@@ -57,60 +57,68 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }
     }),
-    rule("a paid charge expires", &["events.recorded"], |server| {
+    server_fault("a paid charge expires", &["events.recorded"], |server| {
         let paid = charge_history("charge.paid", PRICE);
         record_charges(server, &[&[&paid[..], &[ChargeEvent::paid("charge.expired", PRICE)]].concat()]);
     }),
-    rule("a payment has two charge.paid events", &["events.recorded"], |server| {
+    server_fault("a payment has two charge.paid events", &["events.recorded"], |server| {
         let paid = charge_history("charge.paid", PRICE);
         record_charges(server, &[&[&paid[..], &[ChargeEvent::paid("charge.paid", PRICE)]].concat()]);
     }),
-    rule("a payment has two charge.paid events with the same transaction", &["events.recorded"], |server| {
-        server.test.choices.current_objects = true;
-        let paid = charge_history("charge.paid", PRICE);
-        record_charges(server, &[&[&paid[..], &[ChargeEvent::paid("charge.paid", PRICE)]].concat()]);
-        for event in server.test.events.iter_mut().filter(|event| event["type"] == "charge.paid") {
-            let code = event["charge"]["code"].clone();
-            event["details"] = json!({ "txid": code });
-        }
-    }),
-    rule("refunds are recorded as cancelations", &["events.recorded"], |server| {
+    server_fault(
+        "a payment has two charge.paid events with the same transaction",
+        &["events.recorded"],
+        |server| {
+            server.test.choices.events_show_current_objects = true;
+            let paid = charge_history("charge.paid", PRICE);
+            record_charges(server, &[&[&paid[..], &[ChargeEvent::paid("charge.paid", PRICE)]].concat()]);
+            for event in server.test.events.iter_mut().filter(|event| event["type"] == "charge.paid") {
+                let code = event["charge"]["code"].clone();
+                event["details"] = json!({ "txid": code });
+            }
+        },
+    ),
+    server_fault("refunds are recorded as cancelations", &["events.recorded"], |server| {
         record_refunds(server);
         for event in server.test.events.iter_mut().filter(|event| event["type"] == "charge.refunded") {
             event["type"] = json!("charge.canceled");
         }
     }),
-    rule("no refund is recorded", &["events.recorded"], |server| {
+    server_fault("no refund is recorded", &["events.recorded"], |server| {
         record_refunds(server);
         server.test.events.retain(|event| event["type"] != "charge.refunded");
     })
     .may_fail(&["lists.complete"]),
-    rule("a late payment is recorded as a normal payment", &["events.recorded"], |server| {
+    server_fault("a late payment is recorded as a normal payment", &["events.recorded"], |server| {
         let [created, detected, paid] = charge_history("charge.paid", PRICE);
         let late = [created, ChargeEvent::unpaid("charge.expired", "0"), detected, paid];
         record_charges(server, &[&late, &late]);
     }),
-    charges("listed charges have no paid_at", &["lists.complete"], |_, response| {
+    charge_list_fault("listed charges have no paid_at", &["lists.complete"], |_, response| {
         response.body["data"]
             .as_array_mut()
             .into_iter()
             .flatten()
             .for_each(|row| row["paid_at"] = Value::Null);
     }),
-    rule("listed charges have no paid_at, and all records are of one day", &["lists.complete"], |server| {
-        for book in [&mut server.live, &mut server.test] {
-            let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
-            for row in lists.into_iter().flatten() {
-                let moved = row.to_string().replace("2025-12-01T", "2025-12-31T");
-                *row = moved.parse().expect("valid JSON");
+    server_fault(
+        "listed charges have no paid_at, and all records are of one day",
+        &["lists.complete"],
+        |server| {
+            for book in [&mut server.live, &mut server.test] {
+                let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
+                for row in lists.into_iter().flatten() {
+                    let moved = row.to_string().replace("2025-12-01T", "2025-12-31T");
+                    *row = moved.parse().expect("valid JSON");
+                }
             }
-        }
-        server.rewrite(|request, response| {
-            let rows = response.body["data"].as_array_mut().filter(|_| request.path == "/v1/charges");
-            rows.into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
-        });
-    }),
-    rule("no invoice is ever paid", &["invoices.settled"], |server| {
+            server.rewrite_responses(|request, response| {
+                let rows = response.body["data"].as_array_mut().filter(|_| request.path == "/v1/charges");
+                rows.into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
+            });
+        },
+    ),
+    server_fault("no invoice is ever paid", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid: Vec<Value> =
                 book.charges.iter().filter(|charge| charge["status"] == "paid").cloned().collect();

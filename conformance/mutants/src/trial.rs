@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use conformance::{Outcome, Row, Verdict, needs_deliveries};
+use conformance::{Outcome, StatementResult, Verdict, needs_deliveries};
 
 use crate::combination::Combination;
 use crate::fake::{FakeServer, run, run_with};
@@ -17,11 +17,11 @@ pub struct Subject {
     /// The description of the fault or of the legal choice.
     pub name: String,
     /// The statements that must fail. Empty for a correct server.
-    pub breaks: &'static [&'static str],
+    pub violates: &'static [&'static str],
     /// The statements that may fail too.
     pub may_fail: &'static [&'static str],
     /// Runs the check. Returns its rows, or the reason why it has no usable result.
-    run_check: Box<dyn Fn() -> Result<Vec<Row>, String> + Send + Sync>,
+    run_check: Box<dyn Fn() -> Result<Vec<StatementResult>, String> + Send + Sync>,
 }
 
 /// The result of a trial.
@@ -37,9 +37,9 @@ pub struct Trial {
 
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
-        let Mutant { name, breaks: violates, may_fail, .. } = mutant;
+        let Mutant { name, violates, may_fail, .. } = mutant;
         let run_check = Box::new(|| run_check(|server| mutant.inject(server), &[0, 1, 3]));
-        Subject { name: (*name).to_owned(), breaks: violates, may_fail, run_check }
+        Subject { name: (*name).to_owned(), violates, may_fail, run_check }
     }
 }
 
@@ -49,7 +49,7 @@ impl From<&'static Variant> for Subject {
         // The exit code 3 (incomplete) is not accepted; failures are read from the rows.
         Subject {
             name: (*name).to_owned(),
-            breaks: &[],
+            violates: &[],
             may_fail: warns,
             run_check: Box::new(|| run_check(*choose, &[0, 1])),
         }
@@ -63,29 +63,29 @@ impl From<Combination> for Subject {
             let mut server = FakeServer::default();
             combination.prepare(&mut server);
             let outcome = run_with(server, |plan| plan.quick |= combination.is_quick);
-            let gaps = outcome.rows.iter().filter(|row| row.is_gap());
+            let gaps = outcome.rows.iter().filter(|row| row.is_unjudged_must());
             let is_quick = outcome.recording.no_burst.is_some();
             let is_expected =
-                |id: &str| (is_quick && id.starts_with("limits.")) || combination.may_leave_open(id);
+                |id: &str| (is_quick && id.starts_with("limits.")) || combination.may_leave_unjudged(id);
             let is_complete = !combination.is_moderate() || gaps.clone().all(|row| is_expected(&row.id));
             checked_rows(outcome, if is_complete { &[0, 1, 3] } else { &[0, 1] })
         };
-        Subject { name, breaks: &[], may_fail, run_check: Box::new(run_check) }
+        Subject { name, violates: &[], may_fail, run_check: Box::new(run_check) }
     }
 }
 
 /// Checks a changed server. Returns the rows if the exit code is allowed.
-fn run_check(change: impl Fn(&mut FakeServer), exit_codes: &[u8]) -> Result<Vec<Row>, String> {
+fn run_check(change: impl Fn(&mut FakeServer), exit_codes: &[u8]) -> Result<Vec<StatementResult>, String> {
     let mut server = FakeServer::default();
     change(&mut server);
     checked_rows(run(server), exit_codes)
 }
 
 /// Returns the rows of a run that had one of these exit codes and stayed within its budget.
-fn checked_rows(outcome: Outcome, exit_codes: &[u8]) -> Result<Vec<Row>, String> {
+fn checked_rows(outcome: Outcome, exit_codes: &[u8]) -> Result<Vec<StatementResult>, String> {
     let exit_code = outcome.exit_code();
     if !exit_codes.contains(&exit_code) {
-        let gaps = outcome.rows.iter().filter(|row| row.is_gap()).map(|row| row.id.as_str());
+        let gaps = outcome.rows.iter().filter(|row| row.is_unjudged_must()).map(|row| row.id.as_str());
         let gaps: Vec<_> = gaps.collect();
         return Err(format!("exit code {exit_code}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
     }
@@ -107,7 +107,7 @@ impl Subject {
             _ => None,
         };
         // If one statement needs no further input, the keys are enough.
-        let inputs: Option<Vec<_>> = self.breaks.iter().map(needs).collect();
+        let inputs: Option<Vec<_>> = self.violates.iter().map(needs).collect();
         inputs.and_then(|inputs| inputs.first().copied()).unwrap_or("keys of both modes")
     }
 
@@ -120,7 +120,8 @@ impl Subject {
                 Trial { name: self.name.clone(), broken: BTreeSet::new(), deviation: Some(reason) }
             }
             Ok(rows) => {
-                let is_broken = |row: &&Row| matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
+                let is_broken =
+                    |row: &&StatementResult| matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
                 let broken = rows.iter().filter(is_broken).map(|row| row.id.clone()).collect();
                 Trial { name: self.name.clone(), deviation: self.deviation(&rows, &broken), broken }
             }
@@ -128,7 +129,7 @@ impl Subject {
     }
 
     /// Returns the expected statements that did not fail, and the unexpected ones that did.
-    fn deviation(&self, rows: &[Row], broken: &BTreeSet<String>) -> Option<String> {
+    fn deviation(&self, rows: &[StatementResult], broken: &BTreeSet<String>) -> Option<String> {
         let with_evidence = |id: &str| match rows.iter().find(|row| row.id == id).map(|row| &row.verdict) {
             Some(Verdict::Fail(finding) | Verdict::Warn(finding)) => {
                 format!("{id} (expected {}, got {})", finding.expected, finding.actual)
@@ -136,9 +137,9 @@ impl Subject {
             _ => id.to_owned(),
         };
         let missed: Vec<_> =
-            self.breaks.iter().filter(|id| !broken.contains(**id)).map(|id| (*id).to_owned()).collect();
+            self.violates.iter().filter(|id| !broken.contains(**id)).map(|id| (*id).to_owned()).collect();
         let is_expected =
-            |id: &&String| self.breaks.contains(&id.as_str()) || self.may_fail.contains(&id.as_str());
+            |id: &&String| self.violates.contains(&id.as_str()) || self.may_fail.contains(&id.as_str());
         let false_alarms: Vec<_> =
             broken.iter().filter(|id| !is_expected(id)).map(|id| with_evidence(id)).collect();
         let parts = [("survives", missed), ("false alarm of", false_alarms)];

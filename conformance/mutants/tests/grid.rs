@@ -22,9 +22,9 @@ fn the_grid_matches_its_golden_table() {
 fn known_faults_have_judged_statements_and_unique_names() {
     let (judged, faults) = (judged_statements(), faults());
     for fault in &faults {
-        assert!(!fault.breaks.is_empty(), "{fault} breaks no statement");
+        assert!(!fault.violates.is_empty(), "{fault} breaks no statement");
         assert!(
-            fault.breaks.iter().all(|id| judged.contains_key(*id)),
+            fault.violates.iter().all(|id| judged.contains_key(*id)),
             "{fault} breaks an unknown statement"
         );
     }
@@ -49,7 +49,7 @@ fn a_server_with_a_known_fault_fails_a_statement_of_the_fault() {
     });
     let mut trials = 0;
     for trial in noticed.step_by(41) {
-        let (name, breaks) = (trial.fault.to_string(), trial.fault.breaks.clone());
+        let (name, breaks) = (trial.fault.to_string(), trial.fault.violates.clone());
         let mut server = server_with_long_lists();
         inject(trial.fault, &mut server);
         let broken = ids_with_verdicts(&run(server), &["fail", "warn"]);

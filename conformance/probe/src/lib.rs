@@ -2,6 +2,7 @@
 //!
 //! The result of a run is a recording. This package does not judge responses and does not depend on the judge.
 
+mod delivery_source;
 mod hook;
 mod http_client;
 mod interrupt;
@@ -10,14 +11,13 @@ mod probes;
 mod progress;
 mod run;
 mod session;
-mod waiter;
-mod webhooks;
+mod target_clock;
 
+pub use delivery_source::{DeliverySource, DeliveryTrigger, TriggerFuture, TriggeredDeliveries, Webhooks};
 pub use hook::run_shell;
 pub use http_client::{Connections, HttpClient};
 pub use interrupt::Interrupt;
-pub use plan::{Create, Hook, Paths, Plan};
+pub use plan::{CreateRequest, Hook, ObjectPaths, Plan};
 pub use progress::{Progress, Silent};
-pub use run::{Run, budget, record};
-pub use waiter::{RealTime, Wait, Waiter};
-pub use webhooks::{DeliveryTrigger, Source, TriggerFuture, TriggeredDeliveries, Webhooks};
+pub use run::{RunResult, budget, record};
+pub use target_clock::{ClockWait, RealClock, TargetClock};

@@ -11,33 +11,33 @@ use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::recording::ObjectKind;
 use conformance_model::redaction::Redaction;
-use conformance_model::secret::{KEY_TAIL_MIN, Secret};
+use conformance_model::secret::{KEY_SECRET_LEN_MIN, Secret};
 use conformance_model::selection::{Profile, Selection};
 
+use crate::delivery_source::Webhooks;
 use crate::http_client::trust;
 use crate::interrupt::Interrupt;
-use crate::webhooks::Webhooks;
 
 /// The request that creates a record, to test paging while records are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Create {
+pub struct CreateRequest {
     /// The path below the base address.
     pub path: String,
     /// The JSON body. `{asset}` is replaced by the first accepted asset of the account.
     pub body: String,
 }
 
-impl Default for Create {
+impl Default for CreateRequest {
     /// Returns the request that opens a charge at the reference server.
-    fn default() -> Create {
+    fn default() -> CreateRequest {
         let body = r#"{"asset":"{asset}","amount":"10.00","currency":"EUR"}"#.to_owned();
-        Create { path: "/v1/charges".to_owned(), body }
+        CreateRequest { path: "/v1/charges".to_owned(), body }
     }
 }
 
 /// The paths of single objects, with the placeholder `{id}`. The specification leaves them open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Paths {
+pub struct ObjectPaths {
     /// Of a charge.
     pub charge: Option<String>,
     /// Of an invoice.
@@ -46,7 +46,7 @@ pub struct Paths {
     pub payment_link: Option<String>,
 }
 
-impl Paths {
+impl ObjectPaths {
     /// Returns the path of each kind of object, if it has one.
     pub(crate) fn by_kind(&self) -> [(ObjectKind, Option<&String>); 3] {
         [
@@ -107,11 +107,11 @@ pub struct Plan {
     /// Sends another burst in the next minute of the server's clock, which distinguishes kinds of limiters.
     pub thorough: bool,
     /// Allows the creation of records with the test key, by this request.
-    pub writes: Option<Create>,
+    pub create_request: Option<CreateRequest>,
     /// The command that creates records.
     pub hook: Option<Hook>,
     /// The paths of single objects.
-    pub paths: Paths,
+    pub paths: ObjectPaths,
     /// The profile: the specification, or also the choices of the reference server.
     pub profile: Profile,
     /// The prefix of keys, before `_live_` or `_test_`.
@@ -123,7 +123,7 @@ pub struct Plan {
     /// Additional trusted certificates for an https target, in PEM.
     pub ca_pem: Option<String>,
     /// The pseudonymization of personal values and amounts in the recording, and so in every report.
-    pub privacy: Option<Redaction>,
+    pub redaction: Option<Redaction>,
     /// The seed of nonexistent identifiers and keys. Equal seeds send equal requests.
     pub seed: u64,
     /// The interrupt that ends the run early. The recording so far is judged.
@@ -146,22 +146,22 @@ impl Plan {
             webhooks: None,
             quick: false,
             thorough: false,
-            writes: None,
+            create_request: None,
             hook: None,
-            paths: Paths::default(),
+            paths: ObjectPaths::default(),
             profile: Profile::Spec,
             key_prefix: "svc".to_owned(),
             time_limit: Duration::from_secs(10),
             baseline: Baseline::default(),
             ca_pem: None,
-            privacy: None,
+            redaction: None,
             seed: 0,
             interrupt: Interrupt::default(),
         }
     }
 
     /// Returns the base address without user name, password, query and fragment, which may contain keys.
-    pub(crate) fn shown_base(&self) -> Url {
+    pub(crate) fn base_without_secrets(&self) -> Url {
         let mut base = self.base.clone();
         // These two calls fail only for URLs that cannot have a user.
         let _ = base.set_username("");
@@ -177,8 +177,8 @@ impl Plan {
     }
 
     /// Returns the prefix of a mode's keys.
-    pub(crate) fn prefix(&self, mode: Mode) -> String {
-        mode.key_start(&self.key_prefix)
+    pub(crate) fn mode_prefix(&self, mode: Mode) -> String {
+        mode.mode_prefix(&self.key_prefix)
     }
 
     pub(crate) fn key(&self, mode: Mode) -> &Secret {
@@ -189,7 +189,7 @@ impl Plan {
     }
 
     /// Returns the secret part of each key.
-    pub(crate) fn key_tails(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn key_secret_parts(&self) -> impl Iterator<Item = &str> {
         let keys = [
             Some(&self.live_key),
             Some(&self.test_key),
@@ -197,7 +197,7 @@ impl Plan {
             self.other_account_key.as_ref(),
             self.revoked_key.as_ref(),
         ];
-        keys.into_iter().flatten().map(|key| key.tail(&self.key_prefix))
+        keys.into_iter().flatten().map(|key| key.secret_part(&self.key_prefix))
     }
 
     /// Returns the selection of statements.
@@ -208,7 +208,7 @@ impl Plan {
     /// Checks the plan, before any request.
     #[expect(clippy::too_many_lines, reason = "one line for each setting that can be wrong")]
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let (base, base_for_messages) = (&self.base, self.shown_base());
+        let (base, base_for_messages) = (&self.base, self.base_without_secrets());
         match base.scheme() {
             "http" | "https" => {}
             other => {
@@ -229,7 +229,7 @@ impl Plan {
             ));
         }
         if let Some(pem) = &self.ca_pem {
-            trust::certificates(pem)?;
+            trust::parse_certificates(pem)?;
         }
         for mode in Mode::BOTH {
             self.validate_mode_key(mode)?;
@@ -245,7 +245,7 @@ impl Plan {
             }
         }
         if let Some(key) = &self.second_key {
-            if !key.expose().starts_with(&self.prefix(Mode::Test)) {
+            if !key.expose().starts_with(&self.mode_prefix(Mode::Test)) {
                 return Err(
                     "the second key is not a test key; give another test key of the same account".into()
                 );
@@ -260,7 +260,7 @@ impl Plan {
             return Err("the live key and the test key are the same; each mode has its own keys".into());
         }
         self.paths.validate()?;
-        if let Some(create) = &self.writes {
+        if let Some(create) = &self.create_request {
             if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
                 return Err(format!(
                     "the path of the create request is `{}`; it must start with /v1/ and have no query, such as \
@@ -292,18 +292,18 @@ impl Plan {
     fn validate_mode_key(&self, mode: Mode) -> Result<(), String> {
         let (name, other) = (mode.as_str(), mode.other());
         let key = self.key(mode).expose();
-        if key.starts_with(&self.prefix(other)) {
+        if key.starts_with(&self.mode_prefix(other)) {
             return Err(format!(
                 "the {name} key begins with `{}`: it is a {} key; swap the two keys",
-                self.prefix(other),
+                self.mode_prefix(other),
                 other.as_str()
             ));
         }
-        if !key.starts_with(&self.prefix(mode)) {
+        if !key.starts_with(&self.mode_prefix(mode)) {
             return Err(format!(
                 "the {name} key does not begin with `{}`; if this API's keys begin with something else, set \
                  `key_prefix` in [dialect] of chargeproof.toml",
-                self.prefix(mode)
+                self.mode_prefix(mode)
             ));
         }
         self.validate_key(name, self.key(mode))
@@ -315,9 +315,9 @@ impl Plan {
                 "the {name} key has a character that is not allowed in headers; only visible ASCII characters are allowed"
             ));
         }
-        if key.tail(&self.key_prefix).len() < KEY_TAIL_MIN {
+        if key.secret_part(&self.key_prefix).len() < KEY_SECRET_LEN_MIN {
             return Err(format!(
-                "the {name} key is too short; it must have {KEY_TAIL_MIN} characters after its prefix"
+                "the {name} key is too short; it must have {KEY_SECRET_LEN_MIN} characters after its prefix"
             ));
         }
         Ok(())
@@ -372,7 +372,7 @@ mod tests {
         for base in ["http://u:secret-secret@a/", "https://u:secret-secret@a/", "http://a/?key=secret-secret"]
         {
             let plan = plan(base, LIVE, TEST);
-            let found = plan.validate().unwrap_err() + plan.shown_base().as_str();
+            let found = plan.validate().unwrap_err() + plan.base_without_secrets().as_str();
             assert!(!found.contains("secret-secret"), "{found}");
         }
     }

@@ -46,12 +46,12 @@ use crate::probes::{
     second_key, webhooks,
 };
 use crate::progress::Progress;
-use crate::session::{REPEATS_MAX, Session, TIMEOUT, keyed_requests_max};
-use crate::waiter::Waiter;
+use crate::session::{RETRIES_MAX, SINGLE_WAIT_MAX, Session, keyed_requests_max};
+use crate::target_clock::TargetClock;
 
 /// The result of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct RunResult {
     /// The recorded exchanges and deliveries, without keys.
     pub recording: Recording,
     /// The reason why the run was stopped, if it was.
@@ -62,7 +62,7 @@ pub struct Run {
     pub ledger: Ledger,
     /// The completed groups, if the operator interrupted the run. The recording has the completed requests of the
     /// interrupted group, unless it changes data: partial results of such a group would be misleading.
-    pub interrupted: Option<BTreeSet<Group>>,
+    pub completed_if_interrupted: Option<BTreeSet<Group>>,
 }
 
 /// Runs groups of probes and records the responses.
@@ -71,9 +71,9 @@ pub struct Run {
 pub async fn record(
     plan: &Plan,
     groups: &BTreeSet<Group>,
-    waiter: &mut dyn Waiter,
+    waiter: &mut dyn TargetClock,
     progress: &mut dyn Progress,
-) -> Run {
+) -> RunResult {
     let budget = budget(groups, plan);
     let mut session = Session::new(plan, waiter, progress, budget.clone(), wait_max(groups, plan));
     let mut completed = BTreeSet::new();
@@ -87,18 +87,18 @@ pub async fn record(
     let Session { recording, ledger, .. } = session;
     let interrupted = plan.interrupt.is_raised().then_some(completed);
     let stop = stop.filter(|_| interrupted.is_none());
-    Run { recording, stop, budget, ledger, interrupted }
+    RunResult { recording, stop, budget, ledger, completed_if_interrupted: interrupted }
 }
 
 /// Returns the request budget of a plan.
 pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
     let has_burst = groups.contains(&Group::Burst);
-    let next_minute = if plan.thorough { burst::SETTLING_MAX } else { 0 };
-    let next_minute_wait = if plan.thorough { burst::SETTLING_WAIT } else { Duration::ZERO };
+    let next_minute = if plan.thorough { burst::NEXT_MINUTE_MAX } else { 0 };
+    let next_minute_wait = if plan.thorough { burst::NEXT_MINUTE_WAIT } else { Duration::ZERO };
     let wait = if has_burst { burst::WAIT_USUAL + next_minute_wait } else { Duration::ZERO };
     // The receiver runs during the other waits.
     let with_receiver = |other_waits: Duration| match groups.contains(&Group::Webhooks) {
-        true => webhooks::wait(plan, other_waits),
+        true => webhooks::wait_max(plan, other_waits),
         false => other_waits,
     };
     let mut functional = Cost::default();
@@ -128,7 +128,7 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
     Budget {
         functional,
         burst: if has_burst { burst::REQUESTS_MAX + next_minute } else { 0 },
-        repeats: REPEATS_MAX,
+        repeats: RETRIES_MAX,
         objects: if groups.contains(&Group::Objects) { objects::requests(plan) } else { 0 },
         extended: if groups.contains(&Group::Extended) { choices::REQUESTS_MAX } else { 0 },
         inserts: if groups.contains(&Group::Inserts) { inserts::requests(plan) } else { 0 },
@@ -141,9 +141,9 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
 /// Returns the longest wait of a plan's probes, without the receiver.
 fn wait_max(groups: &BTreeSet<Group>, plan: &Plan) -> Duration {
     match (groups.contains(&Group::Burst), plan.thorough) {
-        (true, true) => burst::WAIT_MAX + burst::SETTLING_WAIT,
+        (true, true) => burst::WAIT_MAX + burst::NEXT_MINUTE_WAIT,
         (true, false) => burst::WAIT_MAX,
-        (false, _) => TIMEOUT,
+        (false, _) => SINGLE_WAIT_MAX,
     }
 }
 
@@ -157,8 +157,8 @@ fn cost(group: Group) -> Cost {
         Group::Isolation => isolation::COST,
         Group::Auth => auth::COST,
         Group::Revoked => auth::REVOKED_COST,
-        Group::Second => second_key::COST,
-        Group::Other => isolation::OTHER_COST,
+        Group::SecondKey => second_key::COST,
+        Group::OtherAccount => isolation::OTHER_ACCOUNT_COST,
         Group::Leaks => leaks::COST,
         Group::Webhooks => webhooks::COST,
     }
@@ -167,10 +167,10 @@ fn cost(group: Group) -> Cost {
 /// Returns the number of requests with the two keys that are reserved for a group.
 fn reserved_requests(group: Group) -> u32 {
     match group {
-        Group::Filters => filters::NEEDED,
-        Group::Isolation => isolation::NEEDED,
+        Group::Filters => filters::REQUESTS_MIN,
+        Group::Isolation => isolation::REQUESTS_MIN,
         Group::Auth => auth::COST.test,
-        Group::Other => isolation::OTHER_COST.total - isolation::OTHER_COST.other,
+        Group::OtherAccount => isolation::OTHER_ACCOUNT_COST.total - isolation::OTHER_ACCOUNT_COST.other,
         Group::Leaks => 1,
         _ => 0,
     }
@@ -189,7 +189,7 @@ async fn run_groups(
     for group in groups {
         // The later groups may take minutes, and have a new window.
         if *group > Group::Leaks {
-            burst::close(session).await;
+            burst::send_closing_burst(session).await;
         }
         session.reserved =
             groups.iter().filter(|later| *later > group).map(|later| reserved_requests(*later)).sum();
@@ -209,7 +209,7 @@ async fn run_groups(
         }
     }
     if !session.plan.interrupt.is_raised() {
-        burst::close(session).await;
+        burst::send_closing_burst(session).await;
     }
     Ok(())
 }
@@ -224,12 +224,12 @@ async fn probe(session: &mut Session<'_>, group: Group) -> Result<(), Stop> {
         Group::Isolation => isolation::probe(session).await,
         Group::Auth => auth::probe(session).await,
         Group::Revoked => auth::probe_revoked(session).await,
-        Group::Second => second_key::probe(session).await,
+        Group::SecondKey => second_key::probe(session).await,
         Group::Extended => choices::probe(session).await,
         Group::Inserts => inserts::probe(session).await,
         Group::Objects => objects::probe(session).await,
         Group::Leaks => leaks::probe(session).await,
-        Group::Other => isolation::probe_other(session).await,
+        Group::OtherAccount => isolation::probe_other_account(session).await,
         Group::Webhooks => webhooks::probe(session).await,
     }
     Ok(())

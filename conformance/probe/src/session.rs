@@ -4,15 +4,15 @@ use conformance_model::budget::{Budget, Ledger};
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{Page, page_request, retry_after, unused_id_like};
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, NOT_ASKED, PageRequest, Purpose,
-    Recording,
+    Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, FollowedLink, Forgery, Inserts, List, NOT_SENT_PREFIX,
+    PageRequest, Purpose, ReceivedResponse, Recording,
 };
-use conformance_model::secret::{KEY_BLANK, Redactor};
+use conformance_model::secret::{KEY_PLACEHOLDER, Redactor};
 
 use crate::http_client::{Connections, HttpClient};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::waiter::Waiter;
+use crate::target_clock::TargetClock;
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The largest total of recorded bodies in a run. A typical run has less than a tenth of it.
 const RECORDED_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// The most retries in a run.
-pub(crate) const REPEATS_MAX: u32 = 4;
+pub(crate) const RETRIES_MAX: u32 = 4;
 /// The most requests of a run with the two keys, without bursts, single objects and retries.
 const KEYED_MAX: u32 = 99;
 /// The most requests of a run with the two keys and `--thorough`.
@@ -46,7 +46,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The time of an idle window: one second more than the window of the limit, for servers that count whole seconds.
 pub(crate) const IDLE_WINDOW: Duration = Duration::from_secs(61);
 /// The longest single wait. A longer `Retry-After` is not waited for.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
+pub(crate) const SINGLE_WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// The reason for a request that was not sent because of an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
@@ -64,7 +64,7 @@ pub(crate) struct RecordingPosition {
 /// A run in progress.
 pub(crate) struct Session<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) waiter: &'a mut dyn Waiter,
+    pub(crate) clock: &'a mut dyn TargetClock,
     pub(crate) progress: &'a mut dyn Progress,
     pub(crate) recording: Recording,
     pub(crate) ledger: Ledger,
@@ -81,7 +81,7 @@ pub(crate) struct Session<'a> {
     /// `true` if the server is considered down: the live key got no response either.
     is_down: bool,
     /// `true` if a new window of the test key started during the run, so that a closing burst can measure it.
-    pub(crate) is_renewed: bool,
+    pub(crate) has_new_window: bool,
     /// The total size of recorded bodies.
     recorded_bytes: usize,
     /// `true` after the wait for a second idle window.
@@ -99,14 +99,14 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
-        waiter: &'a mut dyn Waiter,
+        waiter: &'a mut dyn TargetClock,
         progress: &'a mut dyn Progress,
         budget: Budget,
         wait_max: Duration,
     ) -> Session<'a> {
         let recording = Recording {
-            format: FORMAT,
-            base: plan.shown_base().to_string(),
+            format: FORMAT_VERSION,
+            base: plan.base_without_secrets().to_string(),
             key_prefix: plan.key_prefix.clone(),
             without: plan.excluded_parts(),
             no_burst: None,
@@ -118,21 +118,21 @@ impl<'a> Session<'a> {
         let ca_pem = plan.ca_pem.as_deref();
         let client =
             |connections| HttpClient::new(&plan.base, connections, plan.time_limit, BODY_BYTES_MAX, ca_pem);
-        let redactor = Redactor::new(plan.key_tails(), KEY_BLANK);
+        let redactor = Redactor::new(plan.key_secret_parts(), KEY_PLACEHOLDER);
         Session {
             plan,
-            waiter,
+            clock: waiter,
             progress,
             recording,
             ledger: Ledger::default(),
             budget,
             keyed_repeats: 0,
-            client: client(Connections::Kept),
-            head_client: client(Connections::Fresh),
+            client: client(Connections::Reused),
+            head_client: client(Connections::PerRequest),
             redactor,
             consecutive_lost: 0,
             is_down: false,
-            is_renewed: false,
+            has_new_window: false,
             recorded_bytes: 0,
             has_waited_idle_window: false,
             reserved: 0,
@@ -160,19 +160,19 @@ impl<'a> Session<'a> {
 
     /// Removes the exchanges that were not sent because of an interrupt.
     pub(crate) fn remove_unsent(&mut self) {
-        self.recording
-            .exchanges
-            .retain(|exchange| !matches!(&exchange.ending, Ending::Lost(why) if why == INTERRUPTED));
+        self.recording.exchanges.retain(
+            |exchange| !matches!(&exchange.outcome, ExchangeOutcome::NoResponse(why) if why == INTERRUPTED),
+        );
     }
 
     /// Leaves the test key idle until a time. The other keys may be used meanwhile.
-    pub(crate) fn idle_until(&mut self, until: Duration) {
+    pub(crate) fn keep_idle_until(&mut self, until: Duration) {
         self.idle_until = until;
     }
 
     /// Waits until a key may be used again.
     pub(crate) async fn wait_for_key(&mut self, caller: Caller) {
-        let left = self.idle_until.saturating_sub(self.waiter.now());
+        let left = self.idle_until.saturating_sub(self.clock.now());
         if caller == Caller::Own(Mode::Test) && !left.is_zero() {
             self.idle_until = Duration::ZERO;
             self.pause(left, "the next window gives the test key new requests").await;
@@ -183,18 +183,24 @@ impl<'a> Session<'a> {
     pub(crate) async fn send_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         self.wait_for_key(caller).await;
         let target = self.target_of(path);
-        let sent = self.waiter.now();
+        let sent = self.clock.now();
         if self.has_stopped() {
             self.continue_if_live_key_is_served().await;
         }
         if let Err(why) = self.admit(caller, &purpose) {
-            return self.record_exchange(caller, purpose, &target, sent, Ending::Lost(why.into()));
+            return self.record_exchange(
+                caller,
+                purpose,
+                &target,
+                sent,
+                ExchangeOutcome::NoResponse(why.into()),
+            );
         }
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let client = if purpose.method() == "HEAD" { &self.head_client } else { &self.client };
         let ending = tokio::select! {
             ending = client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
-            () = self.plan.interrupt.wait_until_raised() => Ending::Lost(INTERRUPTED.into()),
+            () = self.plan.interrupt.wait_until_raised() => ExchangeOutcome::NoResponse(INTERRUPTED.into()),
         };
         self.progress.on_request(&self.ledger);
         self.record_exchange(caller, purpose, &target, sent, ending)
@@ -221,20 +227,26 @@ impl<'a> Session<'a> {
         }
         self.ledger.repeats += 1;
         self.keyed_repeats += 1;
-        let (target, sent) = (self.target_of(ACCOUNT_PATH), self.waiter.now());
+        let (target, sent) = (self.target_of(ACCOUNT_PATH), self.clock.now());
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let ending = self.client.send(purpose.method(), &address, &headers, Vec::new()).await;
         self.progress.on_request(&self.ledger);
-        self.is_down = self.record_exchange(caller, purpose, &target, sent, ending).answer().is_none();
+        self.is_down = self.record_exchange(caller, purpose, &target, sent, ending).response().is_none();
     }
 
     /// Sends a POST request. Writes are never retried.
     pub(crate) async fn post(&mut self, caller: Caller, path: &str, body: &str) -> Exchange {
         self.wait_for_key(caller).await;
         let target = self.target_of(path);
-        let sent = self.waiter.now();
+        let sent = self.clock.now();
         if let Err(why) = self.admit(caller, &Purpose::Create) {
-            return self.record_exchange(caller, Purpose::Create, &target, sent, Ending::Lost(why.into()));
+            return self.record_exchange(
+                caller,
+                Purpose::Create,
+                &target,
+                sent,
+                ExchangeOutcome::NoResponse(why.into()),
+            );
         }
         let mut headers = self.headers(caller);
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
@@ -245,7 +257,7 @@ impl<'a> Session<'a> {
 
     /// Sends several requests concurrently, and records them in the given order.
     pub(crate) async fn send_together(&mut self, requests: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
-        let sent = self.waiter.now();
+        let sent = self.clock.now();
         let mut tasks = Vec::new();
         for (caller, purpose, path) in requests {
             let target = self.target_of(path);
@@ -258,8 +270,8 @@ impl<'a> Session<'a> {
         let mut exchanges = Vec::new();
         for (caller, purpose, target, task) in tasks {
             let ending = match task {
-                Ok(task) => task.await.unwrap_or_else(|err| Ending::Lost(err.to_string())),
-                Err(why) => Ending::Lost(why.into()),
+                Ok(task) => task.await.unwrap_or_else(|err| ExchangeOutcome::NoResponse(err.to_string())),
+                Err(why) => ExchangeOutcome::NoResponse(why.into()),
             };
             self.progress.on_request(&self.ledger);
             exchanges.push(self.record_exchange(caller, purpose.clone(), &target, sent, ending));
@@ -322,29 +334,29 @@ impl<'a> Session<'a> {
         purpose: Purpose,
         target: &str,
         sent: Duration,
-        ending: Ending,
+        ending: ExchangeOutcome,
     ) -> Exchange {
         let ending = self.limit_recorded_bytes(ending);
         match &ending {
-            Ending::Lost(why) if why.starts_with(NOT_ASKED) => {}
-            Ending::Lost(_) => self.consecutive_lost += 1,
-            Ending::Answered(_) => self.consecutive_lost = 0,
+            ExchangeOutcome::NoResponse(why) if why.starts_with(NOT_SENT_PREFIX) => {}
+            ExchangeOutcome::NoResponse(_) => self.consecutive_lost += 1,
+            ExchangeOutcome::Answered(_) => self.consecutive_lost = 0,
         }
         let number = self.recording.exchanges.len() as u32 + 1;
         let (target, ending) = (self.redactor.redact(target), self.redact(ending));
-        let ended = self.waiter.now();
-        let exchange = Exchange { number, caller, purpose, target, sent, ended, ending };
+        let ended = self.clock.now();
+        let exchange = Exchange { number, caller, purpose, target, sent, ended, outcome: ending };
         self.recording.exchanges.push(exchange.clone());
         exchange
     }
 
     /// Replaces a response that exceeds the limit of recorded bytes by the reason.
-    fn limit_recorded_bytes(&mut self, ending: Ending) -> Ending {
-        let Ending::Answered(response) = &ending else { return ending };
+    fn limit_recorded_bytes(&mut self, ending: ExchangeOutcome) -> ExchangeOutcome {
+        let ExchangeOutcome::Answered(response) = &ending else { return ending };
         self.recorded_bytes += response.body.len();
         match self.recorded_bytes > RECORDED_BYTES_MAX {
             false => ending,
-            true => Ending::Lost(format!(
+            true => ExchangeOutcome::NoResponse(format!(
                 "{} with a body of {} bytes: all responses together exceed {} MiB",
                 response.status,
                 response.body.len(),
@@ -375,9 +387,9 @@ impl<'a> Session<'a> {
     async fn retry(
         &mut self,
         first: Exchange,
-        pause_after: impl Fn(&Answer) -> Option<Duration>,
+        pause_after: impl Fn(&ReceivedResponse) -> Option<Duration>,
     ) -> Exchange {
-        let Some(pause) = first.answer().and_then(pause_after) else { return first };
+        let Some(pause) = first.response().and_then(pause_after) else { return first };
         self.retry_after_pause(first, pause).await
     }
 
@@ -388,7 +400,7 @@ impl<'a> Session<'a> {
 
     /// Repeats a request after a pause. Returns the first exchange if no retry or no wait is left.
     async fn retry_after_pause(&mut self, first: Exchange, pause: Duration) -> Exchange {
-        if self.ledger.repeats >= self.budget.repeats || pause > TIMEOUT {
+        if self.ledger.repeats >= self.budget.repeats || pause > SINGLE_WAIT_MAX {
             return first;
         }
         // A sliding window still counts part of the burst, so after the stated wait alone the key would be refused
@@ -411,15 +423,15 @@ impl<'a> Session<'a> {
     }
 
     /// Requests a page. Returns the exchange and the page, if it could be read.
-    pub(crate) async fn page(&mut self, mode: Mode, request: PageRequest) -> (Exchange, Option<Page>) {
-        let path = path_of(&request);
+    pub(crate) async fn read_page(&mut self, mode: Mode, request: PageRequest) -> (Exchange, Option<Page>) {
+        let path = page_path(&request);
         let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
         let page = Page::from_exchange(&exchange);
         (exchange, page)
     }
 
     /// Follows a link of a page, if it leads into the same list. The request goes to the base address in any case.
-    pub(crate) async fn follow(
+    pub(crate) async fn follow_link(
         &mut self,
         mode: Mode,
         from: &Exchange,
@@ -427,7 +439,7 @@ impl<'a> Session<'a> {
     ) -> Option<(Exchange, Page)> {
         let Purpose::Page(PageRequest { list, filters, .. }) = &from.purpose else { return None };
         let path = self.link_path(from, *list, rel)?;
-        let link = Some(Link { of: from.number, rel: rel.to_owned() });
+        let link = Some(FollowedLink { exchange: from.number, rel: rel.to_owned() });
         let request = PageRequest { list: *list, filters: filters.clone(), page: None, per_page: None, link };
         let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
         Page::from_exchange(&exchange).map(|page| (exchange, page))
@@ -448,14 +460,14 @@ impl<'a> Session<'a> {
     pub(crate) async fn pause(&mut self, duration: Duration, why: &str) -> bool {
         let Some(left) = self.remaining_wait.checked_sub(duration) else { return false };
         self.remaining_wait = left;
-        self.wait_for_deliveries(duration, why).await
+        self.wait_unlimited(duration, why).await
     }
 
     /// Waits, in addition to the time that the run may wait. Returns `false` if the wait was interrupted.
-    pub(crate) async fn wait_for_deliveries(&mut self, duration: Duration, why: &str) -> bool {
+    pub(crate) async fn wait_unlimited(&mut self, duration: Duration, why: &str) -> bool {
         self.progress.on_wait(duration, why);
         tokio::select! {
-            waited = self.waiter.wait(duration) => waited.is_ok(),
+            waited = self.clock.wait(duration) => waited.is_ok(),
             () = self.plan.interrupt.wait_until_raised() => false,
         }
     }
@@ -498,11 +510,11 @@ impl<'a> Session<'a> {
         let plan = self.plan;
         let bearer = |key: &str| Some(format!("Bearer {key}"));
         let test_key = plan.test_key.expose();
-        let test_tail = plan.test_key.tail(&plan.key_prefix);
-        let prefix = |mode| plan.prefix(mode);
+        let test_tail = plan.test_key.secret_part(&plan.key_prefix);
+        let prefix = |mode| plan.mode_prefix(mode);
         match caller {
             Caller::Own(mode) => bearer(plan.key(mode).expose()),
-            Caller::Second => bearer(plan.second_key.as_ref()?.expose()),
+            Caller::SecondKey => bearer(plan.second_key.as_ref()?.expose()),
             Caller::OtherAccount => bearer(plan.other_account_key.as_ref()?.expose()),
             Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
             Caller::NoKey => None,
@@ -535,10 +547,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn redact(&self, ending: Ending) -> Ending {
+    fn redact(&self, ending: ExchangeOutcome) -> ExchangeOutcome {
         match ending {
-            Ending::Lost(why) => Ending::Lost(self.redactor.redact(&why)),
-            Ending::Answered(response) => Ending::Answered(Answer {
+            ExchangeOutcome::NoResponse(why) => ExchangeOutcome::NoResponse(self.redactor.redact(&why)),
+            ExchangeOutcome::Answered(response) => ExchangeOutcome::Answered(ReceivedResponse {
                 status: response.status,
                 headers: response
                     .headers
@@ -567,17 +579,17 @@ fn swap_letter_case(text: &str) -> String {
     text.chars().map(swap).collect()
 }
 
-fn pause_after_refusal(response: &Answer) -> Option<Duration> {
+fn pause_after_refusal(response: &ReceivedResponse) -> Option<Duration> {
     (response.status == 429).then(|| retry_after(response))?.map(|delay| delay.max(PAUSE_MIN))
 }
 
-fn pause_after_5xx(response: &Answer) -> Option<Duration> {
+fn pause_after_5xx(response: &ReceivedResponse) -> Option<Duration> {
     matches!(response.status, 502..=504).then(|| retry_after(response).unwrap_or(PAUSE_MIN))
 }
 
 /// Returns the path and query of a page. The values of combined filters have every punctuation mark
 /// percent-encoded: a server that compares the values as received does not find `charge%2Epaid`.
-pub(crate) fn path_of(request: &PageRequest) -> String {
+pub(crate) fn page_path(request: &PageRequest) -> String {
     let is_combined = request.filters.len() > 1;
     let in_query = |value: &str| match is_combined {
         true => utf8_percent_encode(value, NON_ALPHANUMERIC).to_string(),

@@ -10,9 +10,9 @@ use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::answers::{Answers, Reply};
-use super::listen::{Arrival, Methods, Receiver, ReceiverAnswer, Settings};
+use super::listen::{Arrival, Methods, Receiver, ReceiverResponse, Settings};
 use super::received_request::ReceivedRequest;
+use super::response_script::{ResponseScript, ScriptedResponse};
 use super::routes::Routes;
 use crate::Endpoint;
 
@@ -52,7 +52,7 @@ pub struct ReceivedRequests {
     /// The number of requests that exceeded the bounds of the log.
     pub lost: u32,
     /// The number of connections without a complete HTTP request.
-    pub strays: u32,
+    pub incomplete: u32,
 }
 
 impl BackgroundReceiver {
@@ -69,7 +69,7 @@ impl BackgroundReceiver {
         let mut receiver = Receiver::start(settings).await?;
         let address = receiver.address();
         let log = Arc::new(Mutex::new(RequestLog::default()));
-        let arrived = receiver.count();
+        let arrived = receiver.arrival_count();
         let (logged_count, logged) = watch::channel(0);
         let task_log = Arc::clone(&log);
         let task = tokio::spawn(async move {
@@ -111,13 +111,13 @@ impl BackgroundReceiver {
     }
 
     /// Sets the responses to requests whose path has this ending.
-    pub fn answer(&self, path: &str, script: Answers) {
+    pub fn set_responses(&self, path: &str, script: ResponseScript) {
         self.routes.set(path, script);
     }
 
     /// Returns once a request matches. `matches` is called for each request in order of arrival, beginning with the
     /// first one in the log.
-    pub async fn until(&self, mut matches: impl FnMut(&ReceivedRequest) -> bool) {
+    pub async fn wait_for_request(&self, mut matches: impl FnMut(&ReceivedRequest) -> bool) {
         let mut checked = 0;
         let has_match = |_: &usize| {
             let log = lock(&self.log);
@@ -138,7 +138,7 @@ impl BackgroundReceiver {
         // Fails only if the background task has ended. Then no further request is logged.
         let _ = self.logged.clone().wait_for(|logged| *logged >= arrived).await;
         let log = lock(&self.log);
-        ReceivedRequests { requests: log.requests.clone(), lost: log.lost, strays: log.incomplete }
+        ReceivedRequests { requests: log.requests.clone(), lost: log.lost, incomplete: log.incomplete }
     }
 }
 
@@ -154,11 +154,12 @@ impl RequestLog {
                 }
                 self.bytes = bytes;
                 let status = match response {
-                    ReceiverAnswer::Scripted(Reply::Status(status)) | ReceiverAnswer::Forwarded(status) => {
-                        Some(status)
+                    ReceiverResponse::Scripted(ScriptedResponse::Status(status))
+                    | ReceiverResponse::Forwarded(status) => Some(status),
+                    ReceiverResponse::Scripted(ScriptedResponse::Timeout | ScriptedResponse::Close) => {
+                        Some(0)
                     }
-                    ReceiverAnswer::Scripted(Reply::Timeout | Reply::Close) => Some(0),
-                    ReceiverAnswer::NotForwarded(_) => Some(502),
+                    ReceiverResponse::NotForwarded(_) => Some(502),
                 };
                 self.requests.push((received, status));
             }

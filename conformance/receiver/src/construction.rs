@@ -14,13 +14,13 @@ use super::received_request::ReceivedRequest;
 /// keyring, `secrets` must be those of the endpoint that received the request, and `other_mode` all others.
 pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
     let Ok((header, signature_match)) = examine_signature(received, keyring) else {
-        return SignatureStatus::Nothing;
+        return SignatureStatus::Missing;
     };
-    if header.claims.is_empty() {
-        return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Nothing };
+    if header.signatures.is_empty() {
+        return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Missing };
     }
     if header
-        .claims
+        .signatures
         .iter()
         .any(|signature| secretless_hashes(header.time, &received.body.0).contains(&signature.mac))
     {
@@ -31,10 +31,10 @@ pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> Signat
             let (other_mode, own): (Vec<_>, Vec<_>) =
                 found.faults.into_iter().partition(|fault| matches!(fault, Reason::OtherMode { .. }));
             let difference =
-                |reason: &Reason| Difference { name: reason.name().to_owned(), words: reason.to_string() };
-            SignatureStatus::By {
+                |reason: &Reason| Difference { name: reason.name().to_owned(), clause: reason.to_string() };
+            SignatureStatus::Matches {
                 own: other_mode.is_empty(),
-                differs: header.faults.iter().chain(&own).map(difference).collect(),
+                differences: header.faults.iter().chain(&own).map(difference).collect(),
             }
         }
         None if keyring.secrets.is_empty() => SignatureStatus::NoSecret,

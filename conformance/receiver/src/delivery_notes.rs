@@ -11,16 +11,16 @@ use conformance_model::catalogue::EVENT_TYPES;
 
 use super::{
     diagnose::signature_header,
-    header::{Header, quote},
-    listen::REDIRECTED,
-    received_request::{Names, ReceivedRequest},
+    listen::REDIRECT_PATH,
+    received_request::{ReceivedRequest, WebhookNames},
+    signature_header::{SignatureHeader, quote},
 };
 
 /// An observation about a delivery: a deviation from the specification, or information for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The body is not a JSON object.
-    BodyForm,
+    BodyNotObject,
     /// A member of the body is missing, or not a string.
     MemberMissing {
         /// The name of the member.
@@ -68,11 +68,11 @@ pub enum Note {
         name: &'static str,
     },
     /// There is white space between the parts of the signature header, which not every receiver trims.
-    SignatureSpaced,
+    SignatureWhiteSpace,
     /// A test delivery from the dashboard.
     TestDelivery,
     /// The request contains a secret. It is redacted in output and files.
-    SecretQuoted,
+    SecretContained,
     /// The sender followed a redirect of this receiver.
     RedirectFollowed,
     /// A delivery with this id has arrived before.
@@ -86,7 +86,7 @@ impl Note {
     /// Returns the stable name of the note.
     pub fn name(&self) -> &'static str {
         match self {
-            Note::BodyForm => "body_form",
+            Note::BodyNotObject => "body_form",
             Note::MemberMissing { .. } => "member_missing",
             Note::HeaderMissing { .. } => "header_missing",
             Note::HeaderDiffers { .. } => "header_differs",
@@ -95,9 +95,9 @@ impl Note {
             Note::UnknownEvent { .. } => "unknown_event",
             Note::UnknownMode { .. } => "unknown_mode",
             Note::SubjectMissing { .. } => "subject_missing",
-            Note::SignatureSpaced => "signature_spaced",
+            Note::SignatureWhiteSpace => "signature_spaced",
             Note::TestDelivery => "test_delivery",
-            Note::SecretQuoted => "secret_quoted",
+            Note::SecretContained => "secret_quoted",
             Note::RedirectFollowed => "redirect_followed",
             Note::Retry { .. } => "retry",
         }
@@ -107,7 +107,7 @@ impl Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::BodyForm => f.write_str("the body is not a JSON object"),
+            Note::BodyNotObject => f.write_str("the body is not a JSON object"),
             Note::MemberMissing { name } => write!(f, "the body has no string `{name}`"),
             Note::HeaderMissing { name } => write!(f, "the `{name}` header is missing"),
             Note::HeaderDiffers { name, header, member, body } => {
@@ -120,11 +120,11 @@ impl fmt::Display for Note {
             Note::UnknownEvent { got } => write!(f, "`{got}` is not a specified event type"),
             Note::UnknownMode { got } => write!(f, "the mode is `{got}`; it must be `live` or `test`"),
             Note::SubjectMissing { name } => write!(f, "`data.{name}` is missing or not an object"),
-            Note::SignatureSpaced => {
+            Note::SignatureWhiteSpace => {
                 f.write_str("the signature header contains white space; not every receiver trims it")
             }
             Note::TestDelivery => f.write_str("a test delivery"),
-            Note::SecretQuoted => {
+            Note::SecretContained => {
                 f.write_str("the request contains a secret; it is redacted here and in recordings")
             }
             Note::RedirectFollowed => f.write_str("the sender followed a redirect; it must not"),
@@ -134,13 +134,13 @@ impl fmt::Display for Note {
 }
 
 /// Returns the notes about a single request.
-pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
+pub fn notes(received: &ReceivedRequest, names: &WebhookNames) -> Vec<Note> {
     let mut notes = Vec::new();
-    if received.path == REDIRECTED {
+    if received.path == REDIRECT_PATH {
         notes.push(Note::RedirectFollowed);
     }
-    if signature_header(received, names).is_ok_and(|value| Header::read(value).spaced) {
-        notes.push(Note::SignatureSpaced);
+    if signature_header(received, names).is_ok_and(|value| SignatureHeader::parse(value).has_white_space) {
+        notes.push(Note::SignatureWhiteSpace);
     }
     let content_type = header_lossy(received, "Content-Type").unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -153,13 +153,13 @@ pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
     }
     match serde_json::from_slice(&received.body.0) {
         Ok(body @ Value::Object(_)) => add_body_notes(received, names, &body, &mut notes),
-        _ => notes.push(Note::BodyForm),
+        _ => notes.push(Note::BodyNotObject),
     }
     notes
 }
 
 /// Adds the notes about the body, and about headers that repeat its members.
-fn add_body_notes(received: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
+fn add_body_notes(received: &ReceivedRequest, names: &WebhookNames, body: &Value, notes: &mut Vec<Note>) {
     for (ending, member) in [("Delivery", "id"), ("Event", "event")] {
         let name = names.header(ending);
         match (header_lossy(received, &name), body[member].as_str()) {

@@ -1,10 +1,10 @@
 //! [`diagnose`]: judges the signature of a delivery.
 
 use super::{
-    header::{Header, quote},
     keyring::Keyring,
     reason::{Reason, TOLERANCE_SECS},
-    received_request::{Names, ReceivedRequest},
+    received_request::{ReceivedRequest, WebhookNames},
+    signature_header::{SignatureHeader, quote},
     signature_search::{self, SignatureMatch},
 };
 
@@ -39,8 +39,8 @@ impl Diagnosis {
 pub(super) fn examine_signature<'a>(
     received: &'a ReceivedRequest,
     keyring: &'a Keyring,
-) -> Result<(Header<'a>, Option<SignatureMatch<'a>>), Reason> {
-    let header = Header::read(signature_header(received, &keyring.names)?);
+) -> Result<(SignatureHeader<'a>, Option<SignatureMatch<'a>>), Reason> {
+    let header = SignatureHeader::parse(signature_header(received, &keyring.names)?);
     let delivery_id = received.header_text(&keyring.names.header("Delivery")).map(str::to_owned);
     let signature_match = match keyring.is_empty() {
         true => None,
@@ -56,7 +56,7 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
         Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
     };
     let mut reasons = header.faults;
-    let encoding_fault = header.claims.first().and_then(|signature| signature.fault.clone());
+    let encoding_fault = header.signatures.first().and_then(|signature| signature.fault.clone());
     let time_fault = header.unix_secs.and_then(|unix_secs| time_fault(unix_secs, now_unix));
     match signature_match {
         _ if keyring.is_empty() => {
@@ -72,7 +72,7 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
             }
         }
         // No signature could be parsed, which the reasons state already.
-        None if header.claims.is_empty() => {}
+        None if header.signatures.is_empty() => {}
         None => {
             reasons.extend(encoding_fault);
             // The time is not judged, because no known secret signed it.
@@ -84,7 +84,10 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
 }
 
 /// Returns the value of the signature header. It must occur once.
-pub(super) fn signature_header<'a>(received: &'a ReceivedRequest, names: &Names) -> Result<&'a str, Reason> {
+pub(super) fn signature_header<'a>(
+    received: &'a ReceivedRequest,
+    names: &WebhookNames,
+) -> Result<&'a str, Reason> {
     let name = names.header("Signature");
     match received.header_values(&name).as_slice() {
         [] => {

@@ -83,7 +83,7 @@ impl ForwardTo {
     }
 
     /// Sends the request with its headers and raw body. The error is the reason why there is no response.
-    pub(super) async fn post(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
+    pub(super) async fn forward(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         match timeout(RESPONSE_TIMEOUT, self.exchange(received)).await {
             Ok(result) => result,
             Err(_) => Err(format!("no complete response within {} s", RESPONSE_TIMEOUT.as_secs())),

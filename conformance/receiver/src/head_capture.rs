@@ -14,27 +14,27 @@ use conformance_model::raw_bytes::RawBytes;
 /// A stream whose first bytes are stored. It carries one request, so these bytes contain the head of that request.
 pub(super) struct HeadCapture<S> {
     stream: S,
-    head: Head,
+    head: CapturedHead,
     /// The number of bytes that may still be stored.
     left: usize,
 }
 
 /// The stored head, shared with the handler of the request.
 #[derive(Clone, Default)]
-pub(super) struct Head(Arc<Mutex<Vec<u8>>>);
+pub(super) struct CapturedHead(Arc<Mutex<Vec<u8>>>);
 
 impl<S> HeadCapture<S> {
     /// Creates a capture of at most `bytes_max` bytes.
     pub(super) fn new(stream: S, bytes_max: usize) -> HeadCapture<S> {
-        HeadCapture { stream, head: Head::default(), left: bytes_max }
+        HeadCapture { stream, head: CapturedHead::default(), left: bytes_max }
     }
 
-    pub(super) fn head(&self) -> Head {
+    pub(super) fn head(&self) -> CapturedHead {
         self.head.clone()
     }
 }
 
-impl Head {
+impl CapturedHead {
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,13 +2,13 @@
 
 use conformance_model::secret::Secret;
 
-use super::received_request::Names;
+use super::received_request::WebhookNames;
 
 /// The secrets for the verification of deliveries, each with its display name.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     /// The names of the headers.
-    pub names: Names,
+    pub names: WebhookNames,
     /// The secrets of the receiver's endpoints.
     pub secrets: Vec<(String, Secret)>,
     /// The secrets of the other mode's endpoints. A delivery that is signed with one of them went to the wrong endpoint.

@@ -6,7 +6,6 @@
 //!
 //! Must not contain: code of the server, or a verdict in [`Receiver`].
 
-mod answers;
 mod background_receiver;
 mod base64;
 mod construction;
@@ -16,19 +15,19 @@ mod endpoint;
 mod forward;
 mod head_capture;
 mod head_limit;
-mod header;
 mod keyring;
 mod listen;
 mod reason;
 mod received_request;
+mod response_script;
 mod rewriting;
 mod routes;
 mod secret_redaction;
+mod signature_header;
 mod signature_search;
 #[cfg(test)]
 mod tests;
 
-pub use answers::{Answers, Reply};
 pub use background_receiver::{BackgroundReceiver, ReceivedRequests};
 pub use conformance_model::raw_bytes::RawBytes;
 pub use construction::signature_status;
@@ -38,9 +37,12 @@ pub use endpoint::Endpoint;
 pub use forward::ForwardTo;
 pub use head_limit::LimitedHead;
 pub use keyring::Keyring;
-pub use listen::{Arrival, Bounds, Methods, REDIRECTED, Receiver, ReceiverAnswer, RejectedRequest, Settings};
-pub use reason::{Encoding, Joined, Padding, Reason, TOLERANCE_SECS, TimeUnit};
-pub use received_request::{DeliverySummary, Names, ReceivedRequest, timestamp};
+pub use listen::{
+    Arrival, Bounds, Methods, REDIRECT_PATH, Receiver, ReceiverResponse, RejectedRequest, Settings,
+};
+pub use reason::{Encoding, MessageLayout, PaddedSide, Reason, TOLERANCE_SECS, TimeUnit};
+pub use received_request::{DeliverySummary, ReceivedRequest, WebhookNames, timestamp};
+pub use response_script::{ResponseScript, ScriptedResponse};
 pub use rewriting::Rewriting;
 pub use routes::Routes;
 pub use secret_redaction::SecretRedaction;

@@ -26,16 +26,16 @@ use tokio::{
 };
 
 use super::{
-    answers::{Answers, Reply},
     forward::ForwardTo,
-    head_capture::{Head, HeadCapture},
-    header::quote,
+    head_capture::{CapturedHead, HeadCapture},
     received_request::ReceivedRequest,
+    response_script::{ResponseScript, ScriptedResponse},
     routes::Routes,
+    signature_header::quote,
 };
 
 /// The path that scripted redirects lead to. A request for it shows that the sender follows redirects.
-pub const REDIRECTED: &str = "/chargeproof-redirected";
+pub const REDIRECT_PATH: &str = "/chargeproof-redirected";
 /// The capacity of the queue of arrivals. Senders wait when it is full.
 const ARRIVALS_MAX: usize = 256;
 /// A connection is evicted only if its request has been incomplete for this long, so that a burst of senders is served.
@@ -49,7 +49,7 @@ pub struct Settings {
     /// The address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
     /// The responses if there is no handler.
-    pub answers: Answers,
+    pub answers: ResponseScript,
     /// The responses for particular paths. They have precedence.
     pub routes: Routes,
     /// The methods that are recorded.
@@ -64,7 +64,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
-            answers: Answers::default(),
+            answers: ResponseScript::default(),
             routes: Routes::default(),
             methods: Methods::Post,
             forward_to: None,
@@ -93,11 +93,11 @@ pub struct Bounds {
     /// waits.
     pub connections: usize,
     /// The time limit for a head, and for a body.
-    pub read_time: Duration,
+    pub read_timeout: Duration,
     /// The time for which the scripted response `timeout` keeps the connection open.
-    pub hold_time: Duration,
+    pub hold_for: Duration,
     /// The maximum duration of a connection.
-    pub connection_time: Duration,
+    pub connection_timeout: Duration,
 }
 
 impl Default for Bounds {
@@ -106,9 +106,9 @@ impl Default for Bounds {
             body_bytes: 1024 * 1024,
             head_bytes: 64 * 1024,
             connections: 64,
-            read_time: Duration::from_secs(15),
-            hold_time: Duration::from_secs(60),
-            connection_time: Duration::from_secs(120),
+            read_timeout: Duration::from_secs(15),
+            hold_for: Duration::from_secs(60),
+            connection_timeout: Duration::from_secs(120),
         }
     }
 }
@@ -117,31 +117,32 @@ impl Default for Bounds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// A recorded request, and the response to it.
-    ReceivedRequest(ReceivedRequest, ReceiverAnswer),
+    ReceivedRequest(ReceivedRequest, ReceiverResponse),
     /// A rejected request.
     Rejected(RejectedRequest),
 }
 
 /// The response to a recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReceiverAnswer {
+pub enum ReceiverResponse {
     /// A scripted response.
-    Scripted(Reply),
+    Scripted(ScriptedResponse),
     /// The response of the handler, with this status.
     Forwarded(u16),
     /// 502, because the handler gave no response. Contains the reason.
     NotForwarded(String),
 }
 
-impl fmt::Display for ReceiverAnswer {
+impl fmt::Display for ReceiverResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReceiverAnswer::Scripted(Reply::Status(status)) | ReceiverAnswer::Forwarded(status) => {
+            ReceiverResponse::Scripted(ScriptedResponse::Status(status))
+            | ReceiverResponse::Forwarded(status) => {
                 write!(f, "{status}")
             }
-            ReceiverAnswer::Scripted(Reply::Timeout) => f.write_str("timeout"),
-            ReceiverAnswer::Scripted(Reply::Close) => f.write_str("close"),
-            ReceiverAnswer::NotForwarded(reason) => write!(f, "502 ({reason})"),
+            ReceiverResponse::Scripted(ScriptedResponse::Timeout) => f.write_str("timeout"),
+            ReceiverResponse::Scripted(ScriptedResponse::Close) => f.write_str("close"),
+            ReceiverResponse::NotForwarded(reason) => write!(f, "502 ({reason})"),
         }
     }
 }
@@ -162,7 +163,7 @@ pub enum RejectedRequest {
         bytes_max: usize,
     },
     /// The body is incomplete.
-    BodyCut {
+    BodyIncomplete {
         /// The reason.
         why: String,
     },
@@ -184,7 +185,7 @@ impl fmt::Display for RejectedRequest {
             RejectedRequest::BodyTooLarge { bytes_max } => {
                 write!(f, "413, because the body has more than {bytes_max} bytes")
             }
-            RejectedRequest::BodyCut { why } => write!(f, "an incomplete body: {why}"),
+            RejectedRequest::BodyIncomplete { why } => write!(f, "an incomplete body: {why}"),
             RejectedRequest::Tls => f.write_str(
                 "a TLS handshake: this receiver supports plain HTTP only; terminate TLS in a tunnel or proxy in front of it",
             ),
@@ -239,7 +240,7 @@ impl Receiver {
     }
 
     /// Returns the count of arrivals. A request is counted before its response is sent.
-    pub(super) fn count(&self) -> Arc<AtomicUsize> {
+    pub(super) fn arrival_count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.count)
     }
 
@@ -257,7 +258,7 @@ impl Drop for Receiver {
 }
 
 struct RequestHandler {
-    script: Mutex<Answers>,
+    script: Mutex<ResponseScript>,
     routes: Routes,
     methods: Methods,
     forward_to: Option<ForwardTo>,
@@ -326,8 +327,8 @@ impl Connections {
         let is_received = Arc::new(AtomicBool::new(false));
         let received = Arc::clone(&is_received);
         let task = self.tasks.spawn(async move {
-            let _ =
-                timeout(handler.bounds.connection_time, serve_connection(&handler, stream, &received)).await;
+            let _ = timeout(handler.bounds.connection_timeout, serve_connection(&handler, stream, &received))
+                .await;
         });
         self.open.push_back(OpenConnection { task, opened_at: Instant::now(), is_received });
     }
@@ -349,7 +350,7 @@ async fn serve_connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_r
         // A sender may close its side after the request.
         .half_close(true)
         .timer(TokioTimer::new())
-        .header_read_timeout(handler.bounds.read_time)
+        .header_read_timeout(handler.bounds.read_timeout)
         .max_header_size(handler.bounds.head_bytes)
         .serve_connection(TokioIo::new(capture), service)
         .await;
@@ -369,7 +370,7 @@ impl RequestHandler {
     /// Reads a request and returns the response. An error closes the connection without a response.
     async fn on_request(
         self: Arc<Self>,
-        head: &Head,
+        head: &CapturedHead,
         request: Request<Incoming>,
         is_received: &AtomicBool,
     ) -> Result<Response<Full<Bytes>>, &'static str> {
@@ -382,9 +383,10 @@ impl RequestHandler {
             return Ok(response);
         }
         let headers = head.headers();
-        let read = timeout(self.bounds.read_time, read_body(request.into_body(), self.bounds.body_bytes));
-        let timed_out =
-            || RejectedRequest::BodyCut { why: format!("not within {} s", self.bounds.read_time.as_secs()) };
+        let read = timeout(self.bounds.read_timeout, read_body(request.into_body(), self.bounds.body_bytes));
+        let timed_out = || RejectedRequest::BodyIncomplete {
+            why: format!("not within {} s", self.bounds.read_timeout.as_secs()),
+        };
         let read = read.await;
         is_received.store(true, Relaxed);
         let body = match read.unwrap_or_else(|_| Err(timed_out())) {
@@ -411,24 +413,24 @@ impl RequestHandler {
     /// Records a request and returns the response; `None` closes the connection.
     async fn respond(&self, received: ReceivedRequest) -> Option<Response<Full<Bytes>>> {
         if let Some(handler) = &self.forward_to {
-            let (recorded_response, response) = match handler.post(&received).await {
-                Ok(response) => (ReceiverAnswer::Forwarded(response.status().as_u16()), response),
+            let (recorded_response, response) = match handler.forward(&received).await {
+                Ok(response) => (ReceiverResponse::Forwarded(response.status().as_u16()), response),
                 Err(reason) => {
-                    (ReceiverAnswer::NotForwarded(reason), empty_response(StatusCode::BAD_GATEWAY))
+                    (ReceiverResponse::NotForwarded(reason), empty_response(StatusCode::BAD_GATEWAY))
                 }
             };
             self.report(Arrival::ReceivedRequest(received, recorded_response)).await;
             return Some(response);
         }
-        let routed = self.routes.take(&received.path);
-        let response =
-            routed.unwrap_or_else(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.report(Arrival::ReceivedRequest(received, ReceiverAnswer::Scripted(response))).await;
+        let routed = self.routes.next_response(&received.path);
+        let response = routed
+            .unwrap_or_else(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).next_response());
+        self.report(Arrival::ReceivedRequest(received, ReceiverResponse::Scripted(response))).await;
         match response {
-            Reply::Status(status) => Some(scripted_response(status)),
-            Reply::Close => None,
-            Reply::Timeout => {
-                tokio::time::sleep(self.bounds.hold_time).await;
+            ScriptedResponse::Status(status) => Some(scripted_response(status)),
+            ScriptedResponse::Close => None,
+            ScriptedResponse::Timeout => {
+                tokio::time::sleep(self.bounds.hold_for).await;
                 None
             }
         }
@@ -446,7 +448,7 @@ async fn read_body(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Reje
     let mut bytes = BytesMut::new();
     let mut total = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| RejectedRequest::BodyCut { why: error.to_string() })?;
+        let frame = frame.map_err(|error| RejectedRequest::BodyIncomplete { why: error.to_string() })?;
         let Ok(data) = frame.into_data() else { continue };
         total += data.len();
         match total {
@@ -466,7 +468,7 @@ fn scripted_response(status: u16) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(status).expect("a script contains only valid statuses");
     let mut response = empty_response(status);
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
-        response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(REDIRECTED));
+        response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(REDIRECT_PATH));
     }
     response
 }

@@ -70,7 +70,7 @@ pub enum Reason {
     /// Time and body were signed, but not joined as `<t>.<body>`.
     TimeJoined {
         /// The way in which they were joined.
-        how: Joined,
+        how: MessageLayout,
     },
     /// The signed time is in seconds, but the time in the header is not.
     TimeSignedInSeconds,
@@ -88,7 +88,7 @@ pub enum Reason {
     /// The secret of one side has white space at an end.
     SecretPadded {
         /// The side with the white space.
-        whose: Padding,
+        side: PaddedSide,
     },
     /// The signature matches a secret of the other mode.
     OtherMode {
@@ -136,11 +136,11 @@ pub enum Encoding {
 
 /// A way of joining time and body other than `<t>.<body>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum MessageLayout {
     /// Without a separator.
     Directly,
     /// With this separator.
-    By(char),
+    SeparatedBy(char),
     /// As `<delivery id>.<t>.<body>`.
     AfterDeliveryId,
     /// The body before the time.
@@ -149,7 +149,7 @@ pub enum Joined {
 
 /// The side whose secret has white space at an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Padding {
+pub enum PaddedSide {
     /// The secret of the receiver.
     Receiver,
     /// The secret of the sender.
@@ -221,10 +221,10 @@ impl Reason {
             Reason::SecretPrefixDropped => "use the secret's whole text as the key, with `whsec_`",
             Reason::SecretPrefixAdded => "give the receiver the secret's whole text, with `whsec_`",
             Reason::SecretDecoded { .. } => "use the text of the secret as the key, without decoding it",
-            Reason::SecretPadded { whose: Padding::Receiver } => {
+            Reason::SecretPadded { side: PaddedSide::Receiver } => {
                 "remove the white space from the environment variable"
             }
-            Reason::SecretPadded { whose: Padding::Sender } => {
+            Reason::SecretPadded { side: PaddedSide::Sender } => {
                 "trim the secret where the sender reads it: a file often ends in a line break"
             }
             Reason::OtherMode { .. } => "sign with the secret of the endpoint that the delivery is sent to",
@@ -284,10 +284,10 @@ impl fmt::Display for Reason {
             Reason::SecretDecoded { from } => {
                 write!(f, "it was signed with the secret decoded from {from}, not with its text")
             }
-            Reason::SecretPadded { whose: Padding::Receiver } => {
+            Reason::SecretPadded { side: PaddedSide::Receiver } => {
                 f.write_str("the receiver's secret has white space at one end, and the sender's does not")
             }
-            Reason::SecretPadded { whose: Padding::Sender } => {
+            Reason::SecretPadded { side: PaddedSide::Sender } => {
                 f.write_str("the sender's secret has white space at its end, and the receiver's does not")
             }
             Reason::OtherMode { secret } => write!(f, "it was signed with the other mode's secret, {secret}"),
@@ -324,13 +324,13 @@ impl fmt::Display for Encoding {
     }
 }
 
-impl fmt::Display for Joined {
+impl fmt::Display for MessageLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Joined::Directly => f.write_str("`<t><body>`"),
-            Joined::By(separator) => write!(f, "`<t>{}<body>`", separator.escape_default()),
-            Joined::AfterDeliveryId => f.write_str("`<delivery id>.<t>.<body>`"),
-            Joined::BodyFirst => f.write_str("`<body>.<t>`"),
+            MessageLayout::Directly => f.write_str("`<t><body>`"),
+            MessageLayout::SeparatedBy(separator) => write!(f, "`<t>{}<body>`", separator.escape_default()),
+            MessageLayout::AfterDeliveryId => f.write_str("`<delivery id>.<t>.<body>`"),
+            MessageLayout::BodyFirst => f.write_str("`<body>.<t>`"),
         }
     }
 }

@@ -27,20 +27,20 @@ pub struct ReceivedRequest {
 
 /// The configurable names of the webhook headers, and the sender's user agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct WebhookNames {
     /// The prefix of the webhook headers: `X-Service` in `X-Service-Signature`.
     pub header_prefix: String,
     /// The `User-Agent` of deliveries.
     pub user_agent: String,
 }
 
-impl Default for Names {
-    fn default() -> Names {
-        Names { header_prefix: "X-Service".to_owned(), user_agent: "Service-Webhooks/1.0".to_owned() }
+impl Default for WebhookNames {
+    fn default() -> WebhookNames {
+        WebhookNames { header_prefix: "X-Service".to_owned(), user_agent: "Service-Webhooks/1.0".to_owned() }
     }
 }
 
-impl Names {
+impl WebhookNames {
     /// Returns the name of a webhook header: `X-Service-Signature` for the ending `Signature`.
     pub fn header(&self, ending: &str) -> String {
         format!("{}-{ending}", self.header_prefix)
@@ -68,7 +68,7 @@ impl ReceivedRequest {
     }
 
     /// Returns a summary of a delivery, with the values that can be parsed.
-    pub fn summary(&self, names: &Names) -> DeliverySummary {
+    pub fn summary(&self, names: &WebhookNames) -> DeliverySummary {
         let body: Value = serde_json::from_slice(&self.body.0).unwrap_or_default();
         let field = |name: &str| body[name].as_str().map(str::to_owned);
         let header = |ending: &str| self.header_text(&names.header(ending)).map(str::to_owned);

@@ -15,10 +15,10 @@ use subtle::ConstantTimeEq;
 
 use super::{
     base64,
-    header::{Claim, Header},
     keyring::Keyring,
-    reason::{Encoding, Joined, Padding, Reason},
+    reason::{Encoding, MessageLayout, PaddedSide, Reason},
     rewriting::{ParsedBody, Rewriting},
+    signature_header::{DecodedSignature, SignatureHeader},
 };
 
 /// The maximum size of a body that is re-serialized and searched for more than one fault. Every candidate hashes the
@@ -36,7 +36,7 @@ pub(super) struct SignatureMatch<'a> {
 
 /// Returns the match with the fewest faults.
 pub(super) fn find<'a>(
-    header: &Header<'_>,
+    header: &SignatureHeader<'_>,
     delivery_id: Option<&str>,
     body: &[u8],
     keyring: &'a Keyring,
@@ -76,7 +76,7 @@ struct Key<'a> {
 }
 
 struct Search<'s> {
-    header: &'s Header<'s>,
+    header: &'s SignatureHeader<'s>,
 }
 
 impl Search<'_> {
@@ -114,8 +114,8 @@ impl Search<'_> {
         mac: &[u8; 32],
         faults: &[Reason],
     ) -> Option<SignatureMatch<'a>> {
-        let is_equal = |signature: &&Claim| bool::from(signature.mac.ct_eq(mac));
-        let equal_signatures = || self.header.claims.iter().filter(is_equal);
+        let is_equal = |signature: &&DecodedSignature| bool::from(signature.mac.ct_eq(mac));
+        let equal_signatures = || self.header.signatures.iter().filter(is_equal);
         // The header may contain the same signature twice, once correctly encoded.
         let signature = equal_signatures()
             .find(|signature| signature.fault.is_none())
@@ -128,7 +128,11 @@ impl Search<'_> {
 }
 
 /// Returns the candidates for the signed message: the specified one, then those with one fault, then those with two.
-fn messages<'a>(header: &Header<'a>, delivery_id: Option<&'a str>, body: &'a [u8]) -> Vec<Message<'a>> {
+fn messages<'a>(
+    header: &SignatureHeader<'a>,
+    delivery_id: Option<&'a str>,
+    body: &'a [u8],
+) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     let mut add = |parts: &[&'a [u8]], faults: &[Reason]| {
         let parts = parts.iter().map(|part| Cow::Borrowed(*part)).collect();
@@ -138,15 +142,16 @@ fn messages<'a>(header: &Header<'a>, delivery_id: Option<&'a str>, body: &'a [u8
     if let Some(time) = time {
         let joined = |how| [Reason::TimeJoined { how }];
         add(&[time, b".", body], &[]);
-        add(&[time, body], &joined(Joined::Directly));
+        add(&[time, body], &joined(MessageLayout::Directly));
         for separator in [":", "|", "_", "-", ",", " ", "\n"] {
-            let how = separator.chars().next().map(Joined::By).expect("a separator is not empty");
+            let how =
+                separator.chars().next().map(MessageLayout::SeparatedBy).expect("a separator is not empty");
             add(&[time, separator.as_bytes(), body], &joined(how));
         }
         if let Some(id) = delivery_id {
-            add(&[id.as_bytes(), b".", time, b".", body], &joined(Joined::AfterDeliveryId));
+            add(&[id.as_bytes(), b".", time, b".", body], &joined(MessageLayout::AfterDeliveryId));
         }
-        add(&[body, b".", time], &joined(Joined::BodyFirst));
+        add(&[body, b".", time], &joined(MessageLayout::BodyFirst));
     }
     add(&[body], &[Reason::BodyOnly]);
     let seconds = header.unix_secs.map(|secs| secs.to_string().into_bytes());
@@ -194,10 +199,13 @@ fn keys(keyring: &Keyring) -> Vec<Key<'_>> {
         add(secret.as_bytes(), None);
         let trimmed = secret.trim();
         if trimmed != secret {
-            add(trimmed.as_bytes(), Some(Reason::SecretPadded { whose: Padding::Receiver }));
+            add(trimmed.as_bytes(), Some(Reason::SecretPadded { side: PaddedSide::Receiver }));
         }
         for end in ["\n", "\r\n", " "] {
-            add(format!("{trimmed}{end}").as_bytes(), Some(Reason::SecretPadded { whose: Padding::Sender }));
+            add(
+                format!("{trimmed}{end}").as_bytes(),
+                Some(Reason::SecretPadded { side: PaddedSide::Sender }),
+            );
         }
         let without_prefix = match trimmed.strip_prefix(PREFIX) {
             Some(rest) => {

@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use conformance_faults::{Power, power};
-use conformance_judge::{checks, rows};
+use conformance_judge::{checks, judge_selected};
 use conformance_model::baseline::Baseline;
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::group::Group;
 use conformance_model::part::Part;
 use conformance_model::recording::Recording;
 use conformance_model::selection::{Profile, Selection};
-use conformance_model::verdict::{Row, Stop, Verdict};
-use conformance_probe::{Paths, Plan, Progress, Run, Waiter, record};
+use conformance_model::verdict::{StatementResult, Stop, Verdict};
+use conformance_probe::{ObjectPaths, Plan, Progress, RunResult, TargetClock, record};
 
 /// The origin of a run. Recordings of older versions and of browsers lack some fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,14 +32,14 @@ pub struct Origin {
 
 /// The gaps (required statements without a verdict) that do not fail a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Accept {
+pub enum AcceptedGaps {
     /// None.
     #[default]
-    Nothing,
+    None,
     /// All gaps.
-    Incomplete,
+    All,
     /// The gaps of statements that need one of these parts.
-    Lacking(BTreeSet<Part>),
+    OfParts(BTreeSet<Part>),
 }
 
 /// The outcome of a run.
@@ -48,15 +48,15 @@ pub struct Outcome {
     /// The recording of the run, without the keys.
     pub recording: Recording,
     /// The verdicts on the selected statements. Empty if the run was stopped.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StatementResult>,
     /// The selected statements.
     pub selection: Selection,
     /// The baseline of known failures.
     pub baseline: Baseline,
     /// The stale entries of the baseline, as messages. Any of them fails the run.
-    pub faults: Vec<String>,
+    pub stale_entries: Vec<String>,
     /// `true` if personal values and amounts are replaced.
-    pub private: bool,
+    pub is_redacted: bool,
     /// The reason why the run was stopped, if it was.
     pub stop: Option<Stop>,
     /// The request budget.
@@ -66,37 +66,47 @@ pub struct Outcome {
     /// The origin of the run.
     pub origin: Origin,
     /// The gaps that do not fail the run.
-    pub accept: Accept,
+    pub accepted_gaps: AcceptedGaps,
     /// The known faults that the run would have noticed; `None` unless they were requested.
     pub power: Option<Power>,
 }
 
 impl Outcome {
     /// Judges a run by the selected statements.
-    pub(crate) fn from_run(run: Run, selection: Selection, baseline: Baseline, private: bool) -> Outcome {
-        let Run { recording, stop, budget, ledger, interrupted } = run;
+    pub(crate) fn from_run(
+        run: RunResult,
+        selection: Selection,
+        baseline: Baseline,
+        private: bool,
+    ) -> Outcome {
+        let RunResult { recording, stop, budget, ledger, completed_if_interrupted: interrupted } = run;
         let origin = Origin { interrupted, ..Origin::default() };
         let mut rows = match stop {
             Some(_) => Vec::new(),
-            None => rows(&recording, selection.profile, |id| selection.selects(id), |id| selection.skips(id)),
+            None => judge_selected(
+                &recording,
+                selection.profile,
+                |id| selection.selects(id),
+                |id| selection.skips(id),
+            ),
         };
         if let Some(completed) = &origin.interrupted {
             mark_unfinished(&mut rows, selection.profile, completed);
         }
         let faults = baseline.apply(&mut rows);
-        let accept = Accept::Nothing;
+        let accept = AcceptedGaps::None;
         Outcome {
             recording,
             rows,
             selection,
             baseline,
-            faults,
-            private,
+            stale_entries: faults,
+            is_redacted: private,
             stop,
             budget,
             ledger,
             origin,
-            accept,
+            accepted_gaps: accept,
             power: None,
         }
     }
@@ -110,27 +120,27 @@ impl Outcome {
     /// Returns `true` if every selected check reported a verdict, and every required statement was judged.
     pub fn is_complete(&self) -> bool {
         !self.rows.is_empty()
-            && self.rows.len() >= self.expected_checks()
-            && !self.rows.iter().any(Row::is_gap)
+            && self.rows.len() >= self.expected_check_count()
+            && !self.rows.iter().any(StatementResult::is_unjudged_must)
     }
 
     /// Returns the number of selected checks. A report with fewer rows is invalid.
-    pub fn expected_checks(&self) -> usize {
+    pub fn expected_check_count(&self) -> usize {
         checks(self.selection.profile).filter(|check| self.selection.selects(check.id)).count()
     }
 
     /// Returns `true` if the run is incomplete, and the operator accepts every gap.
-    pub(crate) fn is_accepted(&self) -> bool {
-        let accepts = |row: &Row| match &self.accept {
-            Accept::Nothing => false,
-            Accept::Incomplete => true,
-            Accept::Lacking(parts) => checks(self.selection.profile)
-                .any(|check| check.id == row.id && parts.iter().any(|part| check.is_left_out_with(*part))),
+    pub(crate) fn are_gaps_accepted(&self) -> bool {
+        let accepts = |row: &StatementResult| match &self.accepted_gaps {
+            AcceptedGaps::None => false,
+            AcceptedGaps::All => true,
+            AcceptedGaps::OfParts(parts) => checks(self.selection.profile)
+                .any(|check| check.id == row.id && parts.iter().any(|part| check.is_excluded_by(*part))),
         };
         !self.is_complete()
             && !self.rows.is_empty()
-            && self.rows.len() >= self.expected_checks()
-            && self.rows.iter().filter(|row| row.is_gap()).all(accepts)
+            && self.rows.len() >= self.expected_check_count()
+            && self.rows.iter().filter(|row| row.is_unjudged_must()).all(accepts)
     }
 
     /// Returns the exit code: 0 all required statements were judged and hold, 1 a violation, 2 configuration, 3
@@ -141,8 +151,8 @@ impl Outcome {
             Some(Stop::Configuration(_)) => 2,
             Some(Stop::Unreachable(_)) => 4,
             None if self.rows.iter().any(|row| matches!(row.verdict, Verdict::Fail(_))) => 1,
-            None if !self.faults.is_empty() => 1,
-            None if !self.is_complete() && !self.is_accepted() => 3,
+            None if !self.stale_entries.is_empty() => 1,
+            None if !self.is_complete() && !self.are_gaps_accepted() => 3,
             None => 0,
         }
     }
@@ -151,17 +161,17 @@ impl Outcome {
 /// Runs a plan: sends the requests, records the responses and judges them.
 ///
 /// The clock of the waiter must be that of the target. Needs a Tokio runtime with I/O and time.
-pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
+pub async fn check(plan: Plan, waiter: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
     let mut run = record(&plan, &required_groups(&plan), waiter, progress).await;
-    if let Some(redaction) = &plan.privacy {
+    if let Some(redaction) = &plan.redaction {
         redaction.redact(&mut run.recording);
     }
-    Outcome::from_run(run, plan.selection(), plan.baseline.clone(), plan.privacy.is_some())
+    Outcome::from_run(run, plan.selection(), plan.baseline.clone(), plan.redaction.is_some())
 }
 
 /// Marks statements as not judged if an interrupt prevented requests that they need, unless the responses so far allow
 /// a verdict. Statements that need an unfinished group of inserts or webhooks are never judged.
-fn mark_unfinished(rows: &mut [Row], profile: Profile, completed: &BTreeSet<Group>) {
+fn mark_unfinished(rows: &mut [StatementResult], profile: Profile, completed: &BTreeSet<Group>) {
     for row in rows {
         let Some(check) = checks(profile).find(|check| check.id == row.id) else { continue };
         let mut unfinished = check.needs.iter().filter(|group| !completed.contains(group));
@@ -185,7 +195,7 @@ fn required_groups(plan: &Plan) -> BTreeSet<Group> {
     let selected =
         checks(plan.profile).filter(|check| selection.selects(check.id) && !selection.skips(check.id));
     let mut groups: BTreeSet<Group> =
-        selected.flat_map(|check| check.needs.iter().chain(check.also).copied()).collect();
+        selected.flat_map(|check| check.needs.iter().chain(check.optional).copied()).collect();
     groups.insert(Group::Account);
     if plan.excluded_parts().contains(&Part::Burst) {
         groups.remove(&Group::Burst);
@@ -194,16 +204,16 @@ fn required_groups(plan: &Plan) -> BTreeSet<Group> {
         groups.remove(&Group::Revoked);
     }
     if plan.second_key.is_none() {
-        groups.remove(&Group::Second);
+        groups.remove(&Group::SecondKey);
     }
-    if plan.writes.is_none() && plan.hook.is_none() {
+    if plan.create_request.is_none() && plan.hook.is_none() {
         groups.remove(&Group::Inserts);
     }
-    if plan.paths == Paths::default() {
+    if plan.paths == ObjectPaths::default() {
         groups.remove(&Group::Objects);
     }
     if plan.other_account_key.is_none() {
-        groups.remove(&Group::Other);
+        groups.remove(&Group::OtherAccount);
     }
     if plan.webhooks.is_none() {
         groups.remove(&Group::Webhooks);

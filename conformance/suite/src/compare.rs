@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use conformance_judge::observations;
 use conformance_model::baseline::fingerprint;
-use conformance_model::verdict::{Row, Stop, Verdict};
+use conformance_model::verdict::{StatementResult, Stop, Verdict};
 
 use crate::check::Outcome;
 use crate::report::one_line;
@@ -128,8 +128,8 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
 }
 
 /// Returns `true` if two runs disagree on a statement. Two failures agree if they have the same fingerprint.
-fn verdicts_differ(pair: [Option<&Row>; 2]) -> bool {
-    let failure_fingerprint = |row: &Row| match &row.verdict {
+fn verdicts_differ(pair: [Option<&StatementResult>; 2]) -> bool {
+    let failure_fingerprint = |row: &StatementResult| match &row.verdict {
         Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. } => {
             Some(fingerprint(&row.id, finding))
         }
@@ -139,7 +139,7 @@ fn verdicts_differ(pair: [Option<&Row>; 2]) -> bool {
     a != b
 }
 
-fn compared_verdict(row: Option<&Row>) -> ComparedVerdict {
+fn compared_verdict(row: Option<&StatementResult>) -> ComparedVerdict {
     let Some(row) = row else {
         return ComparedVerdict { verdict: "not selected".to_owned(), because: String::new() };
     };

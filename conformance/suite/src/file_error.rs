@@ -9,12 +9,12 @@ pub enum FileError {
     /// The text is not a file of this kind.
     Malformed {
         /// The message that names the expected kind: `not a HAR file`.
-        kind: &'static str,
+        message: &'static str,
         /// The error of the parser.
         error: String,
     },
     /// The file has a version of the format that this program cannot read.
-    OtherFormat {
+    UnsupportedFormat {
         /// The version of the file.
         found: u64,
         /// The version that this program reads.
@@ -32,8 +32,8 @@ pub enum FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FileError::Malformed { kind, error } => write!(f, "{kind}: {error}"),
-            FileError::OtherFormat { found, supported } => {
+            FileError::Malformed { message: kind, error } => write!(f, "{kind}: {error}"),
+            FileError::UnsupportedFormat { found, supported } => {
                 write!(f, "a file of format {found}; this program reads {supported}, so record again")
             }
             FileError::NoApiRequests => f.write_str("a HAR file without requests for paths under /v1"),

@@ -15,12 +15,13 @@ use conformance_model::baseline::Baseline;
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::mode::Mode;
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Inserts, List, PageRequest, Purpose, Recording, Side,
+    Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, Inserts, List, PageRequest, Purpose, ReceivedResponse,
+    Recording, Side,
 };
-use conformance_model::secret::{KEY_BLANK, Redactor, key_tail};
+use conformance_model::secret::{KEY_PLACEHOLDER, Redactor, key_secret_part};
 use conformance_model::selection::{Profile, Selection};
 
-use conformance_probe::Run;
+use conformance_probe::RunResult;
 
 use crate::FileError;
 use crate::check::Outcome;
@@ -90,17 +91,17 @@ impl Outcome {
     /// [`FileError::Malformed`] if the text is not a HAR file, [`FileError::NoApiRequests`] or
     /// [`FileError::NoUsableEntries`] if it has no usable entry.
     pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), FileError> {
-        let malformed = |error| FileError::Malformed { kind: "not a HAR file", error };
+        let malformed = |error| FileError::Malformed { message: "not a HAR file", error };
         let har: Har = serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         let entries = har.log.entries;
         let Some(base) = entries.iter().find_map(|entry| base_address(&entry.request.url)) else {
             return Err(FileError::NoApiRequests);
         };
         let keys = entries.iter().filter_map(|entry| bearer_key(&entry.request));
-        let tails = keys.map(|key| key_tail(key, key_prefix));
+        let tails = keys.map(|key| key_secret_part(key, key_prefix));
         let reader = HarReader {
             base: &base,
-            redactor: Redactor::new(tails, KEY_BLANK),
+            redactor: Redactor::new(tails, KEY_PLACEHOLDER),
             keys: first_keys(&entries, key_prefix),
             start: entries.iter().filter_map(|entry| parse_time(&entry.started_at)).min(),
         };
@@ -115,7 +116,7 @@ impl Outcome {
             return Err(FileError::NoUsableEntries { entries: entries.len() });
         }
         let recording = Recording {
-            format: FORMAT,
+            format: FORMAT_VERSION,
             base: base.clone(),
             key_prefix: key_prefix.to_owned(),
             without: BTreeSet::new(),
@@ -130,7 +131,7 @@ impl Outcome {
         let (baseline, budget, ledger) = (Baseline::default(), Budget::empty(), Ledger::default());
         Ok((
             Outcome::from_run(
-                Run { recording, stop: None, budget, ledger, interrupted: None },
+                RunResult { recording, stop: None, budget, ledger, completed_if_interrupted: None },
                 selection,
                 baseline,
                 false,
@@ -173,7 +174,7 @@ fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> 
         .filter(|entry| entry.response.status != 401)
         .filter_map(|entry| bearer_key(&entry.request))
     {
-        if let Some((mode, _)) = Mode::of_key(key, key_prefix) {
+        if let Some((mode, _)) = Mode::split_key(key, key_prefix) {
             keys.entry(mode).or_insert_with(|| key.to_owned());
         }
     }
@@ -231,7 +232,7 @@ impl HarReader<'_> {
             target: self.redactor.redact(&format!("{}{query}", url.path())),
             sent,
             ended: sent.saturating_add(duration),
-            ending: Ending::Answered(Answer {
+            outcome: ExchangeOutcome::Answered(ReceivedResponse {
                 status,
                 headers: headers.map(|(name, value)| (name, self.redactor.redact(&value))).collect(),
                 body: self.redactor.redact(body).into(),

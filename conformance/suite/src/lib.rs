@@ -13,7 +13,7 @@ mod har;
 pub mod report;
 mod run_file;
 
-pub use check::{Accept, Origin, Outcome, check};
+pub use check::{AcceptedGaps, Origin, Outcome, check};
 pub use compare::{ChoiceDifference, ComparedRun, ComparedVerdict, Comparison, StatementDifference, compare};
 pub use conformance_faults::{Chapter, Power};
 pub use conformance_judge::{Observation, judge, needs_deliveries};
@@ -21,7 +21,7 @@ pub use conformance_model::baseline::{Baseline, fingerprint};
 pub use conformance_model::body::Body;
 pub use conformance_model::budget::{Budget, Cost, Ledger};
 pub use conformance_model::catalogue::{
-    EVENT_TYPES, Level, Requirement, catalogue, extended_statements, fits, judged_statements,
+    EVENT_TYPES, Level, Requirement, catalogue, extended_statements, judged_statements, matches_pattern,
 };
 pub use conformance_model::deliveries::{
     DeclaredEndpoint, Deliveries, Delivery, Difference, Registration, SignatureStatus,
@@ -29,16 +29,16 @@ pub use conformance_model::deliveries::{
 pub use conformance_model::mode::Mode;
 pub use conformance_model::part::Part;
 pub use conformance_model::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, Link, List, ObjectKind, PageRequest,
-    Purpose, Recording, Side, Step,
+    Burst, Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, FollowedLink, Forgery, Inserts, List,
+    ObjectKind, PageRequest, Purpose, ReceivedResponse, Recording, Side, Step,
 };
 pub use conformance_model::redaction::Redaction;
-pub use conformance_model::secret::{KEY_BLANK, Redactor, Secret};
+pub use conformance_model::secret::{KEY_PLACEHOLDER, Redactor, Secret};
 pub use conformance_model::selection::{Profile, Selection, SelectionError};
-pub use conformance_model::verdict::{Finding, KnownFailure, Row, Stop, Verdict};
+pub use conformance_model::verdict::{Finding, KnownFailure, StatementResult, Stop, Verdict};
 pub use conformance_probe::{
-    Create, DeliveryTrigger, Hook, Interrupt, Paths, Plan, Progress, RealTime, Silent, Source, TriggerFuture,
-    TriggeredDeliveries, Wait, Waiter, Webhooks, run_shell,
+    ClockWait, CreateRequest, DeliverySource, DeliveryTrigger, Hook, Interrupt, ObjectPaths, Plan, Progress,
+    RealClock, Silent, TargetClock, TriggerFuture, TriggeredDeliveries, Webhooks, run_shell,
 };
 pub use conformance_receiver as receiver;
 pub use conformance_receiver::Endpoint;

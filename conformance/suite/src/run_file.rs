@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use conformance_model::baseline::Baseline;
 use conformance_model::budget::{Budget, Ledger};
-use conformance_model::recording::{FORMAT, Recording};
+use conformance_model::recording::{FORMAT_VERSION, Recording};
 use conformance_model::selection::Selection;
 use conformance_model::verdict::Stop;
 
-use conformance_probe::Run;
+use conformance_probe::RunResult;
 
 use crate::FileError;
 use crate::check::{Origin, Outcome};
@@ -36,7 +36,7 @@ impl Outcome {
             recording: self.recording.clone(),
             selection: self.selection.clone(),
             baseline: self.baseline.clone(),
-            private: self.private,
+            private: self.is_redacted,
             stop: self.stop.clone(),
             budget: self.budget.clone(),
             requests: self.ledger.clone(),
@@ -52,14 +52,14 @@ impl Outcome {
     /// [`FileError::Malformed`] if the text is not a recording, [`FileError::OtherFormat`] for another version.
     pub fn from_file(text: &str) -> Result<Outcome, FileError> {
         let malformed = |error: String| FileError::Malformed {
-            kind: "not a recording of `chargeproof check --record`",
+            message: "not a recording of `chargeproof check --record`",
             error,
         };
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         match value["recording"]["format"].as_u64() {
-            Some(format) if format != u64::from(FORMAT) => {
-                return Err(FileError::OtherFormat { found: format, supported: FORMAT });
+            Some(format) if format != u64::from(FORMAT_VERSION) => {
+                return Err(FileError::UnsupportedFormat { found: format, supported: FORMAT_VERSION });
             }
             Some(_) => {}
             None => return Err(malformed("`recording.format` is missing".into())),
@@ -67,7 +67,8 @@ impl Outcome {
         let file: RunFile = serde_json::from_value(value).map_err(|err| malformed(err.to_string()))?;
         let RunFile { recording, selection, baseline, private, stop, budget, requests, origin } = file;
         let interrupted = origin.interrupted.clone();
-        let run = Run { recording, stop, budget, ledger: requests, interrupted };
+        let run =
+            RunResult { recording, stop, budget, ledger: requests, completed_if_interrupted: interrupted };
         Ok(Outcome { origin, ..Outcome::from_run(run, selection, baseline, private) })
     }
 }

@@ -77,7 +77,7 @@ impl Settings {
     }
 
     /// Applies the settings that the draft contains.
-    pub fn change(&mut self, draft: SettingsDraft) {
+    pub fn apply(&mut self, draft: SettingsDraft) {
         fn set<T>(field: &mut T, value: Option<T>) {
             if let Some(value) = value {
                 *field = value;
@@ -132,24 +132,24 @@ impl Account {
     }
 
     /// Rebuilds the indexes of books that were restored from their objects.
-    pub(crate) fn index(&mut self) {
-        self.books.iter_mut().for_each(Book::index);
+    pub(crate) fn rebuild_indexes(&mut self) {
+        self.books.iter_mut().for_each(Book::rebuild_indexes);
     }
 
     /// Returns the version of the account's response in one mode. It changes with the settings and the wallets.
     pub fn version(&self, mode: Mode) -> u64 {
         // Both only grow, so their sum changes with each of them.
-        self.changes + self.book(mode).payouts().changes()
+        self.changes + self.book(mode).wallets().changes()
     }
 
     /// Applies the settings that the draft contains.
     pub(crate) fn change_settings(&mut self, draft: SettingsDraft) {
-        self.settings.change(draft);
+        self.settings.apply(draft);
         self.changes += 1;
     }
 
     /// Returns a book to change, with the settings that the change depends on.
-    pub(crate) fn open_book(&mut self, mode: Mode) -> (&mut Book, &Settings) {
+    pub(crate) fn book_mut(&mut self, mode: Mode) -> (&mut Book, &Settings) {
         (&mut self.books[mode as usize], &self.settings)
     }
 }

@@ -8,7 +8,7 @@ use crate::time::Span;
 
 /// The format of a coin's deposit addresses. A wallet serves every coin of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum AddressForm {
+pub enum AddressFormat {
     /// Bitcoin, native segwit (BIP-84): `bc1q…`, `tb1q…`.
     Bitcoin,
     /// Litecoin, native segwit (BIP-84): `ltc1q…`, `tltc1q…`.
@@ -27,15 +27,15 @@ pub enum AddressForm {
     Monero,
 }
 
-impl AddressForm {
+impl AddressFormat {
     /// Returns `true` if `text` is formatted as a transaction id of the networks with this address format: 64
     /// hexadecimal digits, after `0x` for [`AddressFormat::Evm`], or for [`AddressFormat::Solana`] the base58 of
     /// 64 bytes.
     pub fn is_txid(self, text: &str) -> bool {
         let is_hex = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
         match self {
-            AddressForm::Evm => text.strip_prefix("0x").is_some_and(is_hex),
-            AddressForm::Solana => {
+            AddressFormat::Evm => text.strip_prefix("0x").is_some_and(is_hex),
+            AddressFormat::Solana => {
                 let mut bytes = [0; 64];
                 bs58::decode(text).onto(&mut bytes) == Ok(64)
             }
@@ -62,7 +62,7 @@ macro_rules! assets {
                     $(Asset::$variant => const { &AssetFacts {
                         code: $code,
                         network: $network,
-                        form: AddressForm::$format,
+                        address_format: AddressFormat::$format,
                         decimals: $decimals,
                         block_time: Span::millis($block_ms),
                         confirmations_live: $live,
@@ -82,7 +82,7 @@ pub struct AssetFacts {
     /// The network, as used in explorer links: `tron`.
     pub network: &'static str,
     /// The format of its deposit addresses.
-    pub form: AddressForm,
+    pub address_format: AddressFormat,
     /// Decimal places of its smallest unit, at most 18.
     pub decimals: u32,
     /// The typical time between two blocks.
@@ -217,15 +217,15 @@ mod tests {
         let hex = "ab".repeat(32);
         let base58 = bs58::encode([7_u8; 64]).into_string();
         for (format, text, expected) in [
-            (AddressForm::Bitcoin, hex.as_str(), true),
-            (AddressForm::Bitcoin, &hex[1..], false),
-            (AddressForm::Bitcoin, "../../evil", false),
-            (AddressForm::Evm, &format!("0x{hex}"), true),
-            (AddressForm::Evm, &hex, false),
-            (AddressForm::Tron, &hex, true),
-            (AddressForm::Solana, &base58, true),
-            (AddressForm::Solana, &base58[1..], false),
-            (AddressForm::Monero, "", false),
+            (AddressFormat::Bitcoin, hex.as_str(), true),
+            (AddressFormat::Bitcoin, &hex[1..], false),
+            (AddressFormat::Bitcoin, "../../evil", false),
+            (AddressFormat::Evm, &format!("0x{hex}"), true),
+            (AddressFormat::Evm, &hex, false),
+            (AddressFormat::Tron, &hex, true),
+            (AddressFormat::Solana, &base58, true),
+            (AddressFormat::Solana, &base58[1..], false),
+            (AddressFormat::Monero, "", false),
         ] {
             assert_eq!(format.is_txid(text), expected, "{format:?} {text}");
         }

@@ -93,7 +93,7 @@ pub type ListKey = (List, u32);
 
 /// The result of a call. Contains the numbers of objects, which are read from the caller's book.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum CallResult {
     /// The account.
     Account,
     /// A charge.
@@ -203,7 +203,7 @@ pub struct InvoiceDraft {
 
 /// A customer's choice on a payment link's page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Choice {
+pub struct PaymentChoice {
     /// The coin.
     pub asset: Asset,
     /// The amount, where the price is open.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     asset::{Asset, Currency},
     business::Business,
-    call::{Answer, Call, Choice},
+    call::{Call, CallResult, PaymentChoice},
     event::EventType,
     id::{AccountNo, ChargeNo, Code, EndpointNo, KeyNo},
     key::KeyText,
@@ -29,7 +29,7 @@ pub enum Command {
         /// The coin.
         asset: Asset,
         /// An extended public key, or addresses.
-        payout: Payout,
+        input: WalletInput,
     },
     /// Changes the account's settings, in both modes.
     ChangeSettings(Box<SettingsDraft>),
@@ -93,7 +93,7 @@ pub enum BookCommand {
 
 /// The owner's input for a wallet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Payout {
+pub enum WalletInput {
     /// An extended public key.
     Key {
         /// The key as typed.
@@ -105,12 +105,12 @@ pub enum Payout {
     Addresses(Vec<String>),
 }
 
-impl Payout {
+impl WalletInput {
     /// Returns the name of the field in error messages about it.
     pub(crate) const fn field(&self) -> &'static str {
         match self {
-            Payout::Key { .. } => "key",
-            Payout::Addresses(_) => "addresses",
+            WalletInput::Key { .. } => "key",
+            WalletInput::Addresses(_) => "addresses",
         }
     }
 }
@@ -145,7 +145,7 @@ pub enum CommandResult {
     /// A delivery that is due.
     Delivery(Uuid),
     /// The API's result of the same call.
-    Answer(Answer),
+    Call(CallResult),
 }
 
 /// An action of a customer on a hosted page.
@@ -167,7 +167,7 @@ pub enum Visit {
         /// The link.
         link: Code,
         /// Coin, amount and answers.
-        choice: Box<Choice>,
+        choice: Box<PaymentChoice>,
     },
 }
 

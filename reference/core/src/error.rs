@@ -8,11 +8,11 @@ pub enum ApiError {
     /// The body is not JSON, or a header cannot be read.
     Malformed(Cow<'static, str>),
     /// The key is missing, revoked or unknown (`auth.no_header`, `auth.revoked_key`, `auth.unknown_key`).
-    UnknownKey,
+    Unauthenticated,
     /// No such object in this book, or no such path (`isolation.not_found`).
     NotFound,
     /// The path does not allow this method.
-    WrongMethod {
+    MethodNotAllowed {
         /// The allowed methods, for the `Allow` header.
         allow: Cow<'static, str>,
     },
@@ -21,11 +21,11 @@ pub enum ApiError {
     /// The body is too large.
     BodyTooLarge,
     /// The `Content-Type` of the body is not JSON.
-    NotJson,
+    UnsupportedMediaType,
     /// Fields or query values are invalid.
     Invalid(FieldErrors),
     /// Too many requests with one key, or too many e-mails (`limits.refused`).
-    TooMany {
+    RateLimited {
         /// The message, a sentence.
         message: Cow<'static, str>,
         /// The number of seconds after which the next request is accepted; at least 1.
@@ -40,14 +40,14 @@ impl ApiError {
     pub const fn status(&self) -> u16 {
         match self {
             ApiError::Malformed(_) => 400,
-            ApiError::UnknownKey => 401,
+            ApiError::Unauthenticated => 401,
             ApiError::NotFound => 404,
-            ApiError::WrongMethod { .. } => 405,
+            ApiError::MethodNotAllowed { .. } => 405,
             ApiError::Conflict(_) => 409,
             ApiError::BodyTooLarge => 413,
-            ApiError::NotJson => 415,
+            ApiError::UnsupportedMediaType => 415,
             ApiError::Invalid(_) => 422,
-            ApiError::TooMany { .. } => 429,
+            ApiError::RateLimited { .. } => 429,
             ApiError::NoRate(_) => 503,
         }
     }
@@ -70,15 +70,15 @@ impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ApiError::Malformed(message) | ApiError::Conflict(message) => f.write_str(message),
-            ApiError::UnknownKey => f.write_str("Unauthenticated."),
+            ApiError::Unauthenticated => f.write_str("Unauthenticated."),
             ApiError::NotFound => f.write_str("Not found."),
-            ApiError::WrongMethod { allow } => write!(f, "This path allows {allow} only."),
+            ApiError::MethodNotAllowed { allow } => write!(f, "This path allows {allow} only."),
             ApiError::BodyTooLarge => f.write_str("The request body is larger than 256 KiB."),
-            ApiError::NotJson => {
+            ApiError::UnsupportedMediaType => {
                 f.write_str("The request body must be JSON: send Content-Type: application/json.")
             }
             ApiError::Invalid(errors) => errors.fmt(f),
-            ApiError::TooMany { message, .. } => f.write_str(message),
+            ApiError::RateLimited { message, .. } => f.write_str(message),
             ApiError::NoRate(pair) => write!(f, "No exchange rate is available for {pair}; try again later."),
         }
     }

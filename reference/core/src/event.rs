@@ -160,7 +160,7 @@ impl EventLog {
     }
 
     /// Rebuilds the indexes of a log that was restored from its events.
-    pub(crate) fn index_all(&mut self) {
+    pub(crate) fn rebuild_indexes(&mut self) {
         (0..self.events.len()).map(EventNo::from_index).for_each(|no| self.add_to_indexes(no));
     }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The shortest time between two e-mails of the same invoice (`open.invoice.email`).
-pub const MAIL_PAUSE: Span = Span::mins(10);
+pub const MAIL_INTERVAL_MIN: Span = Span::mins(10);
 
 /// The status of an invoice (`open.invoice.status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ impl Invoice {
     }
 
     /// Checks that it is open.
-    pub(crate) fn must_be_open(&self) -> Result<(), ApiError> {
+    pub(crate) fn require_open(&self) -> Result<(), ApiError> {
         match self.status {
             InvoiceStatus::Open => Ok(()),
             status => Err(ApiError::conflict(format!("The invoice is {}, not open.", status.as_str()))),
@@ -148,14 +148,14 @@ impl Invoice {
     ///
     /// [`ApiError::Conflict`] if it is not open.
     pub fn void(&mut self, now: Timestamp) -> Result<(), ApiError> {
-        self.must_be_open()?;
+        self.require_open()?;
         self.status = InvoiceStatus::Void;
         self.voided_at = Some(now);
         Ok(())
     }
 
     /// Records a view of its page. Returns `true` for the first one.
-    pub fn view(&mut self, now: Timestamp) -> bool {
+    pub fn record_view(&mut self, now: Timestamp) -> bool {
         let is_first = self.viewed_at.is_none();
         self.viewed_at.get_or_insert(now);
         is_first

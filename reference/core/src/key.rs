@@ -45,8 +45,8 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     /// The time of revocation.
     pub revoked_at: Option<Timestamp>,
-    pub(crate) window: RateWindow,
-    pub(crate) memory: PageMemory<ListKey>,
+    pub(crate) rate_window: RateWindow,
+    pub(crate) page_memory: PageMemory<ListKey>,
 }
 
 /// The whole API key. Shown once; redacted in debug output.
@@ -109,8 +109,8 @@ impl KeyRing {
             hint: text[text.len() - 4..].to_owned(),
             created_at: now,
             revoked_at: None,
-            window: RateWindow::default(),
-            memory: PageMemory::default(),
+            rate_window: RateWindow::default(),
+            page_memory: PageMemory::default(),
         });
         (no, KeyText(text))
     }
@@ -141,10 +141,10 @@ impl KeyRing {
     }
 
     /// Discards the volatile state: limiter windows and remembered anchors.
-    pub(crate) fn forget_volatile(&mut self) {
+    pub(crate) fn clear_volatile(&mut self) {
         for key in &mut self.keys {
-            key.window = RateWindow::default();
-            key.memory = PageMemory::default();
+            key.rate_window = RateWindow::default();
+            key.page_memory = PageMemory::default();
         }
     }
 }

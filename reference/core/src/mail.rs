@@ -43,28 +43,28 @@ pub struct Mail {
     /// The number of the invoice.
     pub invoice: InvoiceNo,
     /// The time of sending.
-    pub at: Timestamp,
+    pub sent_at: Timestamp,
 }
 
 /// The e-mails of one book, oldest first. Bounded: the oldest are dropped.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Mails {
+pub struct MailLog {
     sent: VecDeque<Mail>,
 }
 
-impl Mails {
+impl MailLog {
     /// Checks that one more e-mail may be sent now.
     ///
     /// # Errors
     ///
     /// [`ApiError::RateLimited`] if the maximum number of e-mails was sent in the last hour.
-    pub fn check(&self, now: Timestamp) -> Result<(), ApiError> {
+    pub fn check_quota(&self, now: Timestamp) -> Result<(), ApiError> {
         let Some(index) = self.sent.len().checked_sub(PER_HOUR_MAX) else { return Ok(()) };
-        let free_at = self.sent[index].at.plus(HOUR);
+        let free_at = self.sent[index].sent_at.plus(HOUR);
         if free_at <= now {
             return Ok(());
         }
-        Err(ApiError::TooMany {
+        Err(ApiError::RateLimited {
             message: format!("At most {PER_HOUR_MAX} e-mails per hour can be sent in one account and mode.")
                 .into(),
             retry_after_secs: free_at.since(now).secs_rounded_up().max(1),

@@ -74,19 +74,19 @@ const LOGGED_FOR: Span = Span::days(30);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptResult {
     /// The receiver responded with this status. Only 2xx is success; redirects are not followed.
-    Answered(u16),
+    Response(u16),
     /// No connection, or it broke.
     Unreachable(String),
     /// No response in time.
     TimedOut,
     /// The address was not public, so nothing was sent. Contains the reason.
-    Refused(String),
+    NotPublic(String),
 }
 
 impl AttemptResult {
     /// Returns `true` if the receiver accepted the delivery.
     pub const fn is_success(&self) -> bool {
-        matches!(self, AttemptResult::Answered(200..=299))
+        matches!(self, AttemptResult::Response(200..=299))
     }
 }
 
@@ -111,9 +111,9 @@ pub struct HttpTrace {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum SentHeaders {
     /// Names and values as they were sent.
-    Kept(Vec<(String, String)>),
+    Stored(Vec<(String, String)>),
     /// The inputs from which the headers are computed when the log is read.
-    Of {
+    Derived {
         /// The URL of the endpoint.
         #[serde(with = "crate::shared")]
         url: Arc<EndpointUrl>,
@@ -124,7 +124,7 @@ pub enum SentHeaders {
 
 impl Default for SentHeaders {
     fn default() -> Self {
-        SentHeaders::Kept(Vec::new())
+        SentHeaders::Stored(Vec::new())
     }
 }
 
@@ -147,7 +147,7 @@ impl From<AttemptResult> for AttemptReport {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attempt {
     /// The start time.
-    pub at: Timestamp,
+    pub started_at: Timestamp,
     /// The end time.
     pub ended_at: Timestamp,
     /// The result.
@@ -173,11 +173,11 @@ pub enum DeliveryState {
 
 impl DeliveryState {
     /// The names in API responses, in the order of the variants.
-    pub const WORDS: [&str; 5] = ["waiting", "in_flight", "delivered", "failed", "canceled"];
+    pub const NAMES: [&str; 5] = ["waiting", "in_flight", "delivered", "failed", "canceled"];
 
     /// Returns the name in API responses.
     pub const fn as_str(self) -> &'static str {
-        DeliveryState::WORDS[match self {
+        DeliveryState::NAMES[match self {
             DeliveryState::Waiting(_) => 0,
             DeliveryState::InFlight(_) => 1,
             DeliveryState::Delivered => 2,
@@ -313,7 +313,7 @@ impl Outbox {
         if delivery.attempts.is_empty() {
             delivery.attempts.reserve_exact(1);
         }
-        delivery.attempts.push(Attempt { at, ended_at: now, result, trace });
+        delivery.attempts.push(Attempt { started_at: at, ended_at: now, result, trace });
         if is_success {
             delivery.state = DeliveryState::Delivered;
             endpoint.failed_in_a_row = 0;

@@ -7,8 +7,8 @@ use crate::{
     account::{Account, AccountKind, Settings},
     asset::{Asset, Currency},
     book::{Book, BookContext, Notice},
-    call::{Answer, Call, List},
-    command::{Command, CommandResult, Payout, Visit, VisitResult},
+    call::{Call, CallResult, List},
+    command::{Command, CommandResult, Visit, VisitResult, WalletInput},
     dialect::Dialect,
     error::ApiError,
     exchange::Exchange,
@@ -89,7 +89,7 @@ impl Service {
     /// Rebuilds the indexes of a restored service, and sets the configuration that belongs to the host.
     pub fn resume(&mut self, public_url: String, wallet_cache: Option<WalletCache>) {
         self.config = ServiceConfig { public_url, wallet_cache, ..self.config.clone() };
-        self.accounts.iter_mut().for_each(Account::index);
+        self.accounts.iter_mut().for_each(Account::rebuild_indexes);
     }
 
     /// Returns the configuration.
@@ -109,18 +109,18 @@ impl Service {
         bearer: Option<&[u8]>,
     ) -> Result<Admission, (ApiError, Option<Quota>)> {
         self.advance_clock(now);
-        let no = bearer.and_then(|text| self.keys.find(text)).ok_or((ApiError::UnknownKey, None))?;
+        let no = bearer.and_then(|text| self.keys.find(text)).ok_or((ApiError::Unauthenticated, None))?;
         let Principal { account, mode, .. } = self.keys.get(no).principal;
         self.process_due(now, account, mode);
         let key = self.keys.get_mut(no);
         let quota = match self.config.rate_limit {
             None => None,
-            Some(limit) => match key.window.admit(now, limit) {
+            Some(limit) => match key.rate_window.admit(now, limit) {
                 Ok(remaining) => Some(Quota { limit, remaining }),
                 Err(retry_after_secs) => {
                     let message = format!("Too many requests: at most {limit} a minute with one key.").into();
                     return Err((
-                        ApiError::TooMany { message, retry_after_secs },
+                        ApiError::RateLimited { message, retry_after_secs },
                         Some(Quota { limit, remaining: 0 }),
                     ));
                 }
@@ -135,7 +135,12 @@ impl Service {
     ///
     /// [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`], [`ApiError::RateLimited`] or
     /// [`ApiError::NoRate`].
-    pub fn on_call(&mut self, now: Timestamp, principal: &Principal, call: Call) -> Result<Answer, ApiError> {
+    pub fn on_call(
+        &mut self,
+        now: Timestamp,
+        principal: &Principal,
+        call: Call,
+    ) -> Result<CallResult, ApiError> {
         self.advance_clock(now);
         self.process_due(now, principal.account, principal.mode);
         match call {
@@ -150,46 +155,46 @@ impl Service {
         now: Timestamp,
         (account, mode): (AccountNo, Mode),
         call: Call,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<CallResult, ApiError> {
         let (book, context) = self.book_mut(now, account, mode);
         Ok(match call {
-            Call::CreateCharge(draft) => Answer::Charge(book.create_charge(&context, *draft)?),
+            Call::CreateCharge(draft) => CallResult::Charge(book.create_charge(&context, *draft)?),
             Call::CancelCharge(code) => {
                 let no = book.find_charge(code)?;
                 book.cancel_charge(&context, no, None)?;
-                Answer::Charge(no)
+                CallResult::Charge(no)
             }
             Call::RefundCharge(code, draft) => {
                 let no = book.find_charge(code)?;
                 book.refund_charge(&context, no, draft)?;
-                Answer::Charge(no)
+                CallResult::Charge(no)
             }
-            Call::CreateLink(draft) => Answer::Link(book.create_link(&context, *draft)?),
+            Call::CreateLink(draft) => CallResult::Link(book.create_link(&context, *draft)?),
             Call::ChangeLink(code, draft) => {
                 let no = book.find_link(code)?;
                 book.change_link(&context, no, *draft)?;
-                Answer::Link(no)
+                CallResult::Link(no)
             }
             Call::ArchiveLink(code) => {
                 let no = book.find_link(code)?;
                 book.set_archived(&context, no, true);
-                Answer::Link(no)
+                CallResult::Link(no)
             }
             Call::RestoreLink(code) => {
                 let no = book.find_link(code)?;
                 book.set_archived(&context, no, false);
-                Answer::Link(no)
+                CallResult::Link(no)
             }
-            Call::CreateInvoice(draft) => Answer::Invoice(book.create_invoice(&context, *draft)?),
+            Call::CreateInvoice(draft) => CallResult::Invoice(book.create_invoice(&context, *draft)?),
             Call::SendInvoice(code) => {
                 let no = book.find_invoice(code)?;
                 book.send_invoice(&context, no)?;
-                Answer::Invoice(no)
+                CallResult::Invoice(no)
             }
             Call::VoidInvoice(code) => {
                 let no = book.find_invoice(code)?;
                 book.void_invoice(&context, no)?;
-                Answer::Invoice(no)
+                CallResult::Invoice(no)
             }
             call => read(book, call)?,
         })
@@ -204,15 +209,15 @@ impl Service {
         list: List,
         page: PageRequest,
         anchor: Option<String>,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<CallResult, ApiError> {
         let book = self.accounts[principal.account.index()].book(principal.mode);
-        let memory = &mut self.keys.get_mut(principal.key).memory;
+        let memory = &mut self.keys.get_mut(principal.key).page_memory;
         let key = (list.clone(), page.per_page);
         let (is_first, has_anchor) = (page.page == 1, anchor.is_some());
         let remembered = if is_first { None } else { memory.recall(now, &key) };
         let result = list_page(book, list, page, anchor, remembered)?;
         // Page 1 sets the remembered anchor, and every read renews it.
-        if let Answer::Page { page, .. } = &result
+        if let CallResult::Page { page, .. } = &result
             && !has_anchor
             && (is_first || remembered.is_some())
         {
@@ -226,12 +231,12 @@ impl Service {
     /// # Errors
     ///
     /// As [`on_call`](Service::on_call); [`ApiError::MethodNotAllowed`] for a call that writes.
-    pub fn peek(&self, now: Timestamp, principal: &Principal, call: Call) -> Result<Answer, ApiError> {
+    pub fn peek(&self, now: Timestamp, principal: &Principal, call: Call) -> Result<CallResult, ApiError> {
         let book = self.accounts[principal.account.index()].book(principal.mode);
         match call {
             Call::List { list, page, anchor } => {
                 let key = (list, page.per_page);
-                let memory = &self.keys.get(principal.key).memory;
+                let memory = &self.keys.get(principal.key).page_memory;
                 let remembered = if page.page == 1 { None } else { memory.recall(now, &key) };
                 list_page(book, key.0, page, anchor, remembered)
             }
@@ -244,7 +249,7 @@ impl Service {
     /// # Errors
     ///
     /// As [`on_call`](Service::on_call); [`ApiError::MethodNotAllowed`] for a call that writes.
-    pub fn owner_read(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<Answer, ApiError> {
+    pub fn owner_read(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<CallResult, ApiError> {
         let book = self.accounts[account.index()].book(mode);
         match call {
             Call::List { list, page, anchor } => list_page(book, list, page, anchor, None),
@@ -273,12 +278,12 @@ impl Service {
         match command.into() {
             Command::CreateKey => Ok(self.create_key(now, account, mode)),
             Command::RevokeKey(id) => self.revoke_key(now, account, mode, id),
-            Command::SetWallet { asset, payout } => self.set_wallet(account, mode, asset, &payout),
+            Command::SetWallet { asset, input: payout } => self.set_wallet(account, mode, asset, &payout),
             Command::ChangeSettings(draft) => {
                 self.accounts[account.index()].change_settings(*draft);
                 Ok(CommandResult::Nothing)
             }
-            Command::Call(call) => self.execute(now, (account, mode), call).map(CommandResult::Answer),
+            Command::Call(call) => self.execute(now, (account, mode), call).map(CommandResult::Call),
             Command::Book(command) => {
                 let (book, context) = self.book_mut(now, account, mode);
                 book.on_command(&context, command)
@@ -311,12 +316,12 @@ impl Service {
         let charge = match visit {
             Visit::ViewInvoice(code) => {
                 let no = book.find_invoice(code)?;
-                book.view_invoice(&context, no);
+                book.record_invoice_view(&context, no);
                 return Ok(VisitResult::Page);
             }
             Visit::ViewLink(code) => {
                 let no = book.find_link(code)?;
-                book.view_link(no);
+                book.record_link_view(no);
                 return Ok(VisitResult::Page);
             }
             Visit::ChooseCoin { invoice, asset } => {
@@ -429,7 +434,7 @@ impl Service {
     /// results of attempts in flight.
     pub fn restart(&mut self, now: Timestamp) {
         self.on_tick(now);
-        self.keys.forget_volatile();
+        self.keys.clear_volatile();
         for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
                 self.book_mut(now, account, mode).0.restart(now);
@@ -498,7 +503,7 @@ impl Service {
         let mut notices = Vec::new();
         for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
-                let (book, _) = self.accounts[account.index()].open_book(mode);
+                let (book, _) = self.accounts[account.index()].book_mut(mode);
                 notices.extend(book.take_notices().into_iter().map(|notice| (account, mode, notice)));
             }
         }
@@ -507,16 +512,16 @@ impl Service {
 
     /// Returns a book to change, with the context of the change.
     fn book_mut(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> (&mut Book, BookContext<'_>) {
-        let (book, settings) = self.accounts[account.index()].open_book(mode);
+        let (book, settings) = self.accounts[account.index()].book_mut(mode);
         let (exchange, heights) = (&self.exchange, &self.heights);
         (book, BookContext { now, settings, exchange, heights })
     }
 
     fn create_key(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> CommandResult {
         let start = self.config.dialect.key_start(mode);
-        let (book, _) = self.accounts[account.index()].open_book(mode);
-        let nth = book.keys_made;
-        book.keys_made += 1;
+        let (book, _) = self.accounts[account.index()].book_mut(mode);
+        let nth = book.keys_created;
+        book.keys_created += 1;
         let source = KeySource { start: &start, tag: &self.config.key_tag, rng_key: book.key_rng(), nth };
         let (no, text) = self.keys.create(now, (account, mode), source);
         CommandResult::Key(no, text)
@@ -544,33 +549,33 @@ impl Service {
         account: AccountNo,
         mode: Mode,
         asset: Asset,
-        payout: &Payout,
+        payout: &WalletInput,
     ) -> Result<CommandResult, ApiError> {
-        let wallet = self.accounts[account.index()].book(mode).payouts().parse_wallet(asset, payout)?;
+        let wallet = self.accounts[account.index()].book(mode).wallets().parse_wallet(asset, payout)?;
         if self.is_wallet_used_elsewhere(account, mode, &wallet) {
             let field = payout.field();
             let message = format!("The {field} field is in use for another mode or account.");
             return Err(ApiError::field(field, message));
         }
-        self.accounts[account.index()].open_book(mode).0.set_wallet(asset, wallet);
+        self.accounts[account.index()].book_mut(mode).0.set_wallet(asset, wallet);
         Ok(CommandResult::Nothing)
     }
 
     /// Returns `true` if another book uses, or used, this wallet: two books would share its addresses.
     fn is_wallet_used_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
-        self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.knows_wallet(wallet))
+        self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.has_used_wallet(wallet))
     }
 }
 
 /// Executes a call that only reads, other than a list.
-fn read(book: &Book, call: Call) -> Result<Answer, ApiError> {
+fn read(book: &Book, call: Call) -> Result<CallResult, ApiError> {
     match call {
-        Call::Account => Ok(Answer::Account),
-        Call::Charge(code) => book.find_charge(code).map(Answer::Charge),
-        Call::Link(code) => book.find_link(code).map(Answer::Link),
-        Call::Invoice(code) => book.find_invoice(code).map(Answer::Invoice),
-        Call::Event(id) => book.find_event(id).map(Answer::Event),
-        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD".into() }),
+        Call::Account => Ok(CallResult::Account),
+        Call::Charge(code) => book.find_charge(code).map(CallResult::Charge),
+        Call::Link(code) => book.find_link(code).map(CallResult::Link),
+        Call::Invoice(code) => book.find_invoice(code).map(CallResult::Invoice),
+        Call::Event(id) => book.find_event(id).map(CallResult::Event),
+        _ => Err(ApiError::MethodNotAllowed { allow: "GET, HEAD".into() }),
     }
 }
 
@@ -582,7 +587,7 @@ fn list_page(
     page: PageRequest,
     anchor: Option<String>,
     remembered: Option<Option<u32>>,
-) -> Result<Answer, ApiError> {
+) -> Result<CallResult, ApiError> {
     let listing = book.listing(&list);
     let newest = match anchor {
         Some(anchor) => Some(anchor_record(book, &list, &anchor)?),
@@ -590,7 +595,7 @@ fn list_page(
     };
     let page = Page::from_listing(&listing, page, newest);
     let anchor = newest.map(|member| book.public_id(&list, member));
-    Ok(Answer::Page { list, page, anchor })
+    Ok(CallResult::Page { list, page, anchor })
 }
 
 /// Returns the record that a client's anchor names.

@@ -31,7 +31,7 @@ pub enum Depth {
     /// In a block with this many confirmations (1 at the tip), or in the mempool with 0.
     Confirmations(u32),
     /// No longer in the mempool and not on the active branch.
-    Gone(Disappearance),
+    Absent(Disappearance),
 }
 
 /// The reason why a transfer has vanished.

@@ -43,7 +43,7 @@ impl Signer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignatureError {
     /// The header is not `t=<unix seconds>,v1=<64 hexadecimal digits>`.
-    Form,
+    Malformed,
     /// The time is too far from the receiver's clock: a captured delivery may be replayed.
     Stale {
         /// The difference in seconds.
@@ -56,7 +56,7 @@ pub enum SignatureError {
 impl fmt::Display for SignatureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SignatureError::Form => {
+            SignatureError::Malformed => {
                 f.write_str("the signature is not `t=<unix seconds>,v1=<64 hexadecimal digits>`")
             }
             SignatureError::Stale { off_by_secs } => {
@@ -91,13 +91,13 @@ pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Re
             Some(("v1", value)) => signatures.push(value),
             // Other schemes may be added beside `v1`.
             Some((name, _)) if name != "t" => {}
-            _ => return Err(SignatureError::Form),
+            _ => return Err(SignatureError::Malformed),
         }
     }
-    let time = time.ok_or(SignatureError::Form)?;
+    let time = time.ok_or(SignatureError::Malformed)?;
     let seconds: u64 = match time.bytes().all(|b| b.is_ascii_digit()) {
-        true => time.parse().map_err(|_| SignatureError::Form)?,
-        false => return Err(SignatureError::Form),
+        true => time.parse().map_err(|_| SignatureError::Malformed)?,
+        false => return Err(SignatureError::Malformed),
     };
     let signatures: Vec<[u8; 32]> = signatures
         .into_iter()
@@ -106,9 +106,9 @@ pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Re
             hex::decode_to_slice(text, &mut bytes).map(|()| bytes)
         })
         .collect::<Result<_, _>>()
-        .map_err(|_| SignatureError::Form)?;
+        .map_err(|_| SignatureError::Malformed)?;
     if signatures.is_empty() {
-        return Err(SignatureError::Form);
+        return Err(SignatureError::Malformed);
     }
     let expected = Signer::new(secret).mac(time.as_bytes(), body);
     if !signatures.iter().any(|signature| bool::from(signature.ct_eq(&expected))) {
@@ -151,14 +151,14 @@ mod tests {
         check(&VECTOR.replace("t=1767603600", "t=1767603601"), body, now, Err(SignatureError::Mismatch));
         check(&format!("{VECTOR},v1={}", "0".repeat(64)), body, now, Ok(()));
         check(&format!("{VECTOR},v0=00"), body, now, Ok(()));
-        check(&format!("t=1,{VECTOR}"), body, now, Err(SignatureError::Form));
+        check(&format!("t=1,{VECTOR}"), body, now, Err(SignatureError::Malformed));
         assert_eq!(verify("whsec_other", VECTOR, body, now), Err(SignatureError::Mismatch));
     }
 
     #[test]
     fn malformed_headers_are_refused() {
         for header in ["", "t=,v1=", "v1=00", "t=1", "t=1,v1=zz", "t=-1,v1=00", "t=1,t=2,v1=00", "nonsense"] {
-            check(header, b"", 1, Err(SignatureError::Form));
+            check(header, b"", 1, Err(SignatureError::Malformed));
         }
     }
 }

@@ -54,13 +54,13 @@ impl Activity {
     }
 
     /// Counts the start or end of a request.
-    pub(crate) fn on_turn(&self) {
+    pub(crate) fn on_request_boundary(&self) {
         self.waiting_since.store(NOT_WAITING, Relaxed);
         self.request_boundaries.fetch_add(1, Relaxed);
     }
 
     /// Returns the number of starts and ends of requests.
-    pub(crate) fn turn_count(&self) -> u32 {
+    pub(crate) fn request_boundary_count(&self) -> u32 {
         self.request_boundaries.load(Relaxed)
     }
 
@@ -70,13 +70,13 @@ impl Activity {
     }
 
     /// Records that the server waits for the rest of a head.
-    pub(crate) fn on_await(&self, since: Instant) {
+    pub(crate) fn on_wait_for_client(&self, since: Instant) {
         self.waiting_since.store(millis(since), Relaxed);
     }
 
     /// Records that the server waits for a body, until the guard is dropped.
-    pub(crate) fn await_body(&self) -> BodyWait<'_> {
-        self.on_await(Instant::now());
+    pub(crate) fn start_body_wait(&self) -> BodyWait<'_> {
+        self.on_wait_for_client(Instant::now());
         BodyWait(self)
     }
 
@@ -87,18 +87,18 @@ impl Activity {
             let is_slow = millis(now).saturating_sub(waiting_since) > SLOW_CLIENT_AFTER_MS;
             return Some(Idleness { rank: if is_slow { 0 } else { 2 }, since: waiting_since });
         }
-        let is_idle = self.turn_count().is_multiple_of(2);
+        let is_idle = self.request_boundary_count().is_multiple_of(2);
         is_idle.then(|| Idleness { rank: 1, since: self.last_byte_at.load(Relaxed) })
     }
 
     /// Closes the connection in favour of another one, unless a request arrives meanwhile.
     pub(crate) fn evict(&self) {
-        self.boundaries_at_eviction.store(self.turn_count(), Relaxed);
+        self.boundaries_at_eviction.store(self.request_boundary_count(), Relaxed);
         self.close.notify_one();
     }
 
     /// Closes the connection at once, even during a response.
-    pub(crate) fn cut_off(&self) {
+    pub(crate) fn close_at_once(&self) {
         self.closes_at_once.store(true, Relaxed);
         self.close.notify_one();
     }
@@ -108,7 +108,7 @@ impl Activity {
         loop {
             self.close.notified().await;
             let is_still_idle = || {
-                self.turn_count() == self.boundaries_at_eviction.load(Relaxed)
+                self.request_boundary_count() == self.boundaries_at_eviction.load(Relaxed)
                     && self.idleness(Instant::now()).is_some()
             };
             if self.closes_at_once.load(Relaxed) || is_still_idle() {
@@ -145,11 +145,11 @@ mod tests {
         for (index, kind) in connections.chars().enumerate() {
             let activity = Activity::new();
             if kind != 'h' {
-                activity.on_turn();
+                activity.on_request_boundary();
             }
             match kind {
-                'b' => activity.on_await(Instant::now()),
-                'i' => activity.on_turn(),
+                'b' => activity.on_wait_for_client(Instant::now()),
+                'i' => activity.on_request_boundary(),
                 _ => {}
             }
             opened.push((index, activity));
@@ -177,8 +177,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_received_body_is_no_longer_awaited() {
         let activity = Activity::new();
-        activity.on_turn();
-        let awaited = activity.await_body();
+        activity.on_request_boundary();
+        let awaited = activity.start_body_wait();
         assert!(activity.idleness(Instant::now()).is_some());
         drop(awaited);
         assert_eq!(activity.idleness(Instant::now()), None);

@@ -7,17 +7,17 @@ use simulator::sandbox::{Reach, Setup};
 use tokio::sync::mpsc::UnboundedSender;
 
 #[cfg(feature = "mcp")]
-use crate::config::McpClock;
+use crate::config::McpClockAccess;
 use crate::{
     address::Addresses,
     clock::{Clock, ClockKind},
     config::Bounds,
-    gate::Token,
     host::{Durability, Host, SenderHandle},
-    in_flight::InFlight,
     journal::RunningWorld,
     log::{LogSink, RequestLog},
     memory::MemoryShare,
+    response_budget::ResponseBudget,
+    sandbox_access::SandboxToken,
     sender::{WebhookSender, WorldAttempt, WorldNo},
 };
 
@@ -25,32 +25,32 @@ use crate::{
 pub(crate) struct Backend {
     pub(crate) host: Arc<Host>,
     pub(crate) addresses: Addresses,
-    pub(crate) token: Arc<Token>,
+    pub(crate) token: Arc<SandboxToken>,
     pub(crate) bounds: Bounds,
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: Arc<ResponseBudget>,
     pub(crate) requests: RequestLog,
     #[cfg(feature = "mcp")]
-    pub(crate) mcp_clock: McpClock,
+    pub(crate) mcp_clock: McpClockAccess,
 }
 
 /// The state that all worlds of a server share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     /// The addresses of the first world.
     pub(crate) addresses: Addresses,
-    pub(crate) token: Arc<Token>,
+    pub(crate) token: Arc<SandboxToken>,
     pub(crate) bounds: Bounds,
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: Arc<ResponseBudget>,
     pub(crate) dialect: Dialect,
     pub(crate) log: Option<LogSink>,
     /// The webhook sender and the queue of its attempts; `None` if deliveries are simulated.
-    pub(crate) exit: Option<(Arc<WebhookSender>, UnboundedSender<WorldAttempt>)>,
+    pub(crate) webhook_sender: Option<(Arc<WebhookSender>, UnboundedSender<WorldAttempt>)>,
     #[cfg(feature = "mcp")]
-    pub(crate) mcp_clock: McpClock,
+    pub(crate) mcp_clock: McpClockAccess,
 }
 
 /// The parameters of a new world: seed, clock and rate limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct WorldParameters {
     pub(crate) seed: Seed,
     /// The start of the clock; `None` for the time of day.
     pub(crate) start: Option<Timestamp>,
@@ -60,7 +60,7 @@ pub(crate) struct Terms {
 }
 
 /// The identity of a world in its server.
-pub(crate) struct Identity<'a> {
+pub(crate) struct WorldIdentity<'a> {
     pub(crate) no: WorldNo,
     /// The id in its paths and keys; empty for the first world, which has none.
     pub(crate) id: &'a str,
@@ -72,8 +72,8 @@ pub(crate) struct Identity<'a> {
 
 impl Backend {
     /// Returns the parameters of the world; `None` if it cannot be recreated.
-    pub(crate) fn terms(&self) -> Option<Terms> {
-        self.host.setup_and_clock().map(|(setup, clock)| Terms {
+    pub(crate) fn parameters(&self) -> Option<WorldParameters> {
+        self.host.setup_and_clock().map(|(setup, clock)| WorldParameters {
             seed: setup.seed,
             start: Some(setup.start),
             clock,
@@ -87,12 +87,12 @@ impl Backend {
     ///
     /// The errors of `create_world`.
     pub(crate) fn start<E>(
-        shared: &Shared,
-        terms: &Terms,
-        identity: Identity<'_>,
+        shared: &SharedState,
+        terms: &WorldParameters,
+        identity: WorldIdentity<'_>,
         create_world: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
     ) -> Result<Backend, E> {
-        let Identity { no, id, requests_max, memory } = identity;
+        let WorldIdentity { no, id, requests_max, memory } = identity;
         let is_first = id.is_empty();
         let addresses = if is_first { shared.addresses.clone() } else { shared.addresses.for_world(id) };
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.for_world(id) });
@@ -101,7 +101,7 @@ impl Backend {
         let RunningWorld { world, journal, setup, in_flight: attempts, last_end } = create_world(&Setup {
             rate_limit: terms.rate_limit,
             dialect: shared.dialect.clone(),
-            reach: if shared.exit.is_some() { Reach::Network } else { Reach::Simulated },
+            reach: if shared.webhook_sender.is_some() { Reach::Network } else { Reach::Simulated },
             key_tag: id.to_owned(),
             ..Setup::new(terms.seed, clock.time_at(start), addresses.url())
         })?;
@@ -110,7 +110,7 @@ impl Backend {
             clock.set(start, Clock::resume_time(terms.clock, time, wall_micros));
         }
         let durability = journal.map(|journal| Durability { journal, setup, clock: terms.clock });
-        let exit = shared.exit.as_ref().map(|(sender, dispatches)| SenderHandle {
+        let exit = shared.webhook_sender.as_ref().map(|(sender, dispatches)| SenderHandle {
             sender: Arc::clone(sender),
             dispatches: dispatches.clone(),
             world: no,

@@ -52,7 +52,7 @@ impl<'a> RequestBody<'a> {
     /// Reads the whole body; returns an empty one the second time.
     pub(crate) async fn read(&self) -> Result<Bytes, Refusal> {
         let Some(body) = self.take_unread() else { return Ok(Bytes::new()) };
-        let _awaited = self.activity.await_body();
+        let _awaited = self.activity.start_body_wait();
         // Boxed, because most requests have no body and would otherwise carry the size of this future.
         Box::pin(read_limited(body, self.expects_continue(), self.bounds)).await
     }
@@ -73,7 +73,7 @@ async fn read_limited(body: Incoming, expects_continue: bool, bounds: &Bounds) -
     let bytes_max = bounds.body_bytes;
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > bytes_max && (expects_continue || declared > bytes_max.saturating_mul(DISCARD_FACTOR)) {
-        return Err(Refusal::BodyTooLarge { most: bytes_max });
+        return Err(Refusal::BodyTooLarge { bytes_max });
     }
     tokio::time::timeout(bounds.body_time, read_chunks(body, bytes_max))
         .await
@@ -103,7 +103,7 @@ async fn read_chunks(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refu
         }
     }
     match received {
-        _ if received > bytes_max => Err(Refusal::BodyTooLarge { most: bytes_max }),
+        _ if received > bytes_max => Err(Refusal::BodyTooLarge { bytes_max }),
         _ if joined.is_empty() => Ok(first),
         _ => Ok(joined.freeze()),
     }

@@ -11,15 +11,15 @@ use http::{
     header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY},
 };
 
-use crate::answer::{Answer, Content};
+use crate::response::{HttpResponse, ResponseBody};
 
 /// The smallest body that is compressed; smaller ones fit into one packet.
 const BODY_BYTES_MIN: usize = 1_024;
 
 /// Compresses the body with gzip if the client accepts it.
-pub(crate) fn compress(mut response: Answer, request_headers: &HeaderMap) -> Answer {
+pub(crate) fn compress(mut response: HttpResponse, request_headers: &HeaderMap) -> HttpResponse {
     response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
-    let Content::Complete(body) = response.body_mut() else { return response };
+    let ResponseBody::Complete(body) = response.body_mut() else { return response };
     if body.len() < BODY_BYTES_MIN || !accepts_gzip(request_headers) {
         return response;
     }
@@ -55,7 +55,7 @@ mod tests {
     use http::{StatusCode, header::CONTENT_TYPE};
 
     use super::*;
-    use crate::answer;
+    use crate::response;
 
     #[track_caller]
     fn check(accept_encoding: &str, body: &str, is_compressed: bool) {
@@ -64,11 +64,11 @@ mod tests {
             ACCEPT_ENCODING,
             HeaderValue::from_str(accept_encoding).expect("headers in tests are valid"),
         );
-        let response = compress(answer::json(StatusCode::OK, body.to_owned()), &request);
+        let response = compress(response::json(StatusCode::OK, body.to_owned()), &request);
         assert_eq!(response.headers().contains_key(CONTENT_ENCODING), is_compressed, "{accept_encoding}");
         assert_eq!(response.headers()[VARY], "Accept-Encoding");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
-        let Content::Complete(received) = response.into_body() else {
+        let ResponseBody::Complete(received) = response.into_body() else {
             panic!("the response is not a stream")
         };
         let mut text = String::new();

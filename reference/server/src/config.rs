@@ -32,7 +32,7 @@ pub struct Config {
     /// `.` and `~`; `None` for a random one.
     pub sandbox_token: Option<String>,
     /// The permission of MCP tools to move the service clock.
-    pub mcp_clock: McpClock,
+    pub mcp_clock: McpClockAccess,
     /// The limits on clients.
     pub bounds: Bounds,
     /// The receiver of log entries for requests and events; `None` for no log.
@@ -40,11 +40,11 @@ pub struct Config {
     /// The settings of the webhook sender.
     pub sender: SenderConfig,
     /// The storage of the world; `None` to keep the world in memory only.
-    pub data: Option<Data>,
+    pub data: Option<StorageConfig>,
     /// The exported world to start from, as returned by `GET /sandbox/snapshots/{id}`; `None` for a new world. Its
     /// seed, start and rate limit replace those of this configuration, and its clock continues from the time of the
     /// export.
-    pub from: Option<Vec<u8>>,
+    pub exported_world: Option<Vec<u8>>,
 }
 
 /// The storage of a world.
@@ -52,7 +52,7 @@ pub struct Config {
 /// Every change is written to disk before it is acknowledged, and every delivery is sent after the event that causes it
 /// is on disk. A server that is started with the same directory continues the same world.
 #[derive(Clone, Debug)]
-pub struct Data {
+pub struct StorageConfig {
     /// The directory, created if it does not exist. It contains the keys of the world, so only its owner may read it.
     pub directory: PathBuf,
     /// The seed that an existing world must have; `None` for any. A new world gets [`Config::seed`].
@@ -87,7 +87,7 @@ pub enum SandboxAccess {
 
 /// The permission of MCP tools to move the service clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum McpClock {
+pub enum McpClockAccess {
     /// Only a frozen clock may be moved: moving any other one would expire the charges of all users.
     #[default]
     FrozenOnly,

@@ -12,13 +12,13 @@ use reference_wire::{
     fields::{Fields, PROSE_MAX, TEXT_MAX},
 };
 use serde::Serialize;
-use simulator::api::{EndpointAnswer, EndpointList, EndpointRecord, EndpointRequest, json};
+use simulator::api::{EndpointList, EndpointRecord, EndpointRequest, EndpointResponse, json};
 
 use crate::{
-    answer::{self, Answer},
     backend::Backend,
     host::InternalError,
     refusal::Refusal,
+    response::{self, HttpResponse},
     sender::LocalHandler,
 };
 
@@ -47,33 +47,33 @@ pub(crate) async fn respond(
     head: &Parts,
     is_local_caller: bool,
     body: &Bytes,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     if matches!(head.method, Method::GET | Method::HEAD) {
         let forwards = backend.host.sender().map(|sender| sender.forwards()).unwrap_or_default();
         return Ok(json_response(backend, &serde_json::json!({ "forwards": forwards }))?);
     }
     if head.method != Method::POST {
-        let mut response = Refusal::PageMethod.answer();
+        let mut response = Refusal::MethodNotAllowed.response();
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
         return Ok(response);
     }
     if !is_local_caller {
-        return Err(Refusal::ForwardFromHere);
+        return Err(Refusal::RemoteForward);
     }
     match parse_forward(body) {
-        Err(error) => Ok(answer::from_world(Response::refusal(&error))?),
-        Ok((handler, account)) => match add(backend, &handler, account).await? {
+        Err(error) => Ok(response::from_world(Response::refusal(&error))?),
+        Ok((handler, account)) => match add_forward(backend, &handler, account).await? {
             Ok(forward) => Ok(json_response(backend, &serde_json::json!({ "forward": forward }))?),
-            Err(error_response) => Ok(answer::from_world(error_response)?),
+            Err(error_response) => Ok(response::from_world(error_response)?),
         },
     }
 }
 
 /// Returns a response with these fields and the service time.
-fn json_response(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, InternalError> {
+fn json_response(backend: &Backend, fields: &serde_json::Value) -> Result<HttpResponse, InternalError> {
     let mut fields = fields.clone();
     fields["now"] = backend.host.time_and_speed()?.0.to_string().into();
-    Ok(answer::json(StatusCode::OK, fields.to_string()))
+    Ok(response::json(StatusCode::OK, fields.to_string()))
 }
 
 /// Parses the handler of a new forward and the account it is for.
@@ -89,7 +89,7 @@ fn parse_forward(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError
 
 /// Adds a forward to a handler and registers its endpoints in both modes. Returns an error response if the world
 /// refuses one of them.
-pub(crate) async fn add(
+pub(crate) async fn add_forward(
     backend: &Backend,
     handler: &LocalHandler,
     account: Option<String>,
@@ -135,7 +135,7 @@ pub(crate) async fn add(
             }
             return Ok(Err(to_forward_error(response)));
         }
-        let EndpointAnswer { endpoint } =
+        let EndpointResponse { endpoint } =
             serde_json::from_slice(&response.body).map_err(|_| InternalError)?;
         created_ids.push(endpoint.id);
         secrets.push(endpoint.secret.ok_or(InternalError)?);

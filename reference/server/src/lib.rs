@@ -19,7 +19,6 @@
 
 mod activity;
 mod address;
-mod answer;
 mod backend;
 mod body;
 mod clock;
@@ -28,9 +27,7 @@ mod config;
 mod connection;
 mod descriptors;
 mod forwards;
-mod gate;
 mod host;
-mod in_flight;
 mod journal;
 mod listen;
 mod local;
@@ -43,7 +40,10 @@ mod openapi;
 mod pages;
 mod redaction;
 mod refusal;
+mod response;
+mod response_budget;
 mod router;
+mod sandbox_access;
 mod sender;
 mod server;
 mod snapshots;
@@ -52,16 +52,16 @@ mod world;
 mod worlds;
 
 pub use clock::ClockKind;
-pub use config::{Bounds, Config, Data, McpClock, SandboxAccess};
+pub use config::{Bounds, Config, McpClockAccess, SandboxAccess, StorageConfig};
 pub use forwards::ForwardRecord;
 pub use journal::WORLD_FILE_MAX;
 pub use local::{Local, LocalWorld};
 pub use log::{LogEntry, LogSink, RequestRecord};
 pub use sender::{
-    Forward, ForwardError, LocalHandler, Resolve, Resolved, SenderBounds, SenderConfig, SystemResolver,
+    Forward, ForwardError, LocalHandler, Resolve, ResolveFuture, SenderBounds, SenderConfig, SystemResolver,
 };
 pub use server::Server;
 pub use simulator::sandbox::Reach;
 pub use tls::TlsIdentity;
 pub use world::{RequestHead, RestoreKind, World};
-pub use worlds::{LostWorld, Openings};
+pub use worlds::{OpeningProgress, UnavailableWorld};

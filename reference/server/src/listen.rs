@@ -15,8 +15,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::{
     activity::Activity,
     connection,
-    gate::ConnectionAddrs,
     router::Router,
+    sandbox_access::ConnectionAddrs,
     tls::{self, TlsOrPlain},
 };
 
@@ -56,7 +56,7 @@ pub(crate) async fn accept(
             let opened = match &acceptor {
                 None => Some(TlsOrPlain::Plain(stream)),
                 Some(acceptor) => tokio::select! {
-                    opened = tls::open(acceptor, stream, router.backend.bounds.head_time) => opened,
+                    opened = tls::accept_tls_or_plain(acceptor, stream, router.backend.bounds.head_time) => opened,
                     () = activity.wait_for_close() => None,
                 },
             };
@@ -64,7 +64,7 @@ pub(crate) async fn accept(
                 Some(TlsOrPlain::Plain(stream)) => {
                     connection::serve(router, stream, addrs, activity, watcher).await;
                 }
-                Some(TlsOrPlain::Secure(stream)) => {
+                Some(TlsOrPlain::Tls(stream)) => {
                     connection::serve(router, stream, addrs, activity, watcher).await;
                 }
                 None => {}

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    Bounds, ClockKind, Config, McpClock, SandboxAccess, SenderConfig, Server,
+    Bounds, ClockKind, Config, McpClockAccess, SandboxAccess, SenderConfig, Server,
     backend::Backend,
     worlds::{OpenError, OpenedWorld, WORLDS_MAX, WorldOptions, Worlds},
 };
@@ -44,12 +44,12 @@ impl Config {
             dialect: Dialect::default(),
             sandbox_access: SandboxAccess::default(),
             sandbox_token: None,
-            mcp_clock: McpClock::default(),
+            mcp_clock: McpClockAccess::default(),
             bounds: Bounds::default(),
             log: None,
             sender: SenderConfig::default(),
             data: None,
-            from: None,
+            exported_world: None,
         }
     }
 }
@@ -214,7 +214,7 @@ impl Local {
         let _runtime = self.runtime.enter();
         let world = self.worlds.open(options).map_err(|error| match error {
             OpenError::NotStored(error) => error,
-            OpenError::NoRoom(reason) => {
+            OpenError::OutOfMemory(reason) => {
                 io::Error::other(format!("{reason}; drop a world before opening another"))
             }
             _ => io::Error::other(format!("the maximum of {WORLDS_MAX} worlds is open; drop one first")),

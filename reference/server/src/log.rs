@@ -79,7 +79,7 @@ pub struct RequestRecord {
     /// The message of an error response.
     pub message: Option<String>,
     pub(crate) request: CapturedMessage,
-    pub(crate) answer: CapturedMessage,
+    pub(crate) response: CapturedMessage,
 }
 
 /// The headers and body of a request or a response, unparsed: few of them are ever read.
@@ -97,7 +97,7 @@ pub(crate) struct CapturedMessage {
 impl RequestRecord {
     fn memory_bytes(&self) -> u64 {
         let strings = self.target.capacity() + self.message.as_ref().map_or(0, String::capacity);
-        (size_of_val(self) + strings + self.request.bytes.capacity() + self.answer.bytes.capacity()) as u64
+        (size_of_val(self) + strings + self.request.bytes.capacity() + self.response.bytes.capacity()) as u64
     }
 }
 
@@ -286,8 +286,19 @@ impl RequestLog {
 
     /// Overwrites all fields of a record except its number.
     fn fill(&self, record: &mut RequestRecord, exchange: &Exchange<'_>, is_api: bool) {
-        let RequestRecord { n: _, at, took, method, target, key, mode, status, message, request, answer } =
-            record;
+        let RequestRecord {
+            n: _,
+            at,
+            took,
+            method,
+            target,
+            key,
+            mode,
+            status,
+            message,
+            request,
+            response: answer,
+        } = record;
         (*at, *took) = (exchange.at, exchange.took);
         method.clone_from(&exchange.head.method);
         *status = exchange.status.as_u16();
@@ -377,7 +388,13 @@ mod tests {
     }
 
     fn log_with_max(requests_max: usize) -> RequestLog {
-        RequestLog::new(&Dialect::default(), TOKEN, None, requests_max, MemoryBudget::new(usize::MAX).share())
+        RequestLog::new(
+            &Dialect::default(),
+            TOKEN,
+            None,
+            requests_max,
+            MemoryBudget::new(usize::MAX).unbounded_share(),
+        )
     }
 
     fn record_request(log: &RequestLog, target: &str, key: &str, body: &str, response: (u16, &str)) {

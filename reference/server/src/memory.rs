@@ -30,7 +30,7 @@ impl MemoryBudget {
     }
 
     /// Returns an empty share whose owner may exceed the limit.
-    pub(crate) fn share(self: &Arc<MemoryBudget>) -> MemoryShare {
+    pub(crate) fn unbounded_share(self: &Arc<MemoryBudget>) -> MemoryShare {
         MemoryShare { budget: Arc::clone(self), used_bytes: AtomicU64::new(0), is_bounded: false }
     }
 
@@ -86,11 +86,11 @@ impl MemoryShare {
 
     /// Returns another share of the same budget for data that has its own limit.
     pub(crate) fn unbounded_share(&self) -> MemoryShare {
-        self.budget.share()
+        self.budget.unbounded_share()
     }
 
     /// Returns the error message, without a final period, if the owner may not use more memory; `None` if it may.
-    pub(crate) fn exceeded(&self) -> Option<String> {
+    pub(crate) fn limit_error(&self) -> Option<String> {
         (self.is_bounded && self.budget.used_bytes() >= self.budget.max_bytes)
             .then(|| self.budget.limit_message())
     }
@@ -109,17 +109,20 @@ mod tests {
     #[test]
     fn total_memory_is_the_sum_of_all_worlds() {
         let budget = MemoryBudget::new(10 << 20);
-        let first = budget.share();
+        let first = budget.unbounded_share();
         let second = budget.reserve(4 << 20).expect("memory is available");
         assert_eq!(
             budget.reserve((6 << 20) + 1).expect_err("the limit is exceeded"),
             "The worlds of this server use 4.0 MiB of memory, at most 10.0 MiB is allowed (serve --worlds-memory)"
         );
         first.set(6 << 20);
-        assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first share is not bounded");
+        assert!(
+            second.limit_error().is_some() && first.limit_error().is_none(),
+            "the first share is not bounded"
+        );
         first.set(1 << 20);
         second.set(2 << 20);
-        assert_eq!((budget.used_bytes(), second.exceeded()), (3 << 20, None));
+        assert_eq!((budget.used_bytes(), second.limit_error()), (3 << 20, None));
         drop(second);
         assert_eq!(budget.used_bytes(), 1 << 20);
     }

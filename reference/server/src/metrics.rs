@@ -79,10 +79,10 @@ impl Metrics {
     /// Counts a delivery attempt and records the time that it took.
     pub(crate) fn on_attempt(&self, result: &AttemptResult, took: Duration) {
         self.attempts.count(match result {
-            AttemptResult::Answered(status) => status_class(*status),
+            AttemptResult::Response(status) => status_class(*status),
             AttemptResult::Unreachable(_) => "unreachable",
             AttemptResult::TimedOut => "timed_out",
-            AttemptResult::Refused(_) => "refused",
+            AttemptResult::NotPublic(_) => "refused",
         });
         self.attempt_seconds.observe(took.as_secs_f64());
     }
@@ -227,7 +227,7 @@ mod tests {
                 Duration::from_millis(2),
             );
         }
-        for result in [AttemptResult::Answered(204), AttemptResult::Answered(410), AttemptResult::TimedOut] {
+        for result in [AttemptResult::Response(204), AttemptResult::Response(410), AttemptResult::TimedOut] {
             metrics.on_attempt(&result, Duration::from_secs(3));
         }
         metrics.on_open();

@@ -11,13 +11,13 @@ pub(crate) const DOCUMENT: &str = include_str!("../../openapi.json");
 const STORED_BASE_URL: &str = "http://127.0.0.1:8402";
 
 /// The document, split at each occurrence of the server's address.
-pub(crate) struct Document {
+pub(crate) struct OpenApiDocument {
     parts: Vec<String>,
 }
 
-impl Document {
+impl OpenApiDocument {
     /// Creates the document for a dialect.
-    pub(crate) fn new(dialect: &Dialect) -> Document {
+    pub(crate) fn new(dialect: &Dialect) -> OpenApiDocument {
         let default = Dialect::default();
         let mut text = DOCUMENT.to_owned();
         for mode in Mode::ALL {
@@ -26,7 +26,7 @@ impl Document {
         text = text.replace(&default.user_agent, &escape_json(&dialect.user_agent));
         let header_start = |dialect: &Dialect| format!("\"{}-", dialect.header_prefix);
         text = text.replace(&header_start(&default), &header_start(dialect));
-        Document { parts: text.split(STORED_BASE_URL).map(str::to_owned).collect() }
+        OpenApiDocument { parts: text.split(STORED_BASE_URL).map(str::to_owned).collect() }
     }
 
     /// Returns the document for clients that use this address.
@@ -48,14 +48,14 @@ mod tests {
     use super::*;
 
     fn render(dialect: &Dialect, base: &str) -> (String, Value) {
-        let text = Document::new(dialect).with_base_url(base);
+        let text = OpenApiDocument::new(dialect).with_base_url(base);
         let value = serde_json::from_str(&text).expect("the document is JSON");
         (text, value)
     }
 
     #[test]
     fn the_default_dialect_leaves_the_document_unchanged() {
-        assert_eq!(Document::new(&Dialect::default()).with_base_url(STORED_BASE_URL), DOCUMENT);
+        assert_eq!(OpenApiDocument::new(&Dialect::default()).with_base_url(STORED_BASE_URL), DOCUMENT);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use http::{
 };
 
 use crate::{
-    answer::{self, Answer},
     host::InternalError,
+    response::{self, HttpResponse},
 };
 
 /// The reason why the server does not pass a request to the world.
@@ -31,36 +31,36 @@ pub(crate) enum Refusal {
     /// The body exceeds the limit.
     BodyTooLarge {
         /// The limit in bytes.
-        most: usize,
+        bytes_max: usize,
     },
     /// `/sandbox` or `/mcp` was requested with a host name that is not the server's, possibly by DNS rebinding.
-    SandboxHost,
+    UnknownHost,
     /// `/sandbox` or `/mcp` was requested by a page of another origin.
-    SandboxOrigin,
+    ForeignOrigin,
     /// `/sandbox` was requested from another machine without the token.
-    SandboxToken,
+    MissingToken,
     /// A body for `/sandbox` without the content type of JSON, which a page of another origin can send.
     SandboxNotJson,
     /// A form was sent by a page of another origin, or without the form token.
-    FormOrigin,
+    ForeignForm,
     /// A body that is not a form.
     NotAForm,
     /// The page does not accept this method.
-    PageMethod,
+    MethodNotAllowed,
     /// The maximum number of event streams is open.
     TooManyStreams,
     /// The memory budget for responses is used by other clients that have not received theirs yet.
-    TooMuchInFlight,
+    ResponseBudgetExceeded,
     /// A caller on another machine tried to add a forward.
-    ForwardFromHere,
+    RemoteForward,
     /// A new world was requested, but the clock is not frozen.
     WorldNeedsFrozenClock,
     /// A path or a call names a world that is not open.
     UnknownWorld,
     /// The sandbox was called with a key that belongs to no open world.
-    KeyOfNoWorld,
+    KeyWithoutWorld,
     /// The world cannot be read, because its storage failed.
-    Unreadable,
+    StorageUnavailable,
     /// The world stopped after an internal error.
     Broken,
 }
@@ -70,17 +70,17 @@ impl Refusal {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Refusal::NotFound | Refusal::UnknownWorld => StatusCode::NOT_FOUND,
-            Refusal::ReadOnly | Refusal::PageMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::ReadOnly | Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::HostHeader | Refusal::BodyCutShort => StatusCode::BAD_REQUEST,
             Refusal::HeadTooSlow | Refusal::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Refusal::SandboxHost
-            | Refusal::SandboxOrigin
-            | Refusal::SandboxToken
-            | Refusal::FormOrigin
-            | Refusal::ForwardFromHere
-            | Refusal::KeyOfNoWorld => StatusCode::FORBIDDEN,
-            Refusal::TooManyStreams | Refusal::TooMuchInFlight | Refusal::Unreadable => {
+            Refusal::UnknownHost
+            | Refusal::ForeignOrigin
+            | Refusal::MissingToken
+            | Refusal::ForeignForm
+            | Refusal::RemoteForward
+            | Refusal::KeyWithoutWorld => StatusCode::FORBIDDEN,
+            Refusal::TooManyStreams | Refusal::ResponseBudgetExceeded | Refusal::StorageUnavailable => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Refusal::SandboxNotJson | Refusal::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -106,12 +106,12 @@ impl Refusal {
     }
 
     /// Returns the response.
-    pub(crate) fn answer(self) -> Answer {
-        let mut response = answer::json(self.status(), self.body());
+    pub(crate) fn response(self) -> HttpResponse {
+        let mut response = response::json(self.status(), self.body());
         if self.closes_connection() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if self == Refusal::TooMuchInFlight {
+        if self == Refusal::ResponseBudgetExceeded {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self == Refusal::ReadOnly {
@@ -130,34 +130,34 @@ impl fmt::Display for Refusal {
             Refusal::HeadTooSlow => "The request did not arrive in time. Send it again.",
             Refusal::BodyCutShort => "The body ended early, or its chunked encoding is invalid.",
             Refusal::BodyTooSlow => "The body did not arrive in time. Send it again.",
-            Refusal::BodyTooLarge { most } => return write!(f, "The body may have at most {most} bytes."),
-            Refusal::SandboxHost => {
+            Refusal::BodyTooLarge { bytes_max: most } => return write!(f, "The body may have at most {most} bytes."),
+            Refusal::UnknownHost => {
                 "This Host is not allowed for this path. Use localhost or the address of the server, \
                  or start the server with this address as its --public-url."
             }
-            Refusal::SandboxOrigin => {
+            Refusal::ForeignOrigin => {
                 "Pages of another origin may not use this path. Call it from a page of this server, or \
                  without a browser."
             }
-            Refusal::SandboxToken => {
+            Refusal::MissingToken => {
                 "From another machine, or through a proxy, the sandbox requires the token that the server printed at \
                  start: Authorization: Bearer <token>."
             }
             Refusal::SandboxNotJson => "The sandbox accepts bodies with Content-Type: application/json only.",
-            Refusal::FormOrigin => {
+            Refusal::ForeignForm => {
                 "This form was sent by a page of another origin. Open the page here and send it again."
             }
             Refusal::NotAForm => {
                 "A page accepts forms with Content-Type: application/x-www-form-urlencoded only. Programs use the API."
             }
-            Refusal::PageMethod => "This page does not accept that method. The Allow header lists the allowed ones.",
+            Refusal::MethodNotAllowed => "This page does not accept that method. The Allow header lists the allowed ones.",
             Refusal::TooManyStreams => {
                 "The maximum number of pages with live updates is open. Close one, or reload this page manually."
             }
-            Refusal::TooMuchInFlight => {
+            Refusal::ResponseBudgetExceeded => {
                 "Too many large responses are being sent to other clients. Retry in a second, or request a smaller page."
             }
-            Refusal::ForwardFromHere => {
+            Refusal::RemoteForward => {
                 "A forward can only be added from the server's machine, without a proxy, or at start with \
                  --forward-to: the token gives no access to the network behind the server."
             }
@@ -168,11 +168,11 @@ impl fmt::Display for Refusal {
                 "No world with this name is open: it was closed, or belongs to another server. POST /sandbox/worlds opens one, \
                  and GET /sandbox/worlds lists the open ones."
             }
-            Refusal::KeyOfNoWorld => {
+            Refusal::KeyWithoutWorld => {
                 "The API key selects the world of a sandbox call, and no open world has this key. Call without a key for the \
                  server's own world, or open another with POST /sandbox/worlds."
             }
-            Refusal::Unreadable => {
+            Refusal::StorageUnavailable => {
                 "The directory of this world cannot be written, so the world cannot be read. Free disk space or repair the disk, \
                  then try again."
             }

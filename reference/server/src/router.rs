@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use reference_core::dialect::Dialect;
 use reference_wire::{Response, fields::Fields};
 use simulator::{
-    api::ScenarioAnswer,
+    api::ScenarioResponse,
     sandbox::{self, AdmittedRequest},
 };
 use tokio::time::Instant;
@@ -23,16 +23,16 @@ use tokio::time::Instant;
 use crate::mcp::Mcp;
 use crate::{
     activity::Activity,
-    answer::{self, Answer, Content},
     backend::Backend,
     body::RequestBody,
     compression, forwards,
-    gate::{self, ConnectionAddrs},
     log::Exchange,
     metrics::Metrics,
-    openapi::Document,
+    openapi::OpenApiDocument,
     pages::{self, PageRequest, Pages, docs::Docs, home},
     refusal::Refusal,
+    response::{self, HttpResponse, ResponseBody},
+    sandbox_access::{self, ConnectionAddrs},
     snapshots,
     world::RequestHead,
     worlds::{Worlds, api},
@@ -54,7 +54,7 @@ pub(crate) struct Router {
     pub(crate) backend: Arc<Backend>,
     worlds: Arc<Worlds>,
     pub(crate) metrics: Arc<Metrics>,
-    document: Document,
+    document: OpenApiDocument,
     docs: Docs,
     #[cfg(feature = "mcp")]
     mcp: Mcp,
@@ -114,18 +114,18 @@ impl Router {
             backend,
             worlds,
             metrics,
-            document: Document::new(dialect),
+            document: OpenApiDocument::new(dialect),
             docs: Docs::default(),
         })
     }
 
     /// Responds to a request and records it in the log and the metrics.
-    pub(crate) async fn answer(
+    pub(crate) async fn respond(
         &self,
         addrs: ConnectionAddrs,
         activity: &Arc<Activity>,
         request: Request<Incoming>,
-    ) -> Answer {
+    ) -> HttpResponse {
         let (head, body) = request.into_parts();
         let body = RequestBody::new(&head.headers, activity, &self.backend.bounds, body);
         let (started_at, mut api_body) = (Instant::now(), Bytes::new());
@@ -154,10 +154,10 @@ impl Router {
             Ok(request) => Box::pin(self.route(&request, (addrs, activity), &body, &mut api_body)).await,
         };
         body.drain();
-        let mut response = result.unwrap_or_else(Refusal::answer);
+        let mut response = result.unwrap_or_else(Refusal::response);
         let response_body = match response.body() {
-            Content::Complete(body) => body,
-            Content::Stream { .. } => &Bytes::new(),
+            ResponseBody::Complete(body) => body,
+            ResponseBody::Stream { .. } => &Bytes::new(),
         };
         backend.requests.record(&Exchange {
             head: &head,
@@ -171,11 +171,11 @@ impl Router {
             took: started_at.elapsed(),
         });
         if head.method == Method::HEAD {
-            response = answer::without_body(response);
-        } else if let Content::Complete(body) = response.body_mut() {
+            response = response::without_body(response);
+        } else if let ResponseBody::Complete(body) = response.body_mut() {
             match self.backend.in_flight.reserve(std::mem::take(body), activity).await {
                 Some(reserved) => *body = reserved,
-                None => response = Refusal::TooMuchInFlight.answer(),
+                None => response = Refusal::ResponseBudgetExceeded.response(),
             }
         }
         self.metrics.on_response(response.status(), started_at.elapsed());
@@ -190,7 +190,7 @@ impl Router {
         (addrs, activity): (ConnectionAddrs, &Arc<Activity>),
         body: &RequestBody<'_>,
         api_body: &mut Bytes,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<HttpResponse, Refusal> {
         let WorldRequest { backend, head, path, authority, .. } = *request;
         let page_request =
             PageRequest { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
@@ -202,22 +202,22 @@ impl Router {
             Area::Dashboard => return pages::dashboard::respond(&page_request).await,
             Area::Api => return request.call_api(body, api_body).await,
             Area::Sandbox => {
-                gate::admit(addrs, head, authority, &backend.addresses, &backend.token)?;
-                gate::admit_site(head)?;
+                sandbox_access::admit(addrs, head, authority, &backend.addresses, &backend.token)?;
+                sandbox_access::admit_site(head)?;
                 if head.method == Method::POST && path == "/sandbox/world" && !backend.host.is_frozen() {
                     return Err(Refusal::WorldNeedsFrozenClock);
                 }
                 if !body.is_empty()
                     && !is_server_path(path)
-                    && let Err(error) = sandbox::judge_head(head.method.as_str(), path)
+                    && let Err(error) = sandbox::check_head(head.method.as_str(), path)
                 {
-                    return Ok(answer::from_world(Response::refusal(&error))?);
+                    return Ok(response::from_world(Response::refusal(&error))?);
                 }
             }
             #[cfg(feature = "mcp")]
             Area::Mcp => {
                 let authorization = request.routing.authorization.single().map(HeaderValue::as_bytes);
-                return self.mcp.answer(backend, addrs, head, authorization, authority, body).await;
+                return self.mcp.respond(backend, addrs, head, authorization, authority, body).await;
             }
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
@@ -234,29 +234,29 @@ impl Router {
         }
         let body = body.read().await?;
         if let Area::Sandbox = area {
-            gate::admit_body(&head.headers, &body)?;
+            sandbox_access::admit_body(&head.headers, &body)?;
             if let Some(refusal) = query_error(head, path) {
-                return Ok(answer::from_world(refusal)?);
+                return Ok(response::from_world(refusal)?);
             }
             if path == forwards::PATH {
                 let is_local_caller =
-                    gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
+                    sandbox_access::is_trusted_caller(addrs, head, authority, &backend.addresses)?;
                 return Box::pin(forwards::respond(backend, head, is_local_caller, &body)).await;
             }
             // Worlds are opened on the first world only.
             if api::is_worlds_path(path) && Arc::ptr_eq(backend, &self.backend) {
-                return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
+                return Box::pin(api::respond(&self.worlds, head, path, authority, &body)).await;
             }
         }
         Ok(scenario_as_yaml(head, path, request.call_world(None, &body).await?))
     }
 
     /// Returns a response that depends on neither the caller nor the body.
-    fn public_page(&self, area: &Area, request: &WorldRequest<'_>) -> Result<Answer, Refusal> {
+    fn public_page(&self, area: &Area, request: &WorldRequest<'_>) -> Result<HttpResponse, Refusal> {
         let backend = request.backend;
         Ok(match area {
             Area::Asset => return pages::asset(request.path),
-            Area::Document => answer::json(
+            Area::Document => response::json(
                 StatusCode::OK,
                 self.document.with_base_url(&backend.addresses.base_url(request.authority)),
             ),
@@ -266,32 +266,32 @@ impl Router {
                 let accepts = request.head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
                 let is_open_metrics =
                     accepts.is_some_and(|value| value.contains("application/openmetrics-text"));
-                answer::with_media_type(
+                response::with_media_type(
                     StatusCode::OK,
                     if is_open_metrics { OPEN_METRICS } else { METRICS_TEXT },
                     page,
                 )
             }
             Area::Health if backend.host.is_broken() => {
-                answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
+                response::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
             }
-            Area::Health => answer::json(StatusCode::OK, r#"{"status":"ok"}"#),
-            _ => answer::json(StatusCode::OK, INDEX),
+            Area::Health => response::json(StatusCode::OK, r#"{"status":"ok"}"#),
+            _ => response::json(StatusCode::OK, INDEX),
         })
     }
 }
 
 /// Converts a response with the world's scenario to a YAML file if the client accepts YAML; returns any other response
 /// unchanged.
-fn scenario_as_yaml(head: &Parts, path: &str, response: Answer) -> Answer {
+fn scenario_as_yaml(head: &Parts, path: &str, response: HttpResponse) -> HttpResponse {
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("application/yaml"));
     if path != snapshots::SCENARIO || !head.headers.get_all(ACCEPT).iter().any(accepts) {
         return response;
     }
-    let Content::Complete(body) = response.body() else { return response };
-    match serde_json::from_slice::<ScenarioAnswer>(body) {
-        Ok(ScenarioAnswer { scenario, .. }) => {
-            answer::with_media_type(StatusCode::OK, answer::YAML, scenario)
+    let ResponseBody::Complete(body) = response.body() else { return response };
+    match serde_json::from_slice::<ScenarioResponse>(body) {
+        Ok(ScenarioResponse { scenario, .. }) => {
+            response::with_media_type(StatusCode::OK, response::YAML, scenario)
         }
         // An error response.
         Err(_) => response,
@@ -324,13 +324,13 @@ struct WorldRequest<'a> {
 impl WorldRequest<'_> {
     /// Responds to an API request with a body: key, limit, path and method are checked before the body is read. Sets
     /// `api_body` to the body.
-    async fn call_api(&self, body: &RequestBody<'_>, api_body: &mut Bytes) -> Result<Answer, Refusal> {
+    async fn call_api(&self, body: &RequestBody<'_>, api_body: &mut Bytes) -> Result<HttpResponse, Refusal> {
         let WorldRequest { backend, head, routing, path, .. } = *self;
         let authorization = routing.authorization.single().map(HeaderValue::as_bytes);
         let known_head = RequestHead { method: head.method.as_str(), path, authorization };
         let admitted = match backend.host.admit_head(known_head)? {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(answer::from_world(refusal)?),
+            Err(refusal) => return Ok(response::from_world(refusal)?),
         };
         match body.read().await {
             Ok(body) => {
@@ -339,13 +339,17 @@ impl WorldRequest<'_> {
             }
             Err(refusal) => {
                 let quota = admitted.and_then(|admitted| admitted.quota());
-                Ok(answer::with_quota(refusal.answer(), quota)?)
+                Ok(response::with_quota(refusal.response(), quota)?)
             }
         }
     }
 
     /// Passes a request to the world. `admitted`: the caller, if the request was already authenticated and counted.
-    async fn call_world(&self, admitted: Option<AdmittedRequest>, body: &Bytes) -> Result<Answer, Refusal> {
+    async fn call_world(
+        &self,
+        admitted: Option<AdmittedRequest>,
+        body: &Bytes,
+    ) -> Result<HttpResponse, Refusal> {
         let WorldRequest { backend, head, routing, path, authority } = *self;
         let request = reference_wire::Request {
             method: head.method.as_str(),
@@ -358,7 +362,7 @@ impl WorldRequest<'_> {
             body,
         };
         let host = &backend.host;
-        Ok(answer::from_world(match &admitted {
+        Ok(response::from_world(match &admitted {
             Some(admitted) => host.respond_as(admitted, &request).await?,
             None => host.respond(&request).await?,
         })?)

@@ -13,20 +13,20 @@ use tokio::{
 
 use crate::{
     address::{Addresses, PublicUrl},
-    backend::{Shared, Terms},
+    backend::{SharedState, WorldParameters},
     config::Config,
     descriptors,
     forwards::{self, ForwardRecord},
-    gate::Token,
-    in_flight::InFlight,
     journal::{self, RunningWorld},
     listen,
     metrics::Metrics,
+    response_budget::ResponseBudget,
     router::Router,
+    sandbox_access::SandboxToken,
     sender::{AttemptOwners, Dispatcher, LocalHandler, SenderBounds, WebhookSender},
     tls::TlsIdentity,
     world::World,
-    worlds::{LostWorld, Openings, WORLDS_MAX, Worlds},
+    worlds::{OpeningProgress, UnavailableWorld, WORLDS_MAX, Worlds},
 };
 
 /// The maximum number of stored worlds that are opened at a time. Each uses a core.
@@ -80,7 +80,7 @@ impl Server {
     ///
     /// Panics outside of a Tokio runtime.
     pub async fn start(config: Config) -> io::Result<Server> {
-        let (data, from) = (config.data.clone(), config.from.clone());
+        let (data, from) = (config.data.clone(), config.exported_world.clone());
         Server::launch(config, |setup| journal::open_or_create(setup, data.as_ref(), from.as_deref())).await
     }
 
@@ -98,7 +98,7 @@ impl Server {
     where
         W: World + 'static,
     {
-        if config.data.is_some() || config.from.is_some() {
+        if config.data.is_some() || config.exported_world.is_some() {
             return Err(invalid_input("a custom world cannot be stored or start from a file".to_owned()));
         }
         Server::launch(config, |setup| {
@@ -119,31 +119,32 @@ impl Server {
         let addresses = if config.tls.is_some() { addresses.with_tls() } else { addresses };
         let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
         let token = match &config.sandbox_token {
-            Some(text) => Token::parse(text).map_err(invalid_input)?,
-            None => Token::generate().map_err(no_randomness)?,
+            Some(text) => SandboxToken::parse(text).map_err(invalid_input)?,
+            None => SandboxToken::generate().map_err(no_randomness)?,
         };
 
         let metrics = Arc::new(Metrics::default());
         let sender = webhook_sender(&config, &metrics)?;
         let (dispatches, attempts) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
-        let SenderBounds { posts, lookups, .. } = config.sender.bounds;
+        let SenderBounds { attempts: posts, lookups, .. } = config.sender.bounds;
         let world_files = if config.data.is_some() { WORLDS_MAX } else { 0 };
         let reserved = posts.saturating_add(2 * lookups).saturating_add(world_files);
         bounds.connections = descriptors::connection_limit(bounds.connections, reserved);
-        let shared = Shared {
+        let shared = SharedState {
             addresses,
             token: Arc::new(token),
             bounds,
-            in_flight: Arc::new(InFlight::new(bounds.bytes_in_flight)),
+            in_flight: Arc::new(ResponseBudget::new(bounds.bytes_in_flight)),
             dialect: config.dialect.clone(),
             log: config.log,
-            exit: sender.clone().map(|sender| (sender, dispatches)),
+            webhook_sender: sender.clone().map(|sender| (sender, dispatches)),
             #[cfg(feature = "mcp")]
             mcp_clock: config.mcp_clock,
         };
         let Config { seed, start, clock, rate_limit, dialect, data, .. } = config;
-        let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, create_world)?;
+        let mut worlds =
+            Worlds::new(shared, WorldParameters { seed, start, clock, rate_limit }, create_world)?;
         if let Some(data) = &data {
             worlds.use_directory(data)?;
             if data.clock_reset {
@@ -169,7 +170,7 @@ impl Server {
             openers.spawn(Arc::clone(&worlds).open_waiting());
         }
         let closer = Arc::clone(&worlds);
-        background_tasks.spawn(async move { closer.end_idle_ones().await });
+        background_tasks.spawn(async move { closer.end_idle_worlds().await });
         let dispatcher = sender.map(|sender| {
             let dispatcher = Dispatcher::new(sender, Arc::clone(&worlds) as Arc<dyn AttemptOwners>);
             let (stop, stopped) = oneshot::channel();
@@ -199,18 +200,18 @@ impl Server {
 
     /// Returns the progress of opening the stored worlds. The server accepts requests meanwhile; a request to a world
     /// that is not open yet waits for it.
-    pub fn openings(&self) -> watch::Receiver<Openings> {
+    pub fn openings(&self) -> watch::Receiver<OpeningProgress> {
         self.worlds.openings()
     }
 
     /// Waits until all stored worlds are open. Returns those that cannot be opened; their files are not changed.
-    pub async fn lost_worlds(&self) -> Vec<LostWorld> {
+    pub async fn lost_worlds(&self) -> Vec<UnavailableWorld> {
         let mut openings = self.openings();
         // The sender lives as long as the server, so this cannot fail.
         openings
             .wait_for(|state| state.waiting == 0)
             .await
-            .map(|state| state.lost.clone())
+            .map(|state| state.unavailable.clone())
             .unwrap_or_default()
     }
 
@@ -233,7 +234,7 @@ impl Server {
     /// deliveries are simulated ([`Reach::Simulated`]). Another kind after an internal error of the server.
     pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<ForwardRecord> {
         let broken = || io::Error::other("the server failed with an internal error; see its output");
-        match forwards::add(self.worlds.first(), handler, None).await.map_err(|_| broken())? {
+        match forwards::add_forward(self.worlds.first(), handler, None).await.map_err(|_| broken())? {
             Ok(forward) => Ok(forward),
             Err(error_response) => {
                 let body: serde_json::Value =

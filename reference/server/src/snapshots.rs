@@ -29,9 +29,9 @@ static REPLAYS: Semaphore = Semaphore::const_new(4);
 #[derive(Debug)]
 pub(crate) enum SnapshotRequest {
     List,
-    Take { name: String },
-    Drop { n: u64 },
-    File { n: u64 },
+    Create { name: String },
+    Delete { n: u64 },
+    Download { n: u64 },
     Restore(WorldMoment),
     Scenario,
 }
@@ -70,8 +70,8 @@ impl WorldMoment {
 }
 
 impl SnapshotRequest {
-    pub(crate) fn is_change(&self) -> bool {
-        !matches!(self, SnapshotRequest::List | SnapshotRequest::File { .. } | SnapshotRequest::Scenario)
+    pub(crate) fn changes_world(&self) -> bool {
+        !matches!(self, SnapshotRequest::List | SnapshotRequest::Download { .. } | SnapshotRequest::Scenario)
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn is_snapshot_path(path: &str) -> bool {
 }
 
 /// Parses a request from a caller that may use the sandbox.
-pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<SnapshotRequest, ApiError> {
+pub(crate) fn parse_request(request: &Request<'_>, known: &[Snapshot]) -> Result<SnapshotRequest, ApiError> {
     let number = |id: &str| find_snapshot(id, known).map(|snapshot| snapshot.n).ok_or(ApiError::NotFound);
     let (is_read, method) = (matches!(request.method, "GET" | "HEAD"), request.method);
     let id = request.path.strip_prefix(PATH).and_then(|rest| rest.strip_prefix('/'));
@@ -90,7 +90,7 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Snapshot
         (RESTORE_PATH, _) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
             fields.reject_unknown(&["snapshot", "at"]);
-            if !fields.is_present("at") {
+            if !fields.has_value("at") {
                 let id_or_name = fields.required_text("snapshot", TEXT_MAX);
                 fields.finish()?;
                 let snapshot = find_snapshot(&id_or_name.unwrap_or_default(), known);
@@ -101,25 +101,25 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Snapshot
             fields.finish()?;
             Ok(SnapshotRequest::Restore(moment))
         }
-        (RESTORE_PATH, _) => Err(ApiError::WrongMethod { allow: "POST".into() }),
+        (RESTORE_PATH, _) => Err(ApiError::MethodNotAllowed { allow: "POST".into() }),
         (SCENARIO, _) if is_read => Ok(SnapshotRequest::Scenario),
-        (SCENARIO, _) => Err(ApiError::WrongMethod { allow: "GET, HEAD".into() }),
+        (SCENARIO, _) => Err(ApiError::MethodNotAllowed { allow: "GET, HEAD".into() }),
         (_, None) if is_read => Ok(SnapshotRequest::List),
         (_, None) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
             fields.reject_unknown(&["name"]);
             let name = fields.required_text("name", TEXT_MAX);
             fields.finish()?;
-            Ok(SnapshotRequest::Take { name: name.unwrap_or_default() })
+            Ok(SnapshotRequest::Create { name: name.unwrap_or_default() })
         }
-        (_, None) => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST".into() }),
-        (_, Some(id)) if is_read => Ok(SnapshotRequest::File { n: number(id)? }),
+        (_, None) => Err(ApiError::MethodNotAllowed { allow: "GET, HEAD, POST".into() }),
+        (_, Some(id)) if is_read => Ok(SnapshotRequest::Download { n: number(id)? }),
         (_, Some(id)) if method == "DELETE" => {
             let n = number(id)?;
             Fields::require_empty(request.body)?;
-            Ok(SnapshotRequest::Drop { n })
+            Ok(SnapshotRequest::Delete { n })
         }
-        _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }),
+        _ => Err(ApiError::MethodNotAllowed { allow: "GET, HEAD, DELETE".into() }),
     }
 }
 
@@ -136,7 +136,7 @@ fn snapshot_json(snapshot: &Snapshot) -> Value {
         "id": format!("s{}", snapshot.n),
         "name": snapshot.name,
         "at": Timestamp(snapshot.end.now).to_string(),
-        "happenings": snapshot.end.happened,
+        "happenings": snapshot.end.event_count,
     })
 }
 
@@ -153,23 +153,23 @@ pub(crate) fn list(journal: &Journal, now: Timestamp) -> Response {
 }
 
 /// Takes a snapshot of the present state.
-pub(crate) fn take(journal: &Journal, name: String, world: &dyn World) -> Response {
-    let end = WorldPosition { now: world.now().0, happened: world.event_count() };
+pub(crate) fn take_snapshot(journal: &Journal, name: String, world: &dyn World) -> Response {
+    let end = WorldPosition { now: world.now().0, event_count: world.event_count() };
     match journal.take_snapshot(name, end) {
         Ok(snapshot) => json_response(json!({ "snapshot": snapshot_json(&snapshot) }), world.now()),
-        Err(error) => refusal_response(error),
+        Err(error) => error_response(error),
     }
 }
 
 /// Returns the error response for a snapshot that cannot be taken.
-pub(crate) fn refusal_response(error: SnapshotError) -> Response {
+pub(crate) fn error_response(error: SnapshotError) -> Response {
     let message = match error {
-        SnapshotError::TooLong { bytes_max } => format!(
+        SnapshotError::JournalTooLong { bytes_max } => format!(
             "This world has more than the {} MiB of records that are kept in memory, so it cannot be restored. Start the \
              server with --data, or start a new world.",
             bytes_max / (1_024 * 1_024)
         ),
-        SnapshotError::TooMany => {
+        SnapshotError::TooManySnapshots => {
             format!("This world has {SNAPSHOTS_MAX} snapshots, the maximum. Delete one first.")
         }
     };
@@ -178,7 +178,7 @@ pub(crate) fn refusal_response(error: SnapshotError) -> Response {
 
 /// Deletes a snapshot.
 pub(crate) fn delete(journal: &Journal, n: u64, now: Timestamp) -> Response {
-    if journal.drop_snapshot(n) {
+    if journal.delete_snapshot(n) {
         json_response(json!({}), now)
     } else {
         Response::refusal(&ApiError::NotFound)
@@ -259,14 +259,14 @@ mod tests {
     use super::*;
 
     fn snapshot(n: u64, name: &str) -> Snapshot {
-        Snapshot { n, name: name.to_owned(), position: 9, end: WorldPosition { now: 0, happened: 0 } }
+        Snapshot { n, name: name.to_owned(), position: 9, end: WorldPosition { now: 0, event_count: 0 } }
     }
 
     #[track_caller]
     fn check(method: &str, path: &str, body: &str, expected: &str) {
         let request = Request::json("http://localhost", method, path, body);
         let known = [snapshot(3, "paid"), snapshot(7, "paid"), snapshot(12, "s3")];
-        let parsed = read(&request, &known).map_err(|error| error.status());
+        let parsed = parse_request(&request, &known).map_err(|error| error.status());
         assert_eq!(format!("{parsed:?}"), expected, "{method} {path}");
     }
 

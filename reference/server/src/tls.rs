@@ -56,12 +56,12 @@ impl TlsIdentity {
 /// A connection with or without TLS.
 pub(crate) enum TlsOrPlain {
     Plain(TcpStream),
-    Secure(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// Peeks at the first byte and performs the TLS handshake if the byte starts one. Returns `None` if the client sends no
 /// byte or does not complete the handshake in time.
-pub(crate) async fn open(
+pub(crate) async fn accept_tls_or_plain(
     acceptor: &TlsAcceptor,
     stream: TcpStream,
     timeout_after: Duration,
@@ -70,7 +70,7 @@ pub(crate) async fn open(
         let mut first = [0];
         match stream.peek(&mut first).await {
             Ok(1) if first[0] == HANDSHAKE_BYTE => {
-                acceptor.accept(stream).await.ok().map(|stream| TlsOrPlain::Secure(Box::new(stream)))
+                acceptor.accept(stream).await.ok().map(|stream| TlsOrPlain::Tls(Box::new(stream)))
             }
             _ => Some(TlsOrPlain::Plain(stream)),
         }

@@ -80,7 +80,7 @@ pub trait World: Send {
     ///
     /// The error response. A world without keys refuses every request.
     fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<AdmittedRequest, Response> {
-        Err(Response::refusal(&ApiError::UnknownKey))
+        Err(Response::refusal(&ApiError::Unauthenticated))
     }
 
     /// Responds to an authenticated request, without counting it against the limit again.
@@ -124,7 +124,7 @@ pub trait World: Send {
     fn on_attempt_result(&mut self, _now: Timestamp, _id: AttemptId, _report: AttemptReport) {}
 
     /// Reports the addresses of a name that the host resolved.
-    fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
+    fn on_name_resolved(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
 
     /// Reports that the host forwards deliveries to this name, whatever its addresses are.
     fn declare_forwarded(&mut self, _host: &str) {}
@@ -188,8 +188,8 @@ impl World for Sandbox {
         Sandbox::on_attempt_result(self, now, id, report);
     }
 
-    fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        Sandbox::learn_name(self, host, addresses);
+    fn on_name_resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        Sandbox::set_resolution(self, host, addresses);
     }
 
     fn declare_forwarded(&mut self, host: &str) {
@@ -205,7 +205,7 @@ impl World for Sandbox {
     }
 
     fn held_bytes(&self) -> u64 {
-        Sandbox::held_bytes(self)
+        Sandbox::estimated_bytes(self)
     }
 
     fn events_after(&self, n: u64) -> Vec<WorldEvent> {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use reference_core::{
-    call::Answer,
+    call::CallResult,
     error::ApiError,
     id::{AccountNo, DeliveryNo},
     key::Principal,
@@ -51,7 +51,7 @@ impl Api {
     }
 
     /// Sets if successful responses have no body, for a host that does not read them.
-    pub fn set_unread(&mut self, omits_bodies: bool) {
+    pub fn set_omits_bodies(&mut self, omits_bodies: bool) {
         self.omits_bodies = omits_bodies;
     }
 
@@ -106,13 +106,16 @@ impl Api {
 
     /// Starts the next due delivery attempt. The delivery is in flight until its result is reported.
     pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
-        let (account, mode, mut attempt) = self.poll_delivery_label(now)?;
+        let (account, mode, mut attempt) = self.poll_delivery_without_body(now)?;
         attempt.body = self.delivery_body((account, mode), attempt.delivery);
         Some((account, mode, attempt))
     }
 
     /// Like [`Api::poll_delivery`], but without the body, for hosts that rarely need it. [`Api::delivery_body`] writes it.
-    pub fn poll_delivery_label(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
+    pub fn poll_delivery_without_body(
+        &mut self,
+        now: Timestamp,
+    ) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let (account, mode, delivery) = self.service.poll_delivery(now)?;
         Some((
             account,
@@ -151,7 +154,7 @@ impl Api {
                 (&result, !self.omits_bodies),
             ));
         }
-        http::must_be_json(request)?;
+        http::check_json_body(request)?;
         let scope = http::idempotency_scope(request)?;
         let call = route.call(request.query, request.body)?;
         let Some(scope) = scope else {
@@ -197,7 +200,7 @@ impl Api {
         principal: &Principal,
         base: &str,
         status: u16,
-        (result, writes_body): (&Answer, bool),
+        (result, writes_body): (&CallResult, bool),
     ) -> Response {
         if !writes_body {
             return Response { status, headers: Vec::new(), body: Bytes::new() };
@@ -208,7 +211,7 @@ impl Api {
         let heights = self.service.heights();
         let response_context =
             json::ResponseContext { account, mode: principal.mode, public_url, base, now, heights };
-        let body = json::answer(&response_context, result, cache);
+        let body = json::response_body(&response_context, result, cache);
         Response { status, headers: Vec::new(), body }
     }
 

@@ -178,7 +178,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns `true` if the field has a value other than null and the empty string.
-    pub fn is_present(&self, name: &str) -> bool {
+    pub fn has_value(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.get() != r#""""#)
     }
 

@@ -70,9 +70,9 @@ impl Response {
     pub fn refusal(error: &ApiError) -> Response {
         let mut headers = Vec::new();
         match error {
-            ApiError::UnknownKey => headers.push(("www-authenticate", "Bearer".to_owned())),
-            ApiError::WrongMethod { allow } => headers.push(("allow", allow.to_string())),
-            ApiError::TooMany { retry_after_secs, .. } => {
+            ApiError::Unauthenticated => headers.push(("www-authenticate", "Bearer".to_owned())),
+            ApiError::MethodNotAllowed { allow } => headers.push(("allow", allow.to_string())),
+            ApiError::RateLimited { retry_after_secs, .. } => {
                 headers.push(("retry-after", retry_after_secs.to_string()));
             }
             ApiError::NoRate(_) => headers.push(("retry-after", NO_RATE_RETRY_SECS.to_string())),
@@ -106,12 +106,12 @@ pub fn bearer(authorization: Option<&[u8]>) -> Option<&[u8]> {
 }
 
 /// Checks the size of a body, and its content type unless it is empty.
-pub(crate) fn must_be_json(request: &Request<'_>) -> Result<(), ApiError> {
+pub(crate) fn check_json_body(request: &Request<'_>) -> Result<(), ApiError> {
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
     }
     if !request.body.is_empty() && !is_json(request.content_type) {
-        return Err(ApiError::NotJson);
+        return Err(ApiError::UnsupportedMediaType);
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use reference_core::{
     account::Account,
     book::Book,
     business::{Business, PostalAddress},
-    call::{Answer, List},
+    call::{CallResult, List},
     error::{ApiError, FieldErrors},
     event::Subject,
     heights::ChainHeights,
@@ -44,9 +44,9 @@ pub(crate) struct ResponseContext<'a> {
 }
 
 /// Returns the body of a successful response.
-pub(crate) fn answer(
+pub(crate) fn response_body(
     response_context: &ResponseContext<'_>,
-    result: &Answer,
+    result: &CallResult,
     json_cache: &mut JsonCache,
 ) -> Bytes {
     let book = response_context.account.book(response_context.mode);
@@ -54,25 +54,25 @@ pub(crate) fn answer(
         (response_context.public_url, response_context.now, Some(response_context.heights));
     let context = ObjectContext { book, public_url, presentation: Presentation::Api, now, heights };
     match result {
-        Answer::Account => {
+        CallResult::Account => {
             let body = json_cache.account(response_context.account.version(response_context.mode), || {
                 account(response_context, book)
             });
             debug_assert_eq!(body, account(response_context, book), "{VERSION_INVARIANT}");
             body
         }
-        Answer::Charge(no) => charge(context, no.0, json_cache).response(),
-        Answer::Link(no) => json(&SingleObject { data: &LinkView::new(context, *no) }).into(),
-        Answer::Invoice(no) => invoice(context, no.0, json_cache).response(),
-        Answer::Event(no) => event(context, no.0, json_cache).response(),
-        Answer::Page { list, page, anchor } => {
+        CallResult::Charge(no) => charge(context, no.0, json_cache).response(),
+        CallResult::Link(no) => json(&SingleObject { data: &LinkView::new(context, *no) }).into(),
+        CallResult::Invoice(no) => invoice(context, no.0, json_cache).response(),
+        CallResult::Event(no) => event(context, no.0, json_cache).response(),
+        CallResult::Page { list, page, anchor } => {
             let footer = PageFooter {
                 base: response_context.base,
                 list,
                 page,
                 anchor: anchor.as_deref().unwrap_or_default(),
             };
-            let size = |cache: &ObjectCache| page.members.iter().map(|&no| cache.room(no)).sum();
+            let size = |cache: &ObjectCache| page.members.iter().map(|&no| cache.size_in_page(no)).sum();
             match list {
                 List::Charges { .. } => {
                     let size = size(&json_cache.charges);
@@ -110,7 +110,7 @@ struct CachedView<'k, F> {
 impl<T: Serialize, F: Fn() -> T> CachedView<'_, F> {
     /// Returns the body of the response with this object alone.
     fn response(self) -> Bytes {
-        let response = self.cache.answer(self.no, self.version, |body| write(body, &(self.view)()));
+        let response = self.cache.response(self.no, self.version, |body| write(body, &(self.view)()));
         debug_assert_eq!(response, json(&SingleObject { data: &(self.view)() }), "{VERSION_INVARIANT}");
         response
     }
@@ -407,7 +407,7 @@ fn account(response_context: &ResponseContext<'_>, book: &Book) -> Vec<u8> {
         },
         meta: AccountMeta {
             mode: response_context.mode.as_str(),
-            accepted_assets: book.payouts().accepted_assets().map(|asset| asset.code()).collect(),
+            accepted_assets: book.wallets().accepted_assets().map(|asset| asset.code()).collect(),
         },
     })
 }

@@ -63,7 +63,7 @@ impl JsonCache {
 
 impl ObjectCache {
     /// Returns the number of bytes of an object and a separator; an estimate if it is not cached.
-    pub(crate) fn room(&self, no: u32) -> usize {
+    pub(crate) fn size_in_page(&self, no: u32) -> usize {
         match self.slots.get(slot_index(no)) {
             Some(Some(cached)) => cached.object().len() + 1,
             _ => SIZE_ESTIMATE,
@@ -86,7 +86,7 @@ impl ObjectCache {
     }
 
     /// Returns the response with one object, written by `write` unless this version is cached.
-    pub(crate) fn answer(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    pub(crate) fn response(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
         if self.disabled {
             let mut response = Vec::with_capacity(SIZE_ESTIMATE);
             write_envelope(&mut response, write);
@@ -135,9 +135,9 @@ mod tests {
         let mut body = b"[".to_vec();
         cache.add(&mut body, no, version, write);
         assert_eq!(String::from_utf8(body).unwrap(), format!("[{expected}"));
-        assert_eq!(cache.answer(no, version, write), format!("{{\"data\":{expected}}}"));
+        assert_eq!(cache.response(no, version, write), format!("{{\"data\":{expected}}}"));
         let mut disabled = JsonCache::disabled().charges;
-        assert_eq!(disabled.answer(no, version, write), format!("{{\"data\":{current}}}"));
+        assert_eq!(disabled.response(no, version, write), format!("{{\"data\":{current}}}"));
     }
 
     #[test]

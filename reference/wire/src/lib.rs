@@ -37,6 +37,6 @@ mod webhook;
 
 pub use api::Api;
 pub use http::{BODY_MAX, Request, Response, bearer, quota_headers};
-pub use owner_access::{owner_read, read_call, write_answer};
+pub use owner_access::{owner_read, parse_call, response_body};
 pub use view::DetailsView;
 pub use webhook::{AttemptRequest, delivery_body};

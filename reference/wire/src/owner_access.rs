@@ -9,7 +9,7 @@ use crate::{
 };
 use reference_core::{
     book::Book,
-    call::{Answer, Call},
+    call::{Call, CallResult},
     error::ApiError,
     id::AccountNo,
     mode::Mode,
@@ -23,7 +23,7 @@ use reference_core::{
 /// # Errors
 ///
 /// Those of the API: 404 for an unknown path or object, 405 for another method, 422 for invalid fields.
-pub fn read_call(
+pub fn parse_call(
     book: &Book,
     (method, path, query): (&str, &str, Option<&str>),
     body: &[u8],
@@ -40,18 +40,18 @@ pub fn read_call(
 /// Returns the body of the response to a successful call, as a key of the book would get it.
 ///
 /// `base`: the start of the links in lists.
-pub fn write_answer(
+pub fn response_body(
     service: &Service,
     now: Timestamp,
     (account, mode): (AccountNo, Mode),
     base: &str,
-    result: &Answer,
+    result: &CallResult,
 ) -> Bytes {
     let public_url = &service.config().public_url;
     let (account, heights) = (service.account(account), service.heights());
     let response_context = json::ResponseContext { account, mode, public_url, base, now, heights };
     // Such calls are rare, so a cache is not worth its memory.
-    json::answer(&response_context, result, &mut JsonCache::disabled())
+    json::response_body(&response_context, result, &mut JsonCache::disabled())
 }
 
 /// Returns the body that a key of this book would get for `GET {path}?{query}`. It does not count against a rate limit.
@@ -71,5 +71,5 @@ pub fn owner_read(
 ) -> Result<Bytes, ApiError> {
     let call = Route::find("GET", path)?.route?.call(query, &[])?;
     let result = service.owner_read((account, mode), call)?;
-    Ok(write_answer(service, now, (account, mode), base, &result))
+    Ok(response_body(service, now, (account, mode), base, &result))
 }

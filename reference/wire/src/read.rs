@@ -8,7 +8,7 @@ use crate::fields::{Fields, PROSE_MAX, QUESTIONS_MAX, Scalar, TEXT_MAX, unknown_
 use reference_core::{
     asset::Asset,
     call::{ChargeDraft, InvoiceDraft, LinkDraft, List, PricingType, RefundDraft},
-    charge::{ChargeStatus, Customer, MetaValue, Metadata},
+    charge::{ChargeStatus, Customer, Metadata, MetadataValue},
     error::{ApiError, FieldErrors},
     event::EventType,
     invoice::{InvoiceStatus, Item},
@@ -23,7 +23,7 @@ const METADATA_KEY_CHARS_MAX: usize = 40;
 const METADATA_VALUE_CHARS_MAX: usize = 500;
 const ITEMS_MAX: usize = 100;
 
-pub(crate) fn charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
+pub(crate) fn parse_charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
     let mut fields = Fields::read(body)?;
     let asset = asset(&mut fields);
     let link = fields.text("payment_link", TEXT_MAX);
@@ -109,10 +109,10 @@ fn metadata(fields: &mut Fields<'_>) -> Metadata {
                     continue;
                 }
                 let value = match fields.scalar(&name, METADATA_VALUE_CHARS_MAX) {
-                    Some(Scalar::Text(text)) => MetaValue::Text(text),
-                    Some(Scalar::Number(text)) => MetaValue::Number(text),
-                    Some(Scalar::Bool(value)) => MetaValue::Truth(value),
-                    Some(Scalar::Null) => MetaValue::Null,
+                    Some(Scalar::Text(text)) => MetadataValue::Text(text),
+                    Some(Scalar::Number(text)) => MetadataValue::Number(text),
+                    Some(Scalar::Bool(value)) => MetadataValue::Bool(value),
+                    Some(Scalar::Null) => MetadataValue::Null,
                     None => continue,
                 };
                 pairs.push((name.into_owned(), value));
@@ -123,11 +123,11 @@ fn metadata(fields: &mut Fields<'_>) -> Metadata {
 }
 
 /// Checks that the body of a request without fields is empty or an object. Fields of the object are ignored.
-pub(crate) fn require_no_fields(body: &[u8]) -> Result<(), ApiError> {
+pub(crate) fn require_object(body: &[u8]) -> Result<(), ApiError> {
     Fields::read(body)?.finish()
 }
 
-pub(crate) fn refund(body: &[u8]) -> Result<RefundDraft, ApiError> {
+pub(crate) fn parse_refund(body: &[u8]) -> Result<RefundDraft, ApiError> {
     let mut fields = Fields::read(body)?;
     let amount = fields.decimal("amount");
     if !fields.has("amount") {
@@ -140,7 +140,7 @@ pub(crate) fn refund(body: &[u8]) -> Result<RefundDraft, ApiError> {
     Ok(RefundDraft { amount: amount.into_owned(), txid, reason })
 }
 
-pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
+pub(crate) fn parse_link(body: &[u8]) -> Result<LinkDraft, ApiError> {
     let mut fields = Fields::read(body)?;
     /// Reads a field that may be set to null, which differs from a missing field.
     fn nullable<'a, T>(
@@ -206,7 +206,7 @@ fn has_duplicates<T: Ord>(values: &[T]) -> bool {
     values.iter().collect::<BTreeSet<_>>().len() < values.len()
 }
 
-pub(crate) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
+pub(crate) fn parse_invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
     let mut fields = Fields::read(body)?;
     let draft = InvoiceDraft {
         customer_name: fields.text("customer_name", TEXT_MAX),
@@ -241,7 +241,7 @@ pub(crate) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
 
 /// The kind of objects in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ListKind {
     Charges,
     Invoices,
     Links,
@@ -257,7 +257,7 @@ pub(crate) struct ListQuery {
 }
 
 /// Parses the query string of a list. Unknown parameters are ignored.
-pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<ListQuery, ApiError> {
+pub(crate) fn parse_list_query(kind: ListKind, query: Option<&str>) -> Result<ListQuery, ApiError> {
     let mut errors = FieldErrors::default();
     // A vector suffices: only known parameters are stored.
     let mut values: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
@@ -289,7 +289,7 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<ListQuery, ApiErro
     }
     let anchor = take_value("anchor").map(Cow::into_owned);
     let list = match kind {
-        Kind::Charges => List::Charges {
+        ListKind::Charges => List::Charges {
             status: filter_choice(
                 ("status", take_value("status")),
                 (ChargeStatus::ALL, ChargeStatus::as_str),
@@ -297,15 +297,15 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<ListQuery, ApiErro
             ),
             link: take_value("payment_link").map(Cow::into_owned),
         },
-        Kind::Invoices => List::Invoices {
+        ListKind::Invoices => List::Invoices {
             status: filter_choice(
                 ("status", take_value("status")),
                 (InvoiceStatus::ALL, InvoiceStatus::as_str),
                 &mut errors,
             ),
         },
-        Kind::Links => List::Links,
-        Kind::Events => List::Events {
+        ListKind::Links => List::Links,
+        ListKind::Events => List::Events {
             kind: filter_choice(
                 ("type", take_value("type")),
                 (EventType::ALL, EventType::as_str),
@@ -323,12 +323,12 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<ListQuery, ApiErro
 }
 
 /// Returns `true` if the list has a query parameter with this name.
-fn is_known(kind: Kind, name: &str) -> bool {
+fn is_known(kind: ListKind, name: &str) -> bool {
     let filters: &[&str] = match kind {
-        Kind::Charges => &["status", "payment_link"],
-        Kind::Invoices => &["status"],
-        Kind::Links => &[],
-        Kind::Events => &["type", "charge", "invoice"],
+        ListKind::Charges => &["status", "payment_link"],
+        ListKind::Invoices => &["status"],
+        ListKind::Links => &[],
+        ListKind::Events => &["type", "charge", "invoice"],
     };
     matches!(name, "page" | "per_page" | "anchor") || filters.contains(&name)
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
-use crate::read::{self, Kind, ListQuery};
+use crate::read::{self, ListKind, ListQuery};
 use reference_core::{
     book::Book,
     call::Call,
@@ -17,7 +17,7 @@ use reference_core::{
 #[derive(Clone, Debug)]
 pub(crate) enum Route {
     Account,
-    List(Kind),
+    List(ListKind),
     CreateCharge,
     Charge(Code),
     CancelCharge(Code),
@@ -36,14 +36,14 @@ pub(crate) enum Route {
 
 /// The id of the object that a path names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Object {
+pub(crate) enum ObjectId {
     Charge(Code),
     Link(Code),
     Invoice(Code),
     Event(Uuid),
 }
 
-impl Object {
+impl ObjectId {
     /// Checks that the object is in the book.
     ///
     /// # Errors
@@ -51,17 +51,17 @@ impl Object {
     /// [`ApiError::NotFound`].
     pub(crate) fn check_exists_in(self, book: &Book) -> Result<(), ApiError> {
         match self {
-            Object::Charge(code) => book.find_charge(code).map(drop),
-            Object::Link(code) => book.find_link(code).map(drop),
-            Object::Invoice(code) => book.find_invoice(code).map(drop),
-            Object::Event(id) => book.find_event(id).map(drop),
+            ObjectId::Charge(code) => book.find_charge(code).map(drop),
+            ObjectId::Link(code) => book.find_link(code).map(drop),
+            ObjectId::Invoice(code) => book.find_invoice(code).map(drop),
+            ObjectId::Event(id) => book.find_event(id).map(drop),
         }
     }
 }
 
 /// A known path: the object that it names, and the operation, if the method is allowed.
 pub(crate) struct RouteMatch {
-    pub(crate) object: Option<Object>,
+    pub(crate) object: Option<ObjectId>,
     pub(crate) route: Result<Route, ApiError>,
 }
 
@@ -91,15 +91,15 @@ impl Route {
     fn find_segments(method: &str, segments: &[&str]) -> Result<RouteMatch, ApiError> {
         let method = if method == "HEAD" { "GET" } else { method };
         let object = match segments {
-            ["v1", "charges", id, ..] => Some(Object::Charge(parse_code(id)?)),
-            ["v1", "payment-links", id, ..] => Some(Object::Link(parse_code(id)?)),
-            ["v1", "invoices", id, ..] => Some(Object::Invoice(parse_code(id)?)),
-            ["v1", "events", id] => Some(Object::Event(parse_uuid(id).ok_or(ApiError::NotFound)?)),
+            ["v1", "charges", id, ..] => Some(ObjectId::Charge(parse_code(id)?)),
+            ["v1", "payment-links", id, ..] => Some(ObjectId::Link(parse_code(id)?)),
+            ["v1", "invoices", id, ..] => Some(ObjectId::Invoice(parse_code(id)?)),
+            ["v1", "events", id] => Some(ObjectId::Event(parse_uuid(id).ok_or(ApiError::NotFound)?)),
             _ => None,
         };
         let route = match Route::from_segments(method, segments)? {
             Some(route) => Ok(route),
-            None => Err(ApiError::WrongMethod { allow: allowed_methods(segments)?.into() }),
+            None => Err(ApiError::MethodNotAllowed { allow: allowed_methods(segments)?.into() }),
         };
         Ok(RouteMatch { object, route })
     }
@@ -108,23 +108,23 @@ impl Route {
     fn from_segments(method: &str, segments: &[&str]) -> Result<Option<Route>, ApiError> {
         Ok(Some(match (segments, method) {
             (["v1", "account"], "GET") => Route::Account,
-            (["v1", "charges"], "GET") => Route::List(Kind::Charges),
+            (["v1", "charges"], "GET") => Route::List(ListKind::Charges),
             (["v1", "charges"], "POST") => Route::CreateCharge,
             (["v1", "charges", id], "GET") => Route::Charge(parse_code(id)?),
             (["v1", "charges", id, "cancel"], "POST") => Route::CancelCharge(parse_code(id)?),
             (["v1", "charges", id, "refunds"], "POST") => Route::RefundCharge(parse_code(id)?),
-            (["v1", "payment-links"], "GET") => Route::List(Kind::Links),
+            (["v1", "payment-links"], "GET") => Route::List(ListKind::Links),
             (["v1", "payment-links"], "POST") => Route::CreateLink,
             (["v1", "payment-links", id], "GET") => Route::Link(parse_code(id)?),
             (["v1", "payment-links", id], "PATCH") => Route::ChangeLink(parse_code(id)?),
             (["v1", "payment-links", id, "archive"], "POST") => Route::ArchiveLink(parse_code(id)?),
             (["v1", "payment-links", id, "archive"], "DELETE") => Route::RestoreLink(parse_code(id)?),
-            (["v1", "invoices"], "GET") => Route::List(Kind::Invoices),
+            (["v1", "invoices"], "GET") => Route::List(ListKind::Invoices),
             (["v1", "invoices"], "POST") => Route::CreateInvoice,
             (["v1", "invoices", id], "GET") => Route::Invoice(parse_code(id)?),
             (["v1", "invoices", id, "send"], "POST") => Route::SendInvoice(parse_code(id)?),
             (["v1", "invoices", id, "void"], "POST") => Route::VoidInvoice(parse_code(id)?),
-            (["v1", "events"], "GET") => Route::List(Kind::Events),
+            (["v1", "events"], "GET") => Route::List(ListKind::Events),
             (["v1", "events", id], "GET") => Route::Event(parse_uuid(id).ok_or(ApiError::NotFound)?),
             _ => return Ok(None),
         }))
@@ -143,22 +143,22 @@ impl Route {
         Ok(match self {
             Route::Account => Call::Account,
             Route::List(kind) => {
-                let ListQuery { list, page, anchor } = read::list(kind, query)?;
+                let ListQuery { list, page, anchor } = read::parse_list_query(kind, query)?;
                 Call::List { list, page, anchor }
             }
-            Route::CreateCharge => Call::CreateCharge(Box::new(read::charge(body)?)),
+            Route::CreateCharge => Call::CreateCharge(Box::new(read::parse_charge(body)?)),
             Route::Charge(code) => Call::Charge(code),
-            Route::CancelCharge(code) => read::require_no_fields(body).map(|()| Call::CancelCharge(code))?,
-            Route::RefundCharge(code) => Call::RefundCharge(code, read::refund(body)?),
-            Route::CreateLink => Call::CreateLink(Box::new(read::link(body)?)),
+            Route::CancelCharge(code) => read::require_object(body).map(|()| Call::CancelCharge(code))?,
+            Route::RefundCharge(code) => Call::RefundCharge(code, read::parse_refund(body)?),
+            Route::CreateLink => Call::CreateLink(Box::new(read::parse_link(body)?)),
             Route::Link(code) => Call::Link(code),
-            Route::ChangeLink(code) => Call::ChangeLink(code, Box::new(read::link(body)?)),
-            Route::ArchiveLink(code) => read::require_no_fields(body).map(|()| Call::ArchiveLink(code))?,
-            Route::RestoreLink(code) => read::require_no_fields(body).map(|()| Call::RestoreLink(code))?,
-            Route::CreateInvoice => Call::CreateInvoice(Box::new(read::invoice(body)?)),
+            Route::ChangeLink(code) => Call::ChangeLink(code, Box::new(read::parse_link(body)?)),
+            Route::ArchiveLink(code) => read::require_object(body).map(|()| Call::ArchiveLink(code))?,
+            Route::RestoreLink(code) => read::require_object(body).map(|()| Call::RestoreLink(code))?,
+            Route::CreateInvoice => Call::CreateInvoice(Box::new(read::parse_invoice(body)?)),
             Route::Invoice(code) => Call::Invoice(code),
-            Route::SendInvoice(code) => read::require_no_fields(body).map(|()| Call::SendInvoice(code))?,
-            Route::VoidInvoice(code) => read::require_no_fields(body).map(|()| Call::VoidInvoice(code))?,
+            Route::SendInvoice(code) => read::require_object(body).map(|()| Call::SendInvoice(code))?,
+            Route::VoidInvoice(code) => read::require_object(body).map(|()| Call::VoidInvoice(code))?,
             Route::Event(id) => Call::Event(id),
         })
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use reference_core::{
     asset::Asset,
     book::Book,
-    charge::{Charge, ChargeStatus, CustomField, MetaValue, Metadata, Transfer},
+    charge::{Charge, ChargeStatus, CustomField, Metadata, MetadataValue, Transfer},
     event::{Details, Event, Subject},
     heights::ChainHeights,
     id::{ChargeNo, Code, InvoiceNo, LinkNo},
@@ -78,9 +78,9 @@ impl<'a> ObjectContext<'a> {
 }
 
 /// A value serialized as a string by its `Display`, without an intermediate copy.
-pub(crate) struct Text<T>(pub(crate) T);
+pub(crate) struct DisplayString<T>(pub(crate) T);
 
-impl<T: Display> Serialize for Text<T> {
+impl<T: Display> Serialize for DisplayString<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
@@ -110,14 +110,17 @@ struct Timeline<'a> {
 #[derive(Serialize)]
 struct TimelineEntry {
     event: &'static str,
-    time: Text<Timestamp>,
+    time: DisplayString<Timestamp>,
 }
 
 impl Serialize for Timeline<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let events = self.book.events().timeline(self.subject);
         serializer.collect_seq(
-            events.map(|event| TimelineEntry { event: event.kind.as_str(), time: Text(event.created_at) }),
+            events.map(|event| TimelineEntry {
+                event: event.kind.as_str(),
+                time: DisplayString(event.created_at),
+            }),
         )
     }
 }
@@ -130,10 +133,10 @@ impl Serialize for MetadataView<'_> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, value) in self.0 {
             match value {
-                MetaValue::Text(text) => map.serialize_entry(key, text)?,
-                MetaValue::Truth(value) => map.serialize_entry(key, value)?,
-                MetaValue::Null => map.serialize_entry(key, &())?,
-                MetaValue::Number(text) => {
+                MetadataValue::Text(text) => map.serialize_entry(key, text)?,
+                MetadataValue::Bool(value) => map.serialize_entry(key, value)?,
+                MetadataValue::Null => map.serialize_entry(key, &())?,
+                MetadataValue::Number(text) => {
                     let number: &RawValue =
                         serde_json::from_str(text).expect("the request contained it as a number");
                     map.serialize_entry(key, number)?;
@@ -162,7 +165,7 @@ struct RefundView<'a> {
     txid: Option<&'a str>,
     reason: Option<&'a str>,
     explorer_url: Option<String>,
-    created_at: Text<Timestamp>,
+    created_at: DisplayString<Timestamp>,
 }
 
 /// A transfer, in `transactions` and as `data.transaction`.
@@ -175,7 +178,7 @@ pub(crate) struct TransactionView<'a> {
     status: &'static str,
     credited: bool,
     explorer_url: String,
-    seen_at: Text<Timestamp>,
+    seen_at: DisplayString<Timestamp>,
 }
 
 impl<'a> TransactionView<'a> {
@@ -193,9 +196,9 @@ impl<'a> TransactionView<'a> {
             confirmations: transfer.confirmations_at(height, required),
             required_confirmations: required,
             status: transfer.status(required),
-            credited: transfer.credited,
+            credited: transfer.is_credited,
             explorer_url: context.explorer_url(asset, &transfer.txid),
-            seen_at: Text(transfer.seen_at),
+            seen_at: DisplayString(transfer.seen_at),
         }
     }
 }
@@ -229,7 +232,7 @@ pub(crate) struct ChargeView<'a> {
     payment_link: Option<&'a str>,
     invoice: Option<&'a str>,
     description: Option<&'a str>,
-    fiat_amount: Text<Fiat>,
+    fiat_amount: DisplayString<Fiat>,
     fiat_currency: &'static str,
     asset: &'static str,
     asset_amount: Decimals<Coin>,
@@ -253,9 +256,9 @@ pub(crate) struct ChargeView<'a> {
     checkout_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_url: Option<Option<String>>,
-    expires_at: Text<Timestamp>,
-    paid_at: Option<Text<Timestamp>>,
-    created_at: Text<Timestamp>,
+    expires_at: DisplayString<Timestamp>,
+    paid_at: Option<DisplayString<Timestamp>>,
+    created_at: DisplayString<Timestamp>,
 }
 
 impl<'a> ChargeView<'a> {
@@ -280,7 +283,7 @@ impl<'a> ChargeView<'a> {
             payment_link: terms.link.map(|no| context.book.link(no).code.as_str()),
             invoice: terms.invoice.map(|no| context.book.invoice(no).code.as_str()),
             description: terms.description.as_deref(),
-            fiat_amount: Text(terms.fiat_amount),
+            fiat_amount: DisplayString(terms.fiat_amount),
             fiat_currency: terms.fiat_currency.code(),
             asset: terms.asset.code(),
             asset_amount: context.coin(terms.asset_amount),
@@ -298,9 +301,9 @@ impl<'a> ChargeView<'a> {
                         explorer_url: refund
                             .txid
                             .as_deref()
-                            .filter(|txid| terms.asset.facts().form.is_txid(txid))
+                            .filter(|txid| terms.asset.facts().address_format.is_txid(txid))
                             .map(|txid| context.explorer_url(terms.asset, txid)),
-                        created_at: Text(refund.created_at),
+                        created_at: DisplayString(refund.created_at),
                     })
                     .collect()
             }),
@@ -331,9 +334,9 @@ impl<'a> ChargeView<'a> {
                 (charge.status() == ChargeStatus::Paid)
                     .then(|| context.page_url("/c/", &charge.code, "/receipt"))
             }),
-            expires_at: Text(charge.expires_at),
-            paid_at: charge.paid_at().map(Text),
-            created_at: Text(charge.created_at),
+            expires_at: DisplayString(charge.expires_at),
+            paid_at: charge.paid_at().map(DisplayString),
+            created_at: DisplayString(charge.created_at),
         }
     }
 }
@@ -347,9 +350,9 @@ struct InvoiceCustomerView<'a> {
 #[derive(Serialize)]
 struct ItemView<'a> {
     description: &'a str,
-    quantity: Text<Quantity>,
-    unit_amount: Text<Fiat>,
-    total: Text<Fiat>,
+    quantity: DisplayString<Quantity>,
+    unit_amount: DisplayString<Fiat>,
+    total: DisplayString<Fiat>,
 }
 
 #[derive(Serialize)]
@@ -374,18 +377,18 @@ pub(crate) struct InvoiceView<'a> {
     customer_name: Option<&'a str>,
     customer_email: Option<&'a str>,
     memo: Option<&'a str>,
-    amount: Text<Fiat>,
+    amount: DisplayString<Fiat>,
     currency: &'static str,
     items: Vec<ItemView<'a>>,
-    due_at: Option<Text<Day>>,
+    due_at: Option<DisplayString<Day>>,
     hosted_url: String,
     document_url: String,
     charges: Vec<InvoiceChargeView<'a>>,
-    sent_at: Option<Text<Timestamp>>,
-    viewed_at: Option<Text<Timestamp>>,
-    paid_at: Option<Text<Timestamp>>,
-    voided_at: Option<Text<Timestamp>>,
-    created_at: Text<Timestamp>,
+    sent_at: Option<DisplayString<Timestamp>>,
+    viewed_at: Option<DisplayString<Timestamp>>,
+    paid_at: Option<DisplayString<Timestamp>>,
+    voided_at: Option<DisplayString<Timestamp>>,
+    created_at: DisplayString<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Timeline<'a>>,
 }
@@ -414,7 +417,7 @@ impl<'a> InvoiceView<'a> {
         let name = terms.customer_name.as_deref();
         let email = terms.customer_email.as_deref();
         let has_id = !context.is_webhook();
-        let time = |at: Option<Timestamp>| at.map(Text);
+        let time = |at: Option<Timestamp>| at.map(DisplayString);
         InvoiceView {
             id: has_id.then(|| invoice.code.as_str()),
             code: invoice.code.as_str(),
@@ -426,19 +429,19 @@ impl<'a> InvoiceView<'a> {
             customer_name: name,
             customer_email: email,
             memo: terms.memo.as_deref(),
-            amount: Text(terms.amount),
+            amount: DisplayString(terms.amount),
             currency: terms.currency.code(),
             items: terms
                 .items
                 .iter()
                 .map(|item| ItemView {
                     description: &item.description,
-                    quantity: Text(item.quantity),
-                    unit_amount: Text(item.unit_amount),
-                    total: Text(item.total),
+                    quantity: DisplayString(item.quantity),
+                    unit_amount: DisplayString(item.unit_amount),
+                    total: DisplayString(item.total),
                 })
                 .collect(),
-            due_at: terms.due_at.map(Text),
+            due_at: terms.due_at.map(DisplayString),
             hosted_url: context.page_url("/i/", &invoice.code, ""),
             document_url: context.page_url("/i/", &invoice.code, "/document"),
             charges: charges
@@ -453,7 +456,7 @@ impl<'a> InvoiceView<'a> {
             viewed_at: time(invoice.viewed_at),
             paid_at: time(invoice.paid_at),
             voided_at: time(invoice.voided_at),
-            created_at: Text(invoice.created_at),
+            created_at: DisplayString(invoice.created_at),
             timeline: None,
         }
     }
@@ -473,10 +476,10 @@ pub(crate) struct LinkView<'a> {
     title: &'a str,
     description: Option<&'a str>,
     pricing_type: &'static str,
-    amount: Option<Text<Fiat>>,
-    suggested_amounts: Vec<Text<Fiat>>,
-    min_amount: Option<Text<Fiat>>,
-    max_amount: Option<Text<Fiat>>,
+    amount: Option<DisplayString<Fiat>>,
+    suggested_amounts: Vec<DisplayString<Fiat>>,
+    min_amount: Option<DisplayString<Fiat>>,
+    max_amount: Option<DisplayString<Fiat>>,
     currency: &'static str,
     accepted_assets: Option<Vec<&'static str>>,
     status: &'static str,
@@ -486,13 +489,13 @@ pub(crate) struct LinkView<'a> {
     require_email: bool,
     custom_fields: Vec<QuestionView<'a>>,
     success_message: Option<&'a str>,
-    expires_at: Option<Text<Timestamp>>,
+    expires_at: Option<DisplayString<Timestamp>>,
     max_payments: Option<u32>,
     accepting_payments: bool,
     views_count: u64,
     checkout_url: String,
-    created_at: Text<Timestamp>,
-    updated_at: Text<Timestamp>,
+    created_at: DisplayString<Timestamp>,
+    updated_at: DisplayString<Timestamp>,
 }
 
 impl<'a> LinkView<'a> {
@@ -510,10 +513,10 @@ impl<'a> LinkView<'a> {
             title: &terms.title,
             description: terms.description.as_deref(),
             pricing_type,
-            amount: amount.map(Text),
-            suggested_amounts: suggested.iter().copied().map(Text).collect(),
-            min_amount: min.map(Text),
-            max_amount: max.map(Text),
+            amount: amount.map(DisplayString),
+            suggested_amounts: suggested.iter().copied().map(DisplayString).collect(),
+            min_amount: min.map(DisplayString),
+            max_amount: max.map(DisplayString),
             currency: terms.currency.code(),
             accepted_assets: terms
                 .accepted_assets
@@ -530,13 +533,13 @@ impl<'a> LinkView<'a> {
                 .map(|question| QuestionView { label: &question.label, required: question.required })
                 .collect(),
             success_message: terms.success_message.as_deref(),
-            expires_at: terms.expires_at.map(Text),
+            expires_at: terms.expires_at.map(DisplayString),
             max_payments: terms.max_payments,
             accepting_payments: link.accepts_payments(context.now),
             views_count: link.views,
             checkout_url: context.page_url("/pay/", &link.code, ""),
-            created_at: Text(link.created_at),
-            updated_at: Text(link.updated_at),
+            created_at: DisplayString(link.created_at),
+            updated_at: DisplayString(link.updated_at),
         }
     }
 }
@@ -559,7 +562,7 @@ pub(crate) struct EventView<'a> {
     details: DetailsView<'a>,
     charge: Option<ChargeView<'a>>,
     invoice: Option<InvoiceView<'a>>,
-    created_at: Text<Timestamp>,
+    created_at: DisplayString<Timestamp>,
 }
 
 impl<'a> EventView<'a> {
@@ -576,7 +579,7 @@ impl<'a> EventView<'a> {
             details: DetailsView(&event.details),
             charge,
             invoice,
-            created_at: Text(event.created_at),
+            created_at: DisplayString(event.created_at),
         }
     }
 }

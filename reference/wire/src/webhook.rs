@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     json::write,
-    view::{ChargeView, InvoiceView, ObjectContext, Presentation, Text, TransactionView},
+    view::{ChargeView, DisplayString, InvoiceView, ObjectContext, Presentation, TransactionView},
 };
 
 /// An attempt of a delivery, to be sent now. The host signs it with the time of the attempt.
@@ -96,7 +96,7 @@ struct Envelope<'a> {
     event_id: Option<Uuid>,
     event: &'a str,
     mode: &'a str,
-    created_at: Text<Timestamp>,
+    created_at: DisplayString<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<bool>,
 }
@@ -114,7 +114,7 @@ pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Byte
         event_id: payload.event.map(|(_, id)| id),
         event: payload.kind.as_str(),
         mode: book.mode().as_str(),
-        created_at: Text(payload.created_at),
+        created_at: DisplayString(payload.created_at),
         test: payload.event.is_none().then_some(true),
     };
     let mut body = Vec::with_capacity(BODY_CAPACITY);

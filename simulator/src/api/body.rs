@@ -16,10 +16,10 @@ use reference_core::{
 use reference_wire::fields::{Fields, TEXT_MAX};
 use serde::{Serialize, Serializer};
 
-use super::{ApiText, KeepRequest, LinkAnswer, Notices};
+use super::{ApiText, CustomFieldValue, KeepRequest, NoticePolicy};
 use crate::{
     chain::FeeLevel,
-    value::{Amount, AssetCode, Duration, FiatRate, InMode, Share},
+    value::{Amount, AssetCode, Duration, FiatRate, ModeName, Share},
 };
 
 /// The maximum length of a list of strings.
@@ -163,9 +163,9 @@ field_values! {
     plain Share: |f, name| f.decimal(name).map(|text| Share(text.into())), Share(String::new());
     plain FeeLevel: |f, name| f.choice(name, &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse), FeeLevel::Normal;
     default Vec<String>: |f, name| Some(f.texts(name, LIST_MAX)), Vec::new();
-    optional Vec<LinkAnswer>: |f, name| {
+    optional Vec<CustomFieldValue>: |f, name| {
         let answers = f.custom_fields(name).into_iter();
-        Some(answers.map(|CustomField { label, value }| LinkAnswer { label, value }).collect())
+        Some(answers.map(|CustomField { label, value }| CustomFieldValue { label, value }).collect())
     }, Vec::new();
     list Vec<EventType>: |f, name| {
         let allowed = EventType::ALL.map(EventType::as_str);
@@ -176,11 +176,11 @@ field_values! {
         f.has(name).then_some(FiatRate(rate))
     }, FiatRate(None);
     plain AssetCode: |f, name| f.asset(name).map(AssetCode), AssetCode(Asset::Btc);
-    plain InMode: |f, name| Mode::read_given(f, name).map(InMode), InMode(Mode::Live);
+    plain ModeName: |f, name| Mode::read_given(f, name).map(ModeName), ModeName(Mode::Live);
     plain Duration, required "The {} field is required: a length of time such as 2h.":
         |f, name| f.parsed_text(name, "30s or 2h", Span::parse).map(Duration), Duration(Span(0));
-    plain Notices, required "The {} field is required: up, late, reversed, lost or twice.":
-        |f, name| f.choice(name, &Notices::ALL.map(Notices::as_str), Notices::parse), Notices::Up;
+    plain NoticePolicy, required "The {} field is required: up, late, reversed, lost or twice.":
+        |f, name| f.choice(name, &NoticePolicy::ALL.map(NoticePolicy::as_str), NoticePolicy::parse), NoticePolicy::Up;
     default KeepRequest<String>: |f, name| match f.is_list(name) {
         true => Some(KeepRequest::Only(f.texts(name, 1_000))),
         false => f.choice(name, &["all", "none", "a list of txids"], KeepRequest::parse),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Word;
+use super::Keyword;
 
 /// `POST /sandbox/books/{account}/{mode}/charges`. Fields are unchecked user input; the service validates them.
 ///
@@ -131,7 +131,7 @@ pub struct NewRefund {
 
 /// `GET /sandbox/books/{account}/{mode}/search?q=`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SearchAnswer {
+pub struct SearchResponse {
     /// The first matching objects, by kind and newest first.
     pub found: Vec<SearchHit>,
 }
@@ -140,7 +140,7 @@ pub struct SearchAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
     /// `charge`, `invoice`, `payment_link`, `event` or `delivery`.
-    pub kind: Word,
+    pub kind: Keyword,
     /// The code or id of the object.
     pub id: String,
     /// The field that matches: `customer_email`, `txid`, `metadata.order_id`.
@@ -148,5 +148,5 @@ pub struct SearchHit {
     /// The value of the field.
     pub value: String,
     /// The status of the object, or the type of the event.
-    pub status: Word,
+    pub status: Keyword,
 }

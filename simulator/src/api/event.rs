@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Word, text};
+use super::{Keyword, text};
 
 /// An event in a world that an outside observer could notice: in the service, on a chain or at a merchant.
 ///
@@ -33,7 +33,7 @@ pub struct WorldEvent {
     pub at: Timestamp,
     /// The kind of event.
     #[serde(flatten)]
-    pub what: WorldEventKind,
+    pub kind: WorldEventKind,
 }
 
 /// The kind of an event. Amounts are decimals of whole coins; `account` is an account's id.
@@ -57,7 +57,7 @@ pub enum WorldEventKind {
     },
     /// An attempt of a delivery ended.
     #[serde(rename = "post")]
-    Post {
+    Attempt {
         #[serde(with = "text")]
         mode: Mode,
         account: Arc<str>,
@@ -95,7 +95,7 @@ pub enum WorldEventKind {
         charge: Option<Code>,
         amount: String,
         /// `seen`, `confirmed`, `unconfirmed`, `double_spent`, `replaced` or `dropped`.
-        state: Word,
+        state: Keyword,
         confirmations: u32,
         required: u32,
     },
@@ -114,13 +114,13 @@ pub enum WorldEventKind {
         mode: Mode,
         account: Arc<str>,
         to: String,
-        kind: Word,
+        kind: Keyword,
         #[serde(with = "text")]
         invoice: Code,
     },
     /// An endpoint was disabled after too many failed deliveries.
     #[serde(rename = "endpoint_off")]
-    EndpointOff {
+    EndpointDisabled {
         #[serde(with = "text")]
         mode: Mode,
         account: Arc<str>,
@@ -137,11 +137,11 @@ impl WorldEventKind {
     pub fn mode(&self) -> Option<Mode> {
         match self {
             WorldEventKind::Event { mode, .. }
-            | WorldEventKind::Post { mode, .. }
+            | WorldEventKind::Attempt { mode, .. }
             | WorldEventKind::Transfer { mode, .. }
             | WorldEventKind::Reorg { mode, .. }
             | WorldEventKind::Mail { mode, .. }
-            | WorldEventKind::EndpointOff { mode, .. } => Some(*mode),
+            | WorldEventKind::EndpointDisabled { mode, .. } => Some(*mode),
             WorldEventKind::Restart => None,
         }
     }
@@ -151,9 +151,9 @@ impl WorldEventKind {
     pub fn concerns(&self, own_account: &str, own_mode: Mode, is_own: impl Fn(&str) -> bool) -> bool {
         match self {
             WorldEventKind::Event { mode, account, .. }
-            | WorldEventKind::Post { mode, account, .. }
+            | WorldEventKind::Attempt { mode, account, .. }
             | WorldEventKind::Mail { mode, account, .. }
-            | WorldEventKind::EndpointOff { mode, account, .. } => {
+            | WorldEventKind::EndpointDisabled { mode, account, .. } => {
                 *mode == own_mode && **account == *own_account
             }
             WorldEventKind::Transfer { mode, address, .. } => *mode == own_mode && is_own(address),
@@ -168,7 +168,7 @@ impl fmt::Display for WorldEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WorldEventKind::Event { kind, subject, .. } => write!(f, "{} {subject}", kind.as_str()),
-            WorldEventKind::Post { host, kind, attempt, answer, .. } => {
+            WorldEventKind::Attempt { host, kind, attempt, answer, .. } => {
                 write!(f, "POST to {host}: {}, try {attempt}: {answer}", kind.as_str())
             }
             WorldEventKind::Transfer { asset, charge, amount, state, .. } => {
@@ -179,7 +179,7 @@ impl fmt::Display for WorldEventKind {
                 write!(f, "{asset}: the newest {depth} blocks were replaced")
             }
             WorldEventKind::Mail { to, kind, .. } => write!(f, "e-mail to {to}: {kind}"),
-            WorldEventKind::EndpointOff { host, .. } => {
+            WorldEventKind::EndpointDisabled { host, .. } => {
                 write!(f, "the endpoint at {host} failed too often and was disabled")
             }
             WorldEventKind::Restart => f.write_str("the service stopped and started again"),

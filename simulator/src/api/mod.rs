@@ -40,4 +40,4 @@ pub(crate) use self::body::{Body, FieldValue, RequestBody, field_name, request_b
 pub use self::{book::*, event::*, page::*, request::*, response::*, text::ApiText, value::*};
 
 /// One of a fixed set of strings, such as a status.
-pub type Word = Cow<'static, str>;
+pub type Keyword = Cow<'static, str>;

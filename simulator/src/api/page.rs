@@ -4,7 +4,7 @@
 use reference_core::{asset::Asset, id::Code, mode::Mode};
 use serde::{Deserialize, Serialize};
 
-use super::{TransferRecord, Word, text};
+use super::{Keyword, TransferRecord, text};
 
 /// `GET /sandbox/pages/c/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct ChargePage<C> {
     pub mode: Mode,
     /// The charge and its payment.
     #[serde(flatten)]
-    pub payment: PaymentPart<C>,
+    pub payment: PaymentDetails<C>,
 }
 
 /// `GET /sandbox/pages/i/{id}`
@@ -30,7 +30,7 @@ pub struct InvoicePage<I, C> {
     /// The invoice, as in the response of `/v1/invoices/{id}`.
     pub invoice: I,
     /// The charge that the page shows: the paid one, or else the newest.
-    pub payment: Option<PaymentPart<C>>,
+    pub payment: Option<PaymentDetails<C>>,
     /// `true` if the customer may choose a coin, or change it.
     pub may_choose: bool,
     /// The coins to choose from; empty if none can be chosen.
@@ -48,7 +48,7 @@ pub struct LinkPage<L> {
     /// The payment link, as in the response of `/v1/payment-links/{id}`.
     pub link: L,
     /// The reason why the link accepts no payments; `None` if it does.
-    pub closed: Option<LinkClosed>,
+    pub closed: Option<LinkClosedReason>,
     /// The coins to choose from.
     pub coins: Vec<CoinOffer>,
 }
@@ -70,7 +70,7 @@ pub struct PageAccount {
 
 /// A charge and its payment. Amounts are decimals of whole coins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PaymentPart<C> {
+pub struct PaymentDetails<C> {
     /// The charge, as in the response of `/v1/charges/{id}`.
     pub charge: C,
     /// The state that matters most to the customer.
@@ -122,7 +122,7 @@ pub struct InvoiceOfCharge {
     /// The number of the invoice.
     pub number: String,
     /// `open`, `paid` or `void`.
-    pub status: Word,
+    pub status: Keyword,
 }
 
 /// The payment link of a charge.
@@ -150,7 +150,7 @@ pub struct CoinRecord {
     #[serde(with = "text")]
     pub asset: Asset,
     /// The network of the coin.
-    pub network: Word,
+    pub network: Keyword,
     /// The decimal places of the coin.
     pub decimals: u32,
     /// The confirmations after which a transfer counts.
@@ -170,7 +170,7 @@ pub struct CoinOffer {
 /// The reason why a payment link accepts no payments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LinkClosed {
+pub enum LinkClosedReason {
     /// The owner archived the link.
     Archived,
     /// The link expired.

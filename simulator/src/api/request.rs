@@ -15,11 +15,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{FieldValue, KeepRequest, LinkAnswer, Notices, Settings, Word, request_bodies, text};
+use super::{
+    CustomFieldValue, FieldValue, KeepRequest, Keyword, NoticePolicy, Settings, request_bodies, text,
+};
 use crate::{
     chain::FeeLevel,
     network::ReceiverBehavior,
-    value::{Amount, AssetCode, Duration, FiatRate, InMode, Share},
+    value::{Amount, AssetCode, Duration, FiatRate, ModeName, Share},
 };
 
 /// The maximum number of planned responses of a merchant.
@@ -61,7 +63,7 @@ pub struct AccountRequest {
     pub id: String,
     /// `personal` or `organization`, which is the default.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Word>,
+    pub kind: Option<Keyword>,
     /// The settings of the new account.
     #[serde(flatten)]
     pub settings: Settings,
@@ -122,7 +124,7 @@ request_bodies! {
     }
 
     /// `DELETE /sandbox/wallets`
-    pub struct WalletRemoval {
+    pub struct WalletRemovalRequest {
         /// The account; the first one if `None`.
         pub account: Option<String>,
         /// The mode; test if `None`.
@@ -146,7 +148,7 @@ request_bodies! {
 
     /// `PATCH /sandbox/endpoints/{id}`: `None` fields are unchanged.
     #[derive(Default)]
-    pub struct EndpointChange {
+    pub struct EndpointChangeRequest {
         /// The new URL.
         pub url: Option<String> => |f| f.text("url", PROSE_MAX),
         /// The new event types.
@@ -160,10 +162,10 @@ request_bodies! {
         /// The host without `.sim`.
         pub name: String,
         /// The behaviour: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
-        pub state: Option<String> => |f| f.choice("state", &ReceiverBehavior::WORDS, keyword_if_valid(ReceiverBehavior::parse)),
+        pub state: Option<String> => |f| f.choice("state", &ReceiverBehavior::NAMES, keyword_if_valid(ReceiverBehavior::parse)),
         /// The behaviours for the next attempts, one each, before `state` applies.
         pub answers: Vec<String> =>
-            |f| f.choices("answers", PLANNED_RESPONSES_MAX, &ReceiverBehavior::WORDS, keyword_if_valid(ReceiverBehavior::parse)),
+            |f| f.choices("answers", PLANNED_RESPONSES_MAX, &ReceiverBehavior::NAMES, keyword_if_valid(ReceiverBehavior::parse)),
     }
 
     /// `POST /sandbox/charges/{id}/accept`
@@ -174,13 +176,13 @@ request_bodies! {
     }
 
     /// `POST /sandbox/invoices/{id}/choose`
-    pub struct CoinRequest {
+    pub struct InvoiceCoinRequest {
         /// The coin.
         pub asset: Asset,
     }
 
     /// `POST /sandbox/links/{id}/choose`
-    pub struct ChoiceRequest {
+    pub struct LinkCoinRequest {
         /// The coin.
         pub asset: Asset,
         /// The amount, if the link lets the customer choose it.
@@ -190,7 +192,7 @@ request_bodies! {
         /// The customer's name.
         pub customer_name: Option<String>,
         /// The values of the link's custom fields.
-        pub custom_fields: Vec<LinkAnswer>,
+        pub custom_fields: Vec<CustomFieldValue>,
     }
 
     /// `POST /sandbox/pay`: pays a charge, or an address with `asset` and `amount`.
@@ -223,7 +225,7 @@ request_bodies! {
         /// The coin of the chain.
         pub asset: AssetCode,
         /// The mode; by default test, in a scenario the scenario's.
-        pub mode: Option<InMode>,
+        pub mode: Option<ModeName>,
         /// The number of blocks; one by default.
         pub blocks: Option<u32>,
         /// Mines the blocks now, without advancing the clock.
@@ -270,7 +272,7 @@ request_bodies! {
         /// The coin of the chain.
         pub asset: AssetCode,
         /// The mode; by default test, in a scenario the scenario's.
-        pub mode: Option<InMode>,
+        pub mode: Option<ModeName>,
         /// The time without blocks.
         pub r#for: Duration,
     }
@@ -294,8 +296,8 @@ request_bodies! {
         /// The coin of the chain.
         pub asset: AssetCode,
         /// The mode; by default test, in a scenario the scenario's.
-        pub mode: Option<InMode>,
+        pub mode: Option<ModeName>,
         /// The delivery of its notices from now on.
-        pub notices: Notices,
+        pub notices: NoticePolicy,
     }
 }

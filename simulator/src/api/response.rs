@@ -11,7 +11,7 @@ use reference_core::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Word, WorldEvent, text};
+use super::{Keyword, WorldEvent, text};
 
 /// The events that a call caused, and the time after it. Every success has `now`; that of a call that changes something
 /// also has `happened`.
@@ -62,7 +62,7 @@ pub struct AccountRecord {
     pub id: String,
     /// `personal` or `organization`.
     #[serde(rename = "type")]
-    pub kind: Word,
+    pub kind: Keyword,
     /// The e-mail addresses of the members.
     pub members: Vec<String>,
 }
@@ -81,11 +81,11 @@ pub struct ChainRecord {
     /// The confirmations after which a transfer counts.
     pub required_confirmations: u32,
     /// The network's name.
-    pub network: Word,
+    pub network: Keyword,
     /// The decimal places of the coin.
     pub decimals: u32,
     /// The kind of wallet: an extended public `key`, or a list of `addresses`.
-    pub wallet: Word,
+    pub wallet: Keyword,
     /// The time of the next block, unless the chain is stalled.
     #[serde(with = "text")]
     pub next_block_at: Timestamp,
@@ -131,7 +131,7 @@ pub struct KeyList {
 
 /// `POST /sandbox/keys`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KeyAnswer {
+pub struct KeyResponse {
     /// The new key, with its secret.
     pub key: KeyRecord,
 }
@@ -169,7 +169,7 @@ pub struct WalletList {
 
 /// `PUT /sandbox/wallets`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct WalletAnswer {
+pub struct WalletResponse {
     /// The new wallet. Its first address lets the owner check that it is the right one.
     pub wallet: WalletRecord,
 }
@@ -188,7 +188,7 @@ pub struct WalletRecord {
     /// The extended public key; `None` for a list of addresses.
     pub key: Option<String>,
     /// The address type of the key; `None` for a coin with only one.
-    pub script: Option<Word>,
+    pub script: Option<Keyword>,
     /// The number of listed addresses.
     pub listed: usize,
     /// The first address; `None` if the list is empty.
@@ -204,7 +204,7 @@ pub struct EndpointList {
 
 /// `POST` and `PATCH` under `/sandbox/endpoints`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct EndpointAnswer {
+pub struct EndpointResponse {
     /// The changed endpoint.
     pub endpoint: EndpointRecord,
 }
@@ -226,7 +226,7 @@ pub struct EndpointRecord {
     #[serde(with = "text::list")]
     pub events: Vec<EventType>,
     /// `enabled`, `disabled` or `removed`.
-    pub status: Word,
+    pub status: Keyword,
     /// The number of deliveries that failed in all attempts since the last success.
     pub failed_in_a_row: u32,
     /// The time of registration.
@@ -239,7 +239,7 @@ pub struct EndpointRecord {
 
 /// `POST /sandbox/endpoints/{id}/test`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TestAnswer {
+pub struct TestDeliveryResponse {
     /// The delivery with the sample event.
     #[serde(with = "text")]
     pub delivery: Uuid,
@@ -254,7 +254,7 @@ pub struct DeliveryList {
 
 /// `GET /sandbox/deliveries/{id}`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DeliveryAnswer {
+pub struct DeliveryResponse {
     /// The delivery, with the requests and responses of its attempts.
     pub delivery: DeliveryRecord,
 }
@@ -284,7 +284,7 @@ pub struct DeliveryRecord {
     /// `true` if the event is a sample.
     pub test: bool,
     /// `waiting`, `in_flight`, `delivered`, `failed` or `canceled`.
-    pub status: Word,
+    pub status: Keyword,
     /// The attempts, oldest first.
     pub attempts: Vec<AttemptRecord>,
     /// The time of the next attempt; `None` if there is none.
@@ -346,7 +346,7 @@ pub struct HeaderRecord {
 
 /// `POST /sandbox/merchants`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MerchantAnswer {
+pub struct MerchantResponse {
     /// The name of the merchant.
     pub merchant: String,
 }
@@ -369,7 +369,7 @@ pub struct MailRecord {
     /// The recipient's address.
     pub to: String,
     /// The purpose.
-    pub kind: Word,
+    pub kind: Keyword,
     /// The invoice of the e-mail.
     #[serde(with = "text")]
     pub invoice: Code,
@@ -448,7 +448,7 @@ pub struct LatePayment {
     #[serde(with = "text")]
     pub charge: Code,
     /// The status of the charge.
-    pub status: Word,
+    pub status: Keyword,
     /// The coin of the charge.
     #[serde(with = "text")]
     pub asset: Asset,
@@ -490,7 +490,7 @@ pub struct TransferRecord {
     /// The role of the transfer for the charge.
     pub standing: TransferStanding,
     /// The reason why it disappeared; `None` if it exists.
-    pub gone: Option<TransferGone>,
+    pub gone: Option<TransferDisappearance>,
     /// The time at which it was first seen.
     #[serde(with = "text")]
     pub seen_at: Timestamp,
@@ -518,7 +518,7 @@ pub enum TransferStanding {
 /// The reason why a transfer disappeared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TransferGone {
+pub enum TransferDisappearance {
     /// A conflicting transaction was confirmed.
     DoubleSpent,
     /// The sender replaced it.
@@ -529,14 +529,14 @@ pub enum TransferGone {
 
 /// `POST /sandbox/pay`, `/sandbox/double-spend` and `/sandbox/replace`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TransactionAnswer {
+pub struct TransactionResponse {
     /// The id of the new transaction.
     pub txid: String,
 }
 
 /// `GET /sandbox/scenario`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ScenarioAnswer {
+pub struct ScenarioResponse {
     /// The text of a scenario file.
     pub scenario: String,
     /// The number of omitted calls; comments in the scenario give the reasons.
@@ -545,14 +545,14 @@ pub struct ScenarioAnswer {
 
 /// `POST /sandbox/reorg`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ReorgAnswer {
+pub struct ReorgResponse {
     /// The transactions that are no longer in a block.
     pub orphaned: Vec<String>,
 }
 
 /// `POST /sandbox/invoices/{id}/choose` and `/sandbox/links/{id}/choose`
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ChargeAnswer {
+pub struct ChargeResponse {
     /// The new charge.
     #[serde(with = "text")]
     pub charge: Code,
@@ -560,4 +560,4 @@ pub struct ChargeAnswer {
 
 /// A response without fields besides [`CausedEvents`].
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Empty {}
+pub struct EmptyResponse {}

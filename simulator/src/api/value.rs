@@ -38,7 +38,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LinkAnswer")]
-pub struct LinkAnswer {
+pub struct CustomFieldValue {
     /// The label of the custom field.
     pub label: String,
     /// The value.
@@ -116,7 +116,7 @@ impl<T: JsonSchema> JsonSchema for KeepRequest<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Notices")]
-pub enum Notices {
+pub enum NoticePolicy {
     /// Immediately.
     Up,
     /// Only after the next change of this setting.
@@ -129,23 +129,28 @@ pub enum Notices {
     Twice,
 }
 
-impl Notices {
-    pub(super) const ALL: [Notices; 5] =
-        [Notices::Up, Notices::Late, Notices::Reversed, Notices::Lost, Notices::Twice];
+impl NoticePolicy {
+    pub(super) const ALL: [NoticePolicy; 5] = [
+        NoticePolicy::Up,
+        NoticePolicy::Late,
+        NoticePolicy::Reversed,
+        NoticePolicy::Lost,
+        NoticePolicy::Twice,
+    ];
 
     /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Notices::Up => "up",
-            Notices::Late => "late",
-            Notices::Reversed => "reversed",
-            Notices::Lost => "lost",
-            Notices::Twice => "twice",
+            NoticePolicy::Up => "up",
+            NoticePolicy::Late => "late",
+            NoticePolicy::Reversed => "reversed",
+            NoticePolicy::Lost => "lost",
+            NoticePolicy::Twice => "twice",
         }
     }
 
     /// Parses the name in the API.
-    pub(super) fn parse(name: &str) -> Option<Notices> {
-        Notices::ALL.into_iter().find(|notices| notices.as_str() == name)
+    pub(super) fn parse(name: &str) -> Option<NoticePolicy> {
+        NoticePolicy::ALL.into_iter().find(|notices| notices.as_str() == name)
     }
 }

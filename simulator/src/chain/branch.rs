@@ -83,7 +83,15 @@ impl Chain {
             self.rivals.entry(first_rival).or_default().push(number);
         }
         let state = TransactionState::Mempool;
-        self.transactions.push(Transaction { txid, outputs, fee, state, seen: false, ready: 0, first_rival });
+        self.transactions.push(Transaction {
+            txid,
+            outputs,
+            fee,
+            state,
+            is_reported: false,
+            minable_from: 0,
+            first_rival,
+        });
         self.index_from(number);
         number
     }
@@ -91,17 +99,17 @@ impl Chain {
     /// Adds the transactions from this number on to the indexes.
     fn index_from(&mut self, first: usize) {
         for (number, transaction) in self.transactions.iter().enumerate().skip(first) {
-            self.numbers.insert(transaction.txid.clone(), number);
+            self.numbers_by_txid.insert(transaction.txid.clone(), number);
             for output in &transaction.outputs {
-                self.payees.entry(output.address.clone()).or_default().insert(number);
+                self.numbers_by_address.entry(output.address.clone()).or_default().insert(number);
             }
         }
     }
 
     /// Rebuilds the indexes of a deserialized chain.
     pub(crate) fn index(&mut self) {
-        self.numbers.reserve(self.transactions.len());
-        self.payees.reserve(self.transactions.len());
+        self.numbers_by_txid.reserve(self.transactions.len());
+        self.numbers_by_address.reserve(self.transactions.len());
         self.index_from(0);
     }
 
@@ -113,7 +121,7 @@ impl Chain {
     }
 
     /// Puts a transaction into the mempool. Its fee determines the number of blocks until it can be mined.
-    pub(super) fn wait(&mut self, number: usize) {
+    pub(super) fn enter_mempool_by_fee(&mut self, number: usize) {
         let blocks = match self.transactions[number].fee {
             FeeLevel::Low => self
                 .low_fee_rng
@@ -128,20 +136,20 @@ impl Chain {
     pub(super) fn enter_mempool(&mut self, number: usize, ready: u64) {
         let transaction = &mut self.transactions[number];
         transaction.state = TransactionState::Mempool;
-        transaction.ready = ready;
+        transaction.minable_from = ready;
         self.mempool.add(number, transaction.fee, ready);
     }
 
     fn leave_mempool(&mut self, number: usize) {
         let transaction = &self.transactions[number];
-        self.mempool.remove(number, transaction.fee, transaction.ready);
+        self.mempool.remove(number, transaction.fee, transaction.minable_from);
     }
 
     /// Removes a waiting transaction for good. Reports it only if the watcher had seen it.
     pub(super) fn remove_transaction(&mut self, number: usize, at: Timestamp, gone: Disappearance) {
         self.leave_mempool(number);
         self.transactions[number].state = TransactionState::Gone(gone);
-        if self.transactions[number].seen {
+        if self.transactions[number].is_reported {
             self.report(number, at);
         }
     }
@@ -162,7 +170,7 @@ impl Chain {
     pub(super) fn report(&mut self, number: usize, at: Timestamp) {
         let transaction = &self.transactions[number];
         let depth = match transaction.state {
-            TransactionState::Gone(gone) => Depth::Gone(gone),
+            TransactionState::Gone(gone) => Depth::Absent(gone),
             TransactionState::Mempool | TransactionState::Block(_) => {
                 let confirmations = self.confirmations(transaction);
                 Depth::Confirmations(u32::try_from(confirmations).expect("fewer than four billion blocks"))
@@ -181,6 +189,6 @@ impl Chain {
             };
             (at, sighting)
         }));
-        self.transactions[number].seen = true;
+        self.transactions[number].is_reported = true;
     }
 }

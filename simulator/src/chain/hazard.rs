@@ -63,7 +63,7 @@ impl Chain {
         is_affected: impl Fn(&Chain, usize) -> bool,
     ) -> Result<Vec<TxId>, ChainError> {
         self.catch_up(now);
-        let deepest = self.tip - self.schedule.first();
+        let deepest = self.tip - self.schedule.start_height();
         if depth == 0 || u64::from(depth) > deepest {
             return Err(ChainError::Depth { depth, deepest });
         }
@@ -110,7 +110,7 @@ impl Chain {
         let number = self.find_in_mempool(txid)?;
         self.check_uncontested(number)?;
         let conflict = self.create(Vec::new(), FeeLevel::High, Some(number));
-        self.wait(conflict);
+        self.enter_mempool_by_fee(conflict);
         Ok(self.transactions[conflict].txid.clone())
     }
 
@@ -132,7 +132,7 @@ impl Chain {
         self.check_uncontested(number)?;
         self.remove_transaction(number, self.now, Disappearance::Replaced);
         let replacement = self.create(outputs, fee, Some(number));
-        self.wait(replacement);
+        self.enter_mempool_by_fee(replacement);
         self.report(replacement, self.now);
         Ok(self.transactions[replacement].txid.clone())
     }
@@ -162,7 +162,7 @@ impl Chain {
             return Err(ChainError::NotGone { txid: txid.clone() });
         }
         self.check_uncontested(number)?;
-        self.wait(number);
+        self.enter_mempool_by_fee(number);
         self.report(number, self.now);
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Chain {
         self.catch_up(now);
         for number in 0..self.transactions.len() {
             let transaction = &self.transactions[number];
-            if transaction.seen || matches!(transaction.state, TransactionState::Block(_)) {
+            if transaction.is_reported || matches!(transaction.state, TransactionState::Block(_)) {
                 self.report(number, self.now);
             }
         }
@@ -197,7 +197,7 @@ impl Chain {
 
     /// Returns `true` if a known transaction, or one that spends the same money, pays an address for which `is_own` holds.
     pub(crate) fn pays(&self, txid: &TxId, is_own: impl Fn(&str) -> bool) -> bool {
-        self.numbers.get(txid).is_some_and(|&number| self.pays_any(number, &is_own))
+        self.numbers_by_txid.get(txid).is_some_and(|&number| self.pays_any(number, &is_own))
     }
 
     fn pays_any(&self, number: usize, is_own: &impl Fn(&str) -> bool) -> bool {
@@ -207,7 +207,7 @@ impl Chain {
     }
 
     fn number(&self, txid: &TxId) -> Result<usize, ChainError> {
-        self.numbers.get(txid).copied().ok_or_else(|| self.unknown_error(txid))
+        self.numbers_by_txid.get(txid).copied().ok_or_else(|| self.unknown_error(txid))
     }
 
     fn unknown_error(&self, txid: &TxId) -> ChainError {

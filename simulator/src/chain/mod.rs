@@ -88,10 +88,10 @@ pub struct Chain {
     transactions: Vec<Transaction>,
     /// The transactions by id. Transactions are identified by their index in `transactions` everywhere below.
     #[serde(skip)]
-    numbers: HashMap<TxId, usize>,
+    numbers_by_txid: HashMap<TxId, usize>,
     /// The transactions with an output to each address.
     #[serde(skip)]
-    payees: HashMap<String, BTreeSet<usize>>,
+    numbers_by_address: HashMap<String, BTreeSet<usize>>,
     /// For each transaction whose inputs were spent again: the later transactions that spend them.
     rivals: BTreeMap<usize, Vec<usize>>,
     mempool: Mempool,
@@ -127,8 +127,8 @@ impl Chain {
             now: start,
             tip: start_height,
             transactions: Vec::new(),
-            numbers: HashMap::new(),
-            payees: HashMap::new(),
+            numbers_by_txid: HashMap::new(),
+            numbers_by_address: HashMap::new(),
             rivals: BTreeMap::new(),
             mempool: Mempool::default(),
             blocks: BTreeMap::new(),
@@ -171,7 +171,7 @@ impl Chain {
         self.catch_up(now);
         let Payment { outputs, fee, unseen } = payment;
         let number = self.create(outputs, fee, None);
-        self.wait(number);
+        self.enter_mempool_by_fee(number);
         if !unseen {
             self.report(number, self.now);
         }
@@ -246,12 +246,12 @@ impl Chain {
 
     /// Returns all transactions with an output to an address, oldest first, as of the latest `now`.
     pub fn transactions_to(&self, address: &str) -> impl Iterator<Item = &Transaction> {
-        self.payees.get(address).into_iter().flatten().map(|&number| &self.transactions[number])
+        self.numbers_by_address.get(address).into_iter().flatten().map(|&number| &self.transactions[number])
     }
 
     /// Returns a transaction, if it was ever broadcast, as of the latest `now`.
     pub fn transaction(&self, txid: &TxId) -> Option<&Transaction> {
-        self.numbers.get(txid).map(|&number| &self.transactions[number])
+        self.numbers_by_txid.get(txid).map(|&number| &self.transactions[number])
     }
 
     /// Returns the confirmations of a transaction on the active branch: 1 at the tip, 0 outside of the branch; as

@@ -8,7 +8,7 @@
 use std::cell::Cell;
 
 use reference_core::{
-    asset::{AddressForm, Asset},
+    asset::{AddressFormat, Asset},
     mode::Mode,
     rng::{RngKey, Seed},
     time::{Span, Timestamp},
@@ -58,13 +58,13 @@ impl Schedule {
 
     /// Creates the schedule of a chain that has the height `start_height` at `start`.
     pub(super) fn new(seed: Seed, mode: Mode, asset: Asset, start: Timestamp, start_height: u64) -> Schedule {
-        let distribution = match asset.facts().form {
-            AddressForm::Bitcoin
-            | AddressForm::Litecoin
-            | AddressForm::Dogecoin
-            | AddressForm::BitcoinCash
-            | AddressForm::Monero => BlockDistribution::Random,
-            AddressForm::Evm | AddressForm::Tron | AddressForm::Solana => BlockDistribution::Slotted,
+        let distribution = match asset.facts().address_format {
+            AddressFormat::Bitcoin
+            | AddressFormat::Litecoin
+            | AddressFormat::Dogecoin
+            | AddressFormat::BitcoinCash
+            | AddressFormat::Monero => BlockDistribution::Random,
+            AddressFormat::Evm | AddressFormat::Tron | AddressFormat::Solana => BlockDistribution::Slotted,
         };
         Schedule {
             rng_key: seed.rng_key(mode.as_str(), asset.code(), "block times"),
@@ -80,7 +80,7 @@ impl Schedule {
     }
 
     /// Returns the height at the start: blocks up to it cannot be replaced.
-    pub(super) fn first(&self) -> u64 {
+    pub(super) fn start_height(&self) -> u64 {
         self.start_height
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use reference_core::{
-    asset::{AddressForm, Asset},
+    asset::{AddressFormat, Asset},
     money::Coin,
     rng::RngStream,
     sighting::Disappearance,
@@ -84,15 +84,15 @@ impl TxId {
 
     /// Draws an id: 64 hexadecimal digits, with `0x` on Ethereum-like networks; on Solana a signature in base58.
     pub(super) fn draw(asset: Asset, mut rng: RngStream) -> TxId {
-        TxId(match asset.facts().form {
-            AddressForm::Bitcoin
-            | AddressForm::Litecoin
-            | AddressForm::Dogecoin
-            | AddressForm::BitcoinCash
-            | AddressForm::Monero
-            | AddressForm::Tron => hex::encode(rng.bytes::<32>()),
-            AddressForm::Evm => format!("0x{}", hex::encode(rng.bytes::<32>())),
-            AddressForm::Solana => bs58::encode(rng.bytes::<64>()).into_string(),
+        TxId(match asset.facts().address_format {
+            AddressFormat::Bitcoin
+            | AddressFormat::Litecoin
+            | AddressFormat::Dogecoin
+            | AddressFormat::BitcoinCash
+            | AddressFormat::Monero
+            | AddressFormat::Tron => hex::encode(rng.bytes::<32>()),
+            AddressFormat::Evm => format!("0x{}", hex::encode(rng.bytes::<32>())),
+            AddressFormat::Solana => bs58::encode(rng.bytes::<64>()).into_string(),
         })
     }
 }
@@ -133,9 +133,9 @@ pub struct Transaction {
     /// The state.
     pub state: TransactionState,
     /// `true` if the watcher has seen it.
-    pub(super) seen: bool,
+    pub(super) is_reported: bool,
     /// The first height at which it can be mined, while it is in the mempool.
-    pub(super) ready: u64,
+    pub(super) minable_from: u64,
     /// The first transaction that spent the same money; the transaction itself if it was the first.
     pub(super) first_rival: usize,
 }

@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 pub use self::scope::Scope;
 use crate::{
     invariant::Violation,
-    script::{At, Script, read_steps, step::Step, without_unknown_names},
+    script::{At, Script, parse_steps, step::Step, without_unknown_names},
     sweep::{Runner, Trace},
 };
 
@@ -81,7 +81,7 @@ impl Exploration {
     /// If a step of the scope is invalid. The scopes are constants, and a test parses them all.
     pub fn new(scope: &'static Scope) -> Exploration {
         let read = |steps| {
-            read_steps(steps).unwrap_or_else(|error| panic!("scope `{}`: {error}: {steps}", scope.name))
+            parse_steps(steps).unwrap_or_else(|error| panic!("scope `{}`: {error}: {steps}", scope.name))
         };
         Exploration {
             scope,
@@ -139,17 +139,17 @@ impl Exploration {
     }
 
     /// Plays a sequence and checks the invariants.
-    pub fn attempt(&self, runner: &Runner<'_>, path: &Path) -> PathResult {
+    pub fn run(&self, runner: &Runner<'_>, path: &Path) -> PathResult {
         let script = self.script(path);
         let dry_run = runner.dry_run(&script);
         let mut hash = Sha256::new();
         let (now, record_len) = (dry_run.sandbox.now(), dry_run.sandbox.record_len());
         hash.update(now.0.to_be_bytes());
         hash.update(dry_run.sandbox.environment_state());
-        if self.scope.is_limited {
+        if self.scope.distinguishes_rate_limit {
             hash.update(dry_run.sandbox.calls_of_last_minute());
         }
-        if self.scope.is_hidden {
+        if self.scope.has_hidden_state {
             hash.update(&path.0);
         }
         let mut run = runner.heal_and_settle(dry_run);
@@ -161,7 +161,7 @@ impl Exploration {
         state.0.copy_from_slice(&digest[..16]);
         PathResult {
             state,
-            checks: verdict.findings.total(),
+            checks: verdict.findings.total_checks(),
             violation: verdict.findings.violations.into_iter().next(),
         }
     }

@@ -1,6 +1,6 @@
 //! The scope of an exhaustive search: a few objects, and the inputs that may occur in any order.
 
-use crate::invariant::Depth;
+use crate::invariant::ReadDepth;
 
 /// A small world and its possible inputs, as steps of scenarios.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ pub struct Scope {
     /// The inputs: name and steps of each.
     pub inputs: &'static [(&'static str, &'static str)],
     /// The objects to read through the API after each sequence.
-    pub reading: Depth,
+    pub reading: ReadDepth,
     /// `true` if the rate limit is part of the state: the requests of the last minute distinguish states.
-    pub is_limited: bool,
+    pub distinguishes_rate_limit: bool,
     /// `true` if the scope tests state that no object shows, such as anchors of lists and stored responses: then every
     /// sequence counts as a separate state.
-    pub is_hidden: bool,
+    pub has_hidden_state: bool,
 }
 
 /// The setup of an endpoint with the merchant `shop`.
@@ -55,9 +55,9 @@ impl Scope {
                 ("refund", "- refund: { charge: c1, amount: 0.0001 }"),
                 ("accept", "- accept: c1"),
             ],
-            reading: Depth::Objects,
-            is_limited: false,
-            is_hidden: false,
+            reading: ReadDepth::Objects,
+            distinguishes_rate_limit: false,
+            has_hidden_state: false,
         },
         Scope {
             name: "invoice",
@@ -76,9 +76,9 @@ impl Scope {
                 ("cancel BTC", "- cancel: c1"),
                 ("void the invoice", "- void: i1"),
             ],
-            reading: Depth::Objects,
-            is_limited: false,
-            is_hidden: false,
+            reading: ReadDepth::Objects,
+            distinguishes_rate_limit: false,
+            has_hidden_state: false,
         },
         Scope {
             name: "endpoint",
@@ -99,9 +99,9 @@ impl Scope {
                 ("enable", "- enable: shop"),
                 ("restart", "- restart"),
             ],
-            reading: Depth::Objects,
-            is_limited: false,
-            is_hidden: false,
+            reading: ReadDepth::Objects,
+            distinguishes_rate_limit: false,
+            has_hidden_state: false,
         },
         Scope {
             name: "limit",
@@ -117,9 +117,9 @@ impl Scope {
                 ("a microsecond", "- wait: 1us"),
                 ("restart", "- restart"),
             ],
-            reading: Depth::Objects,
-            is_limited: true,
-            is_hidden: false,
+            reading: ReadDepth::Objects,
+            distinguishes_rate_limit: true,
+            has_hidden_state: false,
         },
         Scope {
             name: "paging",
@@ -135,9 +135,9 @@ impl Scope {
                 ("pay the second", "- pay: c2"),
                 ("half an hour", "- wait: 30m"),
             ],
-            reading: Depth::Events,
-            is_limited: false,
-            is_hidden: false,
+            reading: ReadDepth::Events,
+            distinguishes_rate_limit: false,
+            has_hidden_state: false,
         },
         Scope {
             name: "idempotency",
@@ -190,9 +190,9 @@ impl Scope {
                 ("a microsecond", "- wait: 1us"),
                 ("restart", "- restart"),
             ],
-            reading: Depth::Objects,
-            is_limited: false,
-            is_hidden: true,
+            reading: ReadDepth::Objects,
+            distinguishes_rate_limit: false,
+            has_hidden_state: true,
         },
         Scope {
             name: "filters",
@@ -228,9 +228,9 @@ impl Scope {
                 ("a minute", "- wait: 1m"),
                 ("restart", "- restart"),
             ],
-            reading: Depth::Events,
-            is_limited: false,
-            is_hidden: true,
+            reading: ReadDepth::Events,
+            distinguishes_rate_limit: false,
+            has_hidden_state: true,
         },
         Scope {
             name: "wallet",
@@ -262,9 +262,9 @@ impl Scope {
                 ),
                 ("restart", "- restart"),
             ],
-            reading: Depth::Objects,
-            is_limited: false,
-            is_hidden: true,
+            reading: ReadDepth::Objects,
+            distinguishes_rate_limit: false,
+            has_hidden_state: true,
         },
         Scope {
             name: "link",
@@ -311,9 +311,9 @@ impl Scope {
                 ("an hour less a microsecond", "- wait: 59m59s999999us"),
                 ("a microsecond", "- wait: 1us"),
             ],
-            reading: Depth::Objects,
-            is_limited: false,
-            is_hidden: true,
+            reading: ReadDepth::Objects,
+            distinguishes_rate_limit: false,
+            has_hidden_state: true,
         },
         Scope {
             name: "restart",
@@ -336,9 +336,9 @@ impl Scope {
                 ("half an hour", "- wait: 30m"),
                 ("restart", "- restart"),
             ],
-            reading: Depth::Events,
-            is_limited: false,
-            is_hidden: false,
+            reading: ReadDepth::Events,
+            distinguishes_rate_limit: false,
+            has_hidden_state: false,
         },
     ];
 

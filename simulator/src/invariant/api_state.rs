@@ -29,7 +29,7 @@ pub struct BookApiState {
     /// The events; empty unless they were read.
     pub events: Vec<WithText<EventView>>,
     /// The kinds of objects that were read.
-    pub depth: Depth,
+    pub depth: ReadDepth,
 }
 
 /// The state of all books as the API shows it.
@@ -63,7 +63,7 @@ struct ListLinks {
 
 /// The kinds of objects to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Depth {
+pub enum ReadDepth {
     #[default]
     /// Charges, invoices and payment links.
     Objects,
@@ -79,7 +79,7 @@ pub enum Depth {
 pub fn read_api_state(
     reader: &mut impl Reader,
     books: impl IntoIterator<Item = BookId>,
-    depth: Depth,
+    depth: ReadDepth,
 ) -> Result<ApiState, String> {
     let mut api_state = ApiState::default();
     for id in books {
@@ -88,8 +88,8 @@ pub fn read_api_state(
             api_state.charge_index.insert(charge.code.clone(), (id, index));
         }
         let events = match depth {
-            Depth::Objects => Vec::new(),
-            Depth::Events => read_all(reader, id, List::Events)?,
+            ReadDepth::Objects => Vec::new(),
+            ReadDepth::Events => read_all(reader, id, List::Events)?,
         };
         let (invoices, links) = (read_all(reader, id, List::Invoices)?, read_all(reader, id, List::Links)?);
         api_state.books.insert(id, BookApiState { charges, invoices, links, events, depth });

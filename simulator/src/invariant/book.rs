@@ -7,7 +7,7 @@ use std::{
 
 use reference_core::{asset::Asset, mode::Mode};
 
-use super::{ApiState, BookReading, Findings, Invariant, ModelReplay, compare::compare_book};
+use super::{ApiState, Findings, Invariant, ModelReplay, ReadingContext, compare::compare_book};
 use crate::{
     chain::Chain,
     model::{ChargeView, InvoiceView, money},
@@ -31,11 +31,11 @@ pub fn judge_books(
             let heights = heights(asset);
             heights.end() - heights.start()
         };
-        let reading = BookReading {
+        let reading = ReadingContext {
             now: sandbox.now(),
-            blocks: &blocks,
+            blocks_mined: &blocks,
             public_url: replay.public_url,
-            base: replay.public_url,
+            request_base_url: replay.public_url,
         };
         compare_book(&mut findings, (model_book, &replay.ids[id]), book, reading);
         for charge in &book.charges {

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use reference_core::{asset::Asset, time::Timestamp};
 
 use super::{
-    BookApiState, Depth, Findings, Invariant,
+    BookApiState, Findings, Invariant, ReadDepth,
     diff::{CHARGE_INVARIANTS, Difference, differences},
 };
 use crate::model::{Book, EventView, Ids, ObjectContext, Presentation, Subject, TimelineEntry, WithText};
 
 /// The circumstances in which a book was read.
 #[derive(Clone, Copy)]
-pub struct BookReading<'a> {
+pub struct ReadingContext<'a> {
     /// The time of the reading.
     pub now: Timestamp,
     /// The number of blocks by which a coin's chain grew while the book was read.
-    pub blocks: &'a dyn Fn(Asset) -> u64,
+    pub blocks_mined: &'a dyn Fn(Asset) -> u64,
     /// The base URL of the hosted pages.
     pub public_url: &'a str,
     /// The base URL of the reader's requests, which the links of its pages have.
-    pub base: &'a str,
+    pub request_base_url: &'a str,
 }
 
 /// The kind of object that charges have in reports.
@@ -57,7 +57,7 @@ pub(super) fn report(
                 "" => format!("{kind} differs"),
                 field => format!("{kind}: `{field}` differs"),
             };
-            Some((shape, format!("{about}: {}", difference.in_words())))
+            Some((shape, format!("{about}: {}", difference.to_sentence())))
         });
     }
 }
@@ -67,7 +67,7 @@ pub fn compare_book(
     findings: &mut Findings,
     (book, ids): (&Book, &Ids),
     api_book: &BookApiState,
-    reading: BookReading<'_>,
+    reading: ReadingContext<'_>,
 ) {
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now };
     let charges = check_list(findings, "charge", &ids.charges, &api_book.charges, |charge| &charge.code);
@@ -75,7 +75,7 @@ pub fn compare_book(
         let is_same =
             compare_timeline(findings, (book, Subject::Charge(number)), &charge.code, &charge.timeline);
         let expected = book.charge_json(context, number, Presentation::Api);
-        let blocks = (reading.blocks)(book.charges[number].terms.asset);
+        let blocks = (reading.blocks_mined)(book.charges[number].terms.asset);
         // Differences in a timeline are reported event by event.
         let expected = if is_same { expected } else { with_timeline(&expected, charge) };
         compare_json(findings, (CHARGE, &charge.code), None, (&expected, charge.json.get()), blocks);
@@ -94,7 +94,7 @@ pub fn compare_book(
         let expected = book.link_json(context, number);
         compare_json(findings, ("a payment link", &link.code), None, (&expected, link.json.get()), 0);
     }
-    if api_book.depth == Depth::Events {
+    if api_book.depth == ReadDepth::Events {
         compare_events(findings, book, context, &api_book.events, reading);
     }
 }
@@ -187,7 +187,7 @@ fn compare_timeline(
         let actual_at = actual.and_then(|entry| Timestamp::parse(&entry.time));
         let at = expected.map(|event| event.at).into_iter().chain(actual_at).min();
         let lock_end = match subject {
-            Subject::Charge(number) => Some(book.charges[number].end.0),
+            Subject::Charge(number) => Some(book.charges[number].lock_ends_at.0),
             Subject::Invoice(_) => None,
         };
         let is_close = |at: Timestamp| lock_end.is_some_and(|end| at.0.abs_diff(end) <= 1);
@@ -214,7 +214,7 @@ fn compare_events(
     book: &Book,
     context: ObjectContext<'_>,
     listed: &[WithText<EventView>],
-    reading: BookReading<'_>,
+    reading: ReadingContext<'_>,
 ) {
     let oldest_first: Vec<&WithText<EventView>> = listed.iter().rev().collect();
     findings.check(Invariant::Order, None, || {
@@ -255,7 +255,7 @@ fn compare_events(
         let id = context.ids.events.get(index).unwrap_or(&actual.id);
         let expected = book.event_json(id, index, object);
         let blocks = match event.subject {
-            Subject::Charge(number) => (reading.blocks)(book.charges[number].terms.asset),
+            Subject::Charge(number) => (reading.blocks_mined)(book.charges[number].terms.asset),
             Subject::Invoice(_) => 0,
         };
         let about = format!("{} {}", event.kind, actual.subject());
@@ -284,7 +284,7 @@ pub fn compare_delivery(
         };
         findings.check(invariant, Some(at), || {
             let shape = format!("a delivery: `{}` differs", difference.field());
-            Some((shape, format!("{about}: {}", difference.in_words())))
+            Some((shape, format!("{about}: {}", difference.to_sentence())))
         });
     }
 }

@@ -85,7 +85,7 @@ impl Difference {
     }
 
     /// Returns the path, the expected and the actual value as a sentence.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn to_sentence(&self) -> String {
         let text = |value: &Option<Value>| match value {
             None => "no such field".to_owned(),
             Some(Value::String(string)) => string.clone(),

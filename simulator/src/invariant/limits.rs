@@ -48,7 +48,7 @@ impl LimitWindows {
 pub fn judge_limits(record: &Record) -> Findings {
     let mut findings = Findings::default();
     let mut windows = LimitWindows::default();
-    for Entry { at, observation } in &record.seen {
+    for Entry { at, observation } in &record.entries {
         let call = match observation {
             Observation::Restart => {
                 windows.restart();

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use reference_core::event::EventType;
 
 use super::{
-    BookReading, Findings, Invariant, Reader,
+    Findings, Invariant, Reader, ReadingContext,
     diff::{differences, invariant_of_page},
     page::{CHARGE_STATUSES, INVOICE_STATUSES, ListRequest, public_ids},
 };
@@ -33,7 +33,7 @@ pub struct ModelBook<'a> {
     /// The public ids of its objects.
     pub ids: &'a Ids,
     /// The circumstances of the reading.
-    pub reading: BookReading<'a>,
+    pub reading: ReadingContext<'a>,
 }
 
 /// Checks every page of lists with every filter, single objects, and the isolation from other books.
@@ -100,7 +100,7 @@ impl<R: Reader> ListJudge<'_, R> {
         let rows = &self.rows[request.list as usize];
         let row = |number: usize| rows[number].get_or_init(|| row(self.book, request.list, number)).clone();
         let members = request.members(book, ids);
-        request.body(reading.base, ids, (&members, members.last().copied()), row)
+        request.body(reading.request_base_url, ids, (&members, members.last().copied()), row)
     }
 
     /// Compares a response. Returns `true` if it is as expected.
@@ -127,7 +127,7 @@ impl<R: Reader> ListJudge<'_, R> {
             None => Some((shape.to_owned(), format!("GET {target}: {status}"))),
             Some(first) => {
                 let shape = format!("{shape}: `{}` differs", first.field());
-                Some((shape, format!("GET {target}: {}", first.in_words())))
+                Some((shape, format!("GET {target}: {}", first.to_sentence())))
             }
         });
         first.is_none() && status == 200

@@ -21,9 +21,9 @@ use std::{collections::BTreeMap, fmt};
 use reference_core::time::Timestamp;
 
 pub use self::{
-    api_state::{ApiState, BookApiState, Depth, Reader, path_and_query, read_api_state},
+    api_state::{ApiState, BookApiState, ReadDepth, Reader, path_and_query, read_api_state},
     book::{judge_addresses, judge_books},
-    compare::{BookReading, compare_book, compare_delivery},
+    compare::{ReadingContext, compare_book, compare_delivery},
     limits::judge_limits,
     lists::{ModelBook, judge_lists},
     replay::{ExpectedEvent, FaultSet, ModelReplay, ReplayStart},
@@ -150,7 +150,7 @@ impl Findings {
     }
 
     /// Adds the findings of another check.
-    pub fn absorb(&mut self, other: Findings) {
+    pub fn merge(&mut self, other: Findings) {
         self.violations.extend(other.violations);
         for (own, other) in self.checks.iter_mut().zip(other.checks) {
             *own += other;
@@ -175,7 +175,7 @@ impl Findings {
     }
 
     /// Returns the number of checks of all invariants.
-    pub fn total(&self) -> u64 {
+    pub fn total_checks(&self) -> u64 {
         self.checks.iter().sum()
     }
 }

@@ -8,7 +8,7 @@ use reference_core::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::text;
+use super::non_empty_string;
 
 /// The settings of an account.
 #[derive(Clone, Debug, Serialize)]
@@ -82,7 +82,7 @@ const ADDRESS: [&str; 6] = ["line1", "line2", "city", "state", "postal_code", "c
 fn texts(body: &Value, names: &[&str]) -> Option<Map<String, Value>> {
     let value = |name: &&str| match *name {
         "address" => texts(&body["address"], &ADDRESS).map_or(Value::Null, Value::Object),
-        name => text(body, name).map_or(Value::Null, Value::String),
+        name => non_empty_string(body, name).map_or(Value::Null, Value::String),
     };
     let map: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), value(name))).collect();
     map.values().any(|value| !value.is_null()).then_some(map)
@@ -115,12 +115,12 @@ impl Account {
     pub fn change(&mut self, body: &Value) {
         let is_present = |name: &str| body.get(name).is_some();
         let percent = |name: &str, current| {
-            let hundredths = super::operation::units(&body[name], 2);
+            let hundredths = super::operation::parse_units_strictly(&body[name], 2);
             hundredths.and_then(|n| u32::try_from(n).ok()).unwrap_or(current)
         };
         self.tolerance = percent("underpayment_tolerance", self.tolerance);
         self.threshold = percent("overpayment_threshold", self.threshold);
-        self.kind = text(body, "type").unwrap_or_else(|| std::mem::take(&mut self.kind));
+        self.kind = non_empty_string(body, "type").unwrap_or_else(|| std::mem::take(&mut self.kind));
         let currency = body["default_currency"].as_str().and_then(Currency::parse);
         self.default_currency = currency.unwrap_or(self.default_currency);
         for (name, field) in [
@@ -128,7 +128,7 @@ impl Account {
             ("display_name", &mut self.display_name),
             ("brand_color", &mut self.brand_color),
         ] {
-            *field = text(body, name).unwrap_or_else(|| std::mem::take(field));
+            *field = non_empty_string(body, name).unwrap_or_else(|| std::mem::take(field));
         }
         for (name, field) in [
             ("logo_url", &mut self.logo_url),
@@ -137,7 +137,7 @@ impl Account {
             ("support_phone", &mut self.support_phone),
         ] {
             if is_present(name) {
-                *field = text(body, name);
+                *field = non_empty_string(body, name);
             }
         }
         if is_present("business") {

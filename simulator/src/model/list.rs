@@ -53,7 +53,7 @@ pub type PageReader = (BookId, List, usize);
 
 /// A page of a list, and the length of the list when page 1 was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct PagePosition {
     /// The length of the list when page 1 was read.
     pub total: usize,
     /// The number of the page, from 1.
@@ -64,7 +64,7 @@ pub struct Reading {
 #[derive(Clone, Debug, Default)]
 pub struct PageReads {
     /// The last page of each reader that follows links.
-    pub followed: BTreeMap<PageReader, Reading>,
+    pub followed: BTreeMap<PageReader, PagePosition>,
     /// For each reader of a list with more than one page: the time of its last read, and the length of the list when it
     /// read page 1.
     pub remembered: BTreeMap<PageReader, (Timestamp, usize)>,
@@ -73,30 +73,36 @@ pub struct PageReads {
 impl PageReads {
     /// Returns the page that a client reads next by following links, in a list with `length` records; page 1 after the
     /// last.
-    pub fn follow(&mut self, now: Timestamp, reader: PageReader, length: usize) -> Reading {
-        let reading = self.followed.entry(reader).or_insert(Reading { total: 0, page: 1 });
+    pub fn next_page_by_link(&mut self, now: Timestamp, reader: PageReader, length: usize) -> PagePosition {
+        let reading = self.followed.entry(reader).or_insert(PagePosition { total: 0, page: 1 });
         if reading.page * reader.2 < reading.total {
             reading.page += 1;
             return *reading;
         }
-        *reading = Reading { total: length, page: 1 };
+        *reading = PagePosition { total: length, page: 1 };
         self.read_first(now, reader, length);
-        Reading { total: length, page: 1 }
+        PagePosition { total: length, page: 1 }
     }
 
     /// Returns the page with a number. Page 1 stores the current length of the list; later pages use the stored length,
     /// unless it is too old.
-    pub fn number(&mut self, now: Timestamp, reader: PageReader, page: usize, length: usize) -> Reading {
+    pub fn page_by_number(
+        &mut self,
+        now: Timestamp,
+        reader: PageReader,
+        page: usize,
+        length: usize,
+    ) -> PagePosition {
         if page == 1 {
             self.read_first(now, reader, length);
-            return Reading { total: length, page };
+            return PagePosition { total: length, page };
         }
         let known = self.remembered.get_mut(&reader).filter(|(at, _)| now.since(*at) < ANCHOR_TTL);
         let total = known.map_or(length, |(at, total)| {
             *at = now;
             *total
         });
-        Reading { total, page }
+        PagePosition { total, page }
     }
 
     /// Stores the length of the list at a read of page 1, unless the list has only one page.

@@ -11,9 +11,9 @@ mod account;
 mod book;
 mod charge;
 mod list;
-mod moment;
 pub mod money;
 pub mod operation;
+mod request_time;
 mod texts;
 
 use std::collections::BTreeMap;
@@ -27,18 +27,21 @@ use reference_core::{
 pub use self::{
     account::Account,
     book::{
-        Book, Delivery, DeliveryState, Details, EndpointModel, EndpointStatus, Event, EventObject,
-        InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, NextAddress, Order, Pricing, Question,
-        RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets,
+        Book, CustomFieldDefinition, Delivery, DeliveryState, Details, EndpointModel, EndpointStatus, Event,
+        EventObject, InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, LinkOrder, NextAddress, Pricing,
+        RepeatKind, SCHEDULED_ATTEMPTS_MAX, Snapshot, Subject, WalletModel, Wallets,
         json::{ObjectContext, Presentation},
         view::{
             ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, SubjectView,
             TimelineEntry, TransferView, WithText,
         },
     },
-    charge::{Charge, ChargeEvent, ChargeTransfer, HOLD_MAX, LOCK, Situation, Status, Terms},
-    list::{List, PageReader, PageReads, Reading},
-    texts::{AnswerText, ChargeTexts, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents, text},
+    charge::{Charge, ChargeEvent, ChargeTransfer, HOLD_MAX, RATE_LOCK, Situation, Status, Terms},
+    list::{List, PagePosition, PageReader, PageReads},
+    texts::{
+        ChargeTexts, CustomFieldText, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents,
+        non_empty_string,
+    },
 };
 use crate::record::BookId;
 
@@ -87,13 +90,13 @@ impl Model {
     }
 
     /// Returns the time at which the next rate lock expires.
-    pub fn next_lock(&self) -> Option<Timestamp> {
-        self.books.values().filter_map(Book::next_lock).min()
+    pub fn next_lock_end(&self) -> Option<Timestamp> {
+        self.books.values().filter_map(Book::next_lock_end).min()
     }
 
     /// Expires the rate locks that end by `now`.
-    pub fn wake(&mut self, now: Timestamp) {
-        self.books.values_mut().for_each(|book| book.wake(now));
+    pub fn expire_locks(&mut self, now: Timestamp) {
+        self.books.values_mut().for_each(|book| book.expire_locks(now));
     }
 
     /// Applies the watchers' reports of chain heights. A height never decreases.

@@ -6,7 +6,7 @@
 use reference_core::asset::{Asset, Currency};
 use serde_json::Value;
 
-use crate::model::{moment, money};
+use crate::model::{money, request_time};
 
 /// The maximum length of a short text, in characters.
 pub const TEXT_MAX: usize = 255;
@@ -271,7 +271,7 @@ pub fn is_json(content_type: Option<&str>) -> bool {
 
 /// Parses a decimal, given as a string or a number, into units of 10 to the power of `-decimals`. Requests must not have
 /// more decimal places, not even zeros, and no leading zeros.
-pub fn units(value: &Value, decimals: u32) -> Option<u128> {
+pub fn parse_units_strictly(value: &Value, decimals: u32) -> Option<u128> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -342,16 +342,18 @@ impl FieldKind {
             FieldKind::Country => {
                 text.is_some_and(|text| text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase()))
             }
-            FieldKind::Fiat => units(value, 2).is_some_and(|cents| cents <= CENTS_MAX),
+            FieldKind::Fiat => parse_units_strictly(value, 2).is_some_and(|cents| cents <= CENTS_MAX),
             // The allowed decimal places depend on the coin of the charge.
             FieldKind::CoinAmount => value.is_number() || is_text(value, TEXT_MAX),
-            FieldKind::Quantity => units(value, 3).is_some_and(|n| (1..=QUANTITY_MAX).contains(&n)),
+            FieldKind::Quantity => {
+                parse_units_strictly(value, 3).is_some_and(|n| (1..=QUANTITY_MAX).contains(&n))
+            }
             FieldKind::Currency => text.and_then(Currency::parse).is_some(),
             FieldKind::Asset => text.and_then(Asset::parse).is_some(),
             FieldKind::Bool => value.is_boolean(),
             FieldKind::Count => value.as_u64().is_some_and(|n| n >= 1 && u32::try_from(n).is_ok()),
-            FieldKind::Time => text.and_then(moment::read).is_some(),
-            FieldKind::Day => text.is_some_and(moment::is_day),
+            FieldKind::Time => text.and_then(request_time::parse_time).is_some(),
+            FieldKind::Day => text.is_some_and(request_time::is_day),
             FieldKind::Word(keywords) => text.is_some_and(|text| keywords.contains(&text)),
             FieldKind::Metadata => is_metadata(value),
             FieldKind::Assets => value.as_array().is_some_and(|list| {

@@ -6,12 +6,12 @@ use reference_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{money, operation::units};
+use super::{money, operation::parse_units_strictly};
 
 /// The customer's value of a custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the fields are those of the API")]
-pub struct AnswerText {
+pub struct CustomFieldText {
     pub label: String,
     pub value: String,
 }
@@ -36,7 +36,7 @@ pub struct CustomerTexts {
 pub struct ChargeTexts {
     pub description: Option<String>,
     pub customer: CustomerTexts,
-    pub custom_fields: Vec<AnswerText>,
+    pub custom_fields: Vec<CustomFieldText>,
     pub metadata: Map<String, Value>,
 }
 
@@ -76,7 +76,7 @@ pub struct LinkTexts {
 }
 
 /// Returns the string in a field of a request; `None` if it is missing or empty.
-pub fn text(body: &Value, name: &str) -> Option<String> {
+pub fn non_empty_string(body: &Value, name: &str) -> Option<String> {
     body[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
@@ -87,7 +87,7 @@ fn map(body: &Value, name: &str) -> Map<String, Value> {
 
 /// Parses a price to cents; `None` if it is invalid.
 pub fn cents(value: &Value) -> Option<u64> {
-    units(value, 2).and_then(|cents| u64::try_from(cents).ok())
+    parse_units_strictly(value, 2).and_then(|cents| u64::try_from(cents).ok())
 }
 
 /// Returns the elements of the list in a field of a request.
@@ -100,18 +100,22 @@ impl ChargeTexts {
     pub fn read(body: &Value) -> ChargeTexts {
         let customer = &body["customer"];
         let custom_field = |field: Value| {
-            Some(AnswerText { label: text(&field, "label")?, value: field["value"].as_str()?.to_owned() })
+            Some(CustomFieldText {
+                label: non_empty_string(&field, "label")?,
+                value: field["value"].as_str()?.to_owned(),
+            })
         };
         ChargeTexts {
-            description: text(body, "description"),
+            description: non_empty_string(body, "description"),
             customer: CustomerTexts {
-                email: text(customer, "email").or_else(|| text(body, "customer_email")),
-                name: text(customer, "name").or_else(|| text(body, "customer_name")),
-                ip_address: text(customer, "ip_address"),
-                user_agent: text(customer, "user_agent"),
-                reference: text(customer, "reference"),
-                phone: text(customer, "phone"),
-                country: text(customer, "country"),
+                email: non_empty_string(customer, "email")
+                    .or_else(|| non_empty_string(body, "customer_email")),
+                name: non_empty_string(customer, "name").or_else(|| non_empty_string(body, "customer_name")),
+                ip_address: non_empty_string(customer, "ip_address"),
+                user_agent: non_empty_string(customer, "user_agent"),
+                reference: non_empty_string(customer, "reference"),
+                phone: non_empty_string(customer, "phone"),
+                country: non_empty_string(customer, "country"),
                 metadata: map(customer, "metadata"),
             },
             custom_fields: list(body, "custom_fields").filter_map(custom_field).collect(),
@@ -132,7 +136,7 @@ impl ItemText {
         let total = u64::try_from((thousandths * u128::from(unit_cents) + 500) / 1_000).ok()?;
         let decimal = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
         let item = ItemText {
-            description: text(item, "description")?,
+            description: non_empty_string(item, "description")?,
             quantity: decimal.trim_end_matches('0').trim_end_matches('.').to_owned(),
             unit_amount: money::fiat(unit_cents),
             total: money::fiat(total),
@@ -148,10 +152,10 @@ impl InvoiceTexts {
             list(body, "items").filter_map(|item| ItemText::read(&item)).collect();
         let sum = items.iter().map(|(_, total)| total).sum();
         let texts = InvoiceTexts {
-            customer_name: text(body, "customer_name"),
-            memo: text(body, "memo"),
+            customer_name: non_empty_string(body, "customer_name"),
+            memo: non_empty_string(body, "memo"),
             items: items.into_iter().map(|(item, _)| item).collect(),
-            due_at: text(body, "due_at"),
+            due_at: non_empty_string(body, "due_at"),
         };
         (texts, sum)
     }
@@ -174,10 +178,10 @@ impl LinkTexts {
             ("success_message", &mut self.success_message),
         ] {
             if is_present(name) {
-                *field = text(body, name);
+                *field = non_empty_string(body, name);
             }
         }
-        if let Some(title) = text(body, "title") {
+        if let Some(title) = non_empty_string(body, "title") {
             self.title = title;
         }
         if is_present("suggested_amounts") {

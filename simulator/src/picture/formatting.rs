@@ -2,7 +2,7 @@
 
 use reference_core::time::{Span, Timestamp};
 
-use crate::printable::is_unseen;
+use crate::printable::is_invisible;
 
 /// Formats a time as `+1h 2m 14.862s`: to the millisecond, which is enough to compare rows.
 pub(super) fn format_elapsed(span: Span) -> String {
@@ -20,14 +20,14 @@ pub(super) fn format_elapsed(span: Span) -> String {
 }
 
 /// Formats a date as `2026-12-31 12:01:52.848526`.
-pub(super) fn date(at: Timestamp) -> String {
+pub(super) fn format_date(at: Timestamp) -> String {
     at.to_string().replace('T', " ").trim_end_matches('Z').to_owned()
 }
 
 /// Escapes invisible characters and marks that change the writing direction. Line breaks stay.
 pub(super) fn escape_invisible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, character| {
-        if is_unseen(character) && character != '\n' {
+        if is_invisible(character) && character != '\n' {
             escaped.extend(character.escape_unicode())
         } else {
             escaped.push(character)
@@ -37,7 +37,7 @@ pub(super) fn escape_invisible(text: &str) -> String {
 }
 
 /// Quotes a path as one argument of a POSIX shell.
-pub(super) fn shell_word(text: &str) -> String {
+pub(super) fn shell_quote(text: &str) -> String {
     let needs_no_quotes = |c: char| c.is_ascii_alphanumeric() || "_-./:+,@%=".contains(c);
     if !text.is_empty() && !text.starts_with('-') && text.chars().all(needs_no_quotes) {
         return text.to_owned();

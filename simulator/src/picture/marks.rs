@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::formatting::format_elapsed;
 use crate::{
     invariant::{ApiState, ExpectedEvent},
-    record::{Entry, Observation, RecordedCall, RecordedPost},
+    record::{Entry, Observation, RecordedAttempt, RecordedCall},
     sweep::Run,
 };
 
@@ -116,10 +116,14 @@ impl ObjectNames {
 }
 
 /// Returns the lanes of a played world, and the marks in order of time.
-pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) -> (Vec<String>, Vec<Mark>) {
+pub(super) fn build_marks(
+    run: &Run,
+    expected: &[ExpectedEvent],
+    names: &ObjectNames,
+) -> (Vec<String>, Vec<Mark>) {
     let mut hosts: Vec<&str> = Vec::new();
-    for entry in &run.record.seen {
-        if let Observation::Post(post) = &entry.observation
+    for entry in &run.record.entries {
+        if let Observation::AttemptStart(post) = &entry.observation
             && !hosts.contains(&post.host.as_str())
         {
             hosts.push(&post.host);
@@ -136,7 +140,7 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
         attempts: BTreeMap::new(),
     };
     let mut events = expected.iter().peekable();
-    for (index, entry) in run.record.seen.iter().enumerate() {
+    for (index, entry) in run.record.entries.iter().enumerate() {
         while let Some(event) = events.next_if(|event| event.position <= 2 * index) {
             builder.add_event(event);
         }
@@ -228,8 +232,8 @@ impl MarkBuilder<'_> {
             Observation::Sightings(sightings) => {
                 sightings.iter().for_each(|sighting| self.add_sighting(at, sighting));
             }
-            Observation::Post(attempt) => self.add_attempt(at, attempt),
-            Observation::PostResult { delivery, outcome } => self.end_attempt(at, *delivery, outcome),
+            Observation::AttemptStart(attempt) => self.add_attempt(at, attempt),
+            Observation::AttemptEnd { delivery, outcome } => self.end_attempt(at, *delivery, outcome),
             Observation::Restart => {
                 self.add_mark((at, 2), "restart", "the service restarts".to_owned(), Vec::new())
             }
@@ -238,7 +242,7 @@ impl MarkBuilder<'_> {
 
     fn add_call(&mut self, at: Timestamp, call: &RecordedCall) {
         let request: Value = serde_json::from_slice(&call.body).unwrap_or_default();
-        let response: Value = serde_json::from_slice(&call.answer).unwrap_or_default();
+        let response: Value = serde_json::from_slice(&call.response_body).unwrap_or_default();
         let objects =
             std::iter::once(&response).chain(response.as_object().into_iter().flat_map(Map::values));
         let path: Vec<&str> = call.path.split('/').skip(2).filter(|part| !part.is_empty()).collect();
@@ -269,7 +273,7 @@ impl MarkBuilder<'_> {
             ("idempotency key", call.idempotency_key.clone().unwrap_or_default()),
             ("body", format_body(&call.body)),
             ("status", mark.outcome.clone()),
-            ("response", format_body(&call.answer)),
+            ("response", format_body(&call.response_body)),
         ];
         mark.details.retain(|(_, text)| !text.is_empty());
     }
@@ -290,7 +294,7 @@ impl MarkBuilder<'_> {
             }
             (Depth::Confirmations(_), None) => ("chain", name),
             (Depth::Confirmations(_), Some(_)) => ("gone", format!("{name} reorganized")),
-            (Depth::Gone(reason), _) => ("gone", format!("{name} {}", reason.as_str().replace('_', " "))),
+            (Depth::Absent(reason), _) => ("gone", format!("{name} {}", reason.as_str().replace('_', " "))),
         };
         let charge = self.names.charges.get(&sighting.address).cloned();
         self.add_mark((at, 1), class, label, [sighting.txid.clone()].into_iter().chain(charge).collect());
@@ -302,7 +306,7 @@ impl MarkBuilder<'_> {
             ("address", sighting.address.clone()),
         ];
         match sighting.depth {
-            Depth::Gone(_) => {
+            Depth::Absent(_) => {
                 self.transfers.remove(&key);
             }
             Depth::Confirmations(n) => {
@@ -315,7 +319,7 @@ impl MarkBuilder<'_> {
         }
     }
 
-    fn add_attempt(&mut self, at: Timestamp, attempt: &RecordedPost) {
+    fn add_attempt(&mut self, at: Timestamp, attempt: &RecordedAttempt) {
         let host = self.hosts.iter().position(|host| *host == attempt.host).unwrap_or(0);
         let number = self.attempts.get(&attempt.delivery).map_or(1, |(_, attempts)| attempts + 1);
         let body: Value = serde_json::from_slice(&attempt.body).unwrap_or_default();
@@ -335,7 +339,7 @@ impl MarkBuilder<'_> {
             ("delivery", format!("{}, attempt {number}", attempt.delivery)),
             (
                 "arrived",
-                match attempt.arrived {
+                match attempt.arrived_at {
                     None => "never".to_owned(),
                     Some(arrived_at) if attempt.copies == 1 => format_elapsed(arrived_at.since(at)),
                     Some(arrived_at) => {
@@ -352,10 +356,10 @@ impl MarkBuilder<'_> {
         let Some((index, _)) = self.attempts.get(&delivery) else { return };
         let mark = &mut self.marks[*index];
         let (short, detail) = match outcome {
-            AttemptResult::Answered(status) => (status.to_string(), ""),
+            AttemptResult::Response(status) => (status.to_string(), ""),
             AttemptResult::Unreachable(reason) => ("unreachable".to_owned(), reason.as_str()),
             AttemptResult::TimedOut => ("timeout".to_owned(), ""),
-            AttemptResult::Refused(reason) => ("refused".to_owned(), reason.as_str()),
+            AttemptResult::NotPublic(reason) => ("refused".to_owned(), reason.as_str()),
         };
         if !outcome.is_success() {
             mark.class = "failed";

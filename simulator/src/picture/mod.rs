@@ -14,14 +14,14 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use self::{
-    formatting::{escape_invisible, format_elapsed, shell_word},
-    marks::{Mark, ObjectNames, marks},
+    formatting::{escape_invisible, format_elapsed, shell_quote},
+    marks::{Mark, ObjectNames, build_marks},
 };
 use crate::{
     demo::DemoFault,
-    invariant::{Depth, Violation},
+    invariant::{ReadDepth, Violation},
     script::Script,
-    shrink::as_played,
+    shrink::playable_script,
     sweep::Runner,
 };
 
@@ -32,7 +32,7 @@ const GROUPS_MAX: usize = 20;
 
 /// The world to show, and what is known about its failure.
 #[derive(Clone, Copy)]
-pub struct Picture<'a> {
+pub struct PageInput<'a> {
     /// The world.
     pub script: &'a Script,
     /// The enabled demo fault.
@@ -109,17 +109,17 @@ struct TimeRow<'a> {
 }
 
 /// Plays a world and returns its page.
-pub fn page(picture: &Picture<'_>) -> String {
+pub fn page(picture: &PageInput<'_>) -> String {
     let runner = Runner::with_fault(picture.fault);
     // A random world has no file yet; the page shows the scenario that it offers for download.
-    let offered = picture.script.source.is_empty().then(|| as_played(&runner, picture.script));
+    let offered = picture.script.source.is_empty().then(|| playable_script(&runner, picture.script));
     let script = offered.as_ref().unwrap_or(picture.script);
     let mut run = runner.play(script);
     let (expected, state) = runner.expected_events(script, &mut run);
-    let verdict = runner.judge(script, &mut run, Depth::Objects);
+    let verdict = runner.judge(script, &mut run, ReadDepth::Objects);
     let violations = group_violations(picture.violation.into_iter().chain(&verdict.findings.violations));
     let names = ObjectNames::new(&run.dry_run.names, &state);
-    let (lanes, mut marks) = marks(&run, &expected, &names);
+    let (lanes, mut marks) = build_marks(&run, &expected, &names);
     for mark in &mut marks {
         mark.is_in_violation = violations.iter().any(|violation| violation.names(mark));
     }
@@ -137,8 +137,8 @@ pub fn page(picture: &Picture<'_>) -> String {
             "steps: {}, events: {}, attempts: {}; begins {} UTC",
             script.steps.len(),
             verdict.events,
-            verdict.posts,
-            formatting::date(script.start),
+            verdict.attempts,
+            formatting::format_date(script.start),
         ),
         lanes: &lanes,
         groups: object_groups(&marks, &names),
@@ -162,12 +162,12 @@ fn policy() -> String {
 }
 
 /// Returns the name of the scenario file, and the commands that serve it and check it again.
-fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
+fn commands(picture: &PageInput<'_>, script: &Script) -> (String, [String; 2]) {
     let path = match script.path.as_str() {
         "" => format!("seed-{}.yaml", script.seed),
         path => path.to_owned(),
     };
-    let quoted_path = shell_word(&path);
+    let quoted_path = shell_quote(&path);
     let fault_option = picture.fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
     let seed_in_file = Script::parse("", &script.source).map_or(script.seed, |file| file.seed);
     let (command, seed_option) = match script.seed {
@@ -232,7 +232,7 @@ fn rows<'a>(
             rows.push(Row::Violation(n, &violations[n]));
             last_mark = None;
         }
-        let date_and_time = formatting::date(mark.at);
+        let date_and_time = formatting::format_date(mark.at);
         if day != date_and_time[..10] {
             day = date_and_time[..10].to_owned();
             rows.push(Row::Day(day.clone()));
@@ -262,7 +262,7 @@ fn details(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
     let marks: Vec<_> = marks
         .iter()
         .map(|mark| {
-            let time = format!("{} UTC", formatting::date(mark.at));
+            let time = format!("{} UTC", formatting::format_date(mark.at));
             let mut details = vec![("since start", format!("{}", mark.at.since(start))), ("at", time)];
             details.extend(mark.details.iter().map(|(name, text)| (*name, escape_invisible(text))));
             // A mark after the last step has no step: the world must advance beyond the scenario to show it.

@@ -35,7 +35,7 @@ fn a_path_is_quoted_as_one_shell_argument() {
         ("it's $HOME", r"'it'\''s $HOME'"),
         ("-x.yaml", "'./-x.yaml'"),
     ] {
-        assert_eq!(shell_word(path), expected);
+        assert_eq!(shell_quote(path), expected);
     }
 }
 
@@ -51,7 +51,7 @@ steps:
 /// Returns the page of a scenario, and the details of its marks.
 fn page_of(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
     let script = Script::parse("a b.yaml", source).unwrap();
-    let page = page(&Picture { script: &script, fault, violation: None, failure: None });
+    let page = page(&PageInput { script: &script, fault, violation: None, failure: None });
     let (_, marks) = page.split_once(r#"id="details">"#).unwrap();
     let marks = serde_json::from_str(marks.split_once("</script>").unwrap().0).unwrap();
     (page, marks)
@@ -92,14 +92,14 @@ fn a_violation_is_named_at_the_top_and_marked_in_place() {
 #[test]
 fn a_random_world_is_offered_as_a_file_with_the_same_page() {
     let script = crate::workload::draw(5).script;
-    let picture = Picture { script: &script, fault: None, violation: None, failure: None };
+    let picture = PageInput { script: &script, fault: None, violation: None, failure: None };
     let first_page = page(&picture);
     assert_eq!(first_page, page(&picture));
     let (_, text) = first_page.split_once("spellcheck=\"false\">\n").unwrap();
     let text = text.split_once("</textarea>").unwrap().0;
     let text = text.replace("&#34;", "\"").replace("&#39;", "'").replace("&#60;", "<").replace("&#62;", ">");
     let offered = Script::parse("seed-5.yaml", &text.replace("&#38;", "&")).unwrap();
-    let second_page = page(&Picture { script: &offered, ..picture });
+    let second_page = page(&PageInput { script: &offered, ..picture });
     let rows = |page: &str| page.split_once("<tbody>").unwrap().1.to_owned();
     assert_eq!(rows(&second_page), rows(&first_page));
 }

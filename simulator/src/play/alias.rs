@@ -46,7 +46,7 @@ impl Aliases {
     }
 
     /// Returns the name of an object; assigns a numbered one if it has none. A saved value turns into this object.
-    pub(super) fn name(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
+    pub(super) fn name_or_assign(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
         if let Some(name) = self.names.get(id) {
             let object = self.objects.get_mut(name).expect("every name has an object");
             if object.kind == Kind::Saved {
@@ -97,17 +97,17 @@ mod tests {
     #[test]
     fn numbering_skips_the_names_of_the_script() {
         let mut aliases = Aliases::new(["c1", "c3"]);
-        let mut name = |id| aliases.name(Kind::Charge, Mode::Live, id);
+        let mut name = |id| aliases.name_or_assign(Kind::Charge, Mode::Live, id);
         assert_eq!([name("aaa"), name("bbb"), name("aaa")], ["c2", "c4", "c2"]);
         aliases.assign("c1", NamedObject { kind: Kind::Charge, mode: Mode::Test, id: "zzz".to_owned() });
-        assert_eq!(aliases.name(Kind::Charge, Mode::Live, "zzz"), "c1");
+        assert_eq!(aliases.name_or_assign(Kind::Charge, Mode::Live, "zzz"), "c1");
     }
 
     #[test]
     fn a_saved_value_becomes_the_name_of_its_object() {
         let mut aliases = Aliases::new(["mine"]);
         aliases.assign("mine", NamedObject { kind: Kind::Saved, mode: Mode::Live, id: "abc".to_owned() });
-        assert_eq!(aliases.name(Kind::Charge, Mode::Test, "abc"), "mine");
+        assert_eq!(aliases.name_or_assign(Kind::Charge, Mode::Test, "abc"), "mine");
         assert_eq!(
             aliases.get("mine").map(|object| (object.kind, object.mode)),
             Some((Kind::Charge, Mode::Test))

@@ -2,7 +2,7 @@
 
 use reference_core::{asset::Asset, mode::Mode, money::Coin};
 
-use super::{Action, Answer, Player, failure::Stop, lines::in_mode};
+use super::{Action, Player, StageResponse, failure::StepError, lines::mode_suffix};
 use crate::{
     api::{
         self, CongestRequest, KeepRequest, Mine, PayRequest, ReorgRequest, ReplaceRequest, Stall,
@@ -11,8 +11,8 @@ use crate::{
     record::BookId,
     script::{
         At, Kind,
-        step::{AtTransaction, Congest, Pay, Reorg, Replace},
-        value::{Amount, AssetCode, InMode, Name, Share},
+        step::{Congest, Pay, Reorg, Replace, TransactionStep},
+        value::{Amount, AssetCode, ModeName, Name, Share},
     },
 };
 
@@ -24,10 +24,11 @@ struct PaymentSize {
 }
 
 impl Player<'_> {
-    pub(super) fn pay(&mut self, pay: &Pay) -> Result<(), Stop> {
+    pub(super) fn pay(&mut self, pay: &Pay) -> Result<(), StepError> {
         let name = pay.charge.as_ref().or(pay.address_of.as_ref());
-        let name =
-            name.ok_or_else(|| Stop::impossible(self.step_span, "`pay` needs a recipient", "add `charge`"))?;
+        let name = name.ok_or_else(|| {
+            StepError::impossible(self.step_span, "`pay` needs a recipient", "add `charge`")
+        })?;
         let charge = self.named_object(name)?;
         let book = self.book_of(&charge);
         let size = self.payment_size(pay, book, &charge.id)?;
@@ -46,22 +47,26 @@ impl Player<'_> {
         } else {
             // An address has no coin or mode, so the payment states them.
             let response = self.read_object(book, &format!("/v1/charges/{}", charge.id))?;
-            body.address = Some(self.text(&response, "/data/deposit_address")?);
+            body.address = Some(self.string_at(&response, "/data/deposit_address")?);
             if body.asset.is_none() {
                 body.asset = Some(self.asset_of(&response)?);
             }
             mode = pay.mode.map_or(mode, |mode| mode.0);
             body.mode = Some(mode);
         }
-        let summary =
-            format!("{} {}{}", name.value, payment_details(pay, &size.summary, body.asset), in_mode(mode));
+        let summary = format!(
+            "{} {}{}",
+            name.value,
+            payment_details(pay, &size.summary, body.asset),
+            mode_suffix(mode)
+        );
         let action = Action::post("pay", &summary, "/sandbox/pay", api::json(&body));
         self.create_transaction(&Action { refused: pay.refused, ..action }, mode, pay.tx.as_ref())
     }
 
     /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
     /// is played.
-    fn payment_size(&mut self, pay: &Pay, book: BookId, code: &str) -> Result<PaymentSize, Stop> {
+    fn payment_size(&mut self, pay: &Pay, book: BookId, code: &str) -> Result<PaymentSize, StepError> {
         let fixed_amount =
             |amount: String, summary| PaymentSize { amount: Some(Amount(amount)), share: None, summary };
         if let Some(share) = &pay.share {
@@ -80,9 +85,9 @@ impl Player<'_> {
         };
         let charge = self.read_object(book, &format!("/v1/charges/{code}"))?;
         let asset = self.asset_of(&charge)?;
-        let rest = self.text(&charge, "/data/remaining_amount")?;
+        let rest = self.string_at(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
-            .map_err(|error| Stop::stage_failure(self.step_span, format!("`{rest}` {error}")))?;
+            .map_err(|error| StepError::stage_failure(self.step_span, format!("`{rest}` {error}")))?;
         let coins = self.parse_coin(difference, asset)?;
         let (amount, direction) =
             if is_over { (rest.plus(coins), "over") } else { (rest.saturating_sub(coins), "short") };
@@ -90,19 +95,23 @@ impl Player<'_> {
     }
 
     /// Returns the coin of a charge.
-    fn asset_of(&self, charge: &Answer) -> Result<Asset, Stop> {
-        let asset = self.text(charge, "/data/asset")?;
+    fn asset_of(&self, charge: &StageResponse) -> Result<Asset, StepError> {
+        let asset = self.string_at(charge, "/data/asset")?;
         Asset::parse(&asset)
-            .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{asset}` is not a known coin")))
+            .ok_or_else(|| StepError::stage_failure(self.step_span, format!("`{asset}` is not a known coin")))
     }
 
-    fn parse_coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {
+    fn parse_coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, StepError> {
         Coin::parse(&amount.0, asset).map_err(|error| {
-            Stop::impossible(amount.span, "this amount cannot be paid", format!("`{}` {error}", amount.0))
+            StepError::impossible(
+                amount.span,
+                "this amount cannot be paid",
+                format!("`{}` {error}", amount.0),
+            )
         })
     }
 
-    pub(super) fn mine(&mut self, mine: &Mine) -> Result<(), Stop> {
+    pub(super) fn mine(&mut self, mine: &Mine) -> Result<(), StepError> {
         let blocks = mine.blocks.unwrap_or(1);
         let (mode, chain) = self.resolve_chain(mine.asset, mine.mode);
         let mut summary = format!("{blocks} of {chain}");
@@ -110,27 +119,27 @@ impl Player<'_> {
             summary.push_str(" at once");
         }
         let body = api::json(&Mine { mode, blocks: Some(blocks), ..mine.clone() });
-        self.plain_act(&Action::post("mine", &summary, "/sandbox/mine", body))
+        self.perform_action(&Action::post("mine", &summary, "/sandbox/mine", body))
     }
 
-    pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), Stop> {
-        let (asset, mode) = (reorg.asset.0, self.mode(reorg.mode));
-        let summary = format!("{asset} {} deep{}", reorg.depth, in_mode(mode));
+    pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), StepError> {
+        let (asset, mode) = (reorg.asset.0, self.mode_or_default(reorg.mode));
+        let summary = format!("{asset} {} deep{}", reorg.depth, mode_suffix(mode));
         let keep = match &reorg.keep {
             KeepRequest::All => KeepRequest::All,
             KeepRequest::None => KeepRequest::None,
             KeepRequest::Only(names) => {
                 let txids = names.iter().map(|name| Ok(self.named_object(name)?.id));
-                KeepRequest::Only(txids.collect::<Result<_, Stop>>()?)
+                KeepRequest::Only(txids.collect::<Result<_, StepError>>()?)
             }
         };
         let body = ReorgRequest { asset, mode: Some(mode), account: None, depth: reorg.depth, keep };
         let action = Action::post("reorg", &summary, "/sandbox/reorg", api::json(&body));
         // The line is written for the event that the reorganisation causes.
-        self.try_act(&Action { refused: reorg.refused, ..action }).map(drop)
+        self.try_action(&Action { refused: reorg.refused, ..action }).map(drop)
     }
 
-    pub(super) fn replace(&mut self, step: &Replace) -> Result<(), Stop> {
+    pub(super) fn replace(&mut self, step: &Replace) -> Result<(), StepError> {
         let tx = self.named_object(&step.tx)?;
         let mut summary = step.tx.value.to_string();
         if let Some(amount) = &step.amount {
@@ -142,7 +151,7 @@ impl Player<'_> {
         if let Some(fee) = step.fee {
             summary.push_str(&format!(", {} fee", fee.as_str()));
         }
-        summary.push_str(in_mode(tx.mode));
+        summary.push_str(mode_suffix(tx.mode));
         let body = ReplaceRequest {
             txid: tx.id,
             amount: step.amount.as_ref().map(|amount| amount.value.clone()),
@@ -153,47 +162,47 @@ impl Player<'_> {
         self.create_transaction(&Action { refused: step.refused, ..action }, tx.mode, step.named.as_ref())
     }
 
-    pub(super) fn stall(&mut self, stall: &Stall) -> Result<(), Stop> {
+    pub(super) fn stall(&mut self, stall: &Stall) -> Result<(), StepError> {
         let (mode, chain) = self.resolve_chain(stall.asset, stall.mode);
         let summary = format!("{chain} for {}", stall.r#for.0);
         let body = api::json(&Stall { mode, ..stall.clone() });
-        self.plain_act(&Action::post("stall", &summary, "/sandbox/stall", body))
+        self.perform_action(&Action::post("stall", &summary, "/sandbox/stall", body))
     }
 
-    pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), Stop> {
+    pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), StepError> {
         let (mode, chain) = self.resolve_chain(congest.asset, congest.mode);
         let if_positive = |percent: u32| (percent > 0).then_some(percent);
         let (empty, full) = (if_positive(congest.empty), if_positive(congest.full));
         let body = CongestRequest { asset: congest.asset.0, mode: mode.map(Into::into), empty, full };
         let summary = format!("{chain} {}% empty, {}% full", congest.empty, congest.full);
         let action = Action::post("congest", &summary, "/sandbox/congest", api::json(&body));
-        self.plain_act(&Action { refused: congest.refused, ..action })
+        self.perform_action(&Action { refused: congest.refused, ..action })
     }
 
-    pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), Stop> {
+    pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), StepError> {
         let (mode, chain) = self.resolve_chain(watcher.asset, watcher.mode);
         let summary = format!("{chain} {}", watcher.notices.as_str());
         let body = api::json(&Watcher { mode, ..watcher.clone() });
-        self.plain_act(&Action::post("watcher", &summary, "/sandbox/watchers", body))
+        self.perform_action(&Action::post("watcher", &summary, "/sandbox/watchers", body))
     }
 
     /// Returns the mode of a chain (the script's, unless the step has one), and the chain's name in transcript lines.
-    fn resolve_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Option<InMode>, String) {
-        let mode = self.mode(mode);
-        (Some(InMode(mode)), format!("{}{}", asset.0, in_mode(mode)))
+    fn resolve_chain(&self, asset: AssetCode, mode: Option<ModeName>) -> (Option<ModeName>, String) {
+        let mode = self.mode_or_default(mode);
+        (Some(ModeName(mode)), format!("{}{}", asset.0, mode_suffix(mode)))
     }
 
     /// Performs an operation on a transaction that needs only its id.
-    pub(super) fn at_transaction(
+    pub(super) fn act_on_transaction(
         &mut self,
         verb: &str,
         path: &str,
-        step: &AtTransaction,
-    ) -> Result<(), Stop> {
+        step: &TransactionStep,
+    ) -> Result<(), StepError> {
         let tx = self.named_object(&step.tx)?;
-        let summary = format!("{}{}", step.tx.value, in_mode(tx.mode));
+        let summary = format!("{}{}", step.tx.value, mode_suffix(tx.mode));
         let body = api::json(&TransactionRequest { txid: tx.id });
-        self.plain_act(&Action { refused: step.refused, ..Action::post(verb, &summary, path, body) })
+        self.perform_action(&Action { refused: step.refused, ..Action::post(verb, &summary, path, body) })
     }
 
     /// Performs an action that creates a transaction, and names it.
@@ -202,14 +211,14 @@ impl Player<'_> {
         action: &Action<'_>,
         mode: Mode,
         name: Option<&At<Name>>,
-    ) -> Result<(), Stop> {
-        let Some(granted) = self.try_act(action)? else { return Ok(()) };
-        let txid = self.text(&granted.response, "/txid")?;
+    ) -> Result<(), StepError> {
+        let Some(granted) = self.try_action(action)? else { return Ok(()) };
+        let txid = self.string_at(&granted.response, "/txid")?;
         if let Some(name) = name {
             self.assign_name(name, Kind::Transaction, (0, mode), txid.clone());
         }
-        let tx = self.aliases.name(Kind::Transaction, mode, &txid);
-        self.write_line(granted.at, action.verb, action.about, Some(&tx));
+        let tx = self.aliases.name_or_assign(Kind::Transaction, mode, &txid);
+        self.write_line(granted.at, action.verb, action.summary, Some(&tx));
         Ok(())
     }
 }

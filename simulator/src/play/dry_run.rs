@@ -69,7 +69,7 @@ pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
                 let is_paced =
                     index > 0 && !matches!(script.steps[index - 1].value, Step::Wait(_) | Step::Until(_));
                 let pace = if is_paced { script.pace } else { Span(0) };
-                player.advance_to(player.now.plus(pace)).and_then(|()| player.act(action))
+                player.advance_to(player.now.plus(pace)).and_then(|()| player.perform_step(action))
             }
         };
         if let Err(stop) = result {
@@ -130,7 +130,7 @@ impl Player<'_> {
         }
         for EndedAttempt { mode, delivery, endpoint, next_at } in ended {
             let delivery = delivery.to_string();
-            self.aliases.name(Kind::Delivery, mode, &delivery);
+            self.aliases.name_or_assign(Kind::Delivery, mode, &delivery);
             self.tally.next_at.insert(delivery, (endpoint.to_string(), next_at));
         }
     }

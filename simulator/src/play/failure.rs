@@ -5,7 +5,7 @@ use std::fmt;
 use annotate_snippets::Renderer;
 
 use super::stage::StageError;
-use crate::script::{Diagnostic, Script, SourceSpan, show};
+use crate::script::{Diagnostic, Script, SourceSpan, render_diagnostic};
 
 /// The cause of an error that stops a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub struct PlayError {
     pub transcript: String,
     path: String,
     source: String,
-    stop: Box<Stop>,
+    stop: Box<StepError>,
 }
 
 impl PlayError {
-    pub(super) fn new(script: &Script, transcript: &str, stop: Stop) -> PlayError {
+    pub(super) fn new(script: &Script, transcript: &str, stop: StepError) -> PlayError {
         PlayError {
             cause: stop.cause,
             transcript: transcript.to_owned(),
@@ -47,7 +47,7 @@ impl PlayError {
     }
 
     fn render(&self, renderer: &Renderer) -> String {
-        let mut text = show(renderer, &self.path, &self.source, &self.stop.diagnostic);
+        let mut text = render_diagnostic(renderer, &self.path, &self.source, &self.stop.diagnostic);
         if let Some((expected, actual)) = &self.stop.difference {
             text.push_str(&format!("\n  expected  {expected}\n  actual    {actual}"));
         }
@@ -71,38 +71,42 @@ impl std::error::Error for PlayError {}
 
 /// The error of a step, without the script that is needed to show its line.
 #[derive(Clone, Debug)]
-pub(super) struct Stop {
+pub(super) struct StepError {
     pub(super) cause: Cause,
     diagnostic: Diagnostic,
     /// The expected and the actual value.
     difference: Option<(String, String)>,
 }
 
-impl Stop {
+impl StepError {
     pub(super) fn unmet_expectation(
         span: SourceSpan,
         title: String,
         label: &str,
         expected: String,
         actual: String,
-    ) -> Stop {
+    ) -> StepError {
         let diagnostic = Diagnostic { title, span, label: label.to_owned() };
-        Stop { cause: Cause::UnmetExpectation, diagnostic, difference: Some((expected, actual)) }
+        StepError { cause: Cause::UnmetExpectation, diagnostic, difference: Some((expected, actual)) }
     }
 
-    pub(super) fn impossible(span: SourceSpan, title: impl Into<String>, label: impl Into<String>) -> Stop {
+    pub(super) fn impossible(
+        span: SourceSpan,
+        title: impl Into<String>,
+        label: impl Into<String>,
+    ) -> StepError {
         let diagnostic = Diagnostic { title: title.into(), span, label: label.into() };
-        Stop { cause: Cause::Impossible, diagnostic, difference: None }
+        StepError { cause: Cause::Impossible, diagnostic, difference: None }
     }
 
-    pub(super) fn stage_failure(span: SourceSpan, label: impl Into<String>) -> Stop {
+    pub(super) fn stage_failure(span: SourceSpan, label: impl Into<String>) -> StepError {
         let diagnostic =
             Diagnostic { title: "a request to the world failed".to_owned(), span, label: label.into() };
-        Stop { cause: Cause::StageFailure, diagnostic, difference: None }
+        StepError { cause: Cause::StageFailure, diagnostic, difference: None }
     }
 
-    pub(super) fn from_stage_error(span: SourceSpan, error: &StageError) -> Stop {
-        Stop::stage_failure(span, error.to_string())
+    pub(super) fn from_stage_error(span: SourceSpan, error: &StageError) -> StepError {
+        StepError::stage_failure(span, error.to_string())
     }
 
     /// Returns the message in one line, without the position.

@@ -9,22 +9,22 @@ const CONTEXT: usize = 3;
 
 /// The kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum DiffLineKind {
     /// The heading of a hunk, with the line numbers: `@@ -3,7 +3,8 @@`.
     Hunk,
     /// A line of both texts.
     Same,
     /// A line of the expected text only.
-    Gone,
+    Removed,
     /// A line of the actual text only.
-    New,
+    Added,
 }
 
 /// A line of a diff, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
     /// The texts that contain the line.
-    pub sign: Sign,
+    pub kind: DiffLineKind,
     /// The line.
     pub text: String,
 }
@@ -38,12 +38,12 @@ pub struct Diff {
 
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for DiffLine { sign, text } in &self.lines {
+        for DiffLine { kind: sign, text } in &self.lines {
             let prefix = match sign {
-                Sign::Hunk => "",
-                Sign::Same => " ",
-                Sign::Gone => "-",
-                Sign::New => "+",
+                DiffLineKind::Hunk => "",
+                DiffLineKind::Same => " ",
+                DiffLineKind::Removed => "-",
+                DiffLineKind::Added => "+",
             };
             writeln!(f, "{prefix}{text}")?;
         }
@@ -60,14 +60,14 @@ pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
     let diff = TextDiff::from_lines(expected.as_str(), actual);
     let mut lines = Vec::new();
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
-        lines.push(DiffLine { sign: Sign::Hunk, text: hunk.header().to_string() });
+        lines.push(DiffLine { kind: DiffLineKind::Hunk, text: hunk.header().to_string() });
         for change in hunk.iter_changes() {
             let sign = match change.tag() {
-                ChangeTag::Equal => Sign::Same,
-                ChangeTag::Delete => Sign::Gone,
-                ChangeTag::Insert => Sign::New,
+                ChangeTag::Equal => DiffLineKind::Same,
+                ChangeTag::Delete => DiffLineKind::Removed,
+                ChangeTag::Insert => DiffLineKind::Added,
             };
-            lines.push(DiffLine { sign, text: change.value().trim_end_matches('\n').to_owned() });
+            lines.push(DiffLine { kind: sign, text: change.value().trim_end_matches('\n').to_owned() });
         }
     }
     Some(Diff { lines })

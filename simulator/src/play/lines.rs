@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::alias::Aliases;
 use crate::{
-    api::{Word, WorldEventKind},
+    api::{Keyword, WorldEventKind},
     script::Kind,
 };
 
@@ -20,7 +20,7 @@ pub(super) struct LineText {
 }
 
 /// Returns the suffix that marks test mode; empty for live mode.
-pub(super) fn in_mode(mode: Mode) -> &'static str {
+pub(super) fn mode_suffix(mode: Mode) -> &'static str {
     match mode {
         Mode::Live => "",
         Mode::Test => " (test)",
@@ -33,23 +33,25 @@ fn kind_of(event_type: EventType) -> Kind {
 }
 
 /// Returns the line of a world event. Assigns names to new objects.
-pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
+pub(super) fn event_line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     let plain_line = |verb: &str, body: String| LineText { verb: verb.to_owned(), body, outcome: None };
     match event {
         WorldEventKind::Event { mode, event, kind, subject, details, .. } => {
-            let event = aliases.name(Kind::Event, *mode, &event.to_string());
-            let subject = aliases.name(kind_of(*kind), *mode, subject.as_str());
+            let event = aliases.name_or_assign(Kind::Event, *mode, &event.to_string());
+            let subject = aliases.name_or_assign(kind_of(*kind), *mode, subject.as_str());
             let details = format_details(&details.fields(), aliases);
-            plain_line("event", format!("{event} {} {subject}{details}{}", kind.as_str(), in_mode(*mode)))
+            plain_line("event", format!("{event} {} {subject}{details}{}", kind.as_str(), mode_suffix(*mode)))
         }
-        WorldEventKind::Post { mode, endpoint, delivery, event, kind, subject, attempt, answer, .. } => {
+        WorldEventKind::Attempt {
+            mode, endpoint, delivery, event, kind, subject, attempt, answer, ..
+        } => {
             let mode = *mode;
-            let endpoint = aliases.name(Kind::Endpoint, mode, endpoint.as_str());
-            let delivery = aliases.name(Kind::Delivery, mode, &delivery.to_string());
+            let endpoint = aliases.name_or_assign(Kind::Endpoint, mode, endpoint.as_str());
+            let delivery = aliases.name_or_assign(Kind::Delivery, mode, &delivery.to_string());
             let contents = match (event, subject) {
                 (Some(event), Some(subject)) => {
-                    let event = aliases.name(Kind::Event, mode, &event.to_string());
-                    let subject = aliases.name(kind_of(*kind), mode, subject.as_str());
+                    let event = aliases.name_or_assign(Kind::Event, mode, &event.to_string());
+                    let subject = aliases.name_or_assign(kind_of(*kind), mode, subject.as_str());
                     format!("{delivery} {event} {} {subject}", kind.as_str())
                 }
                 _ => format!("{delivery} test of {}", kind.as_str()),
@@ -57,7 +59,7 @@ pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
             LineText {
                 verb: format!("POST {endpoint}"),
                 body: format!("{contents:<36}  try {attempt}"),
-                outcome: Some(format!("{answer}{}", in_mode(mode))),
+                outcome: Some(format!("{answer}{}", mode_suffix(mode))),
             }
         }
         WorldEventKind::Transfer {
@@ -72,10 +74,10 @@ pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
             required,
             ..
         } => {
-            let tx = aliases.name(Kind::Transaction, *mode, txid);
+            let tx = aliases.name_or_assign(Kind::Transaction, *mode, txid);
             let output = if *output == 0 { String::new() } else { format!(":{output}") };
             let recipient = match charge {
-                Some(code) => aliases.name(Kind::Charge, *mode, code.as_str()),
+                Some(code) => aliases.name_or_assign(Kind::Charge, *mode, code.as_str()),
                 None => "nobody here".to_owned(),
             };
             let amount = trim_trailing_zeros(amount);
@@ -83,22 +85,22 @@ pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
                 "seen" | "confirmed" | "unconfirmed" => format!(", {confirmations} of {required}"),
                 _ => String::new(),
             };
-            let (state, mode) = (state.replace('_', " "), in_mode(*mode));
+            let (state, mode) = (state.replace('_', " "), mode_suffix(*mode));
             plain_line(
                 "transfer",
                 format!("{tx}{output} {amount} {asset} to {recipient}: {state}{progress}{mode}"),
             )
         }
         WorldEventKind::Reorg { mode, asset, depth } => {
-            plain_line("reorg", format!("{asset} {depth} deep{}", in_mode(*mode)))
+            plain_line("reorg", format!("{asset} {depth} deep{}", mode_suffix(*mode)))
         }
         WorldEventKind::Mail { mode, to, kind, invoice, .. } => {
-            let invoice = aliases.name(Kind::Invoice, *mode, invoice.as_str());
-            plain_line("mail", format!("{kind} {invoice} to {to}{}", in_mode(*mode)))
+            let invoice = aliases.name_or_assign(Kind::Invoice, *mode, invoice.as_str());
+            plain_line("mail", format!("{kind} {invoice} to {to}{}", mode_suffix(*mode)))
         }
-        WorldEventKind::EndpointOff { mode, endpoint, .. } => {
-            let endpoint = aliases.name(Kind::Endpoint, *mode, endpoint.as_str());
-            plain_line("off", format!("{endpoint}: too many deliveries failed{}", in_mode(*mode)))
+        WorldEventKind::EndpointDisabled { mode, endpoint, .. } => {
+            let endpoint = aliases.name_or_assign(Kind::Endpoint, *mode, endpoint.as_str());
+            plain_line("off", format!("{endpoint}: too many deliveries failed{}", mode_suffix(*mode)))
         }
         WorldEventKind::Restart => plain_line("restart", String::new()),
     }
@@ -134,31 +136,31 @@ pub(super) struct Tally {
     /// The types of the events of a charge or an invoice, by its code, oldest first.
     pub(super) events: BTreeMap<String, Vec<EventType>>,
     /// The results of each delivery's attempts.
-    pub(super) answers: BTreeMap<String, Vec<String>>,
+    pub(super) attempt_results: BTreeMap<String, Vec<String>>,
     /// The endpoint of each delivery, and the time of its next attempt.
     pub(super) next_at: BTreeMap<String, (String, Option<Timestamp>)>,
     /// The types of the events that an endpoint acknowledged.
     pub(super) acknowledged: BTreeMap<String, Vec<EventType>>,
     /// The state of each transaction's transfers.
-    pub(super) transfers: BTreeMap<String, Word>,
+    pub(super) transfers: BTreeMap<String, Keyword>,
     /// The number of events.
     pub(super) event_count: u64,
     /// The number of ended attempts.
-    pub(super) post_count: u64,
+    pub(super) attempt_count: u64,
 }
 
 impl Tally {
     /// Adds an event.
-    pub(super) fn count_event(&mut self, event: &WorldEventKind) {
+    pub(super) fn add_event(&mut self, event: &WorldEventKind) {
         match event {
             WorldEventKind::Event { kind, subject, .. } => {
                 self.event_count += 1;
                 self.events.entry(subject.to_string()).or_default().push(*kind);
             }
-            WorldEventKind::Post { endpoint, delivery, kind, answer, next_at, .. } => {
-                self.post_count += 1;
+            WorldEventKind::Attempt { endpoint, delivery, kind, answer, next_at, .. } => {
+                self.attempt_count += 1;
                 let (endpoint, delivery) = (endpoint.to_string(), delivery.to_string());
-                self.answers.entry(delivery.clone()).or_default().push(answer.clone());
+                self.attempt_results.entry(delivery.clone()).or_default().push(answer.clone());
                 self.next_at.insert(delivery, (endpoint.clone(), *next_at));
                 if answer.len() == 3 && answer.starts_with('2') {
                     self.acknowledged.entry(endpoint).or_default().push(*kind);
@@ -169,7 +171,7 @@ impl Tally {
             }
             WorldEventKind::Reorg { .. }
             | WorldEventKind::Mail { .. }
-            | WorldEventKind::EndpointOff { .. }
+            | WorldEventKind::EndpointDisabled { .. }
             | WorldEventKind::Restart => {}
         }
     }

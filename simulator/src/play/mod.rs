@@ -38,15 +38,15 @@ mod account;
 mod alias;
 mod chain;
 mod dry_run;
+mod expectation;
 mod extract;
 mod failure;
 pub mod golden;
 mod lines;
-mod moment;
 mod object;
 mod requests;
 mod stage;
-mod verdict;
+mod until;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -60,13 +60,13 @@ use serde_json::{Map, Value, json};
 
 use self::{
     alias::{Aliases, NamedObject},
-    failure::Stop,
+    failure::StepError,
     lines::{LineText, Tally},
 };
 pub use self::{
     dry_run::{DryRun, DryRunError, dry_run},
     failure::{Cause, PlayError},
-    stage::{Answer, Call, LocalStage, Stage, StageError},
+    stage::{LocalStage, Stage, StageError, StageRequest, StageResponse},
 };
 use crate::{
     api::{self, AdvanceRequest, KeyRequest, WorldEvent, WorldRequest},
@@ -76,7 +76,7 @@ use crate::{
     script::{
         At, Kind, Script, SourceSpan,
         step::Step,
-        value::{InMode, Name},
+        value::{ModeName, Name},
     },
     transcript::{Line, Transcript},
 };
@@ -93,7 +93,7 @@ pub struct PlaySummary {
     /// The number of recorded events.
     pub events: u64,
     /// The number of ended webhook attempts.
-    pub posts: u64,
+    pub attempts: u64,
     /// The time that passed on the clock of the world.
     pub duration: Span,
 }
@@ -117,7 +117,7 @@ pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result
         digest,
         steps: script.steps.len(),
         events: player.tally.event_count,
-        posts: player.tally.post_count,
+        attempts: player.tally.attempt_count,
         duration: player.now.since(script.start),
     })
 }
@@ -138,11 +138,11 @@ struct Player<'a> {
     /// The index of the account, by code or id, for objects that do not belong to the first account.
     owners: BTreeMap<String, usize>,
     /// The requests that opened charges and can be repeated, by the name of the charge.
-    sent: BTreeMap<String, SentRequest>,
+    repeatable: BTreeMap<String, SentRequest>,
     aliases: Aliases,
     tally: Tally,
     /// The number of the last event that was read.
-    last_read: u64,
+    last_event_read: u64,
     transcript: Transcript,
     /// The current step, for errors without a more precise position.
     step_span: SourceSpan,
@@ -167,10 +167,10 @@ impl<'a> Player<'a> {
             own_keys: BTreeMap::new(),
             observers: BTreeMap::new(),
             owners: BTreeMap::new(),
-            sent: BTreeMap::new(),
+            repeatable: BTreeMap::new(),
             aliases: Aliases::new(script_names),
             tally: Tally::default(),
-            last_read: 0,
+            last_event_read: 0,
             transcript: Transcript::new(script.start, verbs.iter().map(String::as_str)),
             step_span: SourceSpan::default(),
             refusals: None,
@@ -180,28 +180,28 @@ impl<'a> Player<'a> {
     }
 
     /// Creates the world, and an observer key in each mode for the player's own reads.
-    fn create_world(&mut self, seed: u64) -> Result<(), Stop> {
+    fn create_world(&mut self, seed: u64) -> Result<(), StepError> {
         let world = WorldRequest {
             seed: Some(seed),
             start: Some(self.script.start),
             account: Some(self.script.account.clone()),
             journal: Some(true),
         };
-        let response = self.call_ok("POST", "/sandbox/world", Some(api::json(&world)))?;
-        self.accounts = vec![self.text(&response, "/account")?];
+        let response = self.request_ok("POST", "/sandbox/world", Some(api::json(&world)))?;
+        self.accounts = vec![self.string_at(&response, "/account")?];
         for mode in Mode::ALL {
-            let key = self.text(&response, &format!("/keys/{mode}"))?;
+            let key = self.string_at(&response, &format!("/keys/{mode}"))?;
             self.keys.insert(mode.to_string(), key.clone());
             self.own_keys.insert((0, mode), key);
             let body = KeyRequest { account: None, mode: Some(mode) };
-            let created = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
-            let observer = self.text(&created, "/key/secret")?;
+            let created = self.request_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
+            let observer = self.string_at(&created, "/key/secret")?;
             self.observers.insert((0, mode), observer);
         }
-        self.catch_up()
+        self.write_pending_events()
     }
 
-    fn run(&mut self) -> Result<(), Stop> {
+    fn run(&mut self) -> Result<(), StepError> {
         // `wait` and `until` replace the pace before the next action.
         let mut is_paced = false;
         for step in &self.script.steps {
@@ -220,8 +220,8 @@ impl<'a> Player<'a> {
                     if is_paced {
                         self.advance_to(self.now.plus(self.script.pace))?;
                     }
-                    self.act(action)?;
-                    self.catch_up()?;
+                    self.perform_step(action)?;
+                    self.write_pending_events()?;
                     is_paced = true;
                 }
             }
@@ -230,45 +230,49 @@ impl<'a> Player<'a> {
         if is_paced { self.advance_to(self.now.plus(self.script.pace)) } else { Ok(()) }
     }
 
-    fn act(&mut self, step: &Step) -> Result<(), Stop> {
+    fn perform_step(&mut self, step: &Step) -> Result<(), StepError> {
         match step {
             Step::Account(settings) => self.change_account(settings),
             Step::OpenAccount(account) => self.open_account(&account.0),
             Step::Wallet(wallet) => self.set_wallet(wallet),
             Step::Rate(rate) => self.set_rate(rate),
-            Step::Key(key) => self.make_key(&key.0),
+            Step::Key(key) => self.create_key(&key.0),
             Step::Revoke(name) => self.revoke_key(name),
             Step::Endpoint(endpoint) => self.add_endpoint(&endpoint.0),
-            Step::Enable(name) => self.switch_endpoint(name, account::Switch::Enable),
-            Step::Disable(name) => self.switch_endpoint(name, account::Switch::Disable),
-            Step::Remove(name) => self.switch_endpoint(name, account::Switch::Remove),
-            Step::Rotate(name) => self.switch_endpoint(name, account::Switch::Rotate),
-            Step::Test(name) => self.switch_endpoint(name, account::Switch::Test),
+            Step::Enable(name) => self.operate_endpoint(name, account::EndpointOperation::Enable),
+            Step::Disable(name) => self.operate_endpoint(name, account::EndpointOperation::Disable),
+            Step::Remove(name) => self.operate_endpoint(name, account::EndpointOperation::Remove),
+            Step::Rotate(name) => self.operate_endpoint(name, account::EndpointOperation::Rotate),
+            Step::Test(name) => self.operate_endpoint(name, account::EndpointOperation::Test),
             Step::Resend(resend) => self.resend(&resend.0),
             Step::Merchant(merchants) => self.set_merchants(merchants),
-            Step::Open(open) => self.open(open),
-            Step::Repeat(repeat) => self.repeat(&repeat.0),
-            Step::Link(link) => self.make_link(&link.0),
-            Step::Invoice(invoice) => self.issue(invoice),
-            Step::Send(send) => self.send(&send.0),
-            Step::View(page) => self.view(page),
-            Step::Choose(choose) => self.choose(choose),
-            Step::Cancel(cancel) => self.cancel(&cancel.0),
-            Step::Refund(refund) => self.refund(refund),
-            Step::Accept(accept) => self.accept(&accept.0),
-            Step::Void(void) => self.void(&void.0),
+            Step::Open(open) => self.open_charge(open),
+            Step::Repeat(repeat) => self.repeat_open(&repeat.0),
+            Step::Link(link) => self.create_link(&link.0),
+            Step::Invoice(invoice) => self.issue_invoice(invoice),
+            Step::Send(send) => self.send_invoice(&send.0),
+            Step::View(page) => self.view_page(page),
+            Step::Choose(choose) => self.choose_asset(choose),
+            Step::Cancel(cancel) => self.cancel_charge(&cancel.0),
+            Step::Refund(refund) => self.refund_charge(refund),
+            Step::Accept(accept) => self.accept_payment(&accept.0),
+            Step::Void(void) => self.void_invoice(&void.0),
             Step::Pay(pay) => self.pay(&pay.0),
             Step::Mine(mine) => self.mine(&mine.0),
             Step::Reorg(reorg) => self.reorg(reorg),
-            Step::DoubleSpend(step) => self.at_transaction("double_spend", "/sandbox/double-spend", &step.0),
+            Step::DoubleSpend(step) => {
+                self.act_on_transaction("double_spend", "/sandbox/double-spend", &step.0)
+            }
             Step::Replace(step) => self.replace(step),
-            Step::Drop(step) => self.at_transaction("drop", "/sandbox/drop", &step.0),
-            Step::Rebroadcast(step) => self.at_transaction("rebroadcast", "/sandbox/rebroadcast", &step.0),
+            Step::Drop(step) => self.act_on_transaction("drop", "/sandbox/drop", &step.0),
+            Step::Rebroadcast(step) => {
+                self.act_on_transaction("rebroadcast", "/sandbox/rebroadcast", &step.0)
+            }
             Step::Stall(stall) => self.stall(stall),
             Step::Congest(congest) => self.congest(congest),
             Step::Watcher(watcher) => self.watcher(watcher),
             // The line is written for the event that the restart causes.
-            Step::Restart => self.call_ok("POST", "/sandbox/restart", Some(json!({}))).map(drop),
+            Step::Restart => self.request_ok("POST", "/sandbox/restart", Some(json!({}))).map(drop),
             Step::Request(request) => self.request(request),
             Step::Walk(walk) => self.walk(walk),
             Step::Wait(_) | Step::Until(_) | Step::Expect(_) => Ok(()),
@@ -276,14 +280,14 @@ impl<'a> Player<'a> {
     }
 
     /// Advances the clock and writes the lines of the events on the way.
-    fn advance_to(&mut self, to: Timestamp) -> Result<(), Stop> {
+    fn advance_to(&mut self, to: Timestamp) -> Result<(), StepError> {
         if let Some(sandbox) = self.stage.local_world() {
             self.now = self.now.max(to);
             sandbox.advance_to(self.now);
             return Ok(());
         }
         if to <= self.now {
-            return self.catch_up();
+            return self.write_pending_events();
         }
         let response = self.advance(AdvanceRequest { to: Some(to), ..AdvanceRequest::default() })?;
         self.now = to;
@@ -291,29 +295,29 @@ impl<'a> Player<'a> {
     }
 
     /// Advances the clock to the next event, or to `latest`; returns the new time.
-    fn advance_to_next_event(&mut self, latest: Timestamp) -> Result<Timestamp, Stop> {
+    fn advance_to_next_event(&mut self, latest: Timestamp) -> Result<Timestamp, StepError> {
         let request = AdvanceRequest { to: Some(latest), stop_early: true, ..AdvanceRequest::default() };
         let response = self.advance(request)?;
         self.write_new_events(&response)?;
-        let now = self.text(&response, "/now")?;
+        let now = self.string_at(&response, "/now")?;
         self.now = Timestamp::parse(&now)
-            .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{now}` is not a time")))?;
+            .ok_or_else(|| StepError::stage_failure(self.step_span, format!("`{now}` is not a time")))?;
         Ok(self.now)
     }
 
-    fn advance(&mut self, request: AdvanceRequest) -> Result<Answer, Stop> {
-        let request = AdvanceRequest { after: Some(self.last_read), ..request };
-        self.call_ok("POST", "/sandbox/advance", Some(api::json(&request)))
+    fn advance(&mut self, request: AdvanceRequest) -> Result<StageResponse, StepError> {
+        let request = AdvanceRequest { after: Some(self.last_event_read), ..request };
+        self.request_ok("POST", "/sandbox/advance", Some(api::json(&request)))
     }
 
     /// Reads the events since the last read, and writes their lines.
-    fn catch_up(&mut self) -> Result<(), Stop> {
+    fn write_pending_events(&mut self) -> Result<(), StepError> {
         if self.stage.local_world().is_some() {
             return Ok(());
         }
         loop {
-            let path = format!("/sandbox/happenings?after={}", self.last_read);
-            let response = self.call_ok("GET", &path, None)?;
+            let path = format!("/sandbox/happenings?after={}", self.last_event_read);
+            let response = self.request_ok("GET", &path, None)?;
             if self.write_some_events(&response)? < EVENTS_MAX {
                 return Ok(());
             }
@@ -321,19 +325,19 @@ impl<'a> Player<'a> {
     }
 
     /// Writes the events in a response, and reads the rest if there are more.
-    fn write_new_events(&mut self, response: &Answer) -> Result<(), Stop> {
-        if self.write_some_events(response)? < EVENTS_MAX { Ok(()) } else { self.catch_up() }
+    fn write_new_events(&mut self, response: &StageResponse) -> Result<(), StepError> {
+        if self.write_some_events(response)? < EVENTS_MAX { Ok(()) } else { self.write_pending_events() }
     }
 
     /// Writes the events in a response, and returns their number.
-    fn write_some_events(&mut self, response: &Answer) -> Result<usize, Stop> {
+    fn write_some_events(&mut self, response: &StageResponse) -> Result<usize, StepError> {
         let NewEvents { happened } = serde_json::from_slice(&response.body).map_err(|error| {
-            Stop::stage_failure(self.step_span, format!("the events cannot be read: {error}"))
+            StepError::stage_failure(self.step_span, format!("the events cannot be read: {error}"))
         })?;
-        self.last_read = happened.last().map_or(self.last_read, |last| last.n);
+        self.last_event_read = happened.last().map_or(self.last_event_read, |last| last.n);
         for event in &happened {
-            self.tally.count_event(&event.what);
-            let LineText { verb, body, outcome } = lines::line(&event.what, &mut self.aliases);
+            self.tally.add_event(&event.kind);
+            let LineText { verb, body, outcome } = lines::event_line(&event.kind, &mut self.aliases);
             self.transcript.push(&Line {
                 at: event.at,
                 verb: &verb,
@@ -352,26 +356,31 @@ impl<'a> Player<'a> {
         self.transcript.push(&Line { at, verb, body, outcome });
     }
 
-    fn call(&mut self, call: &Call<'_>) -> Result<Answer, Stop> {
-        self.stage.call(call).map_err(|error| Stop::from_stage_error(self.step_span, &error))
+    fn send_request(&mut self, call: &StageRequest<'_>) -> Result<StageResponse, StepError> {
+        self.stage.call(call).map_err(|error| StepError::from_stage_error(self.step_span, &error))
     }
 
     /// Sends a request that must succeed. Its response is not part of the scenario.
-    fn call_ok(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Answer, Stop> {
-        let call = Call { method, path, bearer: None, headers: &[], body: body.as_ref() };
-        let response = self.call(&call)?;
+    fn request_ok(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<StageResponse, StepError> {
+        let call = StageRequest { method, path, bearer: None, headers: &[], body: body.as_ref() };
+        let response = self.send_request(&call)?;
         match response.status {
             200..300 => Ok(response),
-            status => Err(Stop::stage_failure(
+            status => Err(StepError::stage_failure(
                 self.step_span,
-                format!("{method} {path} responded with {status} {}", message(&response)),
+                format!("{method} {path} responded with {status} {}", error_message(&response)),
             )),
         }
     }
 
     /// Performs an action, which must succeed, or be refused as the step expects. Writes the line of a refused action;
     /// the caller writes that of a successful one.
-    fn try_act(&mut self, action: &Action<'_>) -> Result<Option<GrantedAction>, Stop> {
+    fn try_action(&mut self, action: &Action<'_>) -> Result<Option<GrantedAction>, StepError> {
         let at = self.now;
         let bearer = action.book_id.map(|book| self.own_keys[&book].clone());
         let headers: Vec<_> = action
@@ -379,27 +388,27 @@ impl<'a> Player<'a> {
             .map(|key| ("idempotency-key".to_owned(), key.to_owned()))
             .into_iter()
             .collect();
-        let call = Call {
+        let call = StageRequest {
             method: action.method,
             path: action.path,
             bearer: bearer.as_deref(),
             headers: &headers,
             body: Some(&action.body),
         };
-        let response = self.call(&call)?;
+        let response = self.send_request(&call)?;
         let is_granted = (200..300).contains(&response.status);
         match action.refused {
             None if is_granted => {
                 // A dry run reads the time from the world itself.
                 if self.refusals.is_none()
-                    && let Some(now) = response.text("/now").as_deref().and_then(Timestamp::parse)
+                    && let Some(now) = response.string_at("/now").as_deref().and_then(Timestamp::parse)
                 {
                     self.now = now;
                 }
                 Ok(Some(GrantedAction { at, response }))
             }
             Some(status) if status == response.status => {
-                self.write_line(at, action.verb, action.about, Some(&status.to_string()));
+                self.write_line(at, action.verb, action.summary, Some(&status.to_string()));
                 Ok(None)
             }
             _ if self.refusals.is_some() => {
@@ -409,52 +418,52 @@ impl<'a> Player<'a> {
                 }
                 Ok(is_granted.then_some(GrantedAction { at, response }))
             }
-            expected => Err(Stop::unmet_expectation(
+            expected => Err(StepError::unmet_expectation(
                 self.step_span,
                 format!("`{}` had an unexpected result", action.verb),
                 if is_granted { "is granted" } else { "is refused" },
                 expected.map_or_else(|| "granted".to_owned(), |status| format!("refused with {status}")),
-                format!("{} {}", response.status, message(&response)).trim_end().to_owned(),
+                format!("{} {}", response.status, error_message(&response)).trim_end().to_owned(),
             )),
         }
     }
 
     /// Reads an object with an observer key. Returns the response.
-    fn read_object(&mut self, book: BookId, path: &str) -> Result<Answer, Stop> {
+    fn read_object(&mut self, book: BookId, path: &str) -> Result<StageResponse, StepError> {
         let bearer = self.observers.get(&book).cloned();
-        let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
-        let response = self.call(&call)?;
+        let call = StageRequest { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
+        let response = self.send_request(&call)?;
         match response.status {
             200 => Ok(response),
-            status => Err(Stop::stage_failure(
+            status => Err(StepError::stage_failure(
                 self.step_span,
-                format!("GET {path} responded with {status} {}", message(&response)),
+                format!("GET {path} responded with {status} {}", error_message(&response)),
             )),
         }
     }
 
     /// Reads an object with an observer key. Returns its JSON.
-    fn read_json(&mut self, book: BookId, path: &str) -> Result<Value, Stop> {
+    fn read_json(&mut self, book: BookId, path: &str) -> Result<Value, StepError> {
         Ok(self.read_object(book, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
     /// Returns the mode of a step; the script's if the step has none.
-    fn mode(&self, mode: Option<InMode>) -> Mode {
+    fn mode_or_default(&self, mode: Option<ModeName>) -> Mode {
         mode.map_or(self.script.mode, |mode| mode.0)
     }
 
     /// Returns the object of a name in this run.
-    fn named_object(&self, name: &At<Name>) -> Result<NamedObject, Stop> {
+    fn named_object(&self, name: &At<Name>) -> Result<NamedObject, StepError> {
         self.find_object(&name.value.0, name.span)
     }
 
-    fn find_object(&self, name: &str, span: SourceSpan) -> Result<NamedObject, Stop> {
+    fn find_object(&self, name: &str, span: SourceSpan) -> Result<NamedObject, StepError> {
         self.aliases.get(name).cloned().ok_or_else(|| {
             // In a dry run the hint is not shown, and names of missing objects are common.
             let is_shown = self.refusals.is_none();
             let hint = is_shown.then(|| crate::value::did_you_mean(name, self.aliases.all_names())).flatten();
             let label = hint.unwrap_or_else(|| "it has not appeared in this run".to_owned());
-            Stop::impossible(span, format!("no object is named `{name}` yet"), label)
+            StepError::impossible(span, format!("no object is named `{name}` yet"), label)
         })
     }
 
@@ -464,11 +473,11 @@ impl<'a> Player<'a> {
     }
 
     /// Returns the index of an account; the first one if no name is given.
-    fn account_no(&self, name: Option<&At<Name>>) -> Result<usize, Stop> {
+    fn account_index(&self, name: Option<&At<Name>>) -> Result<usize, StepError> {
         let Some(name) = name else { return Ok(0) };
         let id = self.named_object(name)?.id;
         self.accounts.iter().position(|known| *known == id).ok_or_else(|| {
-            Stop::impossible(name.span, format!("no account is called `{id}`"), "see `open_account`")
+            StepError::impossible(name.span, format!("no account is called `{id}`"), "see `open_account`")
         })
     }
 
@@ -480,9 +489,9 @@ impl<'a> Player<'a> {
     }
 
     /// Returns the string at a JSON pointer of a response, which must be present.
-    fn text(&self, response: &Answer, pointer: &str) -> Result<String, Stop> {
-        response.text(pointer).ok_or_else(|| {
-            Stop::stage_failure(self.step_span, format!("the response has no string at {pointer}"))
+    fn string_at(&self, response: &StageResponse, pointer: &str) -> Result<String, StepError> {
+        response.string_at(pointer).ok_or_else(|| {
+            StepError::stage_failure(self.step_span, format!("the response has no string at {pointer}"))
         })
     }
 }
@@ -506,7 +515,7 @@ struct SentRequest {
 struct Action<'a> {
     verb: &'a str,
     /// The text of the transcript line after the verb.
-    about: &'a str,
+    summary: &'a str,
     method: &'a str,
     path: &'a str,
     /// The book of the key; `None` if no key is needed.
@@ -522,7 +531,7 @@ impl<'a> Action<'a> {
     fn post(verb: &'a str, summary: &'a str, path: &'a str, body: Value) -> Action<'a> {
         Action {
             verb,
-            about: summary,
+            summary,
             method: "POST",
             path,
             book_id: None,
@@ -537,12 +546,12 @@ impl<'a> Action<'a> {
 struct GrantedAction {
     /// The time at which the request was sent.
     at: Timestamp,
-    response: Answer,
+    response: StageResponse,
 }
 
 /// Returns the error message of a response; empty if there is none.
-fn message(response: &Answer) -> String {
-    response.text("/message").unwrap_or_default()
+fn error_message(response: &StageResponse) -> String {
+    response.string_at("/message").unwrap_or_default()
 }
 
 /// Returns the verb of a step's lines if it may be wider than the usual column.
@@ -555,7 +564,7 @@ fn long_verb(step: &Step) -> Option<String> {
 }
 
 /// Returns a JSON object of those entries that have a value.
-fn present<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
+fn json_object<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
     let present = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Value::Object(present.collect::<Map<_, _>>())
 }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    Action, GrantedAction, Player, SentRequest, failure::Stop, lines::in_mode, lines::trim_trailing_zeros,
-    present,
+    Action, GrantedAction, Player, SentRequest, failure::StepError, json_object, lines::mode_suffix,
+    lines::trim_trailing_zeros,
 };
 use crate::{
-    api::{self, AcceptRequest, ChoiceRequest},
+    api::{self, AcceptRequest, LinkCoinRequest},
     record::BookId,
     script::{
         At, Kind,
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Player<'_> {
-    pub(super) fn open(&mut self, open: &Open) -> Result<(), Stop> {
-        let mode = self.mode(open.mode);
+    pub(super) fn open_charge(&mut self, open: &Open) -> Result<(), StepError> {
+        let mode = self.mode_or_default(open.mode);
         let link = match &open.link {
             Some(link) => Some(self.named_object(link)?.id),
             None => None,
@@ -31,10 +31,10 @@ impl Player<'_> {
         if let Some(link) = &open.link {
             summary.push_str(&format!(" by {}", link.value));
         }
-        let book = (self.account_no(open.account.as_ref())?, mode);
+        let book = (self.account_index(open.account.as_ref())?, mode);
         summary.push_str(&self.owner_suffix(book));
         let metadata = open.metadata.as_ref().map(|map| json!(map));
-        let body = present([
+        let body = json_object([
             ("asset", Some(asset.into())),
             ("amount", open.amount.as_ref().map(|price| price.amount.clone().into())),
             ("currency", open.amount.as_ref().map(|price| price.currency.code().into())),
@@ -51,18 +51,18 @@ impl Player<'_> {
             refused: open.refused,
             ..Action::post("open", &summary, "/v1/charges", body)
         };
-        let Some(granted) = self.try_act(&action)? else { return Ok(()) };
+        let Some(granted) = self.try_action(&action)? else { return Ok(()) };
         if let Some(key) = idempotency_key {
             let request = SentRequest { book_id: book, idempotency_key: key.to_owned(), body: action.body };
-            self.sent.insert(open.charge.value.0.clone(), request);
+            self.repeatable.insert(open.charge.value.0.clone(), request);
         }
-        let code = self.text(&granted.response, "/data/id")?;
+        let code = self.string_at(&granted.response, "/data/id")?;
         self.assign_name(&open.charge, Kind::Charge, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }
-        let due = self.text(&granted.response, "/data/asset_amount")?;
-        let status = self.text(&granted.response, "/data/status")?;
+        let due = self.string_at(&granted.response, "/data/asset_amount")?;
+        let status = self.string_at(&granted.response, "/data/status")?;
         let outcome =
             format!("{} {status}, due {} {asset}", granted.response.status, trim_trailing_zeros(&due));
         self.write_line(granted.at, "open", &summary, Some(&outcome));
@@ -70,12 +70,16 @@ impl Player<'_> {
     }
 
     /// Repeats the request that opened a charge.
-    pub(super) fn repeat(&mut self, repeat: &Repeat) -> Result<(), Stop> {
+    pub(super) fn repeat_open(&mut self, repeat: &Repeat) -> Result<(), StepError> {
         let name = &repeat.charge;
-        let request = self.sent.get(&name.value.0).cloned();
+        let request = self.repeatable.get(&name.value.0).cloned();
         let Some(SentRequest { book_id: book, idempotency_key, mut body }) = request else {
             let label = "its step has no `idempotency_key`, or it was refused";
-            return Err(Stop::impossible(name.span, format!("`{}` cannot be repeated", name.value), label));
+            return Err(StepError::impossible(
+                name.span,
+                format!("`{}` cannot be repeated", name.value),
+                label,
+            ));
         };
         let mut summary = name.value.to_string();
         if let (Some(text), Value::Object(body)) = (&repeat.description, &mut body) {
@@ -89,9 +93,9 @@ impl Player<'_> {
             refused: repeat.refused,
             ..Action::post("repeat", &summary, "/v1/charges", body)
         };
-        let Some(granted) = self.try_act(&action)? else { return Ok(()) };
-        let code = self.text(&granted.response, "/data/id")?;
-        let charge = self.aliases.name(Kind::Charge, book.1, &code);
+        let Some(granted) = self.try_action(&action)? else { return Ok(()) };
+        let code = self.string_at(&granted.response, "/data/id")?;
+        let charge = self.aliases.name_or_assign(Kind::Charge, book.1, &code);
         self.write_line(
             granted.at,
             "repeat",
@@ -104,20 +108,20 @@ impl Player<'_> {
     /// Returns ` of bakery (test)`; the first account and live mode are omitted.
     fn owner_suffix(&self, (account, mode): BookId) -> String {
         match account {
-            0 => in_mode(mode).to_owned(),
-            _ => format!(" of {}{}", self.accounts[account], in_mode(mode)),
+            0 => mode_suffix(mode).to_owned(),
+            _ => format!(" of {}{}", self.accounts[account], mode_suffix(mode)),
         }
     }
 
-    pub(super) fn make_link(&mut self, link: &Link) -> Result<(), Stop> {
-        let mode = self.mode(link.mode);
+    pub(super) fn create_link(&mut self, link: &Link) -> Result<(), StepError> {
+        let mode = self.mode_or_default(link.mode);
         let price = link.amount.as_ref();
         let pricing = if price.is_some() { "fixed" } else { "open" };
         let currency = price.map(|price| price.currency).or(link.currency.map(|currency| currency.0));
         let assets: Option<Vec<&str>> =
             link.accepted_assets.as_ref().map(|assets| assets.iter().map(|asset| asset.0.code()).collect());
         let title = link.title.clone().unwrap_or_else(|| link.link.value.0.clone());
-        let body = present([
+        let body = json_object([
             ("title", Some(title.into())),
             ("pricing_type", Some(pricing.into())),
             ("amount", price.map(|price| price.amount.clone().into())),
@@ -127,18 +131,18 @@ impl Player<'_> {
             ("custom_fields", link.custom_fields.as_ref().map(|fields| json!(fields))),
         ]);
         let shown_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
-        let book = (self.account_no(link.account.as_ref())?, mode);
+        let book = (self.account_index(link.account.as_ref())?, mode);
         let summary = format!("{} {shown_price}{}", link.link.value, self.owner_suffix(book));
         let granted = self.post_api("link", &summary, "/v1/payment-links", book, body, link.refused)?;
         self.record_created(granted, "link", &summary, &link.link, Kind::Link, book)
     }
 
-    pub(super) fn issue(&mut self, invoice: &Invoice) -> Result<(), Stop> {
-        let mode = self.mode(invoice.mode);
+    pub(super) fn issue_invoice(&mut self, invoice: &Invoice) -> Result<(), StepError> {
+        let mode = self.mode_or_default(invoice.mode);
         let price = invoice.amount.as_ref();
         let currency = price.map(|price| price.currency).or(invoice.currency.map(|currency| currency.0));
         let items = invoice.items.as_ref().map(|items| items.iter().map(item_json).collect::<Value>());
-        let body = present([
+        let body = json_object([
             ("customer_email", invoice.customer_email.clone().map(Value::from)),
             ("customer_name", invoice.customer_name.clone().map(Value::from)),
             ("amount", price.map(|price| price.amount.clone().into())),
@@ -159,40 +163,40 @@ impl Player<'_> {
                 if items.len() == 1 { "item" } else { "items" }
             ));
         }
-        let book = (self.account_no(invoice.account.as_ref())?, mode);
+        let book = (self.account_index(invoice.account.as_ref())?, mode);
         summary.push_str(&self.owner_suffix(book));
         let granted = self.post_api("invoice", &summary, "/v1/invoices", book, body, invoice.refused)?;
         self.record_created(granted, "invoice", &summary, &invoice.invoice, Kind::Invoice, book)
     }
 
-    pub(super) fn send(&mut self, send: &Send) -> Result<(), Stop> {
+    pub(super) fn send_invoice(&mut self, send: &Send) -> Result<(), StepError> {
         self.act_on_object("send", "invoices", &send.invoice, send.by, send.refused)
     }
 
-    pub(super) fn void(&mut self, void: &Void) -> Result<(), Stop> {
+    pub(super) fn void_invoice(&mut self, void: &Void) -> Result<(), StepError> {
         self.act_on_object("void", "invoices", &void.invoice, void.by, void.refused)
     }
 
-    pub(super) fn cancel(&mut self, cancel: &Cancel) -> Result<(), Stop> {
+    pub(super) fn cancel_charge(&mut self, cancel: &Cancel) -> Result<(), StepError> {
         self.act_on_object("cancel", "charges", &cancel.charge, cancel.by, cancel.refused)
     }
 
-    pub(super) fn view(&mut self, page: &At<Name>) -> Result<(), Stop> {
+    pub(super) fn view_page(&mut self, page: &At<Name>) -> Result<(), StepError> {
         let object = self.named_object(page)?;
         let path = format!("/sandbox/{}/{}/view", list_name(object.kind), object.id);
-        let summary = format!("{}{}", page.value, in_mode(object.mode));
-        self.plain_act(&Action::post("view", &summary, &path, json!({})))
+        let summary = format!("{}{}", page.value, mode_suffix(object.mode));
+        self.perform_action(&Action::post("view", &summary, &path, json!({})))
     }
 
-    pub(super) fn choose(&mut self, choose: &Choose) -> Result<(), Stop> {
+    pub(super) fn choose_asset(&mut self, choose: &Choose) -> Result<(), StepError> {
         let page = choose.invoice.as_ref().or(choose.link.as_ref());
         let page = page.ok_or_else(|| {
-            Stop::impossible(self.step_span, "`choose` needs a page", "add `invoice` or `link`")
+            StepError::impossible(self.step_span, "`choose` needs a page", "add `invoice` or `link`")
         })?;
         let object = self.named_object(page)?;
         let asset = choose.asset.0;
-        let summary = format!("{} {asset}{}", page.value, in_mode(object.mode));
-        let body = ChoiceRequest {
+        let summary = format!("{} {asset}{}", page.value, mode_suffix(object.mode));
+        let body = LinkCoinRequest {
             asset,
             amount: choose.amount.as_ref().map(|amount| amount.0.clone()),
             customer_email: choose.customer_email.clone(),
@@ -202,18 +206,18 @@ impl Player<'_> {
         let body = api::json(&body);
         let path = format!("/sandbox/{}/{}/choose", list_name(object.kind), object.id);
         let action = Action { refused: choose.refused, ..Action::post("choose", &summary, &path, body) };
-        let Some(granted) = self.try_act(&action)? else { return Ok(()) };
-        let code = self.text(&granted.response, "/charge")?;
+        let Some(granted) = self.try_action(&action)? else { return Ok(()) };
+        let code = self.string_at(&granted.response, "/charge")?;
         let book = self.book_of(&object);
         self.assign_name(&choose.charge, Kind::Charge, book, code);
         self.write_line(granted.at, "choose", &summary, Some(&choose.charge.value.0));
         Ok(())
     }
 
-    pub(super) fn refund(&mut self, refund: &Refund) -> Result<(), Stop> {
+    pub(super) fn refund_charge(&mut self, refund: &Refund) -> Result<(), StepError> {
         let charge = self.named_object(&refund.charge)?;
-        let summary = format!("{} {}{}", refund.charge.value, refund.amount.0, in_mode(charge.mode));
-        let body = present([
+        let summary = format!("{} {}{}", refund.charge.value, refund.amount.0, mode_suffix(charge.mode));
+        let body = json_object([
             ("amount", Some(refund.amount.0.clone().into())),
             ("reason", refund.reason.clone().map(Value::from)),
             ("txid", refund.txid.clone().map(Value::from)),
@@ -227,7 +231,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    pub(super) fn accept(&mut self, accept: &Accept) -> Result<(), Stop> {
+    pub(super) fn accept_payment(&mut self, accept: &Accept) -> Result<(), StepError> {
         let charge = self.named_object(&accept.charge)?;
         let mut summary = accept.charge.value.to_string();
         let mut txid = None;
@@ -235,10 +239,10 @@ impl Player<'_> {
             txid = Some(self.named_object(name)?.id);
             summary.push_str(&format!(" {}", name.value));
         }
-        summary.push_str(in_mode(charge.mode));
+        summary.push_str(mode_suffix(charge.mode));
         let path = format!("/sandbox/charges/{}/accept", charge.id);
         let action = Action::post("accept", &summary, &path, api::json(&AcceptRequest { txid }));
-        self.plain_act(&Action { refused: accept.refused, ..action })
+        self.perform_action(&Action { refused: accept.refused, ..action })
     }
 
     /// Performs an action on an object, by the API or in the dashboard.
@@ -249,9 +253,9 @@ impl Player<'_> {
         name: &At<Name>,
         by: By,
         refused: Option<u16>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), StepError> {
         let object = self.named_object(name)?;
-        let summary = format!("{}{}", name.value, in_mode(object.mode));
+        let summary = format!("{}{}", name.value, mode_suffix(object.mode));
         match by {
             By::Api => {
                 let path = format!("/v1/{list}/{}/{verb}", object.id);
@@ -265,7 +269,7 @@ impl Player<'_> {
             By::Dashboard => {
                 let summary = format!("{summary} in the dashboard");
                 let path = format!("/sandbox/{list}/{}/{verb}", object.id);
-                self.plain_act(&Action { refused, ..Action::post(verb, &summary, &path, json!({})) })
+                self.perform_action(&Action { refused, ..Action::post(verb, &summary, &path, json!({})) })
             }
         }
     }
@@ -279,8 +283,8 @@ impl Player<'_> {
         book: BookId,
         body: Value,
         refused: Option<u16>,
-    ) -> Result<Option<GrantedAction>, Stop> {
-        self.try_act(&Action { book_id: Some(book), refused, ..Action::post(verb, summary, path, body) })
+    ) -> Result<Option<GrantedAction>, StepError> {
+        self.try_action(&Action { book_id: Some(book), refused, ..Action::post(verb, summary, path, body) })
     }
 
     /// Assigns the name of a new object, and writes the line of the action that created it.
@@ -292,14 +296,14 @@ impl Player<'_> {
         name: &At<Name>,
         kind: Kind,
         book: BookId,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), StepError> {
         let Some(granted) = granted else { return Ok(()) };
-        let code = self.text(&granted.response, "/data/id")?;
+        let code = self.string_at(&granted.response, "/data/id")?;
         self.assign_name(name, kind, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }
-        let status = self.text(&granted.response, "/data/status")?;
+        let status = self.string_at(&granted.response, "/data/status")?;
         self.write_line(granted.at, verb, summary, Some(&format!("{} {status}", granted.response.status)));
         Ok(())
     }

@@ -3,7 +3,7 @@
 use reference_core::mode::Mode;
 use serde_json::Value;
 
-use super::{Answer, Call, Player, alias::NamedObject, failure::Stop, message};
+use super::{Player, StageRequest, StageResponse, alias::NamedObject, error_message, failure::StepError};
 use crate::script::{
     At, Kind, SourceSpan,
     step::{ExpectedResponse, Request},
@@ -11,7 +11,7 @@ use crate::script::{
 };
 
 impl Player<'_> {
-    pub(super) fn request(&mut self, request: &Request) -> Result<(), Stop> {
+    pub(super) fn request(&mut self, request: &Request) -> Result<(), StepError> {
         let at = self.now;
         let method = request.method.as_deref().unwrap_or("GET");
         let path =
@@ -40,14 +40,14 @@ impl Player<'_> {
         }
         let mut status = 0;
         for _ in 0..times {
-            let call = Call {
+            let call = StageRequest {
                 method,
                 path: &path,
                 bearer: bearer.as_deref(),
                 headers: &headers,
                 body: body.as_ref(),
             };
-            let response = self.call(&call)?;
+            let response = self.send_request(&call)?;
             status = response.status;
             if let Some(refusals) = &mut self.refusals {
                 // A dry run accepts any response.
@@ -71,14 +71,14 @@ impl Player<'_> {
     fn check_response(
         &self,
         expect: &ExpectedResponse,
-        response: &Answer,
+        response: &StageResponse,
         summary: &str,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), StepError> {
         let title = || format!("{summary} has an unexpected response");
-        let actual = || format!("{} {}", response.status, message(response));
+        let actual = || format!("{} {}", response.status, error_message(response));
         match &expect.status {
             Some(status) if status.value != response.status => {
-                return Err(Stop::unmet_expectation(
+                return Err(StepError::unmet_expectation(
                     status.span,
                     title(),
                     "is not the status",
@@ -87,7 +87,7 @@ impl Player<'_> {
                 ));
             }
             None if !(200..300).contains(&response.status) => {
-                return Err(Stop::unmet_expectation(
+                return Err(StepError::unmet_expectation(
                     self.step_span,
                     title(),
                     "is refused",
@@ -104,7 +104,7 @@ impl Player<'_> {
             if actual.as_ref() != Some(&expected_value) {
                 let actual = actual.map_or_else(|| "nothing".to_owned(), |actual| actual.to_string());
                 let label = format!("is not at {pointer}");
-                return Err(Stop::unmet_expectation(
+                return Err(StepError::unmet_expectation(
                     expected.span,
                     title(),
                     &label,
@@ -117,7 +117,7 @@ impl Player<'_> {
             let actual = response.header(name).unwrap_or("nothing");
             if actual != expected.value {
                 let label = format!("is not in {name}");
-                return Err(Stop::unmet_expectation(
+                return Err(StepError::unmet_expectation(
                     expected.span,
                     title(),
                     &label,
@@ -128,7 +128,7 @@ impl Player<'_> {
         }
         for pointer in &expect.absent {
             if let Some(actual) = body.pointer(pointer) {
-                return Err(Stop::unmet_expectation(
+                return Err(StepError::unmet_expectation(
                     pointer.span,
                     title(),
                     "is present",
@@ -141,7 +141,7 @@ impl Player<'_> {
     }
 
     /// Assigns the names of `save` to values of the response.
-    fn save(&mut self, request: &Request, response: &Answer) -> Result<(), Stop> {
+    fn save(&mut self, request: &Request, response: &StageResponse) -> Result<(), StepError> {
         let body = response.json();
         let mode = match request.key.as_ref().map(|key| key.value.0.as_str()) {
             Some("test") => Mode::Test,
@@ -155,7 +155,11 @@ impl Player<'_> {
                 Some(other) => other.to_string(),
                 None => {
                     let label = format!("the response has no value at {pointer}");
-                    return Err(Stop::impossible(self.step_span, format!("`{name}` cannot be saved"), label));
+                    return Err(StepError::impossible(
+                        self.step_span,
+                        format!("`{name}` cannot be saved"),
+                        label,
+                    ));
                 }
             };
             self.aliases.assign(name, NamedObject { kind: Kind::Saved, mode, id: value });
@@ -164,7 +168,7 @@ impl Player<'_> {
     }
 
     /// Returns the API key for a request: the named one, or by default that of the script's mode.
-    pub(super) fn bearer(&self, key: Option<&At<Name>>) -> Result<Option<String>, Stop> {
+    pub(super) fn bearer(&self, key: Option<&At<Name>>) -> Result<Option<String>, StepError> {
         let (name, span) = match key {
             Some(key) if key.value.0 == "none" => return Ok(None),
             Some(key) => (key.value.0.as_str(), key.span),
@@ -177,12 +181,12 @@ impl Player<'_> {
     }
 
     /// Replaces each `${name}` in a string by the code or id of the object, or by the API key of this name.
-    pub(super) fn fill_placeholders(&self, text: &str, span: SourceSpan) -> Result<String, Stop> {
+    pub(super) fn fill_placeholders(&self, text: &str, span: SourceSpan) -> Result<String, StepError> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             let (name, remainder) = after.split_once('}').ok_or_else(|| {
-                Stop::impossible(span, "a name is not closed", "`${` needs a `}`, as in ${c1}")
+                StepError::impossible(span, "a name is not closed", "`${` needs a `}`, as in ${c1}")
             })?;
             filled.push_str(before);
             match self.keys.get(name) {
@@ -195,7 +199,7 @@ impl Player<'_> {
         Ok(filled)
     }
 
-    fn fill_json(&self, value: &Value) -> Result<Value, Stop> {
+    fn fill_json(&self, value: &Value) -> Result<Value, StepError> {
         Ok(match value {
             Value::String(text) => Value::String(self.fill_placeholders(text, self.step_span)?),
             Value::Array(list) => {
@@ -203,7 +207,7 @@ impl Player<'_> {
             }
             Value::Object(map) => {
                 let filled = map.iter().map(|(key, value)| Ok((key.clone(), self.fill_json(value)?)));
-                Value::Object(filled.collect::<Result<_, Stop>>()?)
+                Value::Object(filled.collect::<Result<_, StepError>>()?)
             }
             other => other.clone(),
         })

@@ -16,7 +16,7 @@ use crate::{
 
 /// A request to a stage.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct StageRequest<'a> {
     /// `GET`, `POST`, …
     pub method: &'a str,
     /// The path and the query: `/v1/charges?page=2`.
@@ -31,7 +31,7 @@ pub struct Call<'a> {
 
 /// The response of a stage.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct StageResponse {
     /// The status code.
     pub status: u16,
     /// Header names in lower case, and their values.
@@ -40,14 +40,14 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl StageResponse {
     /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
     /// Returns the string at a JSON pointer such as `/data/id`; `None` if there is none.
-    pub fn text(&self, pointer: &str) -> Option<String> {
+    pub fn string_at(&self, pointer: &str) -> Option<String> {
         extract_str(&self.body, pointer)
     }
 
@@ -76,7 +76,7 @@ pub trait Stage {
     /// # Errors
     ///
     /// [`StageError`] if there is no response.
-    fn call(&mut self, request: &Call<'_>) -> Result<Answer, StageError>;
+    fn call(&mut self, request: &StageRequest<'_>) -> Result<StageResponse, StageError>;
 
     /// Returns the world if it is in this process and no transcript is written (in a dry run).
     fn local_world(&mut self) -> Option<&mut Sandbox> {
@@ -104,7 +104,7 @@ impl LocalStage {
     /// Creates a stage with a demo fault, which is kept when a script creates its world.
     pub fn with_fault(fault: &DemoFault) -> LocalStage {
         let mut stage = LocalStage::new();
-        stage.sandbox.tamper_with((fault.make)());
+        stage.sandbox.install_tamper((fault.make)());
         stage
     }
 
@@ -130,7 +130,7 @@ impl Stage for LocalStage {
         self.is_dry_run.then_some(&mut self.sandbox)
     }
 
-    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+    fn call(&mut self, call: &StageRequest<'_>) -> Result<StageResponse, StageError> {
         let (path, query) =
             call.path.split_once('?').map_or((call.path, None), |(path, query)| (path, Some(query)));
         let bearer = call.bearer.map(|key| format!("Bearer {key}"));
@@ -153,6 +153,6 @@ impl Stage for LocalStage {
         let now = self.sandbox.now();
         let Response { status, headers, body } = self.sandbox.respond(now, &request);
         let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Answer { status, headers, body })
+        Ok(StageResponse { status, headers, body })
     }
 }

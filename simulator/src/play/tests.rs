@@ -26,7 +26,7 @@ impl ScriptedStage {
         &self.happened[usize::try_from(read).expect("the number fits into usize").min(self.happened.len())..]
     }
 
-    fn respond(&mut self, call: &Call<'_>) -> (u16, Value) {
+    fn respond(&mut self, call: &StageRequest<'_>) -> (u16, Value) {
         let charge = json!({
             "id": "abcabcabcabc", "status": "pending", "asset": "BTC", "asset_amount": "0.002",
             "remaining_amount": "0.0015", "expires_at": "2026-01-05T09:30:00.000000Z",
@@ -60,7 +60,7 @@ impl ScriptedStage {
 }
 
 impl Stage for ScriptedStage {
-    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+    fn call(&mut self, call: &StageRequest<'_>) -> Result<StageResponse, StageError> {
         let (status, body) = self.respond(call);
         if !call.path.starts_with("/sandbox/happenings") && call.path != "/sandbox/keys" {
             let at = &self.now["2026-01-05T".len()..];
@@ -70,7 +70,7 @@ impl Stage for ScriptedStage {
                 format!("{at} {bearer} {} {} {request_body}", call.method, call.path).trim_end().to_owned(),
             );
         }
-        Ok(Answer { status, headers: Vec::new(), body: body.to_string().into_bytes().into() })
+        Ok(StageResponse { status, headers: Vec::new(), body: body.to_string().into_bytes().into() })
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Call, Player, failure::Stop, message, requests::path_and_query};
+use super::{
+    Player, StageRequest, StageResponse, error_message, failure::StepError, requests::path_and_query,
+};
 use crate::script::step::{Walk, WalkBy};
 
 /// The maximum number of pages of a walk.
@@ -38,18 +40,18 @@ struct PageLinks {
 }
 
 /// Returns the error for a page that cannot be read.
-fn page_error(walk: &Walk, response: &Answer) -> Stop {
-    let actual = format!("{} {}", response.status, message(response));
+fn page_error(walk: &Walk, response: &StageResponse) -> StepError {
+    let actual = format!("{} {}", response.status, error_message(response));
     let title = format!("a page of {} cannot be read", walk.path.value);
     if response.status == 429 {
         // The key exceeds its rate limit, so the list cannot be checked. This is not a failure of the list.
-        return Stop::stage_failure(walk.path.span, format!("{title}: {actual}"));
+        return StepError::stage_failure(walk.path.span, format!("{title}: {actual}"));
     }
-    Stop::unmet_expectation(walk.path.span, title, "is refused", "200".to_owned(), actual)
+    StepError::unmet_expectation(walk.path.span, title, "is refused", "200".to_owned(), actual)
 }
 
 impl Player<'_> {
-    pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), Stop> {
+    pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), StepError> {
         let at = self.now;
         let bearer = self.bearer(walk.key.as_ref())?;
         let list = self.fill_placeholders(&walk.path.value, walk.path.span)?;
@@ -60,14 +62,19 @@ impl Player<'_> {
         let (mut path, mut pages, mut total, mut records_read) = (first.clone(), 0_u32, None, 0_u64);
         let mut ids = BTreeSet::new();
         loop {
-            let call =
-                Call { method: "GET", path: &path, bearer: bearer.as_deref(), headers: &[], body: None };
-            let response = self.call(&call)?;
+            let call = StageRequest {
+                method: "GET",
+                path: &path,
+                bearer: bearer.as_deref(),
+                headers: &[],
+                body: None,
+            };
+            let response = self.send_request(&call)?;
             if response.status != 200 {
                 return Err(page_error(walk, &response));
             }
             let WalkPage { data, meta, links } = serde_json::from_slice(&response.body).map_err(|error| {
-                Stop::stage_failure(self.step_span, format!("GET {path} is not a page: {error}"))
+                StepError::stage_failure(self.step_span, format!("GET {path} is not a page: {error}"))
             })?;
             pages += 1;
             total = total.or(meta.total);
@@ -77,7 +84,7 @@ impl Player<'_> {
                     let name = self.aliases.name_of(&id).unwrap_or(&id).to_owned();
                     let title = format!("{} repeats a record", walk.path.value);
                     let actual = format!("{name} again on page {pages}");
-                    return Err(Stop::unmet_expectation(
+                    return Err(StepError::unmet_expectation(
                         walk.path.span,
                         title,
                         "repeats",
@@ -96,7 +103,7 @@ impl Player<'_> {
                 _ => break,
             };
             if pages == WALK_PAGES_MAX {
-                return Err(Stop::stage_failure(
+                return Err(StepError::stage_failure(
                     walk.path.span,
                     format!("no last page within {pages} pages"),
                 ));
@@ -105,7 +112,7 @@ impl Player<'_> {
         if total != Some(records_read) {
             let title = format!("{} is not read completely", walk.path.value);
             let expected = total.map_or_else(|| "a total".to_owned(), |total| format!("{total} records"));
-            return Err(Stop::unmet_expectation(
+            return Err(StepError::unmet_expectation(
                 walk.path.span,
                 title,
                 "omits records",
@@ -118,19 +125,19 @@ impl Player<'_> {
     }
 
     /// Adds a record to a list, with the key that reads it.
-    fn insert_record(&mut self, list: &str, bearer: Option<&str>) -> Result<(), Stop> {
+    fn insert_record(&mut self, list: &str, bearer: Option<&str>) -> Result<(), StepError> {
         let (path, body) = if list.starts_with("/v1/invoices") {
             ("/v1/invoices", json!({ "amount": "1.00", "currency": "EUR", "customer_name": "Ann" }))
         } else {
             ("/v1/charges", json!({ "asset": "BTC", "amount": "1.00", "currency": "EUR" }))
         };
-        let call = Call { method: "POST", path, bearer, headers: &[], body: Some(&body) };
-        let response = self.call(&call)?;
+        let call = StageRequest { method: "POST", path, bearer, headers: &[], body: Some(&body) };
+        let response = self.send_request(&call)?;
         match response.status {
             201 => Ok(()),
-            status => Err(Stop::stage_failure(
+            status => Err(StepError::stage_failure(
                 self.step_span,
-                format!("POST {path} responded with {status} {}", message(&response)),
+                format!("POST {path} responded with {status} {}", error_message(&response)),
             )),
         }
     }

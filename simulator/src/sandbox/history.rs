@@ -15,7 +15,7 @@ use reference_wire::{Request, Response};
 use serde_json::{Value, json};
 
 use super::{Setup, route};
-use crate::{printable::is_unseen, script};
+use crate::{printable::is_invisible, script};
 
 /// The maximum number of stored calls.
 const CALLS_MAX: usize = 5_000;
@@ -338,7 +338,7 @@ fn with_book(call: &StoredCall, mut body: Value) -> Value {
 /// Checks that the URL in a body, if any, is allowed in a scenario.
 fn check_receiver(body: &Value) -> Result<(), String> {
     let Some(url) = body["url"].as_str() else { return Ok(()) };
-    match address_rule::judge_url(url) {
+    match address_rule::parse_endpoint_url(url) {
         Ok(known) if known.is_simulated() => Ok(()),
         _ => Err("a scenario delivers only to the simulated network, to hosts such as shop.sim".to_owned()),
     }
@@ -372,7 +372,7 @@ fn wait_step(from: Timestamp, to: Timestamp) -> String {
 
 /// Replaces invisible characters, such as line breaks.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_invisible(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

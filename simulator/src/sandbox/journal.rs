@@ -106,11 +106,11 @@ impl JournaledService {
         self.api.admit(now, authorization)
     }
 
-    pub(super) fn judge_head(&self, admission: &Admission, method: &str, path: &str) -> Result<(), Response> {
+    pub(super) fn check_head(&self, admission: &Admission, method: &str, path: &str) -> Result<(), Response> {
         self.api.check_head(admission, method, path)
     }
 
-    pub(super) fn request_of(
+    pub(super) fn request_as(
         &mut self,
         now: Timestamp,
         admission: &Admission,
@@ -136,7 +136,7 @@ impl JournaledService {
     }
 
     /// Reports heights of chains; unchanged ones are skipped.
-    pub(super) fn heights(&mut self, now: Timestamp, mut heights: Vec<((Mode, Asset), u64)>) {
+    pub(super) fn on_heights(&mut self, now: Timestamp, mut heights: Vec<((Mode, Asset), u64)>) {
         let known = self.api.service.heights();
         heights.retain(|((mode, asset), height)| *height > known.get(*mode, *asset));
         if heights.is_empty() {
@@ -148,14 +148,14 @@ impl JournaledService {
         self.record_input(now, || Input::Heights(heights));
     }
 
-    pub(super) fn sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
+    pub(super) fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.record_input(now, || Input::Sightings(sightings.to_vec()));
         self.api.service.on_sightings(now, sightings);
     }
 
     /// Returns the next due attempt, without its body.
     pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
-        let attempt = self.api.poll_delivery_label(now)?;
+        let attempt = self.api.poll_delivery_without_body(now)?;
         self.record_input(now, || Input::Poll);
         Some(attempt)
     }
@@ -164,7 +164,7 @@ impl JournaledService {
         self.api.delivery_body(book, no)
     }
 
-    pub(super) fn outcome(
+    pub(super) fn on_attempt_result(
         &mut self,
         now: Timestamp,
         book: (AccountNo, Mode),
@@ -175,7 +175,7 @@ impl JournaledService {
         self.api.service.on_attempt_result(now, book, delivery, report);
     }
 
-    pub(super) fn rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
+    pub(super) fn on_rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
         self.record_input(now, || Input::Rate { asset, currency, rate });
         self.api.service.on_rate(now, asset, currency, rate);
     }
@@ -187,13 +187,13 @@ impl JournaledService {
         };
         journal.push((now, Input::Restart));
         let mut api = Api::new(self.api.service.config().clone());
-        api.set_unread(true);
+        api.set_omits_bodies(true);
         for (at, input) in journal.iter() {
             replay(&mut api, *at, input);
         }
         // Notices from replayed inputs were delivered before the restart.
         api.service.take_notices();
-        api.set_unread(false);
+        api.set_omits_bodies(false);
         self.api = api;
         Ok(())
     }

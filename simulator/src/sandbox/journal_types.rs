@@ -87,7 +87,7 @@ impl PendingAdvance {
 
 impl Sandbox {
     /// Restores an authenticated request from its record; `None` if this world has no such key.
-    pub fn recall_admitted(&self, record: &AdmittedRecord) -> Option<AdmittedRequest> {
+    pub fn restore_admitted(&self, record: &AdmittedRecord) -> Option<AdmittedRequest> {
         let (account, mode) = record.book.into();
         let principal = Principal { account, mode, key: KeyNo(record.key) };
         // A request of an earlier world is refused later, so its key need not exist.
@@ -99,7 +99,7 @@ impl Sandbox {
     }
 
     /// Restores a pending call from its record; `None` if this world has no such account.
-    pub fn recall_pending(&self, record: &PendingRecord) -> Option<PendingAdvance> {
+    pub fn restore_pending(&self, record: &PendingRecord) -> Option<PendingAdvance> {
         let within = record.within.map(Within::from);
         let is_known =
             |book: Within| self.service().books().any(|(account, mode, _)| (account, mode) == book);
@@ -132,12 +132,12 @@ impl Sandbox {
     /// Returns the outside attempts that have not ended.
     pub fn open_attempts(&self) -> impl Iterator<Item = OutgoingAttempt> {
         self.world.external.open.iter().map(|(id, (account, mode, post))| {
-            self.with_body(OutgoingAttempt { id: *id, account: *account, mode: *mode, post: post.clone() })
+            self.with_body(OutgoingAttempt { id: *id, account: *account, mode: *mode, request: post.clone() })
         })
     }
 
     /// Drops the attempts that the host has not fetched by [`Sandbox::take_outgoing`]. They are never made.
-    pub fn forget_outgoing(&mut self) {
+    pub fn discard_outgoing(&mut self) {
         self.world.external.take_outgoing();
     }
 }

@@ -21,7 +21,7 @@ const STORED_RESPONSE_BYTES: u64 = 3 * 1_024;
 const EVENT_BYTES: u64 = 512;
 
 /// Returns the bytes that a call adds permanently. Strings are stored twice: in the object and in its JSON.
-pub(super) fn bytes_of(request: &Request<'_>, response: &Response) -> u64 {
+pub(super) fn bytes_added(request: &Request<'_>, response: &Response) -> u64 {
     let changes = !matches!(request.method, "GET" | "HEAD") && response.status < 400;
     let bytes = request.path.len() + request.body.len();
     let object_bytes = if changes { CALL_BYTES + 2 * bytes as u64 } else { 0 };
@@ -32,7 +32,7 @@ pub(super) fn bytes_of(request: &Request<'_>, response: &Response) -> u64 {
 
 impl Sandbox {
     /// Returns the estimated bytes of memory that this world uses.
-    pub fn held_bytes(&self) -> u64 {
+    pub fn estimated_bytes(&self) -> u64 {
         let keys = self.service().keys().iter().count() as u64;
         WORLD_BYTES + KEY_BYTES * keys + EVENT_BYTES * self.log().count() + self.world.input_bytes
     }
@@ -64,7 +64,7 @@ mod tests {
         };
         let response = Response { status, headers: Vec::new(), body: Vec::new().into() };
         let bytes = CALL_BYTES * objects + 2 * text + STORED_RESPONSE_BYTES * responses;
-        assert_eq!(bytes_of(&request, &response), bytes, "{method} {status}");
+        assert_eq!(bytes_added(&request, &response), bytes, "{method} {status}");
     }
 
     #[test]
@@ -84,17 +84,17 @@ mod tests {
     fn memory_counts_keys_and_inputs() {
         let mut world = world();
         let keys = |world: &Sandbox| world.service().keys().iter().count() as u64;
-        assert_eq!((keys(&world), world.held_bytes()), (2, WORLD_BYTES + 2 * KEY_BYTES));
+        assert_eq!((keys(&world), world.estimated_bytes()), (2, WORLD_BYTES + 2 * KEY_BYTES));
         for (path, body) in
             [("/sandbox/accounts", r#"{"id":"bakery"}"#), ("/sandbox/keys", r#"{"mode":"live"}"#)]
         {
-            let (bytes_before, keys_before) = (world.held_bytes(), keys(&world));
+            let (bytes_before, keys_before) = (world.estimated_bytes(), keys(&world));
             let now = world.now();
             let response = world.respond(now, &Request::json("", "POST", path, body));
             assert_eq!(response.status, 200);
             let call_bytes = CALL_BYTES + 2 * (path.len() + body.len()) as u64;
             assert_eq!(
-                world.held_bytes() - bytes_before,
+                world.estimated_bytes() - bytes_before,
                 call_bytes + KEY_BYTES * (keys(&world) - keys_before),
                 "{path}"
             );

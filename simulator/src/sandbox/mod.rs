@@ -51,11 +51,11 @@ pub use self::{
     journal_types::{AdmittedRecord, PendingRecord},
     observe::{EndedAttempt, WorldLog},
     route::{
-        ANY, DeliveryFilter, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach, judge_head,
+        ANY, DeliveryFilter, PendingAdvance, Progress, ROUTES, Route, RouteMethod, RouteReach, check_head,
     },
 };
 use crate::{
-    api::Notices,
+    api::NoticePolicy,
     chain::{Chain, Congestion},
     record::{Detail, Observation, Record},
     tamper::Tamper,
@@ -125,7 +125,7 @@ pub struct OutgoingAttempt {
     /// The mode of the delivery.
     pub mode: Mode,
     /// The request.
-    pub post: AttemptRequest,
+    pub request: AttemptRequest,
 }
 
 /// The id of one attempt of one world. Results for attempts of a replaced world are ignored.
@@ -263,7 +263,7 @@ impl Sandbox {
     }
 
     /// Returns the time of the next attempt result or timer of the service; `None` if there is none.
-    pub(crate) fn next_of_service(&self) -> Option<Timestamp> {
+    pub(crate) fn next_service_due(&self) -> Option<Timestamp> {
         self.world.network.next_due().into_iter().chain(self.service().next_tick()).min()
     }
 
@@ -298,7 +298,7 @@ impl Sandbox {
         progress: &Progress,
     ) {
         let Progress::Done(response) = progress else { return };
-        self.world.input_bytes += memory_estimate::bytes_of(request, response);
+        self.world.input_bytes += memory_estimate::bytes_added(request, response);
         if self.history.is_none() || !history::is_recorded(request, response) {
             return;
         }
@@ -316,18 +316,18 @@ impl Sandbox {
 
     /// Removes all faults around the service: those of merchants and watchers, and full blocks.
     pub(crate) fn heal(&mut self) {
-        self.work();
+        self.perform_due();
         let world = &mut self.world;
         world.network.heal();
         for (mode, asset) in world.watchers.faulty_chains() {
-            if world.watchers.change((mode, asset), Notices::Up) {
+            if world.watchers.change((mode, asset), NoticePolicy::Up) {
                 world.chains.get_mut(mode, asset).rescan(world.now);
             }
         }
         for chain in world.chains.values_mut() {
             chain.congest(world.now, Congestion::default()).expect("no congestion is always allowed");
         }
-        self.work();
+        self.perform_due();
     }
 
     /// Returns the log.
@@ -342,7 +342,7 @@ impl Sandbox {
 
     /// Returns the length of the record.
     pub(crate) fn record_len(&self) -> usize {
-        self.observers.record.as_ref().map_or(0, |record| record.seen.len())
+        self.observers.record.as_ref().map_or(0, |record| record.entries.len())
     }
 
     /// Returns the state around the service as text, for comparisons between worlds.
@@ -353,7 +353,7 @@ impl Sandbox {
 
     /// Returns the requests of the last minute, which count towards the rate limit, with their times and keys.
     pub(crate) fn calls_of_last_minute(&self) -> String {
-        let newest_first = self.observers.record.iter().flat_map(|record| record.seen.iter().rev());
+        let newest_first = self.observers.record.iter().flat_map(|record| record.entries.iter().rev());
         let recent = newest_first.take_while(|entry| self.now().since(entry.at) < Span::secs(60));
         let calls: Vec<_> = recent
             .filter_map(|entry| match &entry.observation {
@@ -382,8 +382,8 @@ impl Sandbox {
     }
 
     /// Installs a tamper between the service and the world, for tests of the invariants.
-    pub(crate) fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
-        self.observers.tamper_with(tamper);
+    pub(crate) fn install_tamper(&mut self, tamper: Box<dyn Tamper>) {
+        self.observers.install_tamper(tamper);
     }
 
     /// Responds to a request to `/v1` or `/sandbox` without waiting for outside attempts, for worlds whose deliveries
@@ -404,12 +404,12 @@ impl Sandbox {
         self.advance_to(now);
         let at = self.now();
         // A call is recorded before the events that it causes.
-        let index = self.observers.record.as_ref().map(|record| record.seen.len());
+        let index = self.observers.record.as_ref().map(|record| record.entries.len());
         let progress = self.handle(request);
         if let (Some(index), Progress::Done(response), Some(record)) =
             (index, &progress, &mut self.observers.record)
         {
-            observe::note_call(record, (index, at), request, response);
+            observe::insert_call(record, (index, at), request, response);
         }
         let caller = |sandbox: &Sandbox| Caller {
             key: bearer(request.authorization).and_then(|text| sandbox.service().keys().find(text)),
@@ -441,7 +441,7 @@ impl Sandbox {
     /// tamper is installed.
     fn perform_caused_events(&mut self, request: &Request<'_>) {
         if self.observers.is_tampered() || !matches!(request.method, "GET" | "HEAD") {
-            self.work();
+            self.perform_due();
         }
     }
 
@@ -479,7 +479,7 @@ impl Sandbox {
         authorization: Option<&[u8]>,
     ) -> Result<AdmittedRequest, Response> {
         let admitted = self.admit(now, authorization)?;
-        self.world.service.judge_head(&admitted.admission, method, path)?;
+        self.world.service.check_head(&admitted.admission, method, path)?;
         Ok(admitted)
     }
 
@@ -497,7 +497,7 @@ impl Sandbox {
         let progress = if is_sandbox(request.path) {
             route::respond(self, request, Some((principal.account, principal.mode)))
         } else {
-            let response = self.world.service.request_of(self.world.now, &admitted.admission, request);
+            let response = self.world.service.request_as(self.world.now, &admitted.admission, request);
             self.perform_caused_events(request);
             Progress::Done(response)
         };
@@ -516,7 +516,7 @@ impl Sandbox {
     }
 
     fn with_body(&self, mut attempt: OutgoingAttempt) -> OutgoingAttempt {
-        let OutgoingAttempt { account, mode, post, .. } = &mut attempt;
+        let OutgoingAttempt { account, mode, request: post, .. } = &mut attempt;
         // A tamper may already have replaced the body.
         if post.body.is_empty() {
             post.body = self.world.service.delivery_body((*account, *mode), post.delivery);
@@ -532,13 +532,13 @@ impl Sandbox {
             self.world.input_bytes +=
                 report.trace.as_ref().map_or(0, |trace| trace.response_body.len() as u64);
             self.world.end_attempt((account, mode), &post, report, &mut self.observers);
-            self.work();
+            self.perform_due();
         }
     }
 
     /// Reports the addresses that a host name resolves to. The URLs of new endpoints are checked against them.
-    pub fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        self.world.learn_name(host, addresses);
+    pub fn set_resolution(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        self.world.set_resolution(host, addresses);
     }
 
     /// Declares that the host forwards deliveries to this name to an address of its own, so that it needs no
@@ -565,9 +565,9 @@ impl Sandbox {
     }
 
     /// Performs the events that are due now.
-    fn work(&mut self) {
+    fn perform_due(&mut self) {
         let mut budget = self.budget();
-        self.world.work(&mut self.observers, &mut budget);
+        self.world.perform_due(&mut self.observers, &mut budget);
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     network::{InFlight, LogDetail, Network},
-    tamper::PostFate,
+    tamper::AttemptFate,
 };
 
 /// A budget of work, after which the host serves other requests. Starting and ending attempts, expiring rate locks,
@@ -75,7 +75,7 @@ impl World {
         self.now = self.now.max(due.unwrap_or(until));
         if due.is_some() {
             budget.spend(1);
-            self.work(observers, budget);
+            self.perform_due(observers, budget);
         } else {
             self.report_heights(observers);
         }
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// Performs everything due at the current time, within the budget. The rest stays due.
-    pub(super) fn work(&mut self, observers: &mut Observers, budget: &mut WorkBudget) {
+    pub(super) fn perform_due(&mut self, observers: &mut Observers, budget: &mut WorkBudget) {
         self.due.set(None);
         self.report_heights(observers);
         loop {
@@ -100,7 +100,7 @@ impl World {
             while !budget.is_used_up()
                 && let Some(in_flight) = self.network.take_due(self.now)
             {
-                let InFlight { account, mode, post, result } = in_flight;
+                let InFlight { account, mode, request: post, result } = in_flight;
                 self.end_attempt((account, mode), &post, result, observers);
                 budget.spend(1);
                 is_idle = false;
@@ -108,7 +108,7 @@ impl World {
             while !budget.is_used_up()
                 && let Some((account, mode, mut attempt)) = self.service.poll(self.now)
             {
-                if observers.read_posts() {
+                if observers.reads_bodies() {
                     let write = || self.service.delivery_body((account, mode), attempt.delivery);
                     attempt.body = observers.known_body(attempt.id).unwrap_or_else(write);
                 }
@@ -128,7 +128,7 @@ impl World {
     fn report_heights(&mut self, observers: &mut Observers) {
         if let Some(heights) = self.chains.new_heights(self.now) {
             observers.on_heights(self.now, &heights);
-            self.service.heights(self.now, heights);
+            self.service.on_heights(self.now, heights);
         }
     }
 
@@ -140,22 +140,23 @@ impl World {
         mut attempt: AttemptRequest,
         observers: &mut Observers,
     ) {
-        match observers.tamper_post(self.now, mode, &mut attempt) {
-            PostFate::Unchanged => {}
-            PostFate::Dropped => {
-                let success = AttemptResult::Answered(200).into();
-                self.service.outcome(self.now, (account, mode), attempt.delivery, success);
+        match observers.tamper_attempt(self.now, mode, &mut attempt) {
+            AttemptFate::Unchanged => {}
+            AttemptFate::Dropped => {
+                let success = AttemptResult::Response(200).into();
+                self.service.on_attempt_result(self.now, (account, mode), attempt.delivery, success);
                 return;
             }
-            PostFate::WithExtra(extra) => {
-                let arrival = Network::default().post(self.now, (account, mode, &extra), LogDetail::Result);
-                observers.on_post(&self.view(), (account, mode), &extra, &arrival);
+            AttemptFate::WithExtra(extra) => {
+                let arrival =
+                    Network::default().send_attempt(self.now, (account, mode, &extra), LogDetail::Result);
+                observers.on_attempt(&self.view(), (account, mode), &extra, &arrival);
             }
         }
         if attempt.url.is_simulated() || self.setup.reach == Reach::Simulated {
             let detail = if observers.is_log_disabled() { LogDetail::Result } else { LogDetail::Headers };
-            let arrival = self.network.post(self.now, (account, mode, &attempt), detail);
-            observers.on_post(&self.view(), (account, mode), &attempt, &arrival);
+            let arrival = self.network.send_attempt(self.now, (account, mode, &attempt), detail);
+            observers.on_attempt(&self.view(), (account, mode), &attempt, &arrival);
         } else {
             self.external.send(account, mode, attempt);
         }
@@ -176,7 +177,7 @@ impl World {
     fn report_sightings(&mut self, sightings: Vec<Sighting>, observers: &mut Observers) {
         observers.on_sightings(&self.view(), &sightings);
         let (received_at, sightings) = observers.tamper_sightings(self.now, sightings);
-        self.service.sightings(received_at, &sightings);
+        self.service.on_sightings(received_at, &sightings);
         self.report_notices(observers);
     }
 
@@ -190,7 +191,7 @@ impl World {
     ) {
         observers.on_attempt_result(self.now, attempt, &mut report.result);
         let end = AttemptEnd::from_result(&report.result);
-        self.service.outcome(self.now, (account, mode), attempt.delivery, report);
+        self.service.on_attempt_result(self.now, (account, mode), attempt.delivery, report);
         let delivery = self.service().account(account).book(mode).outbox().get(attempt.delivery);
         let next_at = match delivery.state {
             DeliveryState::Waiting(at) => Some(at),
@@ -215,7 +216,7 @@ impl World {
         self.service.restart(self.now)?;
         observers.on_restart(&self.view());
         let in_flight =
-            self.network.drop_all().into_iter().map(|flight| (flight.account, flight.mode, flight.post));
+            self.network.drop_all().into_iter().map(|flight| (flight.account, flight.mode, flight.request));
         let lost: Vec<_> = in_flight.chain(self.external.drop_all()).collect();
         for (account, mode, attempt) in lost {
             observers.on_attempt_end(&self.view(), (account, mode), &attempt, &AttemptEnd::Lost, None);

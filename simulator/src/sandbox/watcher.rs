@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use reference_core::{asset::Asset, mode::Mode, sighting::Sighting};
 use serde::{Deserialize, Serialize};
 
-use crate::api::Notices;
+use crate::api::NoticePolicy;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct FaultyWatcher {
     /// All but [`Notices::Up`].
-    fault: Notices,
+    fault: NoticePolicy,
     /// Batches that are reported when the fault ends.
     withheld: Vec<Vec<Sighting>>,
 }
@@ -30,18 +30,18 @@ pub(super) struct Watchers {
 impl Watchers {
     /// Sets the fault of a chain's watcher; [`Notices::Up`] ends it. Returns `true` if the watcher must rescan the
     /// chain.
-    pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Notices) -> bool {
+    pub(super) fn change(&mut self, chain: (Mode, Asset), fault: NoticePolicy) -> bool {
         let before = self.faulty.remove(&chain);
-        if fault != Notices::Up {
+        if fault != NoticePolicy::Up {
             self.faulty.insert(chain, FaultyWatcher { fault, withheld: Vec::new() });
         }
         let Some(FaultyWatcher { fault: before, withheld }) = before else { return false };
         match before {
-            Notices::Reversed => self.ready.extend(withheld.into_iter().rev()),
+            NoticePolicy::Reversed => self.ready.extend(withheld.into_iter().rev()),
             _ => self.ready.extend(withheld),
         }
         // Only a rescan repairs a wrong order or a loss.
-        matches!(before, Notices::Reversed | Notices::Lost) && fault != before
+        matches!(before, NoticePolicy::Reversed | NoticePolicy::Lost) && fault != before
     }
 
     /// Returns the chains with a faulty watcher.
@@ -60,10 +60,10 @@ impl Watchers {
             None if on_time.is_empty() => *on_time = sightings,
             None => on_time.extend(sightings),
             Some(watcher) => match watcher.fault {
-                Notices::Late | Notices::Reversed => watcher.withheld.push(sightings),
-                Notices::Lost => {}
-                Notices::Up => on_time.extend(sightings),
-                Notices::Twice => {
+                NoticePolicy::Late | NoticePolicy::Reversed => watcher.withheld.push(sightings),
+                NoticePolicy::Lost => {}
+                NoticePolicy::Up => on_time.extend(sightings),
+                NoticePolicy::Twice => {
                     self.ready.push(sightings.clone());
                     self.ready.push(sightings);
                 }
@@ -99,14 +99,14 @@ mod tests {
     /// Checks two batches under a fault: those that are reported at once, those that are reported when the fault ends,
     /// and the need for a rescan.
     #[track_caller]
-    fn check(fault: Notices, at_once: &[&str], at_end: &[&str], needs_rescan: bool) {
+    fn check(fault: NoticePolicy, at_once: &[&str], at_end: &[&str], needs_rescan: bool) {
         let (mut watchers, mut on_time) = (Watchers::default(), Vec::new());
         assert!(!watchers.change(CHAIN, fault));
         assert_eq!(watchers.faulty_chains(), [CHAIN]);
         ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut on_time));
         assert!(on_time.is_empty());
         assert_eq!(txids(watchers.take_ready()), at_once);
-        assert_eq!(watchers.change(CHAIN, Notices::Up), needs_rescan);
+        assert_eq!(watchers.change(CHAIN, NoticePolicy::Up), needs_rescan);
         assert!(watchers.faulty_chains().is_empty());
         assert_eq!(txids(watchers.take_ready()), at_end);
         ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut on_time));
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn a_fault_delays_reverses_loses_or_duplicates_sightings() {
-        check(Notices::Late, &[], &["a", "b"], false);
-        check(Notices::Reversed, &[], &["b", "a"], true);
-        check(Notices::Lost, &[], &[], true);
-        check(Notices::Twice, &["a", "a", "b", "b"], &[], false);
+        check(NoticePolicy::Late, &[], &["a", "b"], false);
+        check(NoticePolicy::Reversed, &[], &["b", "a"], true);
+        check(NoticePolicy::Lost, &[], &[], true);
+        check(NoticePolicy::Twice, &["a", "a", "b", "b"], &[], false);
     }
 }

@@ -70,7 +70,7 @@ impl External {
         self.count += 1;
         let id = AttemptId(self.count);
         self.open.insert(id, (account, mode, attempt.clone()));
-        self.outgoing.push(OutgoingAttempt { id, account, mode, post: attempt });
+        self.outgoing.push(OutgoingAttempt { id, account, mode, request: attempt });
     }
 
     /// Removes and returns the attempts that the host has not fetched yet.
@@ -109,7 +109,7 @@ impl World {
             due: Cell::new(None),
         };
         for (asset, currency, rate) in market::rates(setup.seed) {
-            world.service.rate(setup.start, asset, currency, Some(rate));
+            world.service.on_rate(setup.start, asset, currency, Some(rate));
         }
         world
     }
@@ -125,7 +125,7 @@ impl World {
     }
 
     /// Performs an operation of the account owner.
-    pub(super) fn act(
+    pub(super) fn execute(
         &mut self,
         account: AccountNo,
         mode: Mode,
@@ -136,7 +136,7 @@ impl World {
 
     /// Creates a key in each mode.
     pub(super) fn create_keys(&mut self, account: AccountNo) -> FirstKeys {
-        let [live, test] = Mode::ALL.map(|mode| match self.act(account, mode, Command::CreateKey) {
+        let [live, test] = Mode::ALL.map(|mode| match self.execute(account, mode, Command::CreateKey) {
             Ok(CommandResult::Key(_, secret)) => secret.reveal().to_owned(),
             other => unreachable!("`CreateKey` returns a key, not {other:?}"),
         });
@@ -144,7 +144,7 @@ impl World {
     }
 
     /// Stores the addresses that a host name resolves to. The URLs of new endpoints are checked against them.
-    pub(super) fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
+    pub(super) fn set_resolution(&mut self, host: &str, addresses: Vec<IpAddr>) {
         self.names.insert(host.to_owned(), KnownName::Addresses(addresses));
     }
 
@@ -154,9 +154,9 @@ impl World {
     }
 
     /// Checks that an endpoint may have this URL: none of the addresses of its host may be private.
-    pub(super) fn judge_endpoint(&self, url: &str) -> Result<(), ApiError> {
+    pub(super) fn check_endpoint_url(&self, url: &str) -> Result<(), ApiError> {
         let invalid = |reason: String| ApiError::field("url", format!("The url field is invalid: {reason}."));
-        let url = address_rule::judge_url(url).map_err(|refusal| invalid(refusal.to_string()))?;
+        let url = address_rule::parse_endpoint_url(url).map_err(|refusal| invalid(refusal.to_string()))?;
         let host = url.host().to_string();
         let addresses = match url.host() {
             _ if url.is_simulated() => self.network.resolve(&host),
@@ -172,6 +172,6 @@ impl World {
                 None => Vec::new(),
             },
         };
-        address_rule::judge_resolved(&addresses).map_err(|refusal| invalid(format!("{host}: {refusal}")))
+        address_rule::check_resolved(&addresses).map_err(|refusal| invalid(format!("{host}: {refusal}")))
     }
 }

@@ -36,20 +36,25 @@ impl ScriptError {
 
     /// Returns the message with its line, in colour for a terminal.
     pub fn in_colour(&self) -> String {
-        show(&Renderer::styled(), &self.path, &self.source, &self.diagnostic)
+        render_diagnostic(&Renderer::styled(), &self.path, &self.source, &self.diagnostic)
     }
 }
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&show(&Renderer::plain(), &self.path, &self.source, &self.diagnostic))
+        f.write_str(&render_diagnostic(&Renderer::plain(), &self.path, &self.source, &self.diagnostic))
     }
 }
 
 impl std::error::Error for ScriptError {}
 
 /// Renders the title, then the line with the span underlined and the label beside it.
-pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &Diagnostic) -> String {
+pub(crate) fn render_diagnostic(
+    renderer: &Renderer,
+    path: &str,
+    source: &str,
+    diagnostic: &Diagnostic,
+) -> String {
     let start = source.floor_char_boundary(diagnostic.span.offset);
     let length = if diagnostic.span.len == 0 { first_key_len(&source[start..]) } else { diagnostic.span.len };
     let span = start..source.floor_char_boundary(start.saturating_add(length));

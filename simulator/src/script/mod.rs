@@ -23,7 +23,7 @@ pub use crate::value;
 
 pub(crate) use self::write::in_line;
 pub(crate) use self::{
-    diagnostic::{Diagnostic, show},
+    diagnostic::{Diagnostic, render_diagnostic},
     names::{defined_names, is_numbered, names_defined_by, without_unknown_names},
 };
 pub use self::{
@@ -34,7 +34,7 @@ pub use self::{
 };
 use self::{
     step::{Settings, Step},
-    value::{Duration, InMode, Moment},
+    value::{Duration, ModeName, Moment},
 };
 
 /// The default start of a scenario: a Monday morning.
@@ -81,7 +81,7 @@ struct ScenarioFile {
     /// The time between two actions; 1s by default.
     pace: Option<Duration>,
     /// The mode of steps without one; live by default.
-    mode: Option<InMode>,
+    mode: Option<ModeName>,
     /// The settings of the first account.
     #[serde(default)]
     account: Settings,
@@ -125,7 +125,7 @@ impl Script {
     /// name, no steps.
     pub fn parse(path: &str, source: &str) -> Result<Script, ScriptError> {
         let fail = |diagnostic| ScriptError::new(path, source, diagnostic);
-        let file: ScenarioFile = yaml::read(source).map_err(fail)?;
+        let file: ScenarioFile = yaml::parse_yaml(source).map_err(fail)?;
         if file.steps.value.is_empty() {
             let label = "add a step, such as `- endpoint: shop`".to_owned();
             return Err(fail(Diagnostic {
@@ -150,13 +150,13 @@ impl Script {
 }
 
 /// Parses steps without checking their names.
-pub(crate) fn read_steps(source: &str) -> Result<Vec<At<Step>>, String> {
-    yaml::read(source).map_err(|Diagnostic { title, label, .. }| format!("{title}: {label}"))
+pub(crate) fn parse_steps(source: &str) -> Result<Vec<At<Step>>, String> {
+    yaml::parse_yaml(source).map_err(|Diagnostic { title, label, .. }| format!("{title}: {label}"))
 }
 
 /// Parses a file to JSON without checking it against the format, for JSON Schema validators; `None` if it is not YAML.
-pub fn untyped(source: &str) -> Option<serde_json::Value> {
-    yaml::read(source).ok()
+pub fn parse_untyped(source: &str) -> Option<serde_json::Value> {
+    yaml::parse_yaml(source).ok()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(super) enum NodeKind {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
         let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
-        Ok(Node { kind: value, span: span(referenced) })
+        Ok(Node { kind: value, span: source_span(referenced) })
     }
 }
 
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for NodeKind {
 }
 
 /// Returns the byte range of a location of the YAML library.
-pub(super) fn span(location: Location) -> SourceSpan {
+pub(super) fn source_span(location: Location) -> SourceSpan {
     let span = location.span();
     let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
     SourceSpan {

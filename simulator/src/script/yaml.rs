@@ -5,12 +5,12 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
 
 use super::{
     diagnostic::{Diagnostic, SourceSpan},
-    node::{Node, span},
+    node::{Node, source_span},
     typed::deserialize_node,
 };
 
 /// Parses one YAML document. Duplicate keys, anchors and merge keys are errors.
-pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
+pub(super) fn parse_yaml<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
         merge_keys: serde_saphyr::MergeKeyPolicy::Error,
@@ -89,7 +89,7 @@ const fn closing_bracket(bracket: char) -> char {
 fn diagnostic(error: &Error, source: &str) -> Diagnostic {
     // An unexpected end of the file has no location; use the end.
     let end = SourceSpan { offset: source.len(), len: 0 };
-    let span = error.location().filter(|location| *location != Location::UNKNOWN).map_or(end, span);
+    let span = error.location().filter(|location| *location != Location::UNKNOWN).map_or(end, source_span);
     let diagnostic = |title: &str, label: String| Diagnostic { title: title.to_owned(), span, label };
     match error.without_snippet() {
         Error::DuplicateMappingKey { key, .. } => {

@@ -25,7 +25,7 @@ impl Cell {
         if event.faults.is_empty() {
             return vec![Cell { kind, situation, fault: None }];
         }
-        let active = Fault::ALL.into_iter().filter(|fault| event.faults.has(*fault));
+        let active = Fault::ALL.into_iter().filter(|fault| event.faults.contains(*fault));
         active.map(|fault| Cell { kind, situation, fault: Some(fault) }).collect()
     }
 }
@@ -154,7 +154,7 @@ mod tests {
         let count = |matrix: &Matrix| (matrix.gaps().len(), matrix.impossible_pairs().len());
         let (gaps, impossible) = count(&matrix);
         assert_eq!((gaps + impossible, impossible), (all * columns, 8 + 7 + 12));
-        let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
+        let cell = Cell { kind: "charge.paid", situation: Situation::Confirmed, fault: Some(Fault::Reorg) };
         matrix.record(cell, 7);
         assert_eq!(count(&matrix), (gaps - 1, impossible));
         // A reached cell is never listed as impossible.

@@ -39,13 +39,14 @@ use reference_wire::Request;
 
 pub use self::{
     matrix::{Cell, Matrix},
-    trace::{Trace, first_difference, in_words},
+    trace::{Trace, describe_entry, first_difference},
     variants::WorldVariant,
 };
 use crate::{
     demo::DemoFault,
     invariant::{
-        self, BookReading, Depth, ExpectedEvent, Findings, Invariant, ModelBook, ModelReplay, ReplayStart,
+        self, ExpectedEvent, Findings, Invariant, ModelBook, ModelReplay, ReadDepth, ReadingContext,
+        ReplayStart,
     },
     model::Account,
     play::{Cause, DryRun, DryRunError, dry_run},
@@ -119,7 +120,7 @@ pub struct Verdict {
     /// The number of recorded events.
     pub events: u64,
     /// The number of webhook attempts.
-    pub posts: u64,
+    pub attempts: u64,
     /// The reached cells of the coverage matrix.
     pub cells: Vec<Cell>,
     /// The fingerprint of the record, for worlds that were played twice.
@@ -128,7 +129,7 @@ pub struct Verdict {
     pub extra_runs: u64,
     /// The first difference between two runs of this world, if there is one: the machine or the program is not
     /// deterministic.
-    pub differs: Option<String>,
+    pub run_difference: Option<String>,
     /// The statuses of refused steps, by index.
     pub refusals: std::collections::BTreeMap<usize, u16>,
     /// The steps that could not be performed, with the reasons.
@@ -141,7 +142,7 @@ impl Runner<'_> {
     pub fn try_seed(&self, seed: u64) -> Verdict {
         let DrawnWorld { script, .. } = workload::draw(seed);
         let is_deep = seed.is_multiple_of(DEEP_EVERY) || !workload::is_large(seed);
-        let depth = if is_deep { Depth::Events } else { Depth::Objects };
+        let depth = if is_deep { ReadDepth::Events } else { ReadDepth::Objects };
         let has_variant = seed % VARIANT_EVERY == 5;
         let is_compared = is_played_twice(seed) || has_variant;
         let detail = if is_compared { Detail::Bytes } else { Detail::Values };
@@ -151,12 +152,12 @@ impl Runner<'_> {
             let index = (seed / VARIANT_EVERY) as usize % WorldVariant::ALL.len();
             let variant = WorldVariant::ALL[index];
             verdict.extra_runs += 1;
-            verdict.findings.absorb(self.compare(variant, &script, &mut run, seed));
+            verdict.findings.merge(self.compare(variant, &script, &mut run, seed));
         }
         if is_played_twice(seed) {
             verdict.extra_runs += 1;
             let second_run = self.play(&script);
-            verdict.differs = first_difference(&run.record, &second_run.record);
+            verdict.run_difference = first_difference(&run.record, &second_run.record);
             verdict.digest = Some(Trace::from_record(&run.record).digest());
         }
         verdict
@@ -165,7 +166,7 @@ impl Runner<'_> {
     /// Plays and checks a script, in full depth.
     pub fn try_script(&self, script: &Script) -> Verdict {
         let mut run = self.play(script);
-        self.judge(script, &mut run, Depth::Events)
+        self.judge(script, &mut run, ReadDepth::Events)
     }
 
     /// Plays a script, then heals the world and waits until everything must be settled.
@@ -180,7 +181,7 @@ impl Runner<'_> {
 
     fn dry_run_in(&self, script: &Script, detail: Detail) -> DryRun {
         let mut settings = Sandbox::first_settings();
-        settings.change(settings_draft(&script.account));
+        settings.apply(settings_draft(&script.account));
         let has_restarts = script.steps.iter().any(|step| matches!(step.value, Step::Restart));
         let mut sandbox = Sandbox::with_account(
             &Setup {
@@ -194,7 +195,7 @@ impl Runner<'_> {
         sandbox.disable_log();
         sandbox.start_recording(detail);
         if let Some(tamper) = self.tamper {
-            sandbox.tamper_with(tamper());
+            sandbox.install_tamper(tamper());
         }
         dry_run(script, sandbox)
     }
@@ -209,7 +210,7 @@ impl Runner<'_> {
     }
 
     /// Checks a played world by every invariant that needs only one world.
-    pub fn judge(&self, script: &Script, run: &mut Run, depth: Depth) -> Verdict {
+    pub fn judge(&self, script: &Script, run: &mut Run, depth: ReadDepth) -> Verdict {
         let Run { dry_run, record } = run;
         let mut findings = Findings::default();
         if self.canary {
@@ -226,10 +227,10 @@ impl Runner<'_> {
         }
         let now = dry_run.sandbox.now();
         findings.check(Invariant::Liveness, None, || {
-            let due = dry_run.sandbox.next_of_service()?;
+            let due = dry_run.sandbox.next_service_due()?;
             Some(("the service has work left at the end".to_owned(), format!("something is due at {due}")))
         });
-        findings.absorb(invariant::judge_limits(record));
+        findings.merge(invariant::judge_limits(record));
         let heights = dry_run.sandbox.heights();
         let state = match api_state(dry_run, depth) {
             Ok(state) => state,
@@ -239,32 +240,33 @@ impl Runner<'_> {
             }
         };
         let mut replay = ModelReplay::run(replay_start(script, dry_run, &state), record, now);
-        findings.absorb(invariant::judge_books(&replay, &state, &dry_run.sandbox, &heights));
-        findings.absorb(replay.compare_event_ids(&state));
-        if depth == Depth::Events {
+        findings.merge(invariant::judge_books(&replay, &state, &dry_run.sandbox, &heights));
+        findings.merge(replay.compare_event_ids(&state));
+        if depth == ReadDepth::Events {
             let books = state.books.keys().map(|id| {
-                let reading = BookReading { now, blocks: &|_| 0, public_url: BASE, base: BASE };
+                let reading =
+                    ReadingContext { now, blocks_mined: &|_| 0, public_url: BASE, request_base_url: BASE };
                 (*id, ModelBook { book: replay.model.book(*id), ids: &replay.ids[id], reading })
             });
-            findings.absorb(invariant::judge_lists(dry_run, &books.collect()));
+            findings.merge(invariant::judge_lists(dry_run, &books.collect()));
         }
         let (events, cells) =
             (replay.expected.len(), replay.expected.iter().flat_map(Cell::for_event).collect());
-        findings.absorb(std::mem::take(&mut replay.findings));
+        findings.merge(std::mem::take(&mut replay.findings));
         findings.name_objects(replay.delivery_names());
         sort_and_name(&mut findings, dry_run, &state);
         let attempts = record
-            .seen
+            .entries
             .iter()
-            .filter(|entry| matches!(entry.observation, crate::record::Observation::Post(_)))
+            .filter(|entry| matches!(entry.observation, crate::record::Observation::AttemptStart(_)))
             .count();
         Verdict {
             events: events as u64,
-            posts: attempts as u64,
+            attempts: attempts as u64,
             cells,
             digest: None,
             extra_runs: 0,
-            differs: None,
+            run_difference: None,
             refusals: dry_run.refusals.clone(),
             skipped: dry_run
                 .errors
@@ -283,14 +285,14 @@ impl Runner<'_> {
         run: &mut Run,
     ) -> (Vec<ExpectedEvent>, invariant::ApiState) {
         let now = run.dry_run.sandbox.now();
-        let Ok(state) = api_state(&mut run.dry_run, Depth::Objects) else { return Default::default() };
+        let Ok(state) = api_state(&mut run.dry_run, ReadDepth::Objects) else { return Default::default() };
         let replay_start = replay_start(script, &run.dry_run, &state);
         (ModelReplay::run(replay_start, &run.record, now).expected, state)
     }
 
     /// Returns everything that the API shows of a played world as text, or the error.
     pub(crate) fn final_api_state(&self, run: &mut Run) -> String {
-        format!("{:?}", api_state(&mut run.dry_run, Depth::Objects))
+        format!("{:?}", api_state(&mut run.dry_run, ReadDepth::Objects))
     }
 
     /// Returns the fingerprint of the world of a seed.
@@ -314,7 +316,7 @@ fn sort_and_name(findings: &mut Findings, dry_run: &DryRun, state: &invariant::A
 }
 
 /// Returns the state of a played world as the API shows it.
-fn api_state(dry_run: &mut DryRun, depth: Depth) -> Result<invariant::ApiState, String> {
+fn api_state(dry_run: &mut DryRun, depth: ReadDepth) -> Result<invariant::ApiState, String> {
     let books: Vec<BookId> = dry_run.observers.keys().copied().collect();
     invariant::read_api_state(dry_run, books, depth)
 }
@@ -352,7 +354,7 @@ fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::Api
         account,
         keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
         observers: observers.clone(),
-        shown,
+        api_state: shown,
         public_url: BASE,
     }
 }

@@ -24,7 +24,7 @@ impl Trace {
     pub(crate) fn from_index(record: &Record, start: usize) -> Trace {
         let mut hash = Sha256::new();
         let mut fingerprints = Vec::new();
-        for chunk in record.seen.get(start..).unwrap_or_default().chunks(STRIDE) {
+        for chunk in record.entries.get(start..).unwrap_or_default().chunks(STRIDE) {
             chunk.iter().for_each(|entry| hash_entry(&mut hash, entry));
             fingerprints.push(hash.clone().finalize().into());
         }
@@ -49,15 +49,15 @@ pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
     }
     let equal_chunks =
         fingerprints.iter().zip(&other_fingerprints).take_while(|(one, two)| one == two).count();
-    for index in equal_chunks * STRIDE..one.seen.len().max(two.seen.len()) {
+    for index in equal_chunks * STRIDE..one.entries.len().max(two.entries.len()) {
         let fingerprint = |entry: Option<&Entry>| {
             let mut hash = Sha256::new();
             entry.inspect(|entry| hash_entry(&mut hash, entry));
             hash.finalize()
         };
-        let (first, second) = (one.seen.get(index), two.seen.get(index));
+        let (first, second) = (one.entries.get(index), two.entries.get(index));
         if first.is_some() != second.is_some() || fingerprint(first) != fingerprint(second) {
-            let describe = |entry: Option<&Entry>| entry.map_or_else(|| "the end".to_owned(), in_words);
+            let describe = |entry: Option<&Entry>| entry.map_or_else(|| "the end".to_owned(), describe_entry);
             return Some(format!("entry {}: {} / {}", index + 1, describe(first), describe(second)));
         }
     }
@@ -78,7 +78,7 @@ fn hash_entry(hash: &mut Sha256, entry: &Entry) {
             part(call.query.as_deref().unwrap_or_default().as_bytes());
             part(&call.body);
             part(&call.status.to_be_bytes());
-            part(&call.answer);
+            part(&call.response_body);
         }
         Observation::Sightings(sightings) => sightings.iter().for_each(|sighting| {
             part(sighting.mode.as_str().as_bytes());
@@ -93,7 +93,7 @@ fn hash_entry(hash: &mut Sha256, entry: &Entry) {
             part(asset.code().as_bytes());
             part(&height.to_be_bytes());
         }),
-        Observation::Post(attempt) => {
+        Observation::AttemptStart(attempt) => {
             part(attempt.host.as_bytes());
             part(attempt.delivery.as_bytes());
             part(match &attempt.signature {
@@ -102,7 +102,7 @@ fn hash_entry(hash: &mut Sha256, entry: &Entry) {
             });
             part(&attempt.body);
         }
-        Observation::PostResult { delivery, outcome } => {
+        Observation::AttemptEnd { delivery, outcome } => {
             part(delivery.as_bytes());
             part(format!("{outcome:?}").as_bytes());
         }
@@ -111,7 +111,7 @@ fn hash_entry(hash: &mut Sha256, entry: &Entry) {
 }
 
 /// Describes an entry in one line.
-pub fn in_words(entry: &Entry) -> String {
+pub fn describe_entry(entry: &Entry) -> String {
     let at = entry.at;
     match &entry.observation {
         Observation::Call(call) => format!("{at} {} {} -> {}", call.method, call.path, call.status),
@@ -120,10 +120,10 @@ pub fn in_words(entry: &Entry) -> String {
             format!("{at} {} sightings, first {}", sightings.len(), first.unwrap_or_default())
         }
         Observation::Heights(heights) => format!("{at} {heights:?}"),
-        Observation::Post(attempt) => {
+        Observation::AttemptStart(attempt) => {
             format!("{at} POST {} {} {}", attempt.host, attempt.kind, attempt.delivery)
         }
-        Observation::PostResult { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
+        Observation::AttemptEnd { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
         Observation::Restart => format!("{at} restart"),
     }
 }

@@ -12,13 +12,13 @@ use uuid::Uuid;
 
 use super::{Run, Runner, first_difference};
 use crate::{
-    invariant::{Depth, Findings, Invariant},
-    model::{TRIES, TimelineEntry},
+    invariant::{Findings, Invariant, ReadDepth},
+    model::{SCHEDULED_ATTEMPTS_MAX, TimelineEntry},
     record::{Entry, Observation, Record},
     script::{
         At, Kind, Script, is_numbered,
         step::{Request, Step},
-        value::InMode,
+        value::ModeName,
     },
 };
 
@@ -206,7 +206,7 @@ fn move_times(body: &mut Value) {
 /// Returns the final states of the charges and invoices that the script names, as strings that must be equal in a
 /// variant.
 fn final_states(run: &mut Run, script: &Script, variant: WorldVariant) -> BTreeMap<String, String> {
-    let depth = if variant == WorldVariant::WithRestarts { Depth::Events } else { Depth::Objects };
+    let depth = if variant == WorldVariant::WithRestarts { ReadDepth::Events } else { ReadDepth::Objects };
     let dry_run = &mut run.dry_run;
     let Ok(state) = super::api_state(dry_run, depth) else { return BTreeMap::new() };
     let since = |time: &str| {
@@ -269,8 +269,8 @@ fn add_deliveries(
     // By host and delivery: the event type, and the number of attempts.
     let deliveries = |record: &Record| {
         let mut deliveries: BTreeMap<(String, Uuid), (&'static str, usize)> = BTreeMap::new();
-        for entry in &record.seen {
-            if let Observation::Post(attempt) = &entry.observation {
+        for entry in &record.entries {
+            if let Observation::AttemptStart(attempt) = &entry.observation {
                 let key = (attempt.host.clone(), attempt.delivery);
                 deliveries.entry(key).or_insert((attempt.kind, 0)).1 += 1;
             }
@@ -281,7 +281,7 @@ fn add_deliveries(
     let failing_hosts: BTreeSet<String> = both
         .iter()
         .flatten()
-        .filter(|(_, (_, attempts))| *attempts >= TRIES)
+        .filter(|(_, (_, attempts))| *attempts >= SCHEDULED_ATTEMPTS_MAX)
         .map(|((host, _), _)| host.clone())
         .collect();
     for (states, deliveries) in [base_states, variant_states].into_iter().zip(both) {
@@ -296,7 +296,7 @@ fn add_deliveries(
 /// Returns the mode of a step; `None` if it affects the whole world. Records the modes of the names that it defines in
 /// `known`.
 fn record_mode<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mode> {
-    let or_live = |mode: Option<InMode>| mode.map_or(Mode::Live, |mode| mode.0);
+    let or_live = |mode: Option<ModeName>| mode.map_or(Mode::Live, |mode| mode.0);
     let (name, mode) = match step {
         Step::Key(step) => (Some(&step.0.name), Some(or_live(step.0.mode))),
         Step::Endpoint(step) => (Some(&step.0.name), Some(or_live(step.0.mode))),
@@ -395,7 +395,7 @@ fn first_key(run: &Run, mode: Mode) -> String {
 fn record_of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     let mut deliveries = BTreeSet::new();
     let mut entries = Vec::new();
-    for entry in &record.seen {
+    for entry in &record.entries {
         let observation = match &entry.observation {
             Observation::Call(call) if call.bearer.as_deref() == Some(key) => entry.observation.clone(),
             Observation::Sightings(sightings) => {
@@ -406,11 +406,11 @@ fn record_of_mode(record: &Record, key: &str, mode: Mode) -> Record {
                 }
                 Observation::Sightings(own)
             }
-            Observation::Post(attempt) if attempt.mode == mode => {
+            Observation::AttemptStart(attempt) if attempt.mode == mode => {
                 deliveries.insert(attempt.delivery);
                 entry.observation.clone()
             }
-            Observation::PostResult { delivery, .. } if deliveries.contains(delivery) => {
+            Observation::AttemptEnd { delivery, .. } if deliveries.contains(delivery) => {
                 entry.observation.clone()
             }
             _ => continue,

@@ -39,17 +39,17 @@ impl OpenedCharge {
 impl Plan {
     pub(super) fn plan_charge(&mut self, n: u64) {
         let mut draw = self.stream(&format!("charge/{n}"));
-        let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
-        let at = self.pick_moment(&mut draw);
+        let (mode, asset) = (self.draw_mode(&mut draw), self.draw_coin(&mut draw));
+        let at = self.draw_time(&mut draw);
         let cents = match draw.below(6) {
             0 => draw.between(1, 99),
             1 => draw.between(100_000, 9_999_999),
             _ => draw.between(100, 50_000),
         };
         let name = format!("c{n}");
-        let cents = self.edge_price(&name).unwrap_or(cents);
-        let (account, bounds) = self.pick_account(&name);
-        let key = self.pick_key(&name);
+        let cents = self.draw_edge_price(&name).unwrap_or(cents);
+        let (account, bounds) = self.draw_account(&name);
+        let key = self.draw_idempotency_key(&name);
         let is_repeated = key.is_some();
         let open = Open {
             charge: steps::name(&name),
@@ -57,8 +57,8 @@ impl Plan {
             amount: Some(steps::price(cents)),
             link: None,
             customer_email: None,
-            description: self.edge_text(&format!("description/{name}")),
-            metadata: self.edge_metadata(&name),
+            description: self.draw_prose(&format!("description/{name}")),
+            metadata: self.draw_metadata(&name),
             custom_fields: None,
             idempotency_key: key,
             account,
@@ -71,14 +71,14 @@ impl Plan {
         }
         let due = self.market.rate(asset, at).map(|rate| money::amount_due(cents, rate, asset));
         let opened = OpenedCharge { name, mode, asset, at, due, bounds };
-        self.plan_payment(&opened, &mut draw);
-        self.plan_owner(&opened, &mut draw);
+        self.plan_payments(&opened, &mut draw);
+        self.plan_owner_actions(&opened, &mut draw);
         self.plan_lock_end(&opened);
         self.plan_fee_bumps(&opened);
     }
 
     /// Plans the customer's payments.
-    pub(super) fn plan_payment(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
+    pub(super) fn plan_payments(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let mut at = self.draw_first_payment(charge, draw);
         let tx = |nth: u64| charge.transaction_name(nth);
         match draw.below(12) {
@@ -128,21 +128,21 @@ impl Plan {
                 }
             }
         }
-        if self.strikes(Fault::Dust, draw) {
+        if self.draws_fault(Fault::Dust, draw) {
             self.plan_transaction_of(charge, at + draw.below(HOUR), 1, &tx(7), draw);
         }
-        if self.strikes(Fault::WrongCoin, draw) {
+        if self.draws_fault(Fault::WrongCoin, draw) {
             let mut pay = steps::pay(&charge.name, &tx(8));
             let other = Asset::ALL[draw.below(Asset::ALL.len() as u64) as usize];
             (pay.asset, pay.amount) = (Some(steps::coin(other)), Some(steps::amount("1".to_owned())));
             self.add(at + draw.below(HOUR), steps::pay_step(pay));
         }
-        if self.strikes(Fault::WrongNetwork, draw) {
+        if self.draws_fault(Fault::WrongNetwork, draw) {
             let other = if charge.mode == Mode::Live { Mode::Test } else { Mode::Live };
             let pay = Pay {
                 address_of: Some(steps::name(&charge.name)),
                 amount: Some(steps::amount("2".to_owned())),
-                mode: Some(crate::script::value::InMode(other)),
+                mode: Some(crate::script::value::ModeName(other)),
                 tx: Some(steps::name(&tx(9))),
                 ..Pay::default()
             };
@@ -153,7 +153,7 @@ impl Plan {
     /// Draws the time of the first payment, relative to the end of the rate lock.
     fn draw_first_payment(&self, charge: &OpenedCharge, draw: &mut RngStream) -> u64 {
         let end = charge.at + LOCK;
-        if self.strikes(Fault::LockEdge, draw) {
+        if self.draws_fault(Fault::LockEdge, draw) {
             return end - 1 + draw.below(3);
         }
         match draw.below(8) {
@@ -180,40 +180,40 @@ impl Plan {
     /// Plans a payment, and faults of its transaction.
     fn plan_transaction(&mut self, charge: &OpenedCharge, at: u64, mut pay: Pay, draw: &mut RngStream) {
         let tx = pay.tx.as_ref().expect("planned payments name their transactions").value.0.clone();
-        if self.strikes(Fault::LowFee, draw) {
+        if self.draws_fault(Fault::LowFee, draw) {
             pay.fee = Some(FeeLevel::Low);
-        } else if self.strikes(Fault::Stuck, draw) {
+        } else if self.draws_fault(Fault::Stuck, draw) {
             pay.fee = Some(FeeLevel::Stuck);
             self.stuck.push((at, tx.clone()));
         } else if draw.chance(1, 8) {
             pay.fee = Some(steps::FEES[draw.below(2) as usize]);
         }
-        pay.unseen = self.strikes(Fault::Unseen, draw);
-        if self.strikes(Fault::Outputs, draw) {
+        pay.unseen = self.draws_fault(Fault::Unseen, draw);
+        if self.draws_fault(Fault::Outputs, draw) {
             pay.outputs = Some(draw.between(2, 4) as u32);
         }
         self.add(at, steps::pay_step(pay));
         let block = charge.asset.facts().block_time.0;
         let soon_after = |draw: &mut RngStream| at + draw.between(1, 2 * block);
-        if self.strikes(Fault::DoubleSpend, draw) {
-            self.add(soon_after(draw), Step::DoubleSpend(steps::at_transaction(&tx)));
+        if self.draws_fault(Fault::DoubleSpend, draw) {
+            self.add(soon_after(draw), Step::DoubleSpend(steps::transaction_step(&tx)));
         }
-        if self.strikes(Fault::Replace, draw) {
+        if self.draws_fault(Fault::Replace, draw) {
             self.plan_replacement(charge, &tx, soon_after(draw), draw);
         }
-        if self.strikes(Fault::Drop, draw) {
+        if self.draws_fault(Fault::Drop, draw) {
             let dropped_at = soon_after(draw);
-            self.add(dropped_at, Step::Drop(steps::at_transaction(&tx)));
+            self.add(dropped_at, Step::Drop(steps::transaction_step(&tx)));
             if draw.chance(1, 2) {
                 let sent_again_at = dropped_at + draw.between(1, HOUR);
-                self.add(sent_again_at, Step::Rebroadcast(steps::at_transaction(&tx)));
+                self.add(sent_again_at, Step::Rebroadcast(steps::transaction_step(&tx)));
             }
         }
-        if self.strikes(Fault::Reorg, draw) {
+        if self.draws_fault(Fault::Reorg, draw) {
             let required = charge.asset.required_confirmations(charge.mode);
             let depth = draw.between(1, u64::from(required) + 2) as u32;
             let blocks = draw.between(1, u64::from(required) + 3);
-            self.reorg(charge.mode, charge.asset, at + blocks * block, depth, draw);
+            self.plan_reorg(charge.mode, charge.asset, at + blocks * block, depth, draw);
         }
     }
 
@@ -238,7 +238,7 @@ impl Plan {
         self.add(at, Step::Replace(step));
     }
 
-    pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut RngStream) {
+    pub(super) fn plan_reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut RngStream) {
         if draw.chance(1, 8) {
             // With `account`, only payments to that account are reorganised.
             let mut request = steps::request("POST", "/sandbox/reorg".to_owned(), mode.as_str());
@@ -263,9 +263,9 @@ impl Plan {
     }
 
     /// Plans the account owner's actions on a charge.
-    pub(super) fn plan_owner(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
+    pub(super) fn plan_owner_actions(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let end = charge.at + LOCK;
-        if self.strikes(Fault::CancelRace, draw) {
+        if self.draws_fault(Fault::CancelRace, draw) {
             let at = match draw.below(4) {
                 0 => end - 1 + draw.below(3),
                 1 => charge.at,

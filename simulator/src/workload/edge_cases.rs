@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The id of the second account.
-pub(super) const NEIGHBOUR: &str = "bakery";
+pub(super) const SECOND_ACCOUNT: &str = "bakery";
 /// The highest price for which the amount due can be computed in every coin.
 const CENTS_MAX: u64 = 999_999_999_999;
 
@@ -37,7 +37,7 @@ const TEXTS: [&str; 8] = [
 
 impl Plan {
     /// Adds a second account in some worlds, with the same modes, coins and chains.
-    pub(super) fn add_neighbour(&mut self) {
+    pub(super) fn add_second_account(&mut self) {
         let mut draw = self.stream("neighbour");
         if draw.chance(1, 2) {
             return;
@@ -45,9 +45,9 @@ impl Plan {
         let percents = [0, 100, 300, 1_000];
         let mut percent = || percents[draw.below(percents.len() as u64) as usize];
         let (tolerance, threshold) = (percent(), percent());
-        self.neighbour = Some((tolerance, threshold));
+        self.second_account = Some((tolerance, threshold));
         let open = OpenAccount {
-            account: steps::name(NEIGHBOUR),
+            account: steps::name(SECOND_ACCOUNT),
             underpayment_tolerance: Some(steps::percent(tolerance)),
             overpayment_threshold: Some(steps::percent(threshold)),
         };
@@ -55,29 +55,29 @@ impl Plan {
     }
 
     /// Draws the account of an object. Returns it (`None` for the first account) and its bounds.
-    pub(super) fn pick_account(&self, object: &str) -> (Option<At<Name>>, (u32, u32)) {
-        match self.neighbour {
+    pub(super) fn draw_account(&self, object: &str) -> (Option<At<Name>>, (u32, u32)) {
+        match self.second_account {
             Some(bounds) if self.stream(&format!("account/{object}")).chance(1, 4) => {
-                (Some(steps::name(NEIGHBOUR)), bounds)
+                (Some(steps::name(SECOND_ACCOUNT)), bounds)
             }
             _ => (None, self.bounds),
         }
     }
 
     /// Adds requests of the second account to objects of the first one, which must get 404.
-    pub(super) fn add_intrusions(&mut self, charges: u64) {
-        if self.neighbour.is_none() {
+    pub(super) fn add_foreign_requests(&mut self, charges: u64) {
+        if self.second_account.is_none() {
             return;
         }
         let mut draw = self.stream("intrusions");
         for n in 0..draw.below(3) {
-            let mode = self.pick_mode(&mut draw);
+            let mode = self.draw_mode(&mut draw);
             let at = draw.between(HOUR, DAY);
             let key = format!("intruder{n}");
             let new_key = Key {
                 name: steps::name(&key),
                 mode: steps::mode(mode),
-                account: Some(steps::name(NEIGHBOUR)),
+                account: Some(steps::name(SECOND_ACCOUNT)),
             };
             self.add(at, Step::Key(Shorthand(new_key)));
             for _ in 0..draw.between(1, 3) {
@@ -98,7 +98,7 @@ impl Plan {
     }
 
     /// Draws an idempotency key for one charge in ten.
-    pub(super) fn pick_key(&self, charge: &str) -> Option<String> {
+    pub(super) fn draw_idempotency_key(&self, charge: &str) -> Option<String> {
         let mut draw = self.stream(&format!("key/{charge}"));
         draw.chance(1, 10).then(|| match draw.below(4) {
             0 => format!("{:x<IDEMPOTENCY_KEY_MAX$}", format!("order-{charge}-")),
@@ -111,7 +111,7 @@ impl Plan {
     pub(super) fn plan_repeats(&mut self, charge: &str, at: u64) {
         let mut draw = self.stream(&format!("again/{charge}"));
         for _ in 0..draw.between(1, 3) {
-            let delay = repeat_delay(&mut draw);
+            let delay = draw_repeat_delay(&mut draw);
             let description = draw.chance(1, 4).then(|| "Another order".to_owned());
             let repeat = Repeat { charge: steps::name(charge), description, refused: None };
             self.add(at + delay, Step::Repeat(Shorthand(repeat)));
@@ -119,7 +119,7 @@ impl Plan {
     }
 
     /// Draws the lowest or the highest price for a few charges.
-    pub(super) fn edge_price(&self, charge: &str) -> Option<u64> {
+    pub(super) fn draw_edge_price(&self, charge: &str) -> Option<u64> {
         let mut draw = self.stream(&format!("price/{charge}"));
         match draw.below(60) {
             0 => Some(1),
@@ -129,7 +129,7 @@ impl Plan {
     }
 
     /// Draws prose: usually none, sometimes a difficult text, rarely one of the maximum length.
-    pub(super) fn edge_text(&self, key: &str) -> Option<String> {
+    pub(super) fn draw_prose(&self, key: &str) -> Option<String> {
         let mut draw = self.stream(&format!("text/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(40) {
@@ -140,7 +140,7 @@ impl Plan {
     }
 
     /// Draws a short text in the same way.
-    pub(super) fn edge_name(&self, key: &str) -> Option<String> {
+    pub(super) fn draw_short_text(&self, key: &str) -> Option<String> {
         let mut draw = self.stream(&format!("name/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(12) {
@@ -151,7 +151,7 @@ impl Plan {
     }
 
     /// Draws metadata: usually none, sometimes with a value of every type, rarely of the maximum number and length.
-    pub(super) fn edge_metadata(&self, charge: &str) -> Option<BTreeMap<String, Value>> {
+    pub(super) fn draw_metadata(&self, charge: &str) -> Option<BTreeMap<String, Value>> {
         let mut draw = self.stream(&format!("metadata/{charge}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(60) {
@@ -178,7 +178,7 @@ fn pad_to(text: &str, chars: usize) -> String {
 
 /// Draws the time from a request with an idempotency key to its repetition: at once, soon, or around the end of the 24
 /// hours for which responses are stored.
-pub(super) fn repeat_delay(draw: &mut RngStream) -> u64 {
+pub(super) fn draw_repeat_delay(draw: &mut RngStream) -> u64 {
     match draw.below(6) {
         0 => DAY - 1 + draw.below(2),
         1 => 0,

@@ -33,7 +33,7 @@ impl Plan {
     /// Plans a charge with more events than an unindexed timeline holds, read by type and page by page.
     fn add_many_events(&mut self) {
         let mut draw = self.stream("many-events");
-        let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
+        let (mode, asset) = (self.draw_mode(&mut draw), self.draw_coin(&mut draw));
         let at = draw.between(HOUR, 4 * HOUR);
         self.open_simple_charge("c900", (mode, asset), at);
         for n in 1..=40 {
@@ -47,7 +47,7 @@ impl Plan {
         }
         for (kind, page) in [("payment_detected", 2), ("late_payment", 1), ("refunded", 1), ("created", 1)] {
             let path = format!("/v1/events?charge=${{c900}}&type=charge.{kind}&per_page=7&page={page}");
-            self.read(refunds_start + MINUTE, mode, &path);
+            self.plan_read(refunds_start + MINUTE, mode, &path);
         }
     }
 
@@ -55,7 +55,7 @@ impl Plan {
     /// the count of consecutive failures. Then the count reaches, or just misses, the number at which it is disabled.
     fn add_long_failure(&mut self) {
         let mut draw = self.stream("long-failure");
-        let chain = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
+        let chain = (self.draw_mode(&mut draw), self.draw_coin(&mut draw));
         // At that time no other charge is opened.
         let mut at = 2 * DAY;
         self.add(
@@ -149,12 +149,12 @@ impl Plan {
     /// Plans two months, after which old deliveries are resent.
     fn add_months(&mut self) {
         let mut draw = self.stream("months");
-        let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
+        let (mode, asset) = (self.draw_mode(&mut draw), self.draw_coin(&mut draw));
         for (n, at) in [(1, 29 * DAY), (2, 31 * DAY), (3, 62 * DAY)] {
             self.open_simple_charge(&format!("c90{n}"), (mode, asset), at);
             self.add(at + HOUR, steps::pay_step(steps::pay(&format!("c90{n}"), &format!("t90{n}"))));
             self.add(at + 2 * HOUR, steps::resend(&format!("d{}", draw.between(1, 6)), None));
-            self.read(at + 3 * HOUR, mode, "/v1/charges?per_page=2&page=2");
+            self.plan_read(at + 3 * HOUR, mode, "/v1/charges?per_page=2&page=2");
         }
     }
 

@@ -5,7 +5,7 @@ use reference_core::mode::Mode;
 
 use super::{DAY, Fault, HOUR, MINUTE, Plan, SECOND, steps};
 use crate::script::{
-    step::{Congest, Key, Notices, Settings, Shorthand, Stall, Step, Walk, WalkBy},
+    step::{Congest, Key, NoticePolicy, Settings, Shorthand, Stall, Step, Walk, WalkBy},
     value::Name,
 };
 
@@ -20,11 +20,11 @@ impl Plan {
         self.add_resends();
         self.add_interruptions();
         let mut draw = self.stream("service");
-        for _ in 0..self.swarm.times(Fault::Restart, &mut draw, 3) {
+        for _ in 0..self.swarm.draw_count(Fault::Restart, &mut draw, 3) {
             self.add(draw.between(MINUTE, DAY), Step::Restart);
         }
         let mut draw = self.stream("settings");
-        for _ in 0..self.swarm.times(Fault::Settings, &mut draw, 4) {
+        for _ in 0..self.swarm.draw_count(Fault::Settings, &mut draw, 4) {
             let percent =
                 |draw: &mut reference_core::rng::RngStream| Some(steps::percent(draw.below(500) as u32));
             let change = Settings {
@@ -42,17 +42,17 @@ impl Plan {
         let mut draw = self.stream(&format!("weather/{mode}/{}", asset.code()));
         let block = asset.facts().block_time.0;
         self.faulty_chains.push((mode, asset));
-        for _ in 0..self.swarm.times(Fault::Reorg, &mut draw, 6) {
+        for _ in 0..self.swarm.draw_count(Fault::Reorg, &mut draw, 6) {
             let depth = draw.between(1, u64::from(asset.required_confirmations(mode)) + 2) as u32;
             let at = draw.between(HOUR, DAY);
-            self.reorg(mode, asset, at, depth, &mut draw);
+            self.plan_reorg(mode, asset, at, depth, &mut draw);
         }
-        for _ in 0..self.swarm.times(Fault::Stall, &mut draw, 3) {
+        for _ in 0..self.swarm.draw_count(Fault::Stall, &mut draw, 3) {
             let r#for = steps::duration(draw.between(block, block + 3 * HOUR));
             let stall = Stall { asset: steps::coin(asset), mode: steps::mode(mode), r#for };
             self.add(draw.between(MINUTE, DAY - HOUR), Step::Stall(stall));
         }
-        for _ in 0..self.swarm.times(Fault::Congestion, &mut draw, 3) {
+        for _ in 0..self.swarm.draw_count(Fault::Congestion, &mut draw, 3) {
             let (empty, full) = (draw.below(46) as u32, draw.below(45) as u32);
             let at = draw.between(MINUTE, DAY - 6 * HOUR);
             let congest = |empty, full| {
@@ -62,20 +62,21 @@ impl Plan {
             self.add(at, congest(empty, full));
             self.add(at + draw.between(MINUTE, 6 * HOUR), congest(0, 0));
         }
-        for _ in 0..self.swarm.times(Fault::Watcher, &mut draw, 5) {
+        for _ in 0..self.swarm.draw_count(Fault::Watcher, &mut draw, 5) {
             let notices =
-                [Notices::Late, Notices::Reversed, Notices::Lost, Notices::Twice][draw.below(4) as usize];
+                [NoticePolicy::Late, NoticePolicy::Reversed, NoticePolicy::Lost, NoticePolicy::Twice]
+                    [draw.below(4) as usize];
             let at = draw.between(MINUTE, DAY - 4 * HOUR);
             self.add(at, steps::watcher(mode, asset, notices));
-            self.add(at + draw.between(MINUTE, 3 * HOUR), steps::watcher(mode, asset, Notices::Up));
+            self.add(at + draw.between(MINUTE, 3 * HOUR), steps::watcher(mode, asset, NoticePolicy::Up));
         }
     }
 
     /// Adds reads of growing lists, with separate keys that have their own rate limits.
     fn add_walks(&mut self) {
         let mut draw = self.stream("walks");
-        for n in 0..self.swarm.times(Fault::Walk, &mut draw, 3) {
-            let mode = self.pick_mode(&mut draw);
+        for n in 0..self.swarm.draw_count(Fault::Walk, &mut draw, 3) {
+            let mode = self.draw_mode(&mut draw);
             let at = draw.between(HOUR, DAY);
             let key = self.add_key(at, &format!("walker{n}"), mode);
             let list = ["/v1/charges", "/v1/events", "/v1/invoices"][draw.below(3) as usize];
@@ -95,8 +96,8 @@ impl Plan {
     /// that minute and after it.
     fn add_bursts(&mut self) {
         let mut draw = self.stream("bursts");
-        for n in 0..self.swarm.times(Fault::Burst, &mut draw, 2) {
-            let mode = self.pick_mode(&mut draw);
+        for n in 0..self.swarm.draw_count(Fault::Burst, &mut draw, 2) {
+            let mode = self.draw_mode(&mut draw);
             let at = draw.between(HOUR, DAY - HOUR);
             let key = self.add_key(at, &format!("burst{n}"), mode);
             let spread = draw.below(50) * SECOND;
@@ -130,7 +131,7 @@ impl Plan {
         self.heal_merchants();
         for (mode, asset) in self.faulty_chains.clone() {
             if self.has_mode(mode) {
-                self.add(at, steps::watcher(mode, asset, Notices::Up));
+                self.add(at, steps::watcher(mode, asset, NoticePolicy::Up));
                 let (asset, mode) = (steps::coin(asset), steps::mode(mode));
                 self.add(at, Step::Congest(Congest { asset, mode, empty: 0, full: 0, refused: None }));
             }
@@ -138,7 +139,7 @@ impl Plan {
         for (sent_at, tx) in self.stuck.clone() {
             // A customer may pay after that time.
             let at = at.max(sent_at);
-            self.add(at, Step::Drop(steps::at_transaction(&tx)));
+            self.add(at, Step::Drop(steps::transaction_step(&tx)));
         }
     }
 }

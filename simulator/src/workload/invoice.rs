@@ -12,19 +12,19 @@ const MEMBER: &str = "owner@acme.example";
 impl Plan {
     pub(super) fn plan_invoice(&mut self, n: u64) {
         let mut draw = self.stream(&format!("invoice/{n}"));
-        let mode = self.pick_mode(&mut draw);
-        let at = self.pick_moment(&mut draw);
+        let mode = self.draw_mode(&mut draw);
+        let at = self.draw_time(&mut draw);
         let cents = draw.between(100, 200_000);
         let name = format!("i{n}");
-        let (account, bounds) = self.pick_account(&name);
+        let (account, bounds) = self.draw_account(&name);
         let invoice = Invoice {
             invoice: steps::name(&name),
             amount: Some(steps::price(cents)),
             items: None,
             currency: None,
             customer_email: draw.chance(3, 4).then(|| MEMBER.to_owned()),
-            customer_name: self.edge_name(&name),
-            memo: self.edge_text(&format!("memo/{name}")),
+            customer_name: self.draw_short_text(&name),
+            memo: self.draw_prose(&format!("memo/{name}")),
             due_at: None,
             send: draw.chance(1, 2),
             account,
@@ -43,7 +43,7 @@ impl Plan {
         let mut chosen_at = at;
         for choice in 1..=draw.between(0, 3) {
             chosen_at += draw.between(SECOND, 50 * MINUTE);
-            let asset = self.pick_coin(&mut draw);
+            let asset = self.draw_coin(&mut draw);
             let charge = format!("x{n}-{choice}");
             let choose = Choose {
                 invoice: Some(steps::name(&name)),
@@ -59,11 +59,11 @@ impl Plan {
             let due = self.market.rate(asset, chosen_at).map(|rate| money::amount_due(cents, rate, asset));
             let opened = OpenedCharge { name: charge, mode, asset, at: chosen_at, due, bounds };
             if draw.chance(3, 4) {
-                self.plan_payment(&opened, &mut draw);
+                self.plan_payments(&opened, &mut draw);
             }
-            self.plan_owner(&opened, &mut draw);
+            self.plan_owner_actions(&opened, &mut draw);
         }
-        if draw.chance(1, 4) || self.strikes(Fault::CancelRace, &mut draw) {
+        if draw.chance(1, 4) || self.draws_fault(Fault::CancelRace, &mut draw) {
             let void = Void { invoice: steps::name(&name), by: by(draw.chance(1, 2)), refused: None };
             self.add(at + draw.below(3 * HOUR), Step::Void(Shorthand(void)));
         }

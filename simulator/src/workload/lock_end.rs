@@ -13,7 +13,7 @@ impl Plan {
     pub(super) fn plan_fee_bumps(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("bumps/{}", charge.name));
-        if !self.strikes(Fault::BumpAtOnce, &mut draw) {
+        if !self.draws_fault(Fault::BumpAtOnce, &mut draw) {
             return;
         }
         let end = charge.at + LOCK;
@@ -54,7 +54,7 @@ impl Plan {
         let format_amount = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
         let (stuck_tx, other_tx) = (charge.transaction_name(5), charge.transaction_name(6));
         let (is_stuck, is_bumped) =
-            (self.strikes(Fault::StuckAtEnd, &mut draw), self.strikes(Fault::BumpAtEnd, &mut draw));
+            (self.draws_fault(Fault::StuckAtEnd, &mut draw), self.draws_fault(Fault::BumpAtEnd, &mut draw));
         if is_stuck || is_bumped {
             let least_paid = money::least_enough(due, charge.bounds.0);
             let units = [1, least_paid.saturating_sub(1), least_paid, due][draw.below(4) as usize];
@@ -82,7 +82,7 @@ impl Plan {
                 pay.amount = Some(format_amount(due));
                 self.add(end + draw.below(10 * HOUR), steps::pay_step(pay));
             }
-        } else if self.strikes(Fault::LateRefund, &mut draw) {
+        } else if self.draws_fault(Fault::LateRefund, &mut draw) {
             let at = end + draw.between(1, 2 * HOUR);
             let mut pay = steps::pay(&charge.name, &other_tx);
             pay.amount = Some(format_amount(due));

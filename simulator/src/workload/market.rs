@@ -28,11 +28,11 @@ impl Plan {
             let typical = asset.facts().typical_usd_cents * 1_000_000;
             let mut current = typical / 10_000 * draw.between(8_000, 12_000);
             let mut rates = BTreeMap::from([(0, Some(current))]);
-            for _ in 0..self.swarm.times(Fault::RateMoves, &mut draw, 9) {
+            for _ in 0..self.swarm.draw_count(Fault::RateMoves, &mut draw, 9) {
                 current = (current / 1_000 * draw.between(500, 2_000)).max(1);
                 rates.insert(draw.between(MINUTE, DAY - HOUR), Some(current));
             }
-            for _ in 0..self.swarm.times(Fault::RateGone, &mut draw, 3) {
+            for _ in 0..self.swarm.draw_count(Fault::RateGone, &mut draw, 3) {
                 let unavailable_at = draw.between(MINUTE, DAY - 4 * HOUR);
                 let available_at = unavailable_at + draw.between(MINUTE, 3 * HOUR);
                 let latest = rates.range(..=available_at).next_back().and_then(|(_, rate)| *rate);

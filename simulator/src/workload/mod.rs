@@ -7,9 +7,9 @@
 
 mod charge;
 mod edge_cases;
+mod endpoints;
 mod extremes;
 mod faults;
-mod hooks;
 mod invoice;
 mod link;
 mod lock_end;
@@ -64,8 +64,8 @@ pub fn is_large(seed: u64) -> bool {
 pub fn draw(seed: u64) -> DrawnWorld {
     let mut plan = Plan::new(Seed(seed));
     plan.plan_rates();
-    plan.add_neighbour();
-    plan.add_hooks();
+    plan.add_second_account();
+    plan.add_endpoints();
     let mut size = plan.stream("size");
     let (charges, invoices, links) = if is_large(seed) {
         (size.between(20, 75), size.below(8), size.below(4))
@@ -81,7 +81,7 @@ pub fn draw(seed: u64) -> DrawnWorld {
     for n in 1..=links {
         plan.plan_link(n);
     }
-    plan.add_intrusions(charges);
+    plan.add_foreign_requests(charges);
     plan.add_requests();
     plan.add_extremes(seed);
     plan.add_faults();
@@ -102,7 +102,7 @@ struct Plan {
     /// The tolerance and threshold of the first account, in hundredths of a percent.
     bounds: (u32, u32),
     /// The tolerance and threshold of the second account, if there is one.
-    neighbour: Option<(u32, u32)>,
+    second_account: Option<(u32, u32)>,
     /// The merchants, with the times at which their endpoints are added.
     merchants: Vec<(String, u64)>,
     /// The transactions that are never mined unless they are dropped, with the times of their payments.
@@ -158,7 +158,7 @@ impl Plan {
             coins,
             market: Market::default(),
             bounds,
-            neighbour: None,
+            second_account: None,
             merchants: Vec::new(),
             stuck: Vec::new(),
             faulty_chains: Vec::new(),
@@ -178,22 +178,22 @@ impl Plan {
     }
 
     /// Draws the occurrence of a fault.
-    fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
-        self.swarm.strikes(fault, draw)
+    fn draws_fault(&self, fault: Fault, draw: &mut RngStream) -> bool {
+        self.swarm.draws_fault(fault, draw)
     }
 
-    fn pick_mode(&self, draw: &mut RngStream) -> Mode {
+    fn draw_mode(&self, draw: &mut RngStream) -> Mode {
         self.modes[draw.below(self.modes.len() as u64) as usize]
     }
 
-    fn pick_coin(&self, draw: &mut RngStream) -> Asset {
+    fn draw_coin(&self, draw: &mut RngStream) -> Asset {
         self.coins[draw.below(self.coins.len() as u64) as usize]
     }
 
     /// Draws a time in the first day. With [`Fault::SameMoment`] some are rounded, so that they coincide.
-    fn pick_moment(&self, draw: &mut RngStream) -> u64 {
+    fn draw_time(&self, draw: &mut RngStream) -> u64 {
         let at = draw.between(MINUTE, 22 * HOUR);
-        if self.strikes(Fault::SameMoment, draw) { at - at % (10 * MINUTE) } else { at }
+        if self.draws_fault(Fault::SameMoment, draw) { at - at % (10 * MINUTE) } else { at }
     }
 
     /// Sorts the steps, and adds the waits between them.

@@ -11,11 +11,11 @@ use reference_core::{
 use crate::script::{
     At, SourceSpan,
     step::{
-        Accept, Answers, AtTransaction, By, Cancel, ExpectedResponse, FeeLevel, MerchantState, Notices, Pay,
-        Rate, Refund, Request, Resend, Shorthand, Step, Watcher,
+        Accept, Answers, By, Cancel, ExpectedResponse, FeeLevel, MerchantState, NoticePolicy, Pay, Rate,
+        Refund, Request, Resend, Shorthand, Step, TransactionStep, Watcher,
     },
     value::{
-        Amount, AssetCode, CurrencyCode, DeliveryStatus, Duration, FiatRate, InMode, Name, Price, Share,
+        Amount, AssetCode, CurrencyCode, DeliveryStatus, Duration, FiatRate, ModeName, Name, Price, Share,
     },
 };
 
@@ -28,8 +28,8 @@ pub(super) fn name(text: &str) -> At<Name> {
 }
 
 /// Returns a mode for a step; live mode is omitted.
-pub(super) fn mode(mode: Mode) -> Option<InMode> {
-    (mode != Mode::Live).then_some(InMode(mode))
+pub(super) fn mode(mode: Mode) -> Option<ModeName> {
+    (mode != Mode::Live).then_some(ModeName(mode))
 }
 
 pub(super) fn coin(asset: Asset) -> AssetCode {
@@ -91,8 +91,8 @@ pub(super) fn accept(charge: &str, tx: Option<&str>) -> Step {
     Step::Accept(Shorthand(Accept { charge: name(charge), tx: tx.map(name), refused: None }))
 }
 
-pub(super) fn at_transaction(tx: &str) -> Shorthand<AtTransaction> {
-    Shorthand(AtTransaction { tx: name(tx), refused: None })
+pub(super) fn transaction_step(tx: &str) -> Shorthand<TransactionStep> {
+    Shorthand(TransactionStep { tx: name(tx), refused: None })
 }
 
 pub(super) fn refund(charge: &str, amount: String) -> Step {
@@ -123,7 +123,7 @@ pub(super) fn resend(endpoint: &str, status: Option<DeliveryStatus>) -> Step {
     Step::Resend(Shorthand(Resend { delivery: name(endpoint), status, refused: None }))
 }
 
-pub(super) fn watcher(mode: Mode, asset: Asset, notices: Notices) -> Step {
+pub(super) fn watcher(mode: Mode, asset: Asset, notices: NoticePolicy) -> Step {
     Step::Watcher(Watcher { asset: coin(asset), mode: self::mode(mode), notices })
 }
 

@@ -102,7 +102,7 @@ impl Swarm {
     }
 
     /// Draws the occurrence of a fault: returns `true` if it occurs.
-    pub(super) fn strikes(&self, fault: Fault, draw: &mut RngStream) -> bool {
+    pub(super) fn draws_fault(&self, fault: Fault, draw: &mut RngStream) -> bool {
         match self.level(fault) {
             Level::Off => false,
             Level::Rate => draw.chance(1, 8),
@@ -111,7 +111,7 @@ impl Swarm {
     }
 
     /// Draws the number of times that a fault occurs in the whole world.
-    pub(super) fn times(&self, fault: Fault, draw: &mut RngStream, count_max: u64) -> u64 {
+    pub(super) fn draw_count(&self, fault: Fault, draw: &mut RngStream, count_max: u64) -> u64 {
         match self.level(fault) {
             Level::Off => 0,
             Level::Rate => draw.between(1, count_max.div_ceil(3)),

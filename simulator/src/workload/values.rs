@@ -80,7 +80,7 @@ fn objects(
 ) -> Value {
     let mut list: Vec<Value> = Vec::new();
     for _ in 0..draw.between(1, 3) {
-        let object = object(fields, context, draw);
+        let object = draw_object(fields, context, draw);
         let is_new = distinct.is_none_or(|name| list.iter().all(|other| other[name] != object[name]));
         if is_new {
             list.push(object);
@@ -90,7 +90,7 @@ fn objects(
 }
 
 /// Draws an object with the required fields and about half of the others.
-pub(super) fn object(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
+pub(super) fn draw_object(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
     let mut map = Map::new();
     for field in fields {
         if field.is_required || draw.chance(1, 2) {
@@ -107,7 +107,7 @@ pub(super) fn object(fields: &[BodyField], context: Context<'_>, draw: &mut RngS
 
 /// Draws an object of which one field is invalid.
 fn object_with_invalid_field(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
-    let mut value = object(fields, context, draw);
+    let mut value = draw_object(fields, context, draw);
     let field = pick(fields, draw);
     value[field.name] = draw_invalid(field.kind, context, draw);
     value
@@ -141,7 +141,7 @@ pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngSt
                 [draw.between(1, 2 * HOUR), draw.between(MINUTE, DAY), 3 * DAY][draw.below(3) as usize];
             json!(time(context.now.plus(Span::micros(span)), draw))
         }
-        FieldKind::Day => json!(day(context.now.plus(Span::days(draw.below(5))))),
+        FieldKind::Day => json!(format_date(context.now.plus(Span::days(draw.below(5))))),
         FieldKind::Word(names) => json!(pick(names, draw)),
         FieldKind::Metadata if is_extreme => json!([]),
         FieldKind::Metadata => json!({
@@ -159,13 +159,13 @@ pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngSt
             let count = if is_extreme { count_max as u64 } else { draw.below(3) };
             json!((0..count).map(|_| fiat(draw.between(1, 60_000), draw)).collect::<Vec<_>>())
         }
-        FieldKind::Object(fields) => object(fields, context, draw),
+        FieldKind::Object(fields) => draw_object(fields, context, draw),
         FieldKind::Objects(fields, _, distinct) => objects(fields, distinct, context, draw),
     }
 }
 
 /// Returns the date of a time, as `2026-10-15`.
-pub(super) fn day(at: Timestamp) -> String {
+pub(super) fn format_date(at: Timestamp) -> String {
     at.to_string()[..10].to_owned()
 }
 
@@ -194,7 +194,9 @@ pub(super) fn draw_invalid(kind: FieldKind, context: Context<'_>, draw: &mut Rng
         FieldKind::Objects(fields, _, distinct) => match (draw.below(3), distinct) {
             (0, Some(name)) => json!([{ name: "twice" }, { name: "twice" }]),
             (0, None) => json!([{ fields[0].name: "" }]),
-            _ => json!([object(fields, context, draw), object_with_invalid_field(fields, context, draw)]),
+            _ => {
+                json!([draw_object(fields, context, draw), object_with_invalid_field(fields, context, draw)])
+            }
         },
         FieldKind::Count => json!(0),
         FieldKind::Fiat => json!("1.005"),

@@ -13,7 +13,7 @@ use simulator::{
 fn exhaust(runner: &Runner<'_>, search: &mut Exploration, depth: usize) -> Option<(Path, Violation)> {
     for _ in 0..=depth {
         let results = search.next_paths().into_iter().map(|path| {
-            let result = search.attempt(runner, &path);
+            let result = search.run(runner, &path);
             (path, result)
         });
         let results: Vec<_> = results.collect();
@@ -48,7 +48,7 @@ const SEARCH_SIZES: [(&str, u64, u64); 10] = [
 fn every_scope_satisfies_every_invariant() {
     let sizes = Scope::ALL.iter().map(|scope| {
         let mut search = Exploration::new(scope);
-        let depth = if scope.is_hidden { 2 } else { 3 };
+        let depth = if scope.has_hidden_state { 2 } else { 3 };
         if let Some((path, violation)) = exhaust(&Runner::default(), &mut search, depth) {
             panic!("{}: {}: {violation}", scope.name, search.input_names(&path));
         }

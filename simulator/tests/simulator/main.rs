@@ -5,13 +5,13 @@
 )]
 
 mod books;
-mod drawn;
+mod draw_coverage;
 mod exhaustive;
-mod pages;
+mod hosted_pages;
 mod planted;
 mod sandbox;
+mod saved_state;
 mod scenario_export;
 mod scenarios;
-mod state;
 mod sweep;
 mod world;

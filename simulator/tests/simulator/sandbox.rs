@@ -200,7 +200,7 @@ fn a_key_restricts_a_call_to_its_own_book() {
         (live, "/sandbox/endpoints", endpoint_of(Some("nobody")), Some("account")),
         (test, "/sandbox/drop", json!({ "txid": paid["txid"] }), Some("txid")),
     ] {
-        let response = world::send_as(&mut world.sandbox, "POST", path, key, &body.to_string());
+        let response = world::send_authenticated(&mut world.sandbox, "POST", path, key, &body.to_string());
         let response_json: Value = serde_json::from_slice(&response.body).expect("a response is JSON");
         match refused_field {
             Some(field) => {

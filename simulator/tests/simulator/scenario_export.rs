@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use simulator::{
-    play::{Call, LocalStage, Stage, play},
+    play::{LocalStage, Stage, StageRequest, play},
     sandbox::Sandbox,
     script::Script,
 };
@@ -148,7 +148,7 @@ impl Client {
             Action::Endpoint { test, by_key: true } => {
                 let key = if *test { self.test.clone() } else { self.live.clone() };
                 let body = json!({ "url": "https://shop.sim/hooks" }).to_string();
-                world::send_as(&mut self.sandbox, "POST", "/sandbox/endpoints", &key, &body);
+                world::send_authenticated(&mut self.sandbox, "POST", "/sandbox/endpoints", &key, &body);
             }
             other => self.change_world(other),
         }
@@ -212,7 +212,7 @@ fn check_reproduced(actions: &[Action]) -> Result<(), TestCaseError> {
     play(&script, None, &mut stage).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
     let target = "/sandbox/happenings?after=0";
     let first = world::send(&mut client.sandbox, "GET", target, "", "");
-    let call = Call { method: "GET", path: target, bearer: None, headers: &[], body: None };
+    let call = StageRequest { method: "GET", path: target, bearer: None, headers: &[], body: None };
     let second = stage.call(&call).expect("a world in this process responds");
     prop_assert_eq!(events(&first.body), events(&second.body), "{}", text);
     Ok(())
@@ -331,7 +331,7 @@ fn a_restricted_call_is_exported_with_its_account_and_mode() {
         ("/sandbox/mine", json!({ "asset": "BTC", "at_once": true })),
         ("/sandbox/reorg", json!({ "asset": "BTC", "depth": 1 })),
     ] {
-        let response = world::send_as(&mut client.sandbox, "POST", path, &key, &body.to_string());
+        let response = world::send_authenticated(&mut client.sandbox, "POST", path, &key, &body.to_string());
         assert_eq!(response.status, 200, "{path} {body}");
     }
     let (text, _) = exported_scenario(&mut client);

@@ -138,7 +138,7 @@ fn every_scenario_fits_the_schema() {
     let schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
     let validator = jsonschema::validator_for(&schema).expect("the JSON Schema is valid");
     for (path, text) in scenarios() {
-        let value = simulator::script::untyped(&text).expect("a scenario is YAML");
+        let value = simulator::script::parse_untyped(&text).expect("a scenario is YAML");
         let errors: Vec<String> = validator
             .iter_errors(&value)
             .map(|error| format!("{} at {}", error, error.instance_path()))
@@ -179,7 +179,8 @@ fn the_readme_shows_every_step_and_its_examples_fit_the_schema() {
     let step = serde_json::json!({ "$defs": definitions, "$ref": "#/$defs/Step" });
     let validator = jsonschema::validator_for(&step).expect("the JSON Schema is valid");
     for example in examples {
-        let value = simulator::script::untyped(example).unwrap_or_else(|| panic!("`{example}` is not YAML"));
+        let value =
+            simulator::script::parse_untyped(example).unwrap_or_else(|| panic!("`{example}` is not YAML"));
         assert!(validator.is_valid(&value), "`{example}` does not fit the schema");
     }
 }

@@ -10,7 +10,7 @@ use simulator::{
     script::Script,
     shrink::shrink,
     sweep::{Matrix, Runner},
-    tamper::{PostFate, Tamper},
+    tamper::{AttemptFate, Tamper},
     workload::{self, Fault},
 };
 
@@ -23,7 +23,7 @@ fn violations(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
     let mut violated = Vec::new();
     for seed in seeds {
         let verdict = runner.try_seed(seed);
-        assert_eq!(verdict.differs, None, "seed {seed} played twice");
+        assert_eq!(verdict.run_difference, None, "seed {seed} played twice");
         violated.extend(
             verdict.findings.violations.iter().take(2).map(|violation| format!("seed {seed}: {violation}")),
         );
@@ -108,13 +108,13 @@ fn the_canary_violation_is_reported() {
 struct ExpiredNeverSent;
 
 impl Tamper for ExpiredNeverSent {
-    fn on_post(
+    fn on_attempt(
         &mut self,
         _: reference_core::time::Timestamp,
         _: reference_core::mode::Mode,
         attempt: &mut reference_wire::AttemptRequest,
-    ) -> PostFate {
-        if attempt.kind.as_str() == "charge.expired" { PostFate::Dropped } else { PostFate::Unchanged }
+    ) -> AttemptFate {
+        if attempt.kind.as_str() == "charge.expired" { AttemptFate::Dropped } else { AttemptFate::Unchanged }
     }
 }
 

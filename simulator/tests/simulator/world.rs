@@ -21,7 +21,13 @@ pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str,
 }
 
 /// Sends a request with an authenticated key, which restricts `/sandbox` to its own book.
-pub(crate) fn send_as(sandbox: &mut Sandbox, method: &str, path: &str, key: &str, body: &str) -> Response {
+pub(crate) fn send_authenticated(
+    sandbox: &mut Sandbox,
+    method: &str,
+    path: &str,
+    key: &str,
+    body: &str,
+) -> Response {
     let bearer = format!("Bearer {key}");
     let now = sandbox.now();
     let authenticated = match sandbox.admit(now, Some(bearer.as_bytes())) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::case::{AttackCase, Bound, MeasureResult, Unit};
-use super::context::{CaseContext, CaseFailure, Host};
+use super::case::{AttackCase, Bound, FiguresResult, Unit};
+use super::context::{CaseContext, CaseFailure, ServedReference};
 use testkit::Connection;
 
 pub(super) const CASES: &[AttackCase] = &[
@@ -11,8 +11,8 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "tunnel",
         title: "a remote client without the token, through a tunnel or a proxy on this machine",
         bounds: &[
-            Bound { title: "paths accessible without the token", most: 0, unit: Unit::Count },
-            Bound { title: "paths that reject the token", most: 0, unit: Unit::Count },
+            Bound { title: "paths accessible without the token", max: 0, unit: Unit::Count },
+            Bound { title: "paths that reject the token", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: tunnel,
@@ -21,9 +21,9 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "clock-far",
         title: "the sandbox and a test key move the clock far into the future",
         bounds: &[
-            Bound { title: "jumps beyond the limit that are accepted", most: 0, unit: Unit::Count },
-            Bound { title: "jumps within the limit that are rejected", most: 0, unit: Unit::Count },
-            Bound { title: "later requests of a live key that get 429", most: 0, unit: Unit::Count },
+            Bound { title: "jumps beyond the limit that are accepted", max: 0, unit: Unit::Count },
+            Bound { title: "jumps within the limit that are rejected", max: 0, unit: Unit::Count },
+            Bound { title: "later requests of a live key that get 429", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: clock_far,
@@ -31,7 +31,7 @@ pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "clock-end",
         title: "the clock reaches its end while a key is at its limit",
-        bounds: &[Bound { title: "later requests of that key that get 429", most: 0, unit: Unit::Count }],
+        bounds: &[Bound { title: "later requests of that key that get 429", max: 0, unit: Unit::Count }],
         is_long: false,
         run: clock_end,
     },
@@ -58,7 +58,7 @@ const PROXY_HEADERS: [&str; 8] = [
 
 /// Sends a request over a new connection. Returns `true` if the response is a success or a redirect.
 fn is_accessible(
-    server: &Host,
+    server: &ServedReference,
     version: &str,
     header_line: &str,
     (method, path, body): (&str, &str, &str),
@@ -73,7 +73,7 @@ fn is_accessible(
     Ok(matches!(connection.message()?.status, 200..=399))
 }
 
-fn tunnel(context: &CaseContext) -> MeasureResult {
+fn tunnel(context: &CaseContext) -> FiguresResult {
     let (mut accessible, mut token_rejected) = (0, 0);
     let local = context.serve(&[])?;
     for request in LOCAL_REQUESTS {
@@ -85,7 +85,7 @@ fn tunnel(context: &CaseContext) -> MeasureResult {
         accessible += u64::from(is_accessible(&local, "1.0", "", request)?);
     }
     let public = context.serve(&["--public-url", "https://pay.example"])?;
-    let token = format!("Authorization: Bearer {}", public.token);
+    let token = format!("Authorization: Bearer {}", public.sandbox_token);
     for request in LOCAL_REQUESTS {
         accessible += u64::from(is_accessible(&public, "1.1", "", request)?);
         // The dashboard accepts the token in a form, not in a header.
@@ -96,8 +96,8 @@ fn tunnel(context: &CaseContext) -> MeasureResult {
 }
 
 /// Calls the MCP tool that moves the clock. Returns `true` if the clock moved.
-fn advance_by_tool(server: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
-    let key = server.test.clone();
+fn advance_by_tool(server: &mut ServedReference, arguments: &Value) -> Result<bool, CaseFailure> {
+    let key = server.test_key.clone();
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "advance", "arguments": arguments },
@@ -109,7 +109,7 @@ fn advance_by_tool(server: &mut Host, arguments: &Value) -> Result<bool, CaseFai
         .ok_or_else(|| CaseFailure::Broken(format!("the tool returned {response}")))
 }
 
-fn clock_far(context: &CaseContext) -> MeasureResult {
+fn clock_far(context: &CaseContext) -> FiguresResult {
     let mut server = context.serve_limited(&["--clock", "frozen"])?;
     let (mut accepted, mut rejected) = (0, 0);
     for jump in
@@ -124,7 +124,7 @@ fn clock_far(context: &CaseContext) -> MeasureResult {
     Ok(vec![accepted, rejected, count_rate_limited(&server, 100)?])
 }
 
-fn clock_end(context: &CaseContext) -> MeasureResult {
+fn clock_end(context: &CaseContext) -> FiguresResult {
     // The clock starts one second before the end of its range, and reaches the end at once.
     let start = ["--start", "9999-12-31T23:59:59Z", "--clock", "fast", "--speed", "1000000"];
     let server = context.serve_limited(&start)?;
@@ -133,11 +133,12 @@ fn clock_end(context: &CaseContext) -> MeasureResult {
 }
 
 /// Sends requests with the live key; returns the number of responses with 429.
-fn count_rate_limited(server: &Host, count: usize) -> Result<u64, CaseFailure> {
+fn count_rate_limited(server: &ServedReference, count: usize) -> Result<u64, CaseFailure> {
     let mut connection = Connection::open(&server.address)?;
     let mut limited = 0;
     for _ in 0..count {
-        limited += u64::from(connection.call("GET", "/v1/account", Some(&server.live), "")?.status == 429);
+        limited +=
+            u64::from(connection.call("GET", "/v1/account", Some(&server.live_key), "")?.status == 429);
     }
     Ok(limited)
 }

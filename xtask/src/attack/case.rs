@@ -17,13 +17,13 @@ pub(crate) struct AttackCase {
     pub(crate) bounds: &'static [Bound],
     /// `true` if the short run skips the case.
     pub(crate) is_long: bool,
-    pub(crate) run: fn(&CaseContext) -> MeasureResult,
+    pub(crate) run: fn(&CaseContext) -> FiguresResult,
 }
 
 /// A figure of a case, with its maximum.
 pub(crate) struct Bound {
     pub(crate) title: &'static str,
-    pub(crate) most: u64,
+    pub(crate) max: u64,
     pub(crate) unit: Unit,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Bound {
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     /// Milliseconds of processing: an unoptimised program may take [`DEBUG_FACTOR`] times as long.
-    Moment,
+    ShortMillis,
     Millis,
     Mebibytes,
     Count,
@@ -40,7 +40,7 @@ pub(crate) enum Unit {
 impl Unit {
     fn as_str(self) -> &'static str {
         match self {
-            Unit::Moment | Unit::Millis => "ms",
+            Unit::ShortMillis | Unit::Millis => "ms",
             Unit::Mebibytes => "MiB",
             Unit::Count => "",
         }
@@ -50,19 +50,19 @@ impl Unit {
 impl Bound {
     fn max_for_build(&self, is_release: bool) -> u64 {
         match self.unit {
-            Unit::Moment if !is_release => DEBUG_FACTOR * self.most,
-            _ => self.most,
+            Unit::ShortMillis if !is_release => DEBUG_FACTOR * self.max,
+            _ => self.max,
         }
     }
 }
 
 /// The figures of a case, one for each bound.
-pub(crate) type MeasureResult = Result<Vec<u64>, CaseFailure>;
+pub(crate) type FiguresResult = Result<Vec<u64>, CaseFailure>;
 
 /// A case that was run.
-pub(crate) struct Outcome {
+pub(crate) struct CaseOutcome {
     pub(crate) case: &'static AttackCase,
-    pub(crate) measured: MeasureResult,
+    pub(crate) result: FiguresResult,
     pub(crate) millis: u64,
     /// `true` for the optimised program.
     pub(crate) is_release: bool,
@@ -93,9 +93,9 @@ impl CaseVerdict {
     }
 }
 
-impl Outcome {
+impl CaseOutcome {
     pub(crate) fn verdict(&self) -> CaseVerdict {
-        let figures = match &self.measured {
+        let figures = match &self.result {
             Ok(figures) => figures,
             Err(CaseFailure::Skipped(_)) => return CaseVerdict::Skipped,
             Err(CaseFailure::Broken(_)) => return CaseVerdict::Failed,
@@ -112,7 +112,7 @@ impl Outcome {
     /// Returns the lines of the table: case, figure, bound.
     pub(crate) fn lines(&self) -> String {
         let name = self.case.name;
-        let figures = match &self.measured {
+        let figures = match &self.result {
             Ok(figures) => figures,
             Err(CaseFailure::Skipped(reason)) => return format!("skip  {name:<12} not measured: {reason}\n"),
             Err(CaseFailure::Broken(reason)) => return format!("FAIL  {name:<12} not measured: {reason}\n"),
@@ -123,8 +123,8 @@ impl Outcome {
                 (bound, bound.max_for_build(self.is_release));
             let status = if *figure <= most { within_bound } else { "FAIL" };
             let unit = unit.as_str();
-            let widened = match most / bound.most.max(1) {
-                DEBUG_FACTOR => format!("  ({DEBUG_FACTOR} x {}: not optimised)", bound.most),
+            let widened = match most / bound.max.max(1) {
+                DEBUG_FACTOR => format!("  ({DEBUG_FACTOR} x {}: not optimised)", bound.max),
                 _ => String::new(),
             };
             let line = format!(
@@ -137,19 +137,19 @@ impl Outcome {
 
     /// Returns the result as JSON.
     pub(crate) fn json(&self) -> Value {
-        let figures = self.measured.as_deref().unwrap_or_default().iter().zip(self.case.bounds);
+        let figures = self.result.as_deref().unwrap_or_default().iter().zip(self.case.bounds);
         let figures: Vec<Value> = figures
             .map(|(figure, bound)| {
                 json!({
                     "what": bound.title,
                     "figure": figure,
                     "at_most": bound.max_for_build(self.is_release),
-                    "at_most_optimised": bound.most,
+                    "at_most_optimised": bound.max,
                     "unit": bound.unit.as_str(),
                 })
             })
             .collect();
-        let reason = match &self.measured {
+        let reason = match &self.result {
             Ok(_) => None,
             Err(CaseFailure::Skipped(reason) | CaseFailure::Broken(reason)) => Some(reason),
         };
@@ -172,18 +172,19 @@ mod tests {
         name: "queue",
         title: "",
         bounds: &[
-            Bound { title: "the first", most: 10, unit: Unit::Millis },
-            Bound { title: "the second", most: 0, unit: Unit::Count },
-            Bound { title: "the third", most: 5, unit: Unit::Moment },
+            Bound { title: "the first", max: 10, unit: Unit::Millis },
+            Bound { title: "the second", max: 0, unit: Unit::Count },
+            Bound { title: "the third", max: 5, unit: Unit::ShortMillis },
         ],
         is_long: false,
         run: |_| Ok(Vec::new()),
     };
 
     #[track_caller]
-    fn check(measured: MeasureResult, is_repeated: bool, verdict: CaseVerdict, excerpt: &str) {
+    fn check(measured: FiguresResult, is_repeated: bool, verdict: CaseVerdict, excerpt: &str) {
         static STATIC_CASE: AttackCase = CASE;
-        let outcome = Outcome { case: &STATIC_CASE, measured, millis: 0, is_release: false, is_repeated };
+        let outcome =
+            CaseOutcome { case: &STATIC_CASE, result: measured, millis: 0, is_release: false, is_repeated };
         assert_eq!(outcome.verdict(), verdict);
         assert_eq!(outcome.json()["verdict"].as_str(), Some(verdict.as_str()));
         assert!(outcome.lines().contains(excerpt), "{}", outcome.lines());

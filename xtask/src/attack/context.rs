@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::names::DnsServer;
+use super::dns::DnsServer;
 use crate::served;
 use testkit::{Connection, RunningProgram, signal, wait_until};
 
@@ -44,17 +44,17 @@ pub(crate) struct CaseContext {
 
 impl CaseContext {
     /// Starts the reference server without a rate limit, with these options.
-    pub(crate) fn serve(&self, options: &[&str]) -> Result<Host, CaseFailure> {
+    pub(crate) fn serve(&self, options: &[&str]) -> Result<ServedReference, CaseFailure> {
         let mut command = Command::new(&self.program);
         command.stderr(Stdio::null());
-        Host::start(command, &[&["--rate-limit", "off"], options].concat())
+        ServedReference::start(command, &[&["--rate-limit", "off"], options].concat())
     }
 
     /// Starts the reference server with the default rate limit.
-    pub(crate) fn serve_limited(&self, options: &[&str]) -> Result<Host, CaseFailure> {
+    pub(crate) fn serve_limited(&self, options: &[&str]) -> Result<ServedReference, CaseFailure> {
         let mut command = Command::new(&self.program);
         command.stderr(Stdio::null());
-        Host::start(command, options)
+        ServedReference::start(command, options)
     }
 
     /// Returns the DNS server, or the reason why there is none.
@@ -65,7 +65,7 @@ impl CaseContext {
 
     /// Returns a command for the program in the run's directory, without the user's settings.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = testkit::program(&self.program, &self.directory);
+        let mut command = testkit::command_for(&self.program, &self.directory);
         command.args(arguments).stdin(Stdio::null());
         command
     }
@@ -77,22 +77,29 @@ impl CaseContext {
 }
 
 /// A running reference server, with a connection to it.
-pub(crate) struct Host {
+pub(crate) struct ServedReference {
     served: RunningProgram,
     pub(crate) address: String,
-    pub(crate) live: String,
-    pub(crate) test: String,
-    pub(crate) token: String,
+    pub(crate) live_key: String,
+    pub(crate) test_key: String,
+    pub(crate) sandbox_token: String,
     connection: Option<Connection>,
 }
 
-impl Host {
-    pub(crate) fn start(command: Command, options: &[&str]) -> Result<Host, CaseFailure> {
+impl ServedReference {
+    pub(crate) fn start(command: Command, options: &[&str]) -> Result<ServedReference, CaseFailure> {
         let served = served::start_as(command, options)?;
         let value_of = |name| served.value(name).to_owned();
         let (address, live, test) = (value_of("address"), value_of("live_key"), value_of("test_key"));
         let token = value_of("sandbox_token");
-        Ok(Host { served, address, live, test, token, connection: None })
+        Ok(ServedReference {
+            served,
+            address,
+            live_key: live,
+            test_key: test,
+            sandbox_token: token,
+            connection: None,
+        })
     }
 
     /// Sends a request, with an API key or as a local client. Reconnects if the server closed the connection.
@@ -135,12 +142,12 @@ impl Host {
     }
 
     /// Returns the peak memory in bytes since [`ServedReference::reset_peak_memory`].
-    pub(crate) fn peak(&self) -> Result<u64, CaseFailure> {
+    pub(crate) fn peak_memory(&self) -> Result<u64, CaseFailure> {
         status(self.pid(), "VmHWM")
     }
 
     /// Resets the peak that Linux records to the current memory.
-    pub(crate) fn forget_peak(&self) -> Result<(), CaseFailure> {
+    pub(crate) fn reset_peak_memory(&self) -> Result<(), CaseFailure> {
         let path = format!("/proc/{}/clear_refs", self.pid());
         fs::write(path, "5").map_err(|_| not_linux())
     }
@@ -185,9 +192,9 @@ pub(crate) struct ProgramResult {
     /// Both streams, stdout first.
     pub(crate) output: String,
     /// The peak of the observed memory in bytes; 0 if unknown.
-    pub(crate) peak: u64,
+    pub(crate) peak_memory: u64,
     /// The time from the start, or from the signal, to the end.
-    pub(crate) took: Duration,
+    pub(crate) ended_after: Duration,
 }
 
 /// A running program.
@@ -215,7 +222,7 @@ impl StartedProgram {
     }
 
     /// Waits for the end of the program, and kills it after a timeout.
-    pub(crate) fn end(mut self, timeout: Duration) -> ProgramResult {
+    pub(crate) fn wait_or_kill(mut self, timeout: Duration) -> ProgramResult {
         let started = Instant::now();
         let mut peak = 0;
         let exit_status = wait_until(timeout, || {
@@ -228,7 +235,7 @@ impl StartedProgram {
         }
         let code = exit_status.and_then(|status| status.code());
         let output = self.output.into_iter().map(|output| output.join().unwrap_or_default()).collect();
-        ProgramResult { code, output, peak, took: started.elapsed() }
+        ProgramResult { code, output, peak_memory: peak, ended_after: started.elapsed() }
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::actors::interim_flood;
-use super::case::{AttackCase, Bound, MeasureResult, Unit};
-use super::context::{CaseContext, CaseFailure, Host};
-use super::names::SLOW;
+use super::case::{AttackCase, Bound, FiguresResult, Unit};
+use super::context::{CaseContext, CaseFailure, ServedReference};
+use super::dns::SLOW_PREFIX;
+use super::hostile_server::start_interim_flood;
 use testkit::{Connection, Receiver};
 
 /// The maximum wait for a delivery, and the figure if it does not arrive.
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const ENDPOINTS_MAX: usize = 50;
 
 const FIRST_ATTEMPT: Bound =
-    Bound { title: "until another account's first attempt", most: 1_000, unit: Unit::Millis };
+    Bound { title: "until another account's first attempt", max: 1_000, unit: Unit::Millis };
 
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
@@ -27,10 +27,10 @@ pub(super) const CASES: &[AttackCase] = &[
             FIRST_ATTEMPT,
             Bound {
                 title: "endpoints that an account may have in a mode",
-                most: ENDPOINTS_MAX as u64,
+                max: ENDPOINTS_MAX as u64,
                 unit: Unit::Count,
             },
-            Bound { title: "queued deliveries that used up an attempt", most: 0, unit: Unit::Count },
+            Bound { title: "queued deliveries that used up an attempt", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: delivery_queue,
@@ -60,7 +60,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "accounts-300",
         title: "300 accounts, more than there are delivery slots, deliver to 32 hosts that never respond",
         // The server frees a slot by aborting an attempt after three seconds.
-        bounds: &[Bound { most: 4_000, ..FIRST_ATTEMPT }],
+        bounds: &[Bound { max: 4_000, ..FIRST_ATTEMPT }],
         is_long: true,
         run: |context| slow_hosts_of_accounts(context, 300, 2),
     },
@@ -68,8 +68,8 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "interim",
         title: "eight receivers send 100 Continue endlessly",
         bounds: &[
-            Bound { title: "median of another client's requests", most: 3, unit: Unit::Moment },
-            Bound { title: "attempts that do not report this as the error", most: 0, unit: Unit::Count },
+            Bound { title: "median of another client's requests", max: 3, unit: Unit::ShortMillis },
+            Bound { title: "attempts that do not report this as the error", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: interim,
@@ -85,10 +85,10 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "lookups",
         title: "300 host names whose lookups take half a minute are used in deliveries and in new endpoints",
         bounds: &[
-            Bound { title: "threads of the server", most: 100, unit: Unit::Count },
-            Bound { title: "until another account has saved an endpoint", most: 1_000, unit: Unit::Millis },
-            Bound { title: "valid names that are rejected", most: 0, unit: Unit::Count },
-            Bound { title: "timeouts reported as another error", most: 0, unit: Unit::Count },
+            Bound { title: "threads of the server", max: 100, unit: Unit::Count },
+            Bound { title: "until another account has saved an endpoint", max: 1_000, unit: Unit::Millis },
+            Bound { title: "valid names that are rejected", max: 0, unit: Unit::Count },
+            Bound { title: "timeouts reported as another error", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: lookups,
@@ -96,19 +96,29 @@ pub(super) const CASES: &[AttackCase] = &[
 ];
 
 /// Creates an endpoint of an account. Returns the path that sends a test delivery to it.
-fn create_endpoint(server: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, CaseFailure> {
+fn create_endpoint(
+    server: &mut ServedReference,
+    account: &str,
+    mode: &str,
+    url: &str,
+) -> Result<String, CaseFailure> {
     let body = json!({ "account": account, "mode": mode, "url": url });
     let response = server.post("/sandbox/endpoints", &body)?;
     let id = response["endpoint"]["id"].as_str().ok_or("an endpoint has no id")?;
     Ok(format!("/sandbox/endpoints/{id}/test"))
 }
 
-fn create_account(server: &mut Host, id: &str) -> Result<(), CaseFailure> {
+fn create_account(server: &mut ServedReference, id: &str) -> Result<(), CaseFailure> {
     server.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
 }
 
 /// Returns the time in milliseconds until a new account's first delivery arrives.
-fn first_attempt(server: &mut Host, receiver: &Receiver, url: &str, path: &str) -> Result<u64, CaseFailure> {
+fn first_attempt(
+    server: &mut ServedReference,
+    receiver: &Receiver,
+    url: &str,
+    path: &str,
+) -> Result<u64, CaseFailure> {
     create_account(server, "neighbour")?;
     let test_path = create_endpoint(server, "neighbour", "live", &format!("{url}{path}"))?;
     let started = Instant::now();
@@ -121,16 +131,16 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn delivery_queue(context: &CaseContext) -> MeasureResult {
+fn delivery_queue(context: &CaseContext) -> FiguresResult {
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
-    let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
+    let forwards = [slow.forward_option("slow.example"), quick.forward_option("quick.example")];
     let mut server = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
     let accepted = (0..ENDPOINTS_MAX + 10)
         .take_while(|nth| {
             create_endpoint(&mut server, "acme", "live", &format!("https://slow.example/{nth}")).is_ok()
         })
         .count();
-    let live = server.live.clone();
+    let live = server.live_key.clone();
     for _ in 0..30 {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
         server.call("POST", "/v1/charges", Some(&live), &charge)?;
@@ -150,7 +160,7 @@ fn delivery_queue(context: &CaseContext) -> MeasureResult {
 
 /// Creates endpoints with as few accounts as possible. Returns the paths that send test deliveries.
 fn create_endpoints(
-    server: &mut Host,
+    server: &mut ServedReference,
     urls: impl Iterator<Item = String>,
 ) -> Result<Vec<String>, CaseFailure> {
     let mut paths = Vec::new();
@@ -167,7 +177,7 @@ fn create_endpoints(
 }
 
 /// Sends a test delivery by each path. Returns the ids of the deliveries.
-fn send_test_deliveries(server: &mut Host, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
+fn send_test_deliveries(server: &mut ServedReference, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
     let mut delivery_ids = Vec::new();
     for path in paths {
         let response = server.post(path, &Value::Null)?;
@@ -176,11 +186,11 @@ fn send_test_deliveries(server: &mut Host, paths: &[String]) -> Result<Vec<Strin
     Ok(delivery_ids)
 }
 
-fn slow_hosts(context: &CaseContext, count: usize) -> MeasureResult {
+fn slow_hosts(context: &CaseContext, count: usize) -> FiguresResult {
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
-    let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
+    let mut options = vec!["--forward".to_owned(), quick.forward_option("quick.example")];
     for n in 0..count {
-        options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
+        options.extend(["--forward".to_owned(), slow.forward_option(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let mut server = context.serve(&options)?;
@@ -190,12 +200,12 @@ fn slow_hosts(context: &CaseContext, count: usize) -> MeasureResult {
 }
 
 /// Opens accounts with `per_mode` endpoints in each mode, on hosts that never respond.
-fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) -> MeasureResult {
+fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) -> FiguresResult {
     const HOSTS: usize = 32;
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
-    let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
+    let mut options = vec!["--forward".to_owned(), quick.forward_option("quick.example")];
     for n in 0..HOSTS {
-        options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
+        options.extend(["--forward".to_owned(), slow.forward_option(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let mut server = context.serve(&options)?;
@@ -217,12 +227,12 @@ fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) 
     Ok(vec![first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?])
 }
 
-fn interim(context: &CaseContext) -> MeasureResult {
-    let flood = interim_flood(0)?;
+fn interim(context: &CaseContext) -> FiguresResult {
+    let flood = start_interim_flood(0)?;
     let mut server = context.serve(&["--forward", &format!("https://flood.example=http://{flood}")])?;
     let paths = create_endpoints(&mut server, (0..8).map(|n| format!("https://flood.example/{n}")))?;
     let delivery_ids = send_test_deliveries(&mut server, &paths)?;
-    let live = server.live.clone();
+    let live = server.live_key.clone();
     let mut waits = Vec::new();
     for _ in 0..41 {
         let started = Instant::now();
@@ -239,7 +249,10 @@ fn interim(context: &CaseContext) -> MeasureResult {
 }
 
 /// Returns the error of a delivery's first attempt, in lower case.
-pub(super) fn first_attempt_error(server: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
+pub(super) fn first_attempt_error(
+    server: &mut ServedReference,
+    delivery: &str,
+) -> Result<String, CaseFailure> {
     let path = format!("/sandbox/deliveries/{delivery}");
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -253,9 +266,9 @@ pub(super) fn first_attempt_error(server: &mut Host, delivery: &str) -> Result<S
     }
 }
 
-fn one_host(context: &CaseContext) -> MeasureResult {
+fn one_host(context: &CaseContext) -> FiguresResult {
     let slow = Receiver::silent()?;
-    let forward = slow.forward("slow.example");
+    let forward = slow.forward_option("slow.example");
     let mut server = context.serve(&["--forward", &forward])?;
     let paths =
         create_endpoints(&mut server, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
@@ -263,12 +276,12 @@ fn one_host(context: &CaseContext) -> MeasureResult {
     Ok(vec![first_attempt(&mut server, &slow, "https://slow.example", "/neighbour")?])
 }
 
-fn lookups(context: &CaseContext) -> MeasureResult {
+fn lookups(context: &CaseContext) -> FiguresResult {
     let names = context.names()?;
     names.set_slow(false);
     let mut server = context.serve(&[])?;
     let count = context.long_or_short(300, 120);
-    let slow_url = |nth: usize| format!("https://{SLOW}{nth}.example/");
+    let slow_url = |nth: usize| format!("https://{SLOW_PREFIX}{nth}.example/");
     let paths = create_endpoints(&mut server, (0..count).map(slow_url))?;
     create_account(&mut server, "neighbour")?;
     names.set_slow(true);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::case::{AttackCase, Bound, MeasureResult, Unit};
-use super::context::{CaseContext, CaseFailure, Host};
+use super::case::{AttackCase, Bound, FiguresResult, Unit};
+use super::context::{CaseContext, CaseFailure, ServedReference};
 use testkit::Connection;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -18,7 +18,7 @@ pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "readers",
         title: "40 clients request a page of 20 MB (short: 5 MB) each and read nothing",
-        bounds: &[Bound { title: "memory above idle", most: 64, unit: Unit::Mebibytes }],
+        bounds: &[Bound { title: "memory above idle", max: 64, unit: Unit::Mebibytes }],
         is_long: false,
         run: readers,
     },
@@ -26,12 +26,8 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "tricklers",
         title: "10 clients request a page of 20 MB each and read a few bytes a second",
         bounds: &[
-            Bound {
-                title: "until another client has received such a page",
-                most: 10_000,
-                unit: Unit::Millis,
-            },
-            Bound { title: "memory above idle", most: 96, unit: Unit::Mebibytes },
+            Bound { title: "until another client has received such a page", max: 10_000, unit: Unit::Millis },
+            Bound { title: "memory above idle", max: 96, unit: Unit::Mebibytes },
         ],
         is_long: true,
         run: slow_readers,
@@ -40,9 +36,9 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "advance",
         title: "the clock is advanced by ten years, with 5,000 charges and 5 endpoints that are down",
         bounds: &[
-            Bound { title: "longest wait of another account's request", most: 50, unit: Unit::Moment },
-            Bound { title: "memory above idle", most: 400, unit: Unit::Mebibytes },
-            Bound { title: "size of the response", most: 2, unit: Unit::Mebibytes },
+            Bound { title: "longest wait of another account's request", max: 50, unit: Unit::ShortMillis },
+            Bound { title: "memory above idle", max: 400, unit: Unit::Mebibytes },
+            Bound { title: "size of the response", max: 2, unit: Unit::Mebibytes },
         ],
         is_long: true,
         run: advance,
@@ -53,12 +49,12 @@ pub(super) const CASES: &[AttackCase] = &[
 const LARGE_PAGE: &str = "/v1/invoices?per_page=100";
 
 /// Starts a reference server whose page of invoices has the maximum size. Returns also the size in bytes.
-fn serve_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure> {
+fn serve_large_page(context: &CaseContext) -> Result<(ServedReference, usize), CaseFailure> {
     let mut server = context.serve(&["--clock", "frozen"])?;
     let text = "x".repeat(2_000);
     let item = json!({ "description": text, "quantity": "1", "unit_amount": "1.00" });
     let invoice = json!({ "currency": "EUR", "memo": text, "items": vec![item; 100] });
-    let live = server.live.clone();
+    let live = server.live_key.clone();
     for _ in 0..context.long_or_short(100, 25) {
         server.call("POST", "/v1/invoices", Some(&live), &invoice)?;
     }
@@ -67,44 +63,45 @@ fn serve_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure>
 }
 
 /// Opens connections and requests the large page on each, without reading the response.
-fn request_large_page(server: &Host, count: usize) -> Result<Vec<Connection>, CaseFailure> {
+fn request_large_page(server: &ServedReference, count: usize) -> Result<Vec<Connection>, CaseFailure> {
     let mut connections = Vec::new();
     for _ in 0..count {
         let mut connection = Connection::open(&server.address)?;
-        connection.send_request("GET", LARGE_PAGE, Some(&server.live), "")?;
+        connection.send_request("GET", LARGE_PAGE, Some(&server.live_key), "")?;
         connections.push(connection);
     }
     Ok(connections)
 }
 
-fn readers(context: &CaseContext) -> MeasureResult {
+fn readers(context: &CaseContext) -> FiguresResult {
     let (server, size) = serve_large_page(context)?;
     if size < 4_000_000 {
         return Err(CaseFailure::Broken(format!("the page has only {size} bytes")));
     }
     let idle = server.memory()?;
-    server.forget_peak()?;
+    server.reset_peak_memory()?;
     let _connections = request_large_page(&server, 40)?;
     // Once these requests are answered, all earlier ones have a response, which may be an error.
     for _ in 0..4 {
         request_small_page(&server)?;
     }
-    Ok(vec![mebibytes_above(server.peak()?, idle)])
+    Ok(vec![mebibytes_above(server.peak_memory()?, idle)])
 }
 
 /// Requests a small response over a new connection.
-fn request_small_page(server: &Host) -> Result<(), CaseFailure> {
-    let response = Connection::open(&server.address)?.call("GET", "/v1/account", Some(&server.live), "")?;
+fn request_small_page(server: &ServedReference) -> Result<(), CaseFailure> {
+    let response =
+        Connection::open(&server.address)?.call("GET", "/v1/account", Some(&server.live_key), "")?;
     match response.status {
         200 => Ok(()),
         status => Err(CaseFailure::Broken(format!("a small request gets {status}"))),
     }
 }
 
-fn slow_readers(context: &CaseContext) -> MeasureResult {
+fn slow_readers(context: &CaseContext) -> FiguresResult {
     let (server, _) = serve_large_page(context)?;
     let idle = server.memory()?;
-    server.forget_peak()?;
+    server.reset_peak_memory()?;
     let mut connections = request_large_page(&server, 10)?;
     let is_finished = AtomicBool::new(false);
     let large_page_time = thread::scope(|scope| {
@@ -114,7 +111,7 @@ fn slow_readers(context: &CaseContext) -> MeasureResult {
                 for connection in &mut connections {
                     if !connection.read_some() {
                         let Ok(mut reconnected) = Connection::open(&server.address) else { continue };
-                        let _ = reconnected.send_request("GET", LARGE_PAGE, Some(&server.live), "");
+                        let _ = reconnected.send_request("GET", LARGE_PAGE, Some(&server.live_key), "");
                         *connection = reconnected;
                     }
                 }
@@ -126,14 +123,14 @@ fn slow_readers(context: &CaseContext) -> MeasureResult {
         is_finished.store(true, Relaxed);
         large_page_time
     })?;
-    Ok(vec![large_page_time, mebibytes_above(server.peak()?, idle)])
+    Ok(vec![large_page_time, mebibytes_above(server.peak_memory()?, idle)])
 }
 
 /// Returns the time in milliseconds until a normal client has received the large page.
-fn large_page_millis(server: &Host) -> Result<u64, CaseFailure> {
+fn large_page_millis(server: &ServedReference) -> Result<u64, CaseFailure> {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(30) {
-        let response = Connection::open(&server.address)?.call("GET", LARGE_PAGE, Some(&server.live), "");
+        let response = Connection::open(&server.address)?.call("GET", LARGE_PAGE, Some(&server.live_key), "");
         if response.is_ok_and(|response| response.status == 200) {
             break;
         }
@@ -142,7 +139,7 @@ fn large_page_millis(server: &Host) -> Result<u64, CaseFailure> {
     Ok(millis(started.elapsed()))
 }
 
-fn advance(context: &CaseContext) -> MeasureResult {
+fn advance(context: &CaseContext) -> FiguresResult {
     let mut server = context.serve(&["--clock", "frozen"])?;
     server.post("/sandbox/merchants", &json!({ "name": "shop", "state": "down", "answers": [] }))?;
     for nth in 0..5 {
@@ -152,14 +149,14 @@ fn advance(context: &CaseContext) -> MeasureResult {
         )?;
     }
     let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-    let live = server.live.clone();
+    let live = server.live_key.clone();
     for _ in 0..context.long_or_short(5_000, 1_000) {
         server.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
     let neighbour = server.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
     let neighbour_key = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?;
     let idle = server.memory()?;
-    server.forget_peak()?;
+    server.reset_peak_memory()?;
     let mut advancing = Connection::open(&server.address)?;
     let (is_finished, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     let size = thread::scope(|scope| {
@@ -188,7 +185,11 @@ fn advance(context: &CaseContext) -> MeasureResult {
     if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
         return Err(CaseFailure::Broken("fewer than 10,000 events happened during the advance".to_owned()));
     }
-    Ok(vec![longest.load(Relaxed), mebibytes_above(server.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
+    Ok(vec![
+        longest.load(Relaxed),
+        mebibytes_above(server.peak_memory()?, idle),
+        (size as u64).div_ceil(MEBIBYTE),
+    ])
 }
 
 fn mebibytes_above(peak: u64, idle: u64) -> u64 {

@@ -5,12 +5,12 @@
 //! a DNS server. Everything runs on loopback; nothing is installed.
 
 mod access;
-mod actors;
 mod case;
 mod context;
 mod deliveries;
+mod dns;
+mod hostile_server;
 mod memory;
-mod names;
 mod program;
 mod slots;
 
@@ -22,7 +22,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
 
-use self::case::{AttackCase, CaseVerdict, Outcome};
+use self::case::{AttackCase, CaseOutcome, CaseVerdict};
 use self::context::{CaseContext, CaseFailure};
 use crate::OutputFormat;
 use crate::packages::cargo;
@@ -102,17 +102,17 @@ pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> 
     let directory = root.join("target/attack");
     fs::create_dir_all(&directory)
         .map_err(|error| format!("cannot make `{}`: {error}", directory.display()))?;
-    if !names::is_in_namespaces() {
+    if !dns::is_in_namespaces() {
         build(root, options.is_release)?;
-        match names::rerun_in_namespaces(&directory, &options.command_line()) {
+        match dns::rerun_in_namespaces(&directory, &options.command_line()) {
             Some(0) => return Ok(true),
             Some(1) => return Ok(false),
             Some(code) => return Err(format!("the run in its namespaces exited with {code}")),
             None => {}
         }
     }
-    let names = if names::is_in_namespaces() {
-        Some(names::DnsServer::serve().map_err(|error| format!("cannot start the DNS server: {error}"))?)
+    let names = if dns::is_in_namespaces() {
+        Some(dns::DnsServer::serve().map_err(|error| format!("cannot start the DNS server: {error}"))?)
     } else {
         None
     };
@@ -151,7 +151,8 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
                 )))
             };
             let millis = u64::try_from(case_started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let outcome = Outcome { case, measured, millis, is_release: options.is_release, is_repeated };
+            let outcome =
+                CaseOutcome { case, result: measured, millis, is_release: options.is_release, is_repeated };
             if options.format == OutputFormat::Text {
                 print!("{}", outcome.lines());
             }
@@ -164,14 +165,14 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         }
         outcomes.push(outcome);
     }
-    let is_allowed = |outcome: &Outcome| match outcome.verdict() {
+    let is_allowed = |outcome: &CaseOutcome| match outcome.verdict() {
         CaseVerdict::Passed | CaseVerdict::Flaky => true,
         CaseVerdict::Skipped => options.allow_skip.iter().any(|name| name == outcome.case.name),
         CaseVerdict::Failed => false,
     };
     let all_within_bounds = outcomes.iter().all(is_allowed);
     if options.format == OutputFormat::Json {
-        let rows: Vec<_> = outcomes.iter().map(Outcome::json).collect();
+        let rows: Vec<_> = outcomes.iter().map(CaseOutcome::json).collect();
         let report = json!({ "cases": rows, "holds": all_within_bounds, "millis": run_started.elapsed().as_millis() as u64 });
         println!("{report:#}");
         return all_within_bounds;

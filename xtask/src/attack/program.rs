@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use testkit::serve_status;
 
-use super::actors::interim_flood;
-use super::case::{AttackCase, Bound, MeasureResult, Unit};
+use super::case::{AttackCase, Bound, FiguresResult, Unit};
 use super::context::{CaseContext, CaseFailure, ProgramResult, StartedProgram, create_empty_dir};
-use super::names;
+use super::dns;
+use super::hostile_server::start_interim_flood;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 /// The time after which a command is killed.
@@ -30,10 +30,10 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[
             Bound {
                 title: "encodings of a key in the output and files of commands",
-                most: 0,
+                max: 0,
                 unit: Unit::Count,
             },
-            Bound { title: "commands that show no part of the echo", most: 0, unit: Unit::Count },
+            Bound { title: "commands that show no part of the echo", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: echo,
@@ -44,10 +44,10 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[
             Bound {
                 title: "lines that begin with the target's text or reverse it",
-                most: 0,
+                max: 0,
                 unit: Unit::Count,
             },
-            Bound { title: "reports without the target's text", most: 0, unit: Unit::Count },
+            Bound { title: "reports without the target's text", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: foreign_output,
@@ -56,9 +56,9 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "interrupt",
         title: "SIGINT or SIGTERM while a command is running",
         bounds: &[
-            Bound { title: "commands with an unexpected exit code", most: 0, unit: Unit::Count },
-            Bound { title: "commands that do not report their completed work", most: 0, unit: Unit::Count },
-            Bound { title: "until the slowest command has ended", most: 5_000, unit: Unit::Millis },
+            Bound { title: "commands with an unexpected exit code", max: 0, unit: Unit::Count },
+            Bound { title: "commands that do not report their completed work", max: 0, unit: Unit::Count },
+            Bound { title: "until the slowest command has ended", max: 5_000, unit: Unit::Millis },
         ],
         is_long: false,
         run: interrupt,
@@ -67,8 +67,8 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "floods",
         title: "a target sends 100 Continue endlessly, from the first or the fifth request on",
         bounds: &[
-            Bound { title: "commands that have to be killed", most: 0, unit: Unit::Count },
-            Bound { title: "until the slowest command has ended", most: 8_000, unit: Unit::Millis },
+            Bound { title: "commands that have to be killed", max: 0, unit: Unit::Count },
+            Bound { title: "until the slowest command has ended", max: 8_000, unit: Unit::Millis },
         ],
         is_long: false,
         run: floods,
@@ -77,9 +77,9 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "outputs",
         title: "a closed stdout, a full disk, directories that do not exist",
         bounds: &[
-            Bound { title: "panics", most: 0, unit: Unit::Count },
-            Bound { title: "failures that are not reported", most: 0, unit: Unit::Count },
-            Bound { title: "complete or partial files left behind", most: 0, unit: Unit::Count },
+            Bound { title: "panics", max: 0, unit: Unit::Count },
+            Bound { title: "failures that are not reported", max: 0, unit: Unit::Count },
+            Bound { title: "complete or partial files left behind", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: outputs,
@@ -88,10 +88,10 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "sizes",
         title: "responses of 4 MB to every request of a check; scenarios and settings of 100 MB",
         bounds: &[
-            Bound { title: "memory of a check", most: 256, unit: Unit::Mebibytes },
-            Bound { title: "memory for a file that is too large", most: 64, unit: Unit::Mebibytes },
-            Bound { title: "characters of the error for such a file", most: 500, unit: Unit::Count },
-            Bound { title: "files above the size limit that are read", most: 0, unit: Unit::Count },
+            Bound { title: "memory of a check", max: 256, unit: Unit::Mebibytes },
+            Bound { title: "memory for a file that is too large", max: 64, unit: Unit::Mebibytes },
+            Bound { title: "characters of the error for such a file", max: 500, unit: Unit::Count },
+            Bound { title: "files above the size limit that are read", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: sizes,
@@ -100,7 +100,7 @@ pub(super) const CASES: &[AttackCase] = &[
 
 /// Runs a command of the program, with API keys and a secret in its environment, to completion.
 fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<ProgramResult, CaseFailure> {
-    Ok(start(context, directory, arguments)?.end(TIMEOUT))
+    Ok(start(context, directory, arguments)?.wait_or_kill(TIMEOUT))
 }
 
 fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<StartedProgram, CaseFailure> {
@@ -133,7 +133,7 @@ fn encodings_of(key: &str) -> Vec<String> {
     [key.to_owned(), to_hex(key), percent_encode(key)].into_iter().chain(encoded).collect()
 }
 
-fn echo(context: &CaseContext) -> MeasureResult {
+fn echo(context: &CaseContext) -> FiguresResult {
     let directory = create_empty_dir(&context.directory, "echo")?;
     let url = serve_status(418, |key| {
         let text = format!("echo {}", encodings_of(key).join(" "));
@@ -173,7 +173,7 @@ fn echo(context: &CaseContext) -> MeasureResult {
     Ok(vec![found as u64, without_echo])
 }
 
-fn foreign_output(context: &CaseContext) -> MeasureResult {
+fn foreign_output(context: &CaseContext) -> FiguresResult {
     let directory = create_empty_dir(&context.directory, "foreign")?;
     let url = serve_status(418, |_| "x\n::error::foreign\r\n##[error]foreign \u{202e}txt.exe".into())?;
     let url = url.as_str();
@@ -203,7 +203,7 @@ struct InterruptCase<'a> {
     exit_code: i32,
 }
 
-fn interrupt(context: &CaseContext) -> MeasureResult {
+fn interrupt(context: &CaseContext) -> FiguresResult {
     let directory = create_empty_dir(&context.directory, "interrupt")?;
     let scenarios = create_empty_dir(&directory, "plays")?;
     let scenario =
@@ -249,7 +249,7 @@ fn interrupt(context: &CaseContext) -> MeasureResult {
     for case in &cases {
         let mut command = context.command(case.arguments);
         command.current_dir(&directory).env("HOOK_SECRET", SECRET);
-        command.env("CHARGEPROOF_LIVE_KEY", &server.live).env("CHARGEPROOF_TEST_KEY", &server.test);
+        command.env("CHARGEPROOF_LIVE_KEY", &server.live_key).env("CHARGEPROOF_TEST_KEY", &server.test_key);
         running.push((StartedProgram::start(command)?, case));
     }
     thread::sleep(WORK_STARTED_AFTER * 2);
@@ -258,19 +258,19 @@ fn interrupt(context: &CaseContext) -> MeasureResult {
     }
     let (mut wrong_code, mut without_output, mut slowest) = (0, 0, 0);
     for (command, case) in running {
-        let result = command.end(TIMEOUT);
+        let result = command.wait_or_kill(TIMEOUT);
         if result.code != Some(case.exit_code) {
             let (name, expected) = (case.arguments[0], case.exit_code);
             eprintln!("{name} ended with {:?}, not {expected}: {}", result.code, result.output);
             wrong_code += 1;
         }
         without_output += u64::from(result.output.trim().is_empty());
-        slowest = slowest.max(u64::try_from(result.took.as_millis()).unwrap_or(u64::MAX));
+        slowest = slowest.max(u64::try_from(result.ended_after.as_millis()).unwrap_or(u64::MAX));
     }
     Ok(vec![wrong_code, without_output, slowest])
 }
 
-fn floods(context: &CaseContext) -> MeasureResult {
+fn floods(context: &CaseContext) -> FiguresResult {
     let directory = create_empty_dir(&context.directory, "floods")?;
     let (mut killed, mut slowest) = (0, 0);
     for (valid_responses, arguments, signal) in [
@@ -280,23 +280,23 @@ fn floods(context: &CaseContext) -> MeasureResult {
         (4, &["load", "--rate", "50", "--for", "2s"], None),
         (4, &["load", "--for", "60s"], Some("INT")),
     ] {
-        let url = format!("http://{}/", interim_flood(valid_responses)?);
+        let url = format!("http://{}/", start_interim_flood(valid_responses)?);
         let running = start(context, &directory, &[arguments, &[&url]].concat())?;
         if let Some(name) = signal {
             thread::sleep(WORK_STARTED_AFTER);
             running.signal(name)?;
         }
-        let result = running.end(TIMEOUT);
+        let result = running.wait_or_kill(TIMEOUT);
         if result.code.is_none() {
             eprintln!("{arguments:?} does not end: {}", result.output);
         }
         killed += u64::from(result.code.is_none());
-        slowest = slowest.max(u64::try_from(result.took.as_millis()).unwrap_or(u64::MAX));
+        slowest = slowest.max(u64::try_from(result.ended_after.as_millis()).unwrap_or(u64::MAX));
     }
     Ok(vec![killed, slowest])
 }
 
-fn outputs(context: &CaseContext) -> MeasureResult {
+fn outputs(context: &CaseContext) -> FiguresResult {
     let directory = create_empty_dir(&context.directory, "outputs")?;
     let (mut panics, mut unreported, mut leftover_files) = (0, 0, 0);
     let mut record_result = |result: &ProgramResult, arguments: &[&str], must_fail: bool| {
@@ -319,7 +319,12 @@ fn outputs(context: &CaseContext) -> MeasureResult {
         let finished = child.wait_with_output()?;
         let output = String::from_utf8_lossy(&finished.stderr).into_owned();
         record_result(
-            &ProgramResult { code: finished.status.code(), output, peak: 0, took: Duration::ZERO },
+            &ProgramResult {
+                code: finished.status.code(),
+                output,
+                peak_memory: 0,
+                ended_after: Duration::ZERO,
+            },
             arguments,
             false,
         );
@@ -327,12 +332,12 @@ fn outputs(context: &CaseContext) -> MeasureResult {
     let mut destinations = vec!["no/such".to_owned()];
     // A file system of 64 KiB that is almost full.
     let full_disk = context.directory.join("full");
-    if names::is_in_namespaces() {
+    if dns::is_in_namespaces() {
         fs::write(full_disk.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
         destinations.push(full_disk.display().to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
-        record_result(&StartedProgram::start(command)?.end(TIMEOUT), &["check", "--list"], true);
+        record_result(&StartedProgram::start(command)?.wait_or_kill(TIMEOUT), &["check", "--list"], true);
     }
     let error_server = serve_status(418, |_| "{}".to_owned())?;
     for destination in &destinations {
@@ -354,10 +359,10 @@ fn outputs(context: &CaseContext) -> MeasureResult {
                 thread::sleep(WORK_STARTED_AFTER);
                 let _ = running.signal("TERM");
             }
-            record_result(&running.end(TIMEOUT), arguments, must_fail);
+            record_result(&running.wait_or_kill(TIMEOUT), arguments, must_fail);
         }
     }
-    if names::is_in_namespaces() {
+    if dns::is_in_namespaces() {
         // A file that was written must be complete: end as its format does.
         for file in fs::read_dir(&full_disk)? {
             let path = file?.path();
@@ -371,12 +376,12 @@ fn outputs(context: &CaseContext) -> MeasureResult {
     Ok(vec![panics, unreported, leftover_files])
 }
 
-fn sizes(context: &CaseContext) -> MeasureResult {
+fn sizes(context: &CaseContext) -> FiguresResult {
     let directory = create_empty_dir(&context.directory, "sizes")?;
     let huge = format!("{{\"data\":[\"{}\"]}}", "x".repeat(4_000_000));
     let url = serve_status(200, move |_| huge.clone())?;
     let check = run(context, &directory, &["check", &url, "--quick"])?;
-    if check.peak == 0 {
+    if check.peak_memory == 0 {
         return Err(CaseFailure::Skipped("requires /proc of Linux".to_owned()));
     }
     let (mut memory, mut longest, mut accepted) = (0, 0, 0);
@@ -390,10 +395,10 @@ fn sizes(context: &CaseContext) -> MeasureResult {
         let path = directory.join(name);
         fs::write(&path, &text)?;
         let result = run(context, &directory, arguments)?;
-        memory = memory.max(result.peak);
+        memory = memory.max(result.peak_memory);
         longest = longest.max(result.output.len() as u64);
         accepted += u64::from(result.code != Some(2));
         fs::remove_file(path)?;
     }
-    Ok(vec![check.peak.div_ceil(MEBIBYTE), memory.div_ceil(MEBIBYTE), longest, accepted])
+    Ok(vec![check.peak_memory.div_ceil(MEBIBYTE), memory.div_ceil(MEBIBYTE), longest, accepted])
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::case::{AttackCase, Bound, MeasureResult, Unit};
-use super::context::{CaseContext, CaseFailure, Host};
+use super::case::{AttackCase, Bound, FiguresResult, Unit};
+use super::context::{CaseContext, CaseFailure, ServedReference};
 use super::deliveries::first_attempt_error;
-use super::names::SLOW;
+use super::dns::SLOW_PREFIX;
 use testkit::{Connection, Receiver, signal};
 
 /// The number of connection slots of a server. Repeated here, so that a changed limit is noticed.
@@ -17,7 +17,7 @@ const SLOTS: usize = 1_024;
 const TIMEOUT: Duration = Duration::from_secs(40);
 
 const NEW_CLIENT: Bound =
-    Bound { title: "until a new client gets a response", most: 1_000, unit: Unit::Millis };
+    Bound { title: "until a new client gets a response", max: 1_000, unit: Unit::Millis };
 const UNKNOWN_PAGE_HEAD: &str =
     "POST /c/aaaaaaaaaaaa/sandbox HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
 const LOGIN_HEAD: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
@@ -50,7 +50,7 @@ pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "streams",
         title: "512 open checkout pages, half of them of one charge, while another account opens charges",
-        bounds: &[Bound { title: "processor time for each charge", most: 20, unit: Unit::Moment }],
+        bounds: &[Bound { title: "processor time for each charge", max: 20, unit: Unit::ShortMillis }],
         is_long: false,
         run: streams,
     },
@@ -58,8 +58,8 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "descriptors",
         title: "idle clients use all descriptors of a process that is limited to 256",
         bounds: &[
-            Bound { title: "until a delivery arrives", most: 2_000, unit: Unit::Millis },
-            Bound { title: "connection errors reported without their cause", most: 0, unit: Unit::Count },
+            Bound { title: "until a delivery arrives", max: 2_000, unit: Unit::Millis },
+            Bound { title: "connection errors reported without their cause", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: descriptors,
@@ -67,21 +67,21 @@ pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "stop",
         title: "SIGTERM while a name is looked up for half a minute",
-        bounds: &[Bound { title: "until the server has ended", most: 10_500, unit: Unit::Millis }],
+        bounds: &[Bound { title: "until the server has ended", max: 10_500, unit: Unit::Millis }],
         is_long: false,
         run: |context| stop(context, &["TERM"]),
     },
     AttackCase {
         name: "stop-twice",
         title: "the same, and a second SIGTERM",
-        bounds: &[Bound { title: "until the server has ended", most: 1_000, unit: Unit::Millis }],
+        bounds: &[Bound { title: "until the server has ended", max: 1_000, unit: Unit::Millis }],
         is_long: false,
         run: |context| stop(context, &["TERM", "TERM"]),
     },
 ];
 
 /// Opens connections, as many as the system allows. Every second one sends a request first.
-fn open_idle_connections(server: &Host, count: usize) -> Vec<Connection> {
+fn open_idle_connections(server: &ServedReference, count: usize) -> Vec<Connection> {
     let mut connections = Vec::new();
     for nth in 0..count {
         let Ok(mut connection) = Connection::open(&server.address) else { break };
@@ -93,14 +93,14 @@ fn open_idle_connections(server: &Host, count: usize) -> Vec<Connection> {
     connections
 }
 
-fn slots(context: &CaseContext) -> MeasureResult {
+fn slots(context: &CaseContext) -> FiguresResult {
     let server = context.serve(&[])?;
     let connections = open_idle_connections(&server, SLOTS);
     longest_wait_of_new_clients(&server, &connections)
 }
 
 /// Fills all slots with connections that have sent an incomplete request or handshake.
-fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> MeasureResult {
+fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> FiguresResult {
     let server = context.serve(options)?;
     let mut connections = Vec::new();
     for prefix in prefixes.iter().cycle().take(SLOTS) {
@@ -112,7 +112,7 @@ fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> Mea
 }
 
 /// Returns the longest wait of new clients in milliseconds, while `held` connections use all slots.
-fn longest_wait_of_new_clients(server: &Host, held: &[Connection]) -> MeasureResult {
+fn longest_wait_of_new_clients(server: &ServedReference, held: &[Connection]) -> FiguresResult {
     if held.len() < SLOTS {
         let reason = format!("this machine allows only {} connections; raise `ulimit -n`", held.len());
         return Err(CaseFailure::Skipped(reason));
@@ -126,11 +126,11 @@ fn longest_wait_of_new_clients(server: &Host, held: &[Connection]) -> MeasureRes
     Ok(vec![longest])
 }
 
-fn streams(context: &CaseContext) -> MeasureResult {
+fn streams(context: &CaseContext) -> FiguresResult {
     const CHANGES: u64 = 10;
     let mut server = context.serve(&["--clock", "frozen"])?;
     let (charge, live) =
-        (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), server.live.clone());
+        (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), server.live_key.clone());
     let neighbour = server.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
     let neighbour_key = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?.to_owned();
     let mut codes = Vec::new();
@@ -157,15 +157,17 @@ fn streams(context: &CaseContext) -> MeasureResult {
     Ok(vec![(server.cpu_millis()? - cpu_before) / CHANGES])
 }
 
-fn descriptors(context: &CaseContext) -> MeasureResult {
+fn descriptors(context: &CaseContext) -> FiguresResult {
     let receiver = Receiver::ok()?;
-    let forward = receiver.forward("shop.example");
+    let forward = receiver.forward_option("shop.example");
     // No server listens on port 9 of this machine.
     let closed = "https://closed.example=http://127.0.0.1:9";
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&context.program).stderr(Stdio::null());
-    let mut server =
-        Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", closed])?;
+    let mut server = ServedReference::start(
+        command,
+        &["--rate-limit", "off", "--forward", &forward, "--forward", closed],
+    )?;
     let mut test_paths = Vec::new();
     for url in ["https://shop.example/hooks", "https://closed.example/"] {
         let response = server.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
@@ -185,11 +187,11 @@ fn descriptors(context: &CaseContext) -> MeasureResult {
     Ok(vec![millis(arrived_after), u64::from(!error.contains("refused"))])
 }
 
-fn stop(context: &CaseContext, signals: &[&str]) -> MeasureResult {
+fn stop(context: &CaseContext, signals: &[&str]) -> FiguresResult {
     let names = context.names()?;
     names.set_slow(false);
     let mut server = context.serve(&[])?;
-    let url = format!("https://{SLOW}-stop.example/");
+    let url = format!("https://{SLOW_PREFIX}-stop.example/");
     let response = server.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
     let id = response["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
     names.set_slow(true);

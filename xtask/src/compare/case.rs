@@ -17,7 +17,7 @@ pub(crate) struct Case {
     /// The name in tables.
     pub(crate) title: &'static str,
     /// The minimum rate relative to the bare server, in hundredths, on pinned cores.
-    pub(crate) goal: u32,
+    pub(crate) ratio_goal: u32,
     pub(crate) request: CaseRequest,
 }
 
@@ -32,17 +32,22 @@ pub(crate) const CASES: &[Case] = &[
     Case {
         name: "page",
         title: "page of 25 events",
-        goal: 90,
+        ratio_goal: 90,
         request: CaseRequest::Get("/v1/events?per_page=25"),
     },
-    Case { name: "event", title: "one event", goal: 95, request: CaseRequest::Get("/v1/events/{event}") },
-    Case { name: "account", title: "account", goal: 90, request: CaseRequest::Get("/v1/account") },
-    Case { name: "open-btc", title: "open a charge, BTC", goal: 60, request: CaseRequest::Open("BTC") },
-    Case { name: "open-eth", title: "open a charge, ETH", goal: 60, request: CaseRequest::Open("ETH") },
+    Case {
+        name: "event",
+        title: "one event",
+        ratio_goal: 95,
+        request: CaseRequest::Get("/v1/events/{event}"),
+    },
+    Case { name: "account", title: "account", ratio_goal: 90, request: CaseRequest::Get("/v1/account") },
+    Case { name: "open-btc", title: "open a charge, BTC", ratio_goal: 60, request: CaseRequest::Open("BTC") },
+    Case { name: "open-eth", title: "open a charge, ETH", ratio_goal: 60, request: CaseRequest::Open("ETH") },
     Case {
         name: "open-sol",
         title: "open a charge, SOL (address list)",
-        goal: 60,
+        ratio_goal: 60,
         request: CaseRequest::Open("SOL"),
     },
 ];
@@ -59,16 +64,16 @@ pub(crate) struct PreparedRequest {
 }
 
 /// The world of the reference server, with charges and events in test mode.
-pub(crate) struct World {
+pub(crate) struct ReferenceWorld {
     address: SocketAddr,
     pub(crate) key: String,
     event: String,
     /// The file with the response for the account, which the client reads before it opens charges.
-    pub(crate) account: PathBuf,
+    pub(crate) account_file: PathBuf,
 }
 
-impl World {
-    pub(crate) fn make(reference: &RunningProgram, work: &Path) -> Result<World, String> {
+impl ReferenceWorld {
+    pub(crate) fn create(reference: &RunningProgram, work: &Path) -> Result<ReferenceWorld, String> {
         let (address, key) = (reference.address, reference.key.clone());
         for nth in 0..CHARGES {
             let body = format!(
@@ -82,7 +87,7 @@ impl World {
         let response = call(address, ("GET", "/v1/account"), &key, "")?;
         fs::write(&account, &response.body)
             .map_err(|err| format!("cannot write `{}`: {err}", account.display()))?;
-        Ok(World { address, key, event, account })
+        Ok(ReferenceWorld { address, key, event, account_file: account })
     }
 
     pub(crate) fn prepare(&self, case: &'static Case, work: &Path) -> Result<PreparedRequest, String> {
@@ -108,9 +113,9 @@ impl World {
         cores: Cores,
         prepared: &PreparedRequest,
     ) -> Result<RunningProgram, String> {
-        let mut command = cores.server(programs.path("bare"));
+        let mut command = cores.server_command(programs.path("bare"));
         command.args([prepared.method, &prepared.path, &prepared.status.to_string()]).arg(&prepared.file);
-        command.args(["GET", "/v1/account", "200"]).arg(&self.account);
+        command.args(["GET", "/v1/account", "200"]).arg(&self.account_file);
         RunningProgram::start_bare(command, &self.key)
     }
 }

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use super::case::{CASES, World};
+use super::case::{CASES, ReferenceWorld};
 use super::figures::{Figures, Sample};
 use super::process::{Cores, RunningProgram};
-use super::{Options, Programs};
+use super::{CompareOptions, Programs};
 
 /// The name on the command line.
-pub(crate) const NAME: &str = "stored";
+pub(crate) const CASE_NAME: &str = "stored";
 const CASE: &str = "open-btc";
 
 /// Measures both servers. In the result, the one with `--data` is compared with the one in memory.
-pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Figures, String> {
+pub(crate) fn measure(programs: &Programs, work: &Path, options: &CompareOptions) -> Result<Figures, String> {
     let directory = work.join("stored");
     if directory.exists() {
         std::fs::remove_dir_all(&directory)
@@ -22,7 +22,7 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
     let stored = RunningProgram::start_reference_with(programs, Cores::Shared, &["--data", data])?;
     let in_memory = RunningProgram::start_reference(programs, Cores::Shared)?;
     let case = CASES.iter().find(|case| case.name == CASE).expect("the list contains the case");
-    let prepared = World::make(&in_memory, work)?.prepare(case, work)?;
+    let prepared = ReferenceWorld::create(&in_memory, work)?.prepare(case, work)?;
     let mut figures = Figures::default();
     for round in 0..options.rounds {
         eprintln!("stored: round {} of {}", round + 1, options.rounds);

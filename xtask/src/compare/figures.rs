@@ -14,7 +14,7 @@ const CONNECTIONS: &str = "32";
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     /// The number of responses per second.
-    pub(crate) rate: u64,
+    pub(crate) responses_per_second: u64,
     /// The processor time of the server per response, in nanoseconds.
     pub(crate) cpu_ns: u64,
 }
@@ -31,7 +31,7 @@ impl Sample {
         cores: Cores,
         seconds: u32,
     ) -> Result<Sample, String> {
-        let mut client = cores.client(programs.path("chargeproof"));
+        let mut client = cores.client_command(programs.path("chargeproof"));
         client.args(["load", &format!("http://{}", server.address), "--max", "--format", "json"]);
         client.args(["--for", &format!("{seconds}s"), "--connections", CONNECTIONS]);
         client.args(["--threads", if cores == Cores::Pinned { "1" } else { "2" }]);
@@ -57,7 +57,7 @@ impl Sample {
                 prepared.method, prepared.path
             ));
         }
-        Ok(Sample { rate, cpu_ns: cpu_used / responses })
+        Ok(Sample { responses_per_second: rate, cpu_ns: cpu_used / responses })
     }
 }
 
@@ -75,9 +75,9 @@ impl Figures {
 
     /// Returns the ratio of the rates, reference to bare server, in thousandths.
     pub(crate) fn ratio(&self) -> Spread {
-        Spread::from_values(
-            self.rounds.iter().map(|(reference, bare)| reference.rate * 1_000 / bare.rate.max(1)),
-        )
+        Spread::from_values(self.rounds.iter().map(|(reference, bare)| {
+            reference.responses_per_second * 1_000 / bare.responses_per_second.max(1)
+        }))
     }
 
     /// Returns the ratio of the processor times per response.
@@ -89,7 +89,7 @@ impl Figures {
 
     /// Returns the responses per second of the reference server.
     pub(crate) fn rate(&self) -> Spread {
-        Spread::from_values(self.rounds.iter().map(|(reference, _)| reference.rate))
+        Spread::from_values(self.rounds.iter().map(|(reference, _)| reference.responses_per_second))
     }
 
     /// Returns the processor time per response of the reference server and of the bare server, in nanoseconds.
@@ -104,9 +104,9 @@ impl Figures {
 /// The minimum, median and maximum of some rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
-    pub(crate) least: u64,
+    pub(crate) min: u64,
     pub(crate) median: u64,
-    pub(crate) most: u64,
+    pub(crate) max: u64,
 }
 
 impl Spread {
@@ -115,8 +115,8 @@ impl Spread {
         values.sort_unstable();
         match values.as_slice() {
             [] => Spread::default(),
-            [least, .., most] => Spread { least: *least, median: values[values.len() / 2], most: *most },
-            [single] => Spread { least: *single, median: *single, most: *single },
+            [least, .., most] => Spread { min: *least, median: values[values.len() / 2], max: *most },
+            [single] => Spread { min: *single, median: *single, max: *single },
         }
     }
 }
@@ -128,7 +128,10 @@ mod tests {
     fn figures(rounds: &[(u64, u64)]) -> Figures {
         let mut figures = Figures::default();
         for &(reference, bare) in rounds {
-            figures.add(Sample { rate: reference, cpu_ns: 1_000 }, Sample { rate: bare, cpu_ns: 800 });
+            figures.add(
+                Sample { responses_per_second: reference, cpu_ns: 1_000 },
+                Sample { responses_per_second: bare, cpu_ns: 800 },
+            );
         }
         figures
     }
@@ -137,8 +140,8 @@ mod tests {
     fn ratios_are_calculated_within_each_round() {
         // A round on a machine that is twice as slow has no effect.
         let found = figures(&[(90, 100), (45, 50), (99, 100), (80, 100), (46, 50)]).ratio();
-        assert_eq!(found, Spread { least: 800, median: 900, most: 990 });
-        assert_eq!(figures(&[(1, 2)]).ratio(), Spread { least: 500, median: 500, most: 500 });
+        assert_eq!(found, Spread { min: 800, median: 900, max: 990 });
+        assert_eq!(figures(&[(1, 2)]).ratio(), Spread { min: 500, median: 500, max: 500 });
         assert_eq!(figures(&[(1, 2), (1, 2)]).cpu_ratio().median, 1_250);
     }
 }

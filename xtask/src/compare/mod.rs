@@ -4,7 +4,7 @@
 mod case;
 mod durable;
 mod figures;
-mod peers;
+mod mock_servers;
 mod process;
 mod table;
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use case::{CASES, Case, World};
+use case::{CASES, Case, ReferenceWorld};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
 use figures::{Figures, Sample};
@@ -22,7 +22,7 @@ use process::{Cores, RunningProgram};
 
 /// The options of the task.
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct CompareOptions {
     /// The number of rounds per case; the tables show medians
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
@@ -39,29 +39,29 @@ pub(crate) struct Options {
 
 /// Returns the parser of case names.
 fn case_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(CASES.iter().map(|case| case.name).chain([durable::NAME]))
+    PossibleValuesParser::new(CASES.iter().map(|case| case.name).chain([durable::CASE_NAME]))
 }
 
-impl Options {
+impl CompareOptions {
     fn selects(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 }
 
 /// Measures and prints the tables.
-pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
+pub(crate) fn run(root: &Path, options: &CompareOptions) -> Result<bool, String> {
     build(root)?;
     let programs = Programs { root: root.to_owned() };
     let work = programs.bench_dir()?;
     let mut text = table::heading(options.rounds, options.seconds);
     for cores in [Cores::Pinned, Cores::Shared] {
         let rows = measure(&programs, &work, cores, options)?;
-        text.push_str(&table::ratios(cores, &rows));
+        text.push_str(&table::ratio_table(cores, &rows));
     }
-    if options.selects(durable::NAME) {
+    if options.selects(durable::CASE_NAME) {
         text.push_str(&table::durability_table(&durable::measure(&programs, &work, options)?));
     }
-    text.push_str(&table::peers(&peers::measure(&programs, &work, options)?));
+    text.push_str(&table::mock_server_table(&mock_servers::measure(&programs, &work, options)?));
     text.push_str(&table::one_off_table(&one_off_durations(&programs)?));
     println!("{text}");
     if options.write {
@@ -108,19 +108,24 @@ fn build(root: &Path) -> Result<(), String> {
 }
 
 /// The figures of a case for both servers.
-pub(crate) struct Row {
+pub(crate) struct CaseFigures {
     pub(crate) case: &'static Case,
     pub(crate) bytes: usize,
     pub(crate) figures: Figures,
 }
 
-fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) -> Result<Vec<Row>, String> {
+fn measure(
+    programs: &Programs,
+    work: &Path,
+    cores: Cores,
+    options: &CompareOptions,
+) -> Result<Vec<CaseFigures>, String> {
     let reference = RunningProgram::start_reference(programs, cores)?;
-    let world = World::make(&reference, work)?;
+    let world = ReferenceWorld::create(&reference, work)?;
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
     for case in CASES.iter().filter(|case| options.selects(case.name)) {
         let prepared = world.prepare(case, work)?;
-        rows.push(Row { case, bytes: prepared.bytes, figures: Figures::default() });
+        rows.push(CaseFigures { case, bytes: prepared.bytes, figures: Figures::default() });
         servers.push((world.start_bare_server(programs, cores, &prepared)?, prepared));
     }
     for round in 0..options.rounds {
@@ -163,7 +168,7 @@ fn one_off_durations(programs: &Programs) -> Result<Vec<(&'static str, u128)>, S
         Ok(median((0..5).map(|_| measure()).collect::<Result<Vec<_>, _>>()?))
     };
     Ok(vec![
-        ("from start to the first response", median_of_five(&|| process::start_up(programs))?),
+        ("from start to the first response", median_of_five(&|| process::startup_micros(programs))?),
         ("`check` of the built-in server", median_of_five(&|| run_micros(&["check"]))?),
         ("`play`: all scenarios", median_of_five(&|| run_micros(&["play"]))?),
     ])

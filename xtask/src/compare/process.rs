@@ -37,12 +37,12 @@ impl Cores {
     }
 
     /// Returns a command that runs a program on the servers' cores.
-    pub(crate) fn server(self, program: impl AsRef<Path>) -> Command {
+    pub(crate) fn server_command(self, program: impl AsRef<Path>) -> Command {
         pinned_command(self.core_list("0"), program.as_ref())
     }
 
     /// Returns a command on the client's cores.
-    pub(crate) fn client(self, program: impl AsRef<Path>) -> Command {
+    pub(crate) fn client_command(self, program: impl AsRef<Path>) -> Command {
         pinned_command(self.core_list("1"), program.as_ref())
     }
 }
@@ -73,7 +73,7 @@ impl RunningProgram {
         cores: Cores,
         options: &[&str],
     ) -> Result<RunningProgram, String> {
-        let mut command = cores.server(programs.path("chargeproof"));
+        let mut command = cores.server_command(programs.path("chargeproof"));
         command.stderr(Stdio::null());
         let process = served::start_as(command, &[&["--rate-limit", "off"], options].concat())?;
         let (address, key) = (parse(process.value("address"))?, process.value("test_key").to_owned());
@@ -138,7 +138,7 @@ pub(crate) fn call_for_json(
 }
 
 /// Returns the time from the start of the process to its first response, in microseconds.
-pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
+pub(crate) fn startup_micros(programs: &Programs) -> Result<u128, String> {
     let started = Instant::now();
     let server = RunningProgram::start_reference(programs, Cores::Shared)?;
     let response = call(server.address, ("GET", "/v1/account"), &server.key, "")?;

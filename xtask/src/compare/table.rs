@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::Row;
+use super::CaseFigures;
 use super::figures::{Figures, Spread};
-use super::peers::Peer;
+use super::mock_servers::MockServer;
 use super::process::Cores;
 
 const TABLES_BEGIN: &str = "<!-- measured: written by `cargo xtask compare --write` -->\n";
@@ -32,7 +32,7 @@ pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
     )
 }
 
-pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
+pub(crate) fn ratio_table(cores: Cores, rows: &[CaseFigures]) -> String {
     let mut text = match cores {
         Cores::Pinned => "\n**Pinned**: the server on one core, the client on the other.\n\n".to_owned(),
         Cores::Shared => {
@@ -48,7 +48,7 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
         let figures = &row.figures;
         let (reference, bare) = figures.cpu_ns();
         let goal = match cores {
-            Cores::Pinned => hundredths(u64::from(row.case.goal) * 10),
+            Cores::Pinned => hundredths(u64::from(row.case.ratio_goal) * 10),
             Cores::Shared => "–".to_owned(),
         };
         text.push_str(&format!(
@@ -65,7 +65,7 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
     text
 }
 
-pub(crate) fn peers(peers: &[Peer]) -> String {
+pub(crate) fn mock_server_table(peers: &[MockServer]) -> String {
     let mut text =
         "\n**Other mock servers**, shared cores: responses per second for the same bytes, relative to bare \
                     hyper.\n\n"
@@ -104,7 +104,7 @@ pub(crate) fn one_off_table(durations: &[(&str, u128)]) -> String {
 }
 
 fn spread(spread: Spread) -> String {
-    format!("**{}** ({}–{})", hundredths(spread.median), hundredths(spread.least), hundredths(spread.most))
+    format!("**{}** ({}–{})", hundredths(spread.median), hundredths(spread.min), hundredths(spread.max))
 }
 
 fn hundredths(thousandths: u64) -> String {

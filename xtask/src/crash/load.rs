@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
-use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create, open_charge};
+use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create_objects_until_killed, open_charge};
 use super::world::{AcknowledgedWrites, ServedProgram};
 use testkit::Connection;
 
@@ -36,7 +36,7 @@ impl Load {
         let creator = thread::spawn(move || {
             let mut created = AcknowledgedObjects::default();
             // An error means that the program was killed.
-            let _ = create(&address, round, &mut created);
+            let _ = create_objects_until_killed(&address, round, &mut created);
             created
         });
         Load { openers, creator, others: vec![paying, advancing], requested }

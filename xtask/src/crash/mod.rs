@@ -127,8 +127,8 @@ fn crash_one_world(
     let mut acknowledged = AcknowledgedWrites::default();
     for round in 1..=rounds {
         let server = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
-        figures.slowest_open = figures.slowest_open.max(server.took);
-        let findings = server.judge(&acknowledged, &receiver.deliveries())?;
+        figures.slowest_open = figures.slowest_open.max(server.startup_duration);
+        let findings = server.find_violations(&acknowledged, &receiver.attempts())?;
         if !findings.is_empty() {
             return Ok(label_findings(findings, round));
         }
@@ -140,7 +140,7 @@ fn crash_one_world(
         figures.kills += 1;
     }
     let server = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
-    let mut findings = server.judge(&acknowledged, &receiver.deliveries())?;
+    let mut findings = server.find_violations(&acknowledged, &receiver.attempts())?;
     findings.extend(server.deliver_all(&receiver)?);
     let before = server.visible_state()?;
     server.kill();
@@ -154,7 +154,7 @@ fn crash_one_world(
         ));
     }
     replayed.kill();
-    let attempts = receiver.deliveries();
+    let attempts = receiver.attempts();
     let deliveries: BTreeSet<&str> = attempts.iter().map(|attempt| attempt.delivery.as_str()).collect();
     figures.acknowledged += acknowledged.charges.len();
     figures.attempts += attempts.len();

@@ -91,7 +91,11 @@ pub(crate) fn open_charge(
 }
 
 /// Creates a snapshot, a world with a charge, and API keys until the program is killed.
-pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObjects) -> Option<()> {
+pub(crate) fn create_objects_until_killed(
+    address: &str,
+    round: u32,
+    created: &mut AcknowledgedObjects,
+) -> Option<()> {
     let mut connection = Connection::open(address).ok()?;
     let mut post = |path: &str, key: Option<&str>, body: &str| {
         connection.call("POST", path, key, body).ok()?.success().ok()

@@ -10,7 +10,7 @@ use testkit::response;
 
 /// A received delivery attempt: the ids of its delivery and event.
 #[derive(Clone)]
-pub(crate) struct Post {
+pub(crate) struct ReceivedAttempt {
     pub(crate) delivery: String,
     pub(crate) event: String,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Post {
 /// A receiver that runs until the process ends.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    attempts: Arc<Mutex<Vec<Post>>>,
+    attempts: Arc<Mutex<Vec<ReceivedAttempt>>>,
 }
 
 impl Receiver {
@@ -28,7 +28,7 @@ impl Receiver {
         let address = testkit::serve(move |request, connection| {
             let body = request.json();
             let field = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-            let attempt = Post { delivery: field("id"), event: field("event_id") };
+            let attempt = ReceivedAttempt { delivery: field("id"), event: field("event_id") };
             let nth = {
                 let mut attempts = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 attempts.push(attempt);
@@ -45,7 +45,7 @@ impl Receiver {
     }
 
     /// Returns all attempts so far.
-    pub(crate) fn deliveries(&self) -> Vec<Post> {
+    pub(crate) fn attempts(&self) -> Vec<ReceivedAttempt> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::objects::{
     AcknowledgedCharge, AcknowledgedObjects, AcknowledgedWorld, first_difference, open_charge,
 };
-use super::receiver::{Post, Receiver};
+use super::receiver::{ReceivedAttempt, Receiver};
 use crate::served;
 use testkit::{Connection, RunningProgram};
 
@@ -48,7 +48,7 @@ pub(crate) struct ServedProgram {
     served: RunningProgram,
     connection: RefCell<Connection>,
     /// The time from the start of the process until it was ready.
-    pub(crate) took: Duration,
+    pub(crate) startup_duration: Duration,
 }
 
 impl ServedProgram {
@@ -73,7 +73,7 @@ impl ServedProgram {
         let took = started.elapsed();
         let connection = Connection::open(served.value("address"))
             .map_err(|error| format!("the server does not respond: {error}"))?;
-        Ok(ServedProgram { served, connection: RefCell::new(connection), took })
+        Ok(ServedProgram { served, connection: RefCell::new(connection), startup_duration: took })
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -119,10 +119,10 @@ impl ServedProgram {
     }
 
     /// Returns the violations in the world after a kill.
-    pub(crate) fn judge(
+    pub(crate) fn find_violations(
         &self,
         acknowledged: &AcknowledgedWrites,
-        attempts: &[Post],
+        attempts: &[ReceivedAttempt],
     ) -> Result<Vec<String>, String> {
         let charges = self.read_whole_list("/v1/charges")?;
         let events = self.read_whole_list("/v1/events")?;
@@ -178,7 +178,7 @@ impl ServedProgram {
             }
         }
         let received: BTreeSet<String> =
-            receiver.deliveries().into_iter().map(|attempt| attempt.delivery).collect();
+            receiver.attempts().into_iter().map(|attempt| attempt.delivery).collect();
         let is_missing = |value: &&Value| !received.contains(value["id"].as_str().unwrap_or_default());
         let mut findings: Vec<String> = undelivered
             .iter()

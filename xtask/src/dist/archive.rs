@@ -22,7 +22,7 @@ const SHELLS: [(&str, &str); 4] = [
 const TEXTS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 
 /// Creates the archive, unpacks it elsewhere and tests the program.
-pub(super) fn make(build: &Build) -> Result<(), String> {
+pub(super) fn build_and_try(build: &Build) -> Result<(), String> {
     println!("==> archive");
     let name = format!("chargeproof-{}-{}", build.version, build.platform);
     let stage = build.work_directory("stage")?;
@@ -33,7 +33,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     }
     let program = build.program.file_name().ok_or("the program has no file name")?;
     copy(&build.program, &content.join(program))?;
-    build.write_texts(&content)?;
+    build.write_common_files(&content)?;
     for text in TEXTS {
         copy(&build.root.join(text), &content.join(text))?;
     }
@@ -50,11 +50,11 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     if !succeeds(Command::new(&build.program).arg("man").arg(&man))? {
         return Err("`chargeproof man` failed".to_owned());
     }
-    let file = build.out.join(format!("{name}.tar.gz"));
+    let file = build.output_dir.join(format!("{name}.tar.gz"));
     run_tar(Command::new("tar").arg("-czf").arg(&file).arg("-C").arg(&stage).arg(&name))?;
     let prefix = build.work_directory("trial-archive")?;
     run_tar(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&prefix))?;
-    trial::judge_built_in(&prefix.join(&name).join(program), &prefix)
+    trial::check_built_in_server(&prefix.join(&name).join(program), &prefix)
 }
 
 fn run_tar(command: &mut Command) -> Result<(), String> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::packages::{cargo, output_of};
+use crate::packages::{cargo, stdout_of};
 
 /// The prefixes of the names of licence files, in lower case.
 const LICENCE_PREFIXES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
@@ -35,7 +35,7 @@ struct Package {
 /// Cargo fails, or a package has no licence.
 pub(super) fn dependency_licences(root: &Path, platform: &str) -> Result<String, String> {
     let linked = linked_packages(root, platform)?;
-    let metadata_json = output_of(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
+    let metadata_json = stdout_of(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
     let metadata: Metadata = serde_json::from_str(&metadata_json)
         .map_err(|err| format!("`cargo metadata` returned invalid JSON: {err}"))?;
     let mut notices = String::from("The program contains the following packages.\n\n");
@@ -65,7 +65,7 @@ pub(super) fn dependency_licences(root: &Path, platform: &str) -> Result<String,
 
 /// Returns name and version of each package that is linked into the program.
 fn linked_packages(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
-    let tree = output_of(
+    let tree = stdout_of(
         cargo(root)
             .args(["tree", "--locked", "--package", "chargeproof", "--edges", "normal,no-proc-macro"])
             .args(["--target", platform, "--prefix", "none", "--format", "{p}"]),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::packages::{Workspace, cargo, platform};
+use crate::packages::{Workspace, cargo, host_platform};
 use crate::sources;
 use crate::tools::{copy, create_empty_dir, read_bytes, succeeds, write};
 
@@ -68,7 +68,7 @@ struct Build<'a> {
     /// The built program.
     program: PathBuf,
     /// The directory of the packages.
-    out: PathBuf,
+    output_dir: PathBuf,
 }
 
 /// Builds and tests all packages for which the tools are installed. Returns `true`; a failure is an error.
@@ -86,15 +86,15 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<bool, String> {
             "    the program needs glibc 2.{minor} or later; with --target x86_64-unknown-linux-musl it needs none"
         );
     }
-    archive::make(&build)?;
-    wheel::make(&build)?;
-    npm::make(&build)?;
+    archive::build_and_try(&build)?;
+    wheel::build_and_try(&build)?;
+    npm::build_and_try(&build)?;
     action::try_script(&build)?;
-    archive::write_checksums(&build.out)?;
+    archive::write_checksums(&build.output_dir)?;
     println!(
         "\nin {}:\n{}",
-        build.out.display(),
-        fs::read_to_string(build.out.join(archive::CHECKSUMS)).unwrap_or_default()
+        build.output_dir.display(),
+        fs::read_to_string(build.output_dir.join(archive::CHECKSUMS)).unwrap_or_default()
     );
     Ok(true)
 }
@@ -140,24 +140,24 @@ impl Build<'_> {
         let version = workspace.version("chargeproof").ok_or("no package `chargeproof`")?.to_owned();
         let out = root.join("target/packages");
         create_empty_dir(&out)?;
-        let platform = target.map_or_else(platform, |target| Ok(target.to_owned()))?;
+        let platform = target.map_or_else(host_platform, |target| Ok(target.to_owned()))?;
         let licences = licences::dependency_licences(root, &platform)?;
-        Ok(Build { root, profile, target, repository, licences, version, platform, program, out })
+        Ok(Build { root, profile, target, repository, licences, version, platform, program, output_dir: out })
     }
 
     /// Returns the URL of this version's files in the repository.
-    fn files(&self) -> Option<String> {
+    fn files_url(&self) -> Option<String> {
         let repository = self.repository.as_ref()?;
         Some(format!("{repository}/blob/v{}", self.version))
     }
 
     /// Writes the files that all packages include: licences and README.
-    fn write_texts(&self, directory: &Path) -> Result<(), String> {
+    fn write_common_files(&self, directory: &Path) -> Result<(), String> {
         for text in ["LICENSE-APACHE", "LICENSE-MIT"] {
             copy(&self.root.join(text), &directory.join(text))?;
         }
         write(&directory.join("LICENSES-OF-DEPENDENCIES.txt"), &self.licences)?;
-        write(&directory.join("README.md"), sources::readme(self.root, self.files().as_deref())?)
+        write(&directory.join("README.md"), sources::readme(self.root, self.files_url().as_deref())?)
     }
 
     /// Creates an empty directory below `target/packages-work`.

@@ -18,7 +18,7 @@ const PROGRAM_FIELDS: [&str; 7] =
     ["version", "description", "license", "keywords", "repository", "homepage", "bugs"];
 
 /// Creates both packages, installs them into an empty directory and tests the command.
-pub(super) fn make(build: &Build) -> Result<(), String> {
+pub(super) fn build_and_try(build: &Build) -> Result<(), String> {
     println!("==> npm packages");
     if !is_installed("node") || !is_installed(&npm_program()) {
         println!("skipped: node and npm are not installed");
@@ -30,7 +30,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     create_empty_dir(&launcher)?;
     create_empty_dir(&native)?;
 
-    sources::npm(build.root, &launcher)?;
+    sources::write_npm_package(build.root, &launcher)?;
     let native_packages = PLATFORMS.iter().map(|(os, cpu)| (native_name(os, cpu), json!(build.version)));
     let mut manifest = read_manifest(build)?;
     manifest["optionalDependencies"] = Value::Object(native_packages.collect());
@@ -49,18 +49,22 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     write(&native.join("package.json"), format!("{manifest:#}"))?;
 
     for package in [&launcher, &native] {
-        build.write_texts(package)?;
+        build.write_common_files(package)?;
     }
     let pack = |directory: &Path| {
         run_npm(
-            Command::new(npm_program()).arg("pack").arg(directory).arg("--pack-destination").arg(&build.out),
+            Command::new(npm_program())
+                .arg("pack")
+                .arg(directory)
+                .arg("--pack-destination")
+                .arg(&build.output_dir),
         )
     };
     pack(&launcher)?;
     pack(&native)?;
 
     let prefix = build.work_directory("trial-npm")?;
-    let packed = |name: &str| build.out.join(format!("{name}-{}.tgz", build.version));
+    let packed = |name: &str| build.output_dir.join(format!("{name}-{}.tgz", build.version));
     run_npm(
         Command::new(npm_program())
             .args(["install", "--no-fund", "--no-audit", "--prefix"])
@@ -69,9 +73,9 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
             .arg(packed("chargeproof")),
     )?;
     let launcher = node_program(&prefix, "chargeproof");
-    trial::judge_built_in(&launcher, &prefix)?;
+    trial::check_built_in_server(&launcher, &prefix)?;
     if cfg!(unix) {
-        trial::serves_until_stopped(&launcher, &prefix)?;
+        trial::check_server_stops_with_launcher(&launcher, &prefix)?;
     }
     try_fixtures(build, &prefix)
 }

@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// The program does not start, or its check does not pass.
-pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> {
+pub(super) fn check_built_in_server(program: &Path, home: &Path) -> Result<(), String> {
     // The launcher of the npm package searches the path for node.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let output = Command::new(program)
@@ -41,7 +41,7 @@ pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> 
 ///
 /// # Errors
 /// The server does not start or does not stop.
-pub(super) fn serves_until_stopped(launcher: &Path, home: &Path) -> Result<(), String> {
+pub(super) fn check_server_stops_with_launcher(launcher: &Path, home: &Path) -> Result<(), String> {
     let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
     // `; exit 9` keeps the shell running; otherwise it would replace itself by the launcher.
     for (with_shell, script, code) in

@@ -14,19 +14,19 @@ const TOOLS: [&str; 1] = ["maturin==1.16.0"];
 const MYPY: &str = "mypy==1.18.2";
 
 /// Builds the wheel with maturin, installs it into a new environment and tests the program.
-pub(super) fn make(build: &Build) -> Result<(), String> {
+pub(super) fn build_and_try(build: &Build) -> Result<(), String> {
     println!("==> wheel");
     if !tools::is_installed("python3") {
         println!("skipped: python3 is not installed");
         return Ok(());
     }
-    let programs = tools::python(&build.root.join("target/packages-work/maturin"), &TOOLS)?;
+    let programs = tools::install_python_packages(&build.root.join("target/packages-work/maturin"), &TOOLS)?;
     let project = build.work_directory("wheel")?;
     write_project(build, &project)?;
     // Maturin runs cargo with the same settings as this task, so the program is not built again.
     let mut maturin = without_package_env(Command::new(programs.join("maturin")));
     maturin.current_dir(&project);
-    maturin.args(["build", "--locked", "--profile", build.profile, "--out"]).arg(&build.out);
+    maturin.args(["build", "--locked", "--profile", build.profile, "--out"]).arg(&build.output_dir);
     if let Some(target) = build.target {
         maturin.args(["--target", target]);
     }
@@ -41,25 +41,25 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     let environment = prefix.join("environment");
     let installed = succeeds(Command::new("python3").args(["-m", "venv"]).arg(&environment))?
         && succeeds(
-            Command::new(environment.join(tools::PROGRAMS).join("pip"))
+            Command::new(environment.join(tools::VENV_PROGRAMS).join("pip"))
                 .args(["install", "--quiet", "--disable-pip-version-check", "--no-index"])
-                .arg(find_wheel(&build.out)?),
+                .arg(find_wheel(&build.output_dir)?),
         )?;
     if !installed {
         return Err("the wheel cannot be installed".to_owned());
     }
-    let program = environment.join(tools::PROGRAMS).join("chargeproof");
+    let program = environment.join(tools::VENV_PROGRAMS).join("chargeproof");
     if cfg!(target_os = "linux") && read_bytes(&program)? != read_bytes(&build.program)? {
         return Err("the program in the wheel differs from that in the archive".to_owned());
     }
-    trial::judge_built_in(&program, &prefix)?;
+    trial::check_built_in_server(&program, &prefix)?;
     try_fixtures(build, &environment)
 }
 
 /// Writes the Python project: sources, README, licences, and the addresses of the repository.
 fn write_project(build: &Build, project: &Path) -> Result<(), String> {
-    sources::python(build.root, &project.join("python"))?;
-    build.write_texts(project)?;
+    sources::write_python_package(build.root, &project.join("python"))?;
+    build.write_common_files(project)?;
     let (relative, absolute) =
         ("manifest-path = \"Cargo.toml\"", build.root.join("conformance/cli/Cargo.toml"));
     let manifest = read(&build.root.join("conformance/cli/pyproject.toml"))?;
@@ -69,7 +69,7 @@ fn write_project(build: &Build, project: &Path) -> Result<(), String> {
     let mut manifest =
         manifest.replace(relative, &format!("manifest-path = {:?}", absolute.display().to_string()));
     if let Some(repository) = &build.repository {
-        let files = build.files().unwrap_or_default();
+        let files = build.files_url().unwrap_or_default();
         manifest.push_str(&format!(
             "\n[project.urls]\nRepository = {repository:?}\nDocumentation = \"{files}/reference/WORLDS.md\"\n\
              Changelog = \"{files}/CHANGELOG.md\"\nIssues = \"{repository}/issues\"\n"
@@ -80,7 +80,7 @@ fn write_project(build: &Build, project: &Path) -> Result<(), String> {
 
 /// Runs the tests of the guide with the installed package, and checks its types.
 fn try_fixtures(build: &Build, environment: &Path) -> Result<(), String> {
-    let programs = environment.join(tools::PROGRAMS);
+    let programs = environment.join(tools::VENV_PROGRAMS);
     let tools_installed = succeeds(
         Command::new(programs.join("pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])

@@ -5,7 +5,7 @@
 //! distribution; one that is not installed is skipped. Nothing is installed or changed in the system.
 
 mod deployment;
-mod stage;
+mod servers;
 mod trial;
 
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ use crate::OutputFormat;
 use crate::served;
 use crate::tools;
 use deployment::Gateway;
-use stage::Stage;
-use trial::{Assignment, DeploymentOutcome, Trial};
+use servers::ReferenceServers;
+use trial::{DeploymentOutcome, GatewayDeployment, Trial};
 
 /// The options of the task.
 #[derive(Args)]
@@ -59,11 +59,13 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     let gateways = Gateway::load_all(&root.join("xtask/gateways"))?;
     let (installed, missing): (Vec<_>, Vec<_>) =
         gateways.iter().partition(|gateway| tools::runs_with(&gateway.program, &gateway.version));
-    let servers = Stage::open(&served::build(root)?, root)?;
+    let servers = ReferenceServers::start(&served::build(root)?, root)?;
     let home = env::temp_dir().join(format!("chargeproof-gateways-{}", std::process::id()));
     let mut assignments: Vec<_> = installed
         .iter()
-        .flat_map(|gateway| gateway.deployments.iter().map(|deployment| Assignment { gateway, deployment }))
+        .flat_map(|gateway| {
+            gateway.deployments.iter().map(|deployment| GatewayDeployment { gateway, deployment })
+        })
         .filter(|assignment| options.selects(&assignment.gateway.name, &assignment.deployment.name))
         .collect();
     // Checks with a burst wait for a minute, so they start first.
@@ -87,7 +89,12 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
 }
 
 /// Tests the deployments, `jobs` in parallel. Returns the results by gateway, in the order of the files.
-fn run_trials(assignments: &[Assignment<'_>], servers: &Stage, home: &Path, jobs: usize) -> Vec<Trial> {
+fn run_trials(
+    assignments: &[GatewayDeployment<'_>],
+    servers: &ReferenceServers,
+    home: &Path,
+    jobs: usize,
+) -> Vec<Trial> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..jobs.min(assignments.len()) {
@@ -163,7 +170,7 @@ fn document(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) ->
                 "result": trial.as_str(),
                 "expected": trial.is_expected(),
                 "failed": trial.failed,
-                "note": trial.note,
+                "note": trial.undetected_reason,
                 "seconds": trial.seconds,
             })
         })

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::deployment::{Deployment, Gateway};
-use super::stage::{BranchedWorld, Stage};
+use super::servers::{BranchedWorld, ReferenceServers};
 use crate::target::{self, Keys, output};
 
 /// Parts of a check that the deployments do not support.
@@ -19,7 +19,7 @@ const LOG_LINES: usize = 20;
 
 /// A deployment to test.
 #[derive(Clone, Copy)]
-pub(crate) struct Assignment<'a> {
+pub(crate) struct GatewayDeployment<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) deployment: &'a Deployment,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Trial {
     /// The statements that failed.
     pub(crate) failed: Vec<String>,
     /// The known reason why a misconfiguration is not detected.
-    pub(crate) note: Option<String>,
+    pub(crate) undetected_reason: Option<String>,
     /// Evidence for a result that is not the expected one.
     pub(crate) report: String,
     pub(crate) seconds: u64,
@@ -47,7 +47,7 @@ pub(crate) enum DeploymentOutcome {
     /// A legal deployment: nothing failed, and everything was judged.
     Passed,
     /// A legal deployment with a failed or unjudged statement.
-    Accused,
+    Failed,
     /// A misconfiguration that these statements detected.
     Detected(Vec<String>),
     /// A misconfiguration that no expected statement detected.
@@ -55,7 +55,7 @@ pub(crate) enum DeploymentOutcome {
     /// A misconfiguration that was detected although it has a reason in `undetected`.
     NoLongerUndetected,
     /// The gateway or the check could not run.
-    Broken,
+    NotJudged,
 }
 
 impl Trial {
@@ -63,27 +63,27 @@ impl Trial {
         match self.outcome {
             DeploymentOutcome::Passed | DeploymentOutcome::Detected(_) => true,
             DeploymentOutcome::Undetected { is_known } => is_known,
-            DeploymentOutcome::Accused
+            DeploymentOutcome::Failed
             | DeploymentOutcome::NoLongerUndetected
-            | DeploymentOutcome::Broken => false,
+            | DeploymentOutcome::NotJudged => false,
         }
     }
 
     pub(crate) fn as_str(&self) -> &'static str {
         match self.outcome {
             DeploymentOutcome::Passed => "pass",
-            DeploymentOutcome::Accused => "ACCUSED",
+            DeploymentOutcome::Failed => "ACCUSED",
             DeploymentOutcome::Detected(_) => "detected",
             DeploymentOutcome::Undetected { is_known: true } => "known",
             DeploymentOutcome::Undetected { is_known: false } => "UNDETECTED",
             DeploymentOutcome::NoLongerUndetected => "NOW DETECTED",
-            DeploymentOutcome::Broken => "BROKEN",
+            DeploymentOutcome::NotJudged => "BROKEN",
         }
     }
 
     /// Returns the statements that detect a misconfiguration, or the reason why none does.
     pub(crate) fn summary(&self) -> String {
-        match (&self.outcome, &self.note) {
+        match (&self.outcome, &self.undetected_reason) {
             (DeploymentOutcome::Detected(statements), _) => statements.join(" "),
             (DeploymentOutcome::Undetected { .. }, Some(reason)) => reason.clone(),
             _ => self.failed.join(" "),
@@ -92,8 +92,12 @@ impl Trial {
 }
 
 /// Tests a deployment in a directory below `home`.
-pub(crate) fn try_deployment(assignment: Assignment<'_>, servers: &Stage, home: &Path) -> Trial {
-    let Assignment { gateway, deployment } = assignment;
+pub(crate) fn try_deployment(
+    assignment: GatewayDeployment<'_>,
+    servers: &ReferenceServers,
+    home: &Path,
+) -> Trial {
+    let GatewayDeployment { gateway, deployment } = assignment;
     let started = Instant::now();
     let home = home.join(format!("{}-{}", gateway.name, deployment.index));
     let (outcome, failed, report) = match run_check(assignment, servers, &home) {
@@ -103,7 +107,7 @@ pub(crate) fn try_deployment(assignment: Assignment<'_>, servers: &Stage, home: 
             let failed = statement_ids(&report, verdicts);
             (outcome(deployment, &failed, code), failed, explain_exit_code(&report, code))
         }
-        Err(message) => (DeploymentOutcome::Broken, Vec::new(), format!("{message}\n{}", log_tail(&home))),
+        Err(message) => (DeploymentOutcome::NotJudged, Vec::new(), format!("{message}\n{}", log_tail(&home))),
     };
     Trial {
         gateway: gateway.name.clone(),
@@ -113,7 +117,7 @@ pub(crate) fn try_deployment(assignment: Assignment<'_>, servers: &Stage, home: 
         chapter: deployment.breaks.first().and_then(|id| id.split('.').next()).unwrap_or_default().to_owned(),
         outcome,
         failed,
-        note: deployment.undetected.clone(),
+        undetected_reason: deployment.undetected.clone(),
         report,
         seconds: started.elapsed().as_secs(),
     }
@@ -124,7 +128,7 @@ fn outcome(deployment: &Deployment, failed: &[String], code: i32) -> DeploymentO
         return if code == 0 && failed.is_empty() {
             DeploymentOutcome::Passed
         } else {
-            DeploymentOutcome::Accused
+            DeploymentOutcome::Failed
         };
     }
     let is_expected = |id: &&String| deployment.breaks.iter().any(|pattern| matches_pattern(pattern, id));
@@ -142,9 +146,13 @@ fn matches_pattern(pattern: &str, id: &str) -> bool {
 }
 
 /// Runs the check; returns its report and exit code.
-fn run_check(assignment: Assignment<'_>, servers: &Stage, home: &Path) -> Result<(Value, i32), String> {
-    let Assignment { gateway, deployment } = assignment;
-    let world = servers.world(deployment.unlimited)?;
+fn run_check(
+    assignment: GatewayDeployment<'_>,
+    servers: &ReferenceServers,
+    home: &Path,
+) -> Result<(Value, i32), String> {
+    let GatewayDeployment { gateway, deployment } = assignment;
+    let world = servers.open_world(deployment.unlimited)?;
     let [port, replica_a, replica_b] = testkit::free_ports()?;
     let values = values(&world, home, [port, replica_a, replica_b]);
     let unwritable = |err: std::io::Error| format!("cannot write `{}`: {err}", home.display());
@@ -157,11 +165,11 @@ fn run_check(assignment: Assignment<'_>, servers: &Stage, home: &Path) -> Result
     command.args(gateway.arguments(&values)).current_dir(home);
     command.stdout(log.try_clone().map_err(unwritable)?).stderr(log);
     let _listening = target::start_listening(&mut command, port)?;
-    let keys = Keys { live: &world.live, test: &world.test };
-    let mut check = target::check(&servers.program, port, keys, &WITHOUT);
+    let keys = Keys { live: &world.live_key, test: &world.test_key };
+    let mut check = target::check_command(&servers.program, port, keys, &WITHOUT);
     check.args(["--allow-writes", "--format", "json"]).current_dir(home);
-    check.env("CHARGEPROOF_SECOND_KEY", &world.second).env("CHARGEPROOF_REVOKED_KEY", &world.revoked);
-    check.env("CHARGEPROOF_OTHER_ACCOUNT_KEY", &world.other_account);
+    check.env("CHARGEPROOF_SECOND_KEY", &world.second_key).env("CHARGEPROOF_REVOKED_KEY", &world.revoked_key);
+    check.env("CHARGEPROOF_OTHER_ACCOUNT_KEY", &world.other_account_key);
     if !deployment.has_burst() {
         check.arg("--quick");
     }
@@ -181,8 +189,8 @@ fn values(world: &BranchedWorld, home: &Path, ports: [u16; 3]) -> BTreeMap<&'sta
         ("replica_b", replica_b),
         ("reference", world.address.to_string()),
         ("reference_port", world.address.port().to_string()),
-        ("test_key", world.test.clone()),
-        ("revoked_key", world.revoked.clone()),
+        ("test_key", world.test_key.clone()),
+        ("revoked_key", world.revoked_key.clone()),
     ])
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree::{Resolved, Tree};
+use super::tree::{ModuleTree, PathTarget};
 
 /// Dependencies between modules: from the first index to the second, with their causes.
 type ModuleDependencies = BTreeMap<(usize, usize), BTreeSet<String>>;
@@ -16,7 +16,7 @@ pub(crate) struct Cycle {
     /// The paths of the modules, in alphabetical order.
     pub(crate) modules: Vec<String>,
     /// The dependencies inside the cycle. Those with the fewest causes, which are the easiest to remove, come first.
-    pub(crate) needs: Vec<ModuleDependency>,
+    pub(crate) dependencies: Vec<ModuleDependency>,
 }
 
 /// A dependency of one module on another.
@@ -28,7 +28,7 @@ pub(crate) struct ModuleDependency {
 }
 
 /// Returns all cycles of the crate.
-pub(crate) fn find(tree: &Tree) -> Vec<Cycle> {
+pub(crate) fn find(tree: &ModuleTree) -> Vec<Cycle> {
     let all_dependencies = module_dependencies(tree);
     let reached: Vec<BTreeSet<usize>> =
         (0..tree.modules.len()).map(|from| reachable(from, &all_dependencies)).collect();
@@ -53,16 +53,16 @@ pub(crate) fn find(tree: &Tree) -> Vec<Cycle> {
         dependencies.sort_by_key(|need| need.causes.len());
         let mut modules: Vec<String> = cycle.iter().map(name).collect();
         modules.sort();
-        cycles.push(Cycle { modules, needs: dependencies });
+        cycles.push(Cycle { modules, dependencies });
     }
     cycles
 }
 
-fn module_dependencies(tree: &Tree) -> ModuleDependencies {
+fn module_dependencies(tree: &ModuleTree) -> ModuleDependencies {
     let mut dependencies = ModuleDependencies::new();
     for (index, module) in tree.modules.iter().enumerate() {
-        for path in module.source.paths.iter().chain(&module.source.globs) {
-            let (Some(Resolved::Module(to) | Resolved::Item(to)), Some(name)) =
+        for path in module.names.paths.iter().chain(&module.names.globs) {
+            let (Some(PathTarget::Module(to) | PathTarget::Item(to)), Some(name)) =
                 (tree.resolve(index, path), path.last())
             else {
                 continue;

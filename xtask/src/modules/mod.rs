@@ -2,14 +2,14 @@
 //! within a package.
 
 mod cycles;
-mod source;
+mod module_names;
 mod tree;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use self::cycles::Cycle;
-use self::tree::Tree;
+use self::tree::ModuleTree;
 use crate::packages::Workspace;
 
 /// Allowed cycles: package, modules, reason.
@@ -38,7 +38,8 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
     let mut findings = Vec::new();
     for (package, crates) in workspace.crates() {
-        let trees: Vec<Tree> = crates.iter().map(|file| Tree::read(root, file)).collect::<Result<_, _>>()?;
+        let trees: Vec<ModuleTree> =
+            crates.iter().map(|file| ModuleTree::read(root, file)).collect::<Result<_, _>>()?;
         findings.extend(trees.iter().flat_map(|tree| cycle_findings(package, tree)));
         findings.extend(duplicate_types(package, &trees));
         findings.extend(unneeded_exceptions(package, &trees));
@@ -47,7 +48,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Returns the exceptions that are not needed.
-fn unneeded_exceptions(package: &str, trees: &[Tree]) -> Vec<String> {
+fn unneeded_exceptions(package: &str, trees: &[ModuleTree]) -> Vec<String> {
     let found: Vec<Cycle> = trees.iter().flat_map(cycles::find).collect();
     let cycles = CYCLES_ALLOWED
         .iter()
@@ -56,7 +57,7 @@ fn unneeded_exceptions(package: &str, trees: &[Tree]) -> Vec<String> {
         })
         .map(|(_, modules, _)| modules.join(", "));
     let count = |name: &str| {
-        let types = trees.iter().flat_map(|tree| &tree.modules).flat_map(|module| &module.source.types);
+        let types = trees.iter().flat_map(|tree| &tree.modules).flat_map(|module| &module.names.types);
         types.filter(|type_name| *type_name == name).count()
     };
     let names = NAMES_ALLOWED
@@ -71,7 +72,7 @@ fn unneeded_exceptions(package: &str, trees: &[Tree]) -> Vec<String> {
         .collect()
 }
 
-fn cycle_findings(package: &str, tree: &Tree) -> Vec<String> {
+fn cycle_findings(package: &str, tree: &ModuleTree) -> Vec<String> {
     let is_allowed = |cycle: &&Cycle| {
         CYCLES_ALLOWED
             .iter()
@@ -86,7 +87,7 @@ fn cycle_findings(package: &str, tree: &Tree) -> Vec<String> {
 
 fn describe_cycle(package: &str, cycle: &Cycle) -> String {
     let mut text = format!("{package}: {} form a cycle (cycle)", cycle.modules.join(", "));
-    for dependency in &cycle.needs {
+    for dependency in &cycle.dependencies {
         text.push_str(&format!("\n    {} -> {}: ", dependency.from, dependency.to));
         let causes: Vec<&str> = dependency.causes.iter().take(CAUSES_SHOWN).map(String::as_str).collect();
         text.push_str(&causes.join(", "));
@@ -97,10 +98,10 @@ fn describe_cycle(package: &str, cycle: &Cycle) -> String {
     text
 }
 
-fn duplicate_types(package: &str, trees: &[Tree]) -> Vec<String> {
+fn duplicate_types(package: &str, trees: &[ModuleTree]) -> Vec<String> {
     let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for module in trees.iter().flat_map(|tree| &tree.modules) {
-        for name in &module.source.types {
+        for name in &module.names.types {
             files.entry(name).or_default().push(module.file.display().to_string());
         }
     }
@@ -123,7 +124,7 @@ mod tests {
     /// Checks a source. `expected`: one finding per line, without the causes of a cycle.
     #[track_caller]
     fn check(source: &str, expected: &[&str]) {
-        let tree = Tree::parse(source).expect("the source is valid Rust");
+        let tree = ModuleTree::parse(source).expect("the source is valid Rust");
         let mut found = cycle_findings("p", &tree);
         found.extend(duplicate_types("p", &[tree]));
         let heads: Vec<&str> = found.iter().filter_map(|text| text.lines().next()).collect();

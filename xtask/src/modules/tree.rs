@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use syn::Item;
 
-use super::source::Source;
+use super::module_names::ModuleNames;
 
 /// The maximum length of a chain of imports. A longer one is a cycle of `use` items, which the compiler rejects.
 const HOPS_MAX: usize = 32;
 
 /// The modules of a library or a program. The first is the root, and each follows its parent.
-pub(crate) struct Tree {
+pub(crate) struct ModuleTree {
     pub(crate) modules: Vec<Module>,
 }
 
@@ -22,26 +22,26 @@ pub(crate) struct Module {
     pub(crate) path: String,
     /// The file of the module, relative to the workspace.
     pub(crate) file: PathBuf,
-    pub(crate) source: Source,
+    pub(crate) names: ModuleNames,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
 }
 
 /// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resolved {
+pub(crate) enum PathTarget {
     Module(usize),
     /// An item of this module.
     Item(usize),
 }
 
-impl Tree {
+impl ModuleTree {
     /// Reads the crate with the root `file`. Paths in the tree are relative to `workspace`.
     ///
     /// # Errors
     /// A file cannot be read, or is not Rust.
-    pub(crate) fn read(workspace: &Path, file: &Path) -> Result<Tree, String> {
-        let mut tree = Tree { modules: Vec::new() };
+    pub(crate) fn read(workspace: &Path, file: &Path) -> Result<ModuleTree, String> {
+        let mut tree = ModuleTree { modules: Vec::new() };
         let directory = file.parent().ok_or("a crate without a directory")?;
         tree.read_file(workspace, file, directory, None, "crate")?;
         Ok(tree)
@@ -49,9 +49,9 @@ impl Tree {
 
     /// Parses a crate with inline modules only.
     #[cfg(test)]
-    pub(crate) fn parse(text: &str) -> Result<Tree, String> {
+    pub(crate) fn parse(text: &str) -> Result<ModuleTree, String> {
         let parsed = syn::parse_file(text).map_err(|err| err.to_string())?;
-        let mut tree = Tree { modules: Vec::new() };
+        let mut tree = ModuleTree { modules: Vec::new() };
         tree.add(Path::new(""), Path::new("lib.rs"), Path::new(""), None, "crate", &parsed.items)?;
         Ok(tree)
     }
@@ -80,14 +80,14 @@ impl Tree {
         name: &str,
         items: &[Item],
     ) -> Result<usize, String> {
-        let (source, children) = Source::read(items);
+        let (source, children) = ModuleNames::read(items);
         let path = match parent {
             Some(parent) => format!("{}::{name}", self.modules[parent].path),
             None => name.to_owned(),
         };
         let index = self.modules.len();
         let relative = file.strip_prefix(workspace).unwrap_or(file).to_owned();
-        self.modules.push(Module { path, file: relative, source, parent, children: BTreeMap::new() });
+        self.modules.push(Module { path, file: relative, names: source, parent, children: BTreeMap::new() });
         for child in children {
             let child_directory = directory.join(&child.name);
             let added = match child.items {
@@ -106,25 +106,25 @@ impl Tree {
     }
 
     /// Returns the target of a path written in `module`; `None` for names of other crates.
-    pub(crate) fn resolve(&self, module: usize, path: &[String]) -> Option<Resolved> {
+    pub(crate) fn resolve(&self, module: usize, path: &[String]) -> Option<PathTarget> {
         self.resolve_path(module, path, HOPS_MAX)
     }
 
-    fn resolve_path(&self, module: usize, path: &[String], hops: usize) -> Option<Resolved> {
+    fn resolve_path(&self, module: usize, path: &[String], hops: usize) -> Option<PathTarget> {
         let hops = hops.checked_sub(1)?;
         let (first, mut rest) = path.split_first()?;
         let mut target = match first.as_str() {
-            "crate" => Resolved::Module(0),
-            "self" => Resolved::Module(module),
-            "super" => Resolved::Module(self.modules[module].parent?),
+            "crate" => PathTarget::Module(0),
+            "self" => PathTarget::Module(module),
+            "super" => PathTarget::Module(self.modules[module].parent?),
             name => self.look_up(module, name, rest.is_empty(), hops)?,
         };
-        while let (Resolved::Module(inner), [name, remaining @ ..]) = (target, rest) {
+        while let (PathTarget::Module(inner), [name, remaining @ ..]) = (target, rest) {
             target = match name.as_str() {
-                "super" => Resolved::Module(self.modules[inner].parent?),
+                "super" => PathTarget::Module(self.modules[inner].parent?),
                 // An unknown name was defined by a macro of that module.
                 name => {
-                    self.look_up(inner, name, remaining.is_empty(), hops).unwrap_or(Resolved::Item(inner))
+                    self.look_up(inner, name, remaining.is_empty(), hops).unwrap_or(PathTarget::Item(inner))
                 }
             };
             rest = remaining;
@@ -133,22 +133,22 @@ impl Tree {
     }
 
     /// Looks up a name. If a module and a function share it, the function is meant only at the end of a path.
-    fn look_up(&self, module: usize, name: &str, is_last: bool, hops: usize) -> Option<Resolved> {
+    fn look_up(&self, module: usize, name: &str, is_last: bool, hops: usize) -> Option<PathTarget> {
         let current = &self.modules[module];
-        if is_last && current.source.own.contains(name) {
-            return Some(Resolved::Item(module));
+        if is_last && current.names.items.contains(name) {
+            return Some(PathTarget::Item(module));
         }
         if let Some(child) = current.children.get(name) {
-            return Some(Resolved::Module(*child));
+            return Some(PathTarget::Module(*child));
         }
-        if current.source.own.contains(name) {
-            return Some(Resolved::Item(module));
+        if current.names.items.contains(name) {
+            return Some(PathTarget::Item(module));
         }
-        if let Some(path) = current.source.imports.get(name) {
+        if let Some(path) = current.names.imports.get(name) {
             return self.resolve_path(module, path, hops);
         }
-        current.source.globs.iter().find_map(|glob| match self.resolve_path(module, glob, hops)? {
-            Resolved::Module(other) if other != module => {
+        current.names.globs.iter().find_map(|glob| match self.resolve_path(module, glob, hops)? {
+            PathTarget::Module(other) if other != module => {
                 self.look_up(other, name, is_last, hops.checked_sub(1)?)
             }
             _ => None,

@@ -12,7 +12,7 @@ const LEFT_OPEN: &str = "not shown.";
 
 /// The part of a statement that this task reads.
 #[derive(Debug, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct Statement {
     /// The stated sections of the specification: `5 items 2 and 6; 7`.
     spec: String,
     /// `must`, `should` or `open`.
@@ -44,12 +44,12 @@ struct Misplaced {
 }
 
 impl Coverage {
-    pub(super) fn new(sentences: &[Sentence], entries: &BTreeMap<String, Entry>) -> Coverage {
+    pub(super) fn new(sentences: &[Sentence], entries: &BTreeMap<String, Statement>) -> Coverage {
         let mut sections: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for sentence in sentences {
             sections.entry(sentence.hash()).or_default().insert(&sentence.section);
         }
-        let cited_by = |is_selected: fn(&Entry) -> bool| -> BTreeSet<&String> {
+        let cited_by = |is_selected: fn(&Statement) -> bool| -> BTreeSet<&String> {
             entries.values().filter(|entry| is_selected(entry)).flat_map(|entry| &entry.source).collect()
         };
         let (cited, cited_as_open) = (cited_by(|_| true), cited_by(|entry| entry.level == "open"));
@@ -150,10 +150,10 @@ mod tests {
     /// A statement: its name, its reference, its level, and the cited sentences.
     type Row<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
 
-    fn entry((id, spec, level, cited): Row) -> (String, Entry) {
+    fn entry((id, spec, level, cited): Row) -> (String, Statement) {
         let hash = |text: &&str| sentences(&format!("## 1. X\n\n{text}"))[0].hash();
         let source = cited.iter().map(hash).collect();
-        (id.to_owned(), Entry { spec: spec.to_owned(), level: level.to_owned(), source })
+        (id.to_owned(), Statement { spec: spec.to_owned(), level: level.to_owned(), source })
     }
 
     #[track_caller]

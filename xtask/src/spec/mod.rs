@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use coverage::{Coverage, Entry};
+use coverage::{Coverage, Statement};
 use sentences::sentences;
 
 /// One file of statements per chapter.
@@ -74,7 +74,7 @@ fn places(sentences: &[sentences::Sentence]) -> String {
 }
 
 /// Returns all statements of the catalogue by name.
-fn entries(directory: &Path) -> Result<BTreeMap<String, Entry>, String> {
+fn entries(directory: &Path) -> Result<BTreeMap<String, Statement>, String> {
     let unreadable = |err| format!("cannot read `{}`: {err}", directory.display());
     let mut found = BTreeMap::new();
     for file in fs::read_dir(directory).map_err(unreadable)? {
@@ -83,7 +83,7 @@ fn entries(directory: &Path) -> Result<BTreeMap<String, Entry>, String> {
             continue;
         }
         let text = fs::read_to_string(&path).map_err(unreadable)?;
-        let chapters: BTreeMap<String, BTreeMap<String, Entry>> =
+        let chapters: BTreeMap<String, BTreeMap<String, Statement>> =
             toml::from_str(&text).map_err(|err| format!("`{}`: {err}", path.display()))?;
         for (chapter, statements) in chapters {
             found.extend(statements.into_iter().map(|(name, entry)| (format!("{chapter}.{name}"), entry)));

@@ -7,13 +7,13 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::message::{Incoming, Message, Request};
+use crate::message::{Message, ReceiveBuffer, Request};
 
 /// One connection, of a client or of a server.
 #[derive(Debug)]
 pub struct AsyncConnection<S = TcpStream> {
     stream: S,
-    incoming: Incoming,
+    incoming: ReceiveBuffer,
 }
 
 impl AsyncConnection {
@@ -26,7 +26,7 @@ impl AsyncConnection {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     /// Creates a connection over an open stream.
     pub fn from_stream(stream: S) -> AsyncConnection<S> {
-        AsyncConnection { stream, incoming: Incoming::default() }
+        AsyncConnection { stream, incoming: ReceiveBuffer::default() }
     }
 
     /// Returns the stream.
@@ -50,19 +50,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     }
 
     /// Reads the next message, whose body has a `Content-Length` or is empty; `None` if the connection ends before.
-    pub async fn reply(&mut self) -> Option<Message> {
-        let head = self.reply_without_body().await?;
-        self.with_body(head).await
+    pub async fn message(&mut self) -> Option<Message> {
+        let head = self.head().await?;
+        self.read_body(head).await
     }
 
     /// Reads the next head.
-    pub async fn reply_without_body(&mut self) -> Option<Message> {
-        self.read_until(Incoming::head).await
+    pub async fn head(&mut self) -> Option<Message> {
+        self.read_until(ReceiveBuffer::head).await
     }
 
     /// Reads the body of a message whose head was read.
-    pub async fn with_body(&mut self, mut head: Message) -> Option<Message> {
-        let length = head.length();
+    pub async fn read_body(&mut self, mut head: Message) -> Option<Message> {
+        let length = head.body_length();
         head.body = self.read_until(|incoming| incoming.take(length)).await?;
         Some(head)
     }
@@ -70,14 +70,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     /// Sends a request and returns the response.
     pub async fn call(&mut self, request: impl AsRef<[u8]>) -> Message {
         self.send(request).await;
-        self.reply().await.expect("the server responds")
+        self.message().await.expect("the server responds")
     }
 
     /// Sends the only request of this connection, which the server has to close after its response.
     pub async fn call_once(mut self, request: Request<'_>) -> Message {
         let lines = format!("{}Connection: close\r\n", request.header_lines);
         self.send(Request { header_lines: &lines, ..request }.to_string()).await;
-        let mut response = self.reply_without_body().await.expect("the server responds");
+        let mut response = self.head().await.expect("the server responds");
         while self.read().await.is_some_and(|count| count > 0) {}
         response.body = self.incoming.rest();
         response
@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     /// Reads the next event of a stream.
     pub async fn event(&mut self) -> Value {
         loop {
-            let line = self.read_until(Incoming::line).await.expect("the stream continues");
+            let line = self.read_until(ReceiveBuffer::line).await.expect("the stream continues");
             if let Some(data) = line.strip_prefix("data: ") {
                 return serde_json::from_str(data).expect("the data of an event is JSON");
             }
@@ -98,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         self.incoming.is_empty() && self.read().await == Some(0)
     }
 
-    async fn read_until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> Option<T> {
+    async fn read_until<T>(&mut self, take: impl Fn(&mut ReceiveBuffer) -> Option<T>) -> Option<T> {
         loop {
             if let Some(value) = take(&mut self.incoming) {
                 return Some(value);

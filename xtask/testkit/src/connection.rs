@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::message::{Incoming, Message, Request};
+use crate::message::{Message, ReceiveBuffer, Request};
 
 /// The timeout of a read or a write.
 const IO_TIMEOUT: Duration = Duration::from_secs(60);
@@ -15,7 +15,7 @@ const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    incoming: Incoming,
+    incoming: ReceiveBuffer,
     host: String,
 }
 
@@ -34,7 +34,7 @@ impl Connection {
     pub(crate) fn from_stream(stream: TcpStream, host: String) -> io::Result<Connection> {
         stream.set_read_timeout(Some(IO_TIMEOUT))?;
         stream.set_write_timeout(Some(IO_TIMEOUT))?;
-        Ok(Connection { stream, incoming: Incoming::default(), host })
+        Ok(Connection { stream, incoming: ReceiveBuffer::default(), host })
     }
 
     /// Returns the socket.
@@ -79,8 +79,8 @@ impl Connection {
     /// # Errors
     /// The connection ends, nothing is received for a minute, or the body is too long.
     pub fn message(&mut self) -> io::Result<Message> {
-        let mut message = self.read_until(Incoming::head)?;
-        let length = message.length();
+        let mut message = self.read_until(ReceiveBuffer::head)?;
+        let length = message.body_length();
         if length > BODY_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the body is too long"));
         }
@@ -93,7 +93,7 @@ impl Connection {
     /// # Errors
     /// The connection ends, or nothing is received for a minute.
     pub fn line(&mut self) -> io::Result<String> {
-        self.read_until(Incoming::line)
+        self.read_until(ReceiveBuffer::line)
     }
 
     /// Reads and discards a few bytes, if there are any. Returns `true` if the connection is still open.
@@ -107,7 +107,7 @@ impl Connection {
         }
     }
 
-    fn read_until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> io::Result<T> {
+    fn read_until<T>(&mut self, take: impl Fn(&mut ReceiveBuffer) -> Option<T>) -> io::Result<T> {
         loop {
             if let Some(value) = take(&mut self.incoming) {
                 return Ok(value);
@@ -135,13 +135,13 @@ pub fn call(address: impl ToString, request: Request<'_>) -> io::Result<Message>
     let mut connection = Connection::open(address)?;
     let lines = format!("{}Connection: close\r\n", request.header_lines);
     connection.send(Request { header_lines: &lines, ..request }.to_string())?;
-    let mut response = connection.read_until(Incoming::head)?;
+    let mut response = connection.read_until(ReceiveBuffer::head)?;
     while connection.read()? > 0 {}
     response.body = connection.incoming.rest();
     match response.status {
         0 => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("not an HTTP/1 response: {}", response.start),
+            format!("not an HTTP/1 response: {}", response.start_line),
         )),
         _ => Ok(response),
     }

@@ -19,6 +19,6 @@ pub use connection::{Connection, call};
 pub use files::files_below;
 pub use message::{Message, Request, response};
 pub use process::{
-    RunningProgram, TIMEOUT, assert_eventually, free_address, free_ports, program, signal, wait_until,
+    RunningProgram, TIMEOUT, assert_eventually, command_for, free_address, free_ports, signal, wait_until,
 };
 pub use receiver::{Receiver, serve, serve_status};

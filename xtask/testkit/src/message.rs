@@ -58,7 +58,7 @@ pub fn response(status: u16, body: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     /// The request line or the status line.
-    pub start: String,
+    pub start_line: String,
     /// The status of a response; 0 for anything else.
     pub status: u16,
     /// The headers as `Name: value`, in their order and capitalisation.
@@ -72,7 +72,12 @@ impl Message {
         let mut lines = head.lines().map(str::to_owned);
         let start = lines.next().unwrap_or_default();
         let status = start.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
-        Message { status: status.unwrap_or(0), headers: lines.collect(), body: String::new(), start }
+        Message {
+            status: status.unwrap_or(0),
+            headers: lines.collect(),
+            body: String::new(),
+            start_line: start,
+        }
     }
 
     /// Returns the value of the header with this name, in this capitalisation.
@@ -82,12 +87,12 @@ impl Message {
 
     /// Returns the start line and the headers as text.
     pub fn head(&self) -> String {
-        format!("{}\r\n{}", self.start, self.headers.join("\r\n"))
+        format!("{}\r\n{}", self.start_line, self.headers.join("\r\n"))
     }
 
     /// Returns the target of a request.
     pub fn path(&self) -> &str {
-        self.start.split(' ').nth(1).unwrap_or_default()
+        self.start_line.split(' ').nth(1).unwrap_or_default()
     }
 
     /// Returns the bearer token of a request; empty if it has none.
@@ -112,7 +117,7 @@ impl Message {
     }
 
     /// Returns the length of the body after the head: 0 without `Content-Length`.
-    pub(crate) fn length(&self) -> usize {
+    pub(crate) fn body_length(&self) -> usize {
         let is_interim = (100..200).contains(&self.status);
         self.value("content-length").and_then(|text| text.parse().ok()).filter(|_| !is_interim).unwrap_or(0)
     }
@@ -126,11 +131,11 @@ impl Message {
 
 /// Received bytes that were not consumed yet.
 #[derive(Debug, Default)]
-pub(crate) struct Incoming {
+pub(crate) struct ReceiveBuffer {
     bytes: Vec<u8>,
 }
 
-impl Incoming {
+impl ReceiveBuffer {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn each_message_is_returned_once_it_is_complete() {
-        let mut incoming = Incoming::default();
+        let mut incoming = ReceiveBuffer::default();
         let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\ncontent-LENGTH:  4\r\nX: y\r\n\r\nbodyPOST";
         let mut heads = Vec::new();
         for byte in bytes {
@@ -185,7 +190,7 @@ mod tests {
         }
         assert_eq!(heads.iter().map(|head| head.status).collect::<Vec<_>>(), [100, 201]);
         let last = heads.pop().expect("the input has two heads");
-        assert_eq!((last.length(), last.header("X"), last.header("x")), (4, Some("y"), None));
+        assert_eq!((last.body_length(), last.header("X"), last.header("x")), (4, Some("y"), None));
         assert_eq!((incoming.take(4).as_deref(), incoming.take(5)), (Some("body"), None));
         assert_eq!(incoming.rest(), "POST");
     }
@@ -193,9 +198,9 @@ mod tests {
     #[test]
     fn a_written_request_is_parsed_back() {
         let request = Request { key: Some("k"), body: "{}", method: "POST", ..Request::get("/v1/a?b=c") };
-        let mut incoming = Incoming::default();
+        let mut incoming = ReceiveBuffer::default();
         incoming.push(request.to_string().as_bytes());
         let head = incoming.head().expect("the input has a head");
-        assert_eq!((head.path(), head.key(), head.status, head.length()), ("/v1/a?b=c", "k", 0, 2));
+        assert_eq!((head.path(), head.key(), head.status, head.body_length()), ("/v1/a?b=c", "k", 0, 2));
     }
 }

@@ -20,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Returns a command that runs a program in a directory, without the `CHARGEPROOF_` variables of this process and without
 /// colours.
-pub fn program(program: impl AsRef<Path>, directory: &Path) -> Command {
+pub fn command_for(program: impl AsRef<Path>, directory: &Path) -> Command {
     let mut command = Command::new(program.as_ref());
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("CHARGEPROOF_")) {
@@ -38,7 +38,7 @@ pub struct RunningProgram {
     pub child: Child,
     lines: Option<BufReader<ChildStdout>>,
     /// The first line of output as JSON; `Null` if it is not JSON.
-    pub ready: Value,
+    pub first_line_json: Value,
     /// The first line of output.
     pub first_line: String,
 }
@@ -52,9 +52,10 @@ impl RunningProgram {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let lines = child.stdout.take().map(BufReader::new);
-        let mut running = RunningProgram { child, lines, ready: Value::Null, first_line: String::new() };
+        let mut running =
+            RunningProgram { child, lines, first_line_json: Value::Null, first_line: String::new() };
         running.first_line = running.read_line().map_err(|error| format!("{command:?}: {error}"))?;
-        running.ready = serde_json::from_str(&running.first_line).unwrap_or_default();
+        running.first_line_json = serde_json::from_str(&running.first_line).unwrap_or_default();
         Ok(running)
     }
 
@@ -62,10 +63,10 @@ impl RunningProgram {
     ///
     /// # Errors
     /// The errors of [`RunningProgram::start`]; also if the first line has no address.
-    pub fn serve(mut command: Command, options: &[&str]) -> Result<RunningProgram, String> {
+    pub fn start_server(mut command: Command, options: &[&str]) -> Result<RunningProgram, String> {
         command.args(["serve", "--format", "json", "--listen", "127.0.0.1:0"]).args(options);
         let running = RunningProgram::start(command)?;
-        match running.ready["address"] {
+        match running.first_line_json["address"] {
             Value::String(_) => Ok(running),
             _ => Err(format!("the server is not ready: {}", running.first_line)),
         }
@@ -81,7 +82,7 @@ impl RunningProgram {
     ) -> Result<RunningProgram, String> {
         let child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let mut running =
-            RunningProgram { child, lines: None, ready: Value::Null, first_line: String::new() };
+            RunningProgram { child, lines: None, first_line_json: Value::Null, first_line: String::new() };
         let state = wait_until(TIMEOUT, || match is_ready() {
             true => Some(Ok(())),
             false => running.child.try_wait().ok().flatten().map(Err),
@@ -99,7 +100,7 @@ impl RunningProgram {
     /// The line has no such string field.
     #[track_caller]
     pub fn value(&self, name: &str) -> &str {
-        self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.first_line))
+        self.first_line_json[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.first_line))
     }
 
     /// Reads the next line of output as JSON.
@@ -107,7 +108,7 @@ impl RunningProgram {
     /// # Panics
     /// The program ended, or the line is not JSON.
     #[track_caller]
-    pub fn line(&mut self) -> Value {
+    pub fn read_json_line(&mut self) -> Value {
         let line = self.read_line().unwrap_or_else(|error| panic!("{error}"));
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
@@ -168,7 +169,7 @@ impl RunningProgram {
     }
 
     /// Returns `true` if the program is running.
-    pub fn is_alive(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }

@@ -122,7 +122,7 @@ impl Receiver {
     }
 
     /// Returns the value of `--forward` that maps a host to this receiver.
-    pub fn forward(&self, host: &str) -> String {
+    pub fn forward_option(&self, host: &str) -> String {
         format!("https://{host}=http://{}", self.address)
     }
 }

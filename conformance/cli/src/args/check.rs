@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, builder::PossibleValuesParser};
 use conformance::Part;
 
-use super::{Receiving, Reports, parse_seconds};
+use super::{ReportOptions, WebhookOptions, parse_seconds};
 
 /// The environment variables from which the keys are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum KeysOf {
+pub(crate) enum KeySet {
     /// `CHARGEPROOF_LIVE_KEY` and so on.
     #[default]
-    Target,
+    Main,
     /// `CHARGEPROOF_B_LIVE_KEY` and so on if they are set, for the second target of `compare`.
-    Other,
+    SecondTarget,
 }
 
 /// The statements that are judged.
@@ -66,7 +66,7 @@ Exit codes: 0 every required statement was judged and holds, 1 violations, 2 inv
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{MORE_HELP}"))]
 pub(crate) struct Check {
     #[command(flatten)]
-    pub(crate) reports: Reports,
+    pub(crate) reports: ReportOptions,
     /// Base URL of the API to test [default: `target` in chargeproof.toml, otherwise the built-in server]. If it is a
     /// reference server on this machine, no keys or options are needed: the check runs in a temporary copy of its
     /// world, with sample data added. With other keys, or with options that provide or leave out test input, it runs in
@@ -144,10 +144,10 @@ pub(crate) struct Check {
     )]
     pub(crate) init: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) receiving: Receiving,
+    pub(crate) webhooks: WebhookOptions,
     /// Keys to use; set by `compare`
     #[arg(skip)]
-    pub(crate) keys_of: KeysOf,
+    pub(crate) key_set: KeySet,
 }
 
 fn part_names() -> PossibleValuesParser {

@@ -52,7 +52,7 @@ pub(crate) struct Load {
     pub(crate) path: Vec<String>,
     /// Duration of the test, such as 30s, 5m or 1h30m
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_span)]
-    pub(crate) span: Duration,
+    pub(crate) duration: Duration,
     /// Number of open connections
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole_number::<usize>(1..=10_000))]
     pub(crate) connections: usize,

@@ -7,11 +7,11 @@ mod handler;
 mod load;
 mod play;
 mod receiver;
-mod receiving;
 mod report;
 mod serve;
 mod sweep;
 mod trigger;
+mod webhooks;
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
@@ -22,18 +22,18 @@ use clap::{
 use clap_complete::Shell;
 use simulator::demo::DemoFault;
 
-pub(crate) use check::{Check, KeysOf, Profile};
+pub(crate) use check::{Check, KeySet, Profile};
 pub(crate) use compare::Compare;
 pub(crate) use fuzz::Fuzz;
 pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
 pub(crate) use load::{Load, Mix};
 pub(crate) use play::Play;
-pub(crate) use receiver::{JudgeDeliveries, Listen, Receiver, Secrets};
-pub(crate) use receiving::Receiving;
-pub(crate) use report::{JudgeRecording, ReportFile, ReportFormat, Reports};
+pub(crate) use receiver::{JudgeDeliveries, Listen, Receiver, VerificationOptions};
+pub(crate) use report::{JudgeRecording, ReportFile, ReportFormat, ReportOptions};
 pub(crate) use serve::{Clock, Log, Serve};
 pub(crate) use sweep::{Merge, Sweep, SweepTask};
 pub(crate) use trigger::Trigger;
+pub(crate) use webhooks::WebhookOptions;
 
 /// The help below the list of commands.
 const TOP_HELP: &str = "\

@@ -4,7 +4,7 @@ use super::Format;
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use conformance::receiver::{Answers, ForwardTo};
+use conformance::receiver::{ForwardTo, ResponseScript};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Receiver {
@@ -36,11 +36,11 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "P", value_parser = super::whole_number::<u16>(0..=u64::from(u16::MAX)), conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
     #[command(flatten)]
-    pub(crate) verification: Secrets,
+    pub(crate) verification: VerificationOptions,
     /// Responses to send, in order; the last one is repeated. Each is a status code, `timeout` or `close` [default:
     /// 200]
     #[arg(long, value_name = "500,200,…")]
-    pub(crate) answer: Option<Answers>,
+    pub(crate) answer: Option<ResponseScript>,
     /// Forward each request to this http:// address, and return its response
     #[arg(long, value_name = "URL", conflicts_with = "answer")]
     pub(crate) forward_to: Option<ForwardTo>,
@@ -59,12 +59,12 @@ pub(crate) struct JudgeDeliveries {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) verification: Secrets,
+    pub(crate) verification: VerificationOptions,
 }
 
 /// Options for verifying deliveries, and the output format.
 #[derive(Debug, Args)]
-pub(crate) struct Secrets {
+pub(crate) struct VerificationOptions {
     /// Format of the output: text, or one line of JSON per delivery
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

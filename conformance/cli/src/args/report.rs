@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use conformance::{Accept, Part, report};
+use conformance::{AcceptedGaps, Part, report};
 
 /// The format of a conformance report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -44,7 +44,7 @@ pub(crate) struct ReportFile {
 
 /// The report options that `check` and `judge` share.
 #[derive(Debug, Args)]
-pub(crate) struct Reports {
+pub(crate) struct ReportOptions {
     /// Format of the report on stdout
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
@@ -54,7 +54,7 @@ pub(crate) struct Reports {
     /// Exit with 0 if the run is incomplete but found no violation. `incomplete` accepts every statement that was not
     /// judged; `incomplete=second,other` only those that need these inputs. The report states that they were accepted
     #[arg(long, value_name = "incomplete[=PART,…]", value_parser = parse_accept)]
-    pub(crate) accept: Option<Accept>,
+    pub(crate) accept: Option<AcceptedGaps>,
     /// List every statement and observation in text reports, including passed ones
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -64,17 +64,17 @@ pub(crate) struct Reports {
     pub(crate) power: bool,
 }
 
-fn parse_accept(text: &str) -> Result<Accept, String> {
+fn parse_accept(text: &str) -> Result<AcceptedGaps, String> {
     let allowed = || {
         let parts = Part::ALL.map(Part::as_str).join(", ");
         format!("allowed: `incomplete`, or `incomplete=` and some of {parts}")
     };
     match text.strip_prefix("incomplete").ok_or_else(allowed)? {
-        "" => Ok(Accept::Incomplete),
+        "" => Ok(AcceptedGaps::All),
         rest => {
             let names = rest.strip_prefix('=').ok_or_else(allowed)?.split(',');
             let parts = names.map(Part::from_name).collect::<Option<_>>().ok_or_else(allowed)?;
-            Ok(Accept::Lacking(parts))
+            Ok(AcceptedGaps::OfParts(parts))
         }
     }
 }
@@ -103,7 +103,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct JudgeRecording {
     #[command(flatten)]
-    pub(crate) reports: Reports,
+    pub(crate) reports: ReportOptions,
     /// A recording made with `check --record`, or a HAR file from a browser or proxy. A HAR file allows fewer
     /// statements to be judged
     #[arg(value_name = "FILE")]

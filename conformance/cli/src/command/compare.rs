@@ -7,7 +7,7 @@ use conformance::{Outcome, compare};
 
 use crate::{
     Failure,
-    args::{Cli, Command, Compare, Format, KeysOf},
+    args::{Cli, Command, Compare, Format, KeySet},
     config::Config,
     terminal::{self, note},
 };
@@ -19,9 +19,9 @@ pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
         }
     };
     announce(&format!("A  {}", args.a));
-    let a = outcome_of(&args.a, KeysOf::Target, args, config)?;
+    let a = outcome_of(&args.a, KeySet::Main, args, config)?;
     announce(&format!("B  {}", args.b));
-    let b = outcome_of(&args.b, KeysOf::Other, args, config)?;
+    let b = outcome_of(&args.b, KeySet::SecondTarget, args, config)?;
     let comparison = compare(&a, &b);
     match args.format {
         Format::Text => terminal::print_raw(&comparison.text()),
@@ -33,12 +33,12 @@ pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
 /// Checks the implementation at a URL, or judges the recording at a path.
 fn outcome_of(
     url_or_path: &str,
-    keys_of: KeysOf,
+    keys_of: KeySet,
     args: &Compare,
     config: &Config,
 ) -> Result<Outcome, Failure> {
     if !url_or_path.contains("://") {
-        return super::judge::outcome(Path::new(url_or_path), config);
+        return super::judge::judge_recording(Path::new(url_or_path), config);
     }
     let format = match args.format {
         Format::Text => "text",
@@ -49,8 +49,8 @@ fn outcome_of(
     arguments.extend(args.without.iter().flat_map(|part| ["--without", part]));
     match Cli::try_parse_from(arguments).map(|cli| cli.command) {
         Ok(Command::Check(mut check)) => {
-            check.keys_of = keys_of;
-            super::check::outcome(&check, config)
+            check.key_set = keys_of;
+            super::check::run_check(&check, config)
         }
         _ => Err(Failure::usage(format!("`{url_or_path}` is neither an address nor a recording"))),
     }

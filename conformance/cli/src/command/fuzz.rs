@@ -4,7 +4,7 @@
 use std::{env, path::Path, time::Duration};
 
 use conformance::{
-    Interrupt, RealTime, Secret,
+    Interrupt, RealClock, Secret,
     fuzz::{self, Outcome, Plan, SavedFindings},
     report::Style,
 };
@@ -28,21 +28,21 @@ pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
     let saved = args.replay.as_deref().map(read_saved).transpose()?;
     let runtime = super::runtime()?;
     plan.interrupt = signals::interrupt(&runtime)?;
-    let (mut clock, mut progress) = (RealTime::start(), FuzzProgress(spinner()));
+    let (mut clock, mut progress) = (RealClock::start(), FuzzProgress(spinner()));
     let outcome = match &saved {
         None => runtime.block_on(fuzz::fuzz(&plan, &mut clock, &mut progress)),
         Some(saved) => runtime.block_on(fuzz::replay(&plan, &saved.found, &mut clock, &mut progress)),
     };
     progress.0.finish_and_clear();
     if let Some(path) = args.save.as_deref().filter(|_| !outcome.found.is_empty()) {
-        files::write_whole(path, &fuzz::saved_findings(&outcome))?;
+        files::write_atomically(path, &fuzz::saved_findings(&outcome))?;
     }
     print_result(&outcome, args);
     Ok(outcome.exit_code())
 }
 
 fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
-    let base = super::web_address(&args.url, "http://127.0.0.1:8402")?;
+    let base = super::parse_http_url(&args.url, "http://127.0.0.1:8402")?;
     let key = |name: &str| match env::var(name) {
         Ok(text) if !text.is_empty() => Ok(Secret::new(text)),
         _ => Err(Failure::usage(format!(
@@ -54,9 +54,9 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
         live_key: key("CHARGEPROOF_LIVE_KEY")?,
         test_key: key("CHARGEPROOF_TEST_KEY")?,
         key_prefix: config.dialect.key_prefix.clone(),
-        seed: args.seed.map_or_else(super::short_seed, Ok)?,
+        seed: args.seed.map_or_else(super::random_seed, Ok)?,
         requests: if args.run_for.is_some() { u32::MAX } else { args.requests.get() },
-        lasting: args.run_for,
+        duration_max: args.run_for,
         rate: args.rate.0,
         allow_writes: args.allow_writes,
         time_limit: TIME_LIMIT,
@@ -67,7 +67,7 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
 
 fn read_saved(path: &Path) -> Result<SavedFindings, Failure> {
     SavedFindings::read(&files::text_of(path, files::RECORDING_MAX)?).map_err(|error| {
-        Failure::usage(format!("`{}` is {}", path.display(), files::excerpt(&error.to_string())))
+        Failure::usage(format!("`{}` is {}", path.display(), files::truncate_message(&error.to_string())))
     })
 }
 

@@ -7,9 +7,9 @@ use std::{
     sync::atomic::Ordering::Relaxed,
 };
 
-use conformance::{KEY_BLANK, Redactor, Secret, report::one_line};
+use conformance::{KEY_PLACEHOLDER, Redactor, Secret, report::one_line};
 use indicatif::{ProgressBar, ProgressStyle};
-use load::{Pace, Plan, Report, RunProgress, Stop, Work, run as run_plan};
+use load::{Pace, Plan, Report, RunProgress, StartError, Work, run as run_plan};
 
 use crate::{
     Failure,
@@ -34,8 +34,8 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
         if stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let report = run_plan(&plan, on_progress).map_err(|stop| match stop {
-        Stop::Usage(message) => Failure::usage(redact(&message)),
-        Stop::Unreachable(message) => Failure::unreachable(redact(&message)),
+        StartError::Usage(message) => Failure::usage(redact(&message)),
+        StartError::Unreachable(message) => Failure::unreachable(redact(&message)),
     });
     bar.finish_and_clear();
     let mut report = report?;
@@ -53,11 +53,11 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
 fn redactor(args: &Load, key_prefix: &str) -> Redactor {
     let names = [LIVE_KEY, TEST_KEY, &args.secret_env];
     let secrets: Vec<_> = names.iter().filter_map(|name| env::var(name).ok().map(Secret::new)).collect();
-    Redactor::new(secrets.iter().map(|key| key.tail(key_prefix)), KEY_BLANK)
+    Redactor::new(secrets.iter().map(|key| key.secret_part(key_prefix)), KEY_PLACEHOLDER)
 }
 
 fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
-    let url = super::web_address(&args.url, "http://127.0.0.1:8402")?;
+    let url = super::parse_http_url(&args.url, "http://127.0.0.1:8402")?;
     let ca_pem = args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?;
     let pace = match (args.rate, args.max) {
         (Some(rate), _) => Pace::PerSecond(rate),
@@ -68,8 +68,8 @@ fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
             ));
         }
     };
-    let (span, connections, threads) = (args.span, args.connections, args.threads);
-    Ok(Plan { url, pace, span, connections, threads, ca_pem, work: work(args, config)? })
+    let (span, connections, threads) = (args.duration, args.connections, args.threads);
+    Ok(Plan { url, pace, duration: span, connections, threads, ca_pem, work: work(args, config)? })
 }
 
 /// Returns the kind of the requests to send, with their key or secret. Keys and secrets come from
@@ -123,7 +123,7 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(u64::try_from(plan.span.as_millis()).unwrap_or(u64::MAX));
+    let bar = ProgressBar::new(u64::try_from(plan.duration.as_millis()).unwrap_or(u64::MAX));
     let style = ProgressStyle::with_template("{bar:30} {msg}").expect("the template is a valid constant");
     bar.set_style(style);
     bar
@@ -135,12 +135,12 @@ fn update_bar(bar: &ProgressBar, progress: RunProgress) {
     }
     let millis = u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX);
     bar.set_position(millis);
-    let rate = progress.answers * 1_000 / millis.max(1);
-    let mut text = format!("{} responses, {rate} per second", progress.answers);
+    let rate = progress.responses * 1_000 / millis.max(1);
+    let mut text = format!("{} responses, {rate} per second", progress.responses);
     if progress.errors > 0 {
         text.push_str(&format!(", {} errors", progress.errors));
     }
-    if let Some(left) = progress.paused {
+    if let Some(left) = progress.pause_left {
         text.push_str(&format!("; rate limited (429), {} s left to wait", left.as_secs() + 1));
     }
     bar.set_message(text);
@@ -157,8 +157,8 @@ fn print_result(report: &Report) {
         report.connections,
         report.threads
     );
-    let rate = report.rate_asked.map_or("no fixed rate".to_owned(), |rate| format!("requested: {rate}"));
-    row("requests", format!("{} in {}", report.answers, format_seconds(report.millis)));
+    let rate = report.requested_rate.map_or("no fixed rate".to_owned(), |rate| format!("requested: {rate}"));
+    row("requests", format!("{} in {}", report.responses, format_seconds(report.millis)));
     row("per second", format!("{}   ({rate})", report.rate_achieved));
     let latency = report.latency_ns;
     let percentiles = [

@@ -24,7 +24,7 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Reads the environment variable that an option names.
-fn variable(name: &str) -> Result<String, Failure> {
+fn environment_variable(name: &str) -> Result<String, Failure> {
     std::env::var(name).map_err(|_| {
         Failure::usage(format!(
             "the environment variable `{name}` is not set, or not UTF-8; set it: export {name}=…"
@@ -33,7 +33,7 @@ fn variable(name: &str) -> Result<String, Failure> {
 }
 
 /// Parses an http or https URL with a host. The error message suggests `example`.
-fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
+fn parse_http_url(text: &str, example: &str) -> Result<Url, Failure> {
     let suggestion = match with_scheme(text) {
         Some(address) => format!("did you mean `{address}`?"),
         None => format!("example: {example}"),
@@ -68,7 +68,7 @@ fn with_scheme(text: &str) -> Option<String> {
 }
 
 /// Draws a random seed that is short enough to be typed.
-fn short_seed() -> Result<u64, Failure> {
+fn random_seed() -> Result<u64, Failure> {
     getrandom::u32()
         .map(u64::from)
         .map_err(|error| Failure::machine(format!("cannot draw a random seed: {error}")))

@@ -9,12 +9,12 @@ use std::{
 use conformance::report::escape_invisible;
 use serde::Serialize;
 use simulator::{
-    api::ScenarioAnswer,
+    api::ScenarioResponse,
     digest::digest,
-    picture::{self, Picture},
+    picture::{self, PageInput},
     play::{
-        Call, Cause, LocalStage, PlaySummary, Stage,
-        golden::{self, Diff, Sign},
+        Cause, LocalStage, PlaySummary, Stage, StageRequest,
+        golden::{self, Diff, DiffLineKind},
         play,
     },
     script::Script,
@@ -198,16 +198,17 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
 fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     files::check_writable(file)?;
     let mut stage = RemoteStage::new(url).map_err(Failure::usage)?;
-    let call = Call { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
+    let call =
+        StageRequest { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
     let response = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
-    let saved: ScenarioAnswer = serde_json::from_slice(&response.body).map_err(|_| {
-        let reason = response.text("/message").unwrap_or_else(|| "no message".to_owned());
+    let saved: ScenarioResponse = serde_json::from_slice(&response.body).map_err(|_| {
+        let reason = response.string_at("/message").unwrap_or_else(|| "no message".to_owned());
         Failure::usage(format!(
             "GET /sandbox/scenario at `{url}` responded with {}: {reason}",
             response.status
         ))
     })?;
-    files::write_whole(file, &saved.scenario)?;
+    files::write_atomically(file, &saved.scenario)?;
     note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and writes its transcript", file.display());
     if saved.untold > 0 {
         note!("calls that a scenario cannot express: {}; its comments list the reasons", saved.untold);
@@ -278,7 +279,7 @@ fn play_one(scenario_file: &ScenarioFile, args: &Play, stage: &mut dyn Stage) ->
     if args.bless
         && let Some(path) = &scenario_file.golden
     {
-        return match files::write_whole(path, &summary.transcript) {
+        return match files::write_atomically(path, &summary.transcript) {
             Ok(()) => PlayResult::GoldenWritten(summary),
             Err(Failure { message, .. }) => {
                 PlayResult::Error { cannot_run: true, coloured_message: message.clone(), message }
@@ -309,13 +310,13 @@ fn write_html(
     script.seed = args.seed.unwrap_or(script.seed);
     let verdict = Runner::with_fault(args.demo_fault).try_script(&script);
     let failure = results.get(index).and_then(PlayResult::message);
-    let picture = Picture {
+    let picture = PageInput {
         script: &script,
         fault: args.demo_fault,
         violation: verdict.findings.violations.first(),
         failure: failure.as_deref(),
     };
-    files::write_whole(path, &picture::page(&picture))
+    files::write_atomically(path, &picture::page(&picture))
 }
 
 /// Returns a digest of all transcripts, independent of the order of files on the disk.
@@ -332,7 +333,7 @@ fn print_result(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) 
         None => print_line!("{style}{result_name:<8}{style:#} {name}"),
         Some(summary) => {
             let short_digest = &summary.digest[..summary.digest.len().min(23)];
-            let PlaySummary { steps, events, posts: attempts, duration, .. } = summary;
+            let PlaySummary { steps, events, attempts, duration, .. } = summary;
             print_line!(
                 "{style}{result_name:<8}{style:#} {name:<44} {DIM}{short_digest}  {steps} steps, {events} events, {attempts} attempts, {duration}{DIM:#}"
             );
@@ -363,11 +364,11 @@ fn print_result(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) 
 fn print_diff(diff: &Diff) {
     for line in &diff.lines {
         let text = terminal::sanitize(&line.text);
-        match line.sign {
-            Sign::Hunk => print_line!("{LOCATION}{text}{LOCATION:#}"),
-            Sign::Same => print_line!(" {text}"),
-            Sign::Gone => print_line!("{BAD}-{text}{BAD:#}"),
-            Sign::New => print_line!("{GOOD}+{text}{GOOD:#}"),
+        match line.kind {
+            DiffLineKind::Hunk => print_line!("{LOCATION}{text}{LOCATION:#}"),
+            DiffLineKind::Same => print_line!(" {text}"),
+            DiffLineKind::Removed => print_line!("{BAD}-{text}{BAD:#}"),
+            DiffLineKind::Added => print_line!("{GOOD}+{text}{GOOD:#}"),
         }
     }
 }
@@ -402,7 +403,7 @@ fn scenario_row<'a>(scenario_file: &'a ScenarioFile, result: &'a PlayResult, arg
         digest: summary.map(|summary| summary.digest.as_str()),
         steps: summary.map(|summary| summary.steps),
         events: summary.map(|summary| summary.events),
-        posts: summary.map(|summary| summary.posts),
+        posts: summary.map(|summary| summary.attempts),
         message: result.message(),
         transcript: summary.filter(|_| args.transcript).map(|summary| summary.transcript.as_str()),
     }
@@ -455,7 +456,7 @@ fn find_scenarios(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> 
 
 fn read_scenario(path: &Path) -> Result<ScenarioFile, Failure> {
     let text = files::text_of(path, SCENARIO_MAX)?;
-    if serde_json::from_str::<ScenarioAnswer>(&text).is_ok() {
+    if serde_json::from_str::<ScenarioResponse>(&text).is_ok() {
         return Err(Failure::usage(format!(
             "`{0}` is the JSON response of /sandbox/scenario, which contains a scenario; save the scenario itself with \
              `chargeproof play --save-from URL FILE`, or request it with `Accept: application/yaml`",

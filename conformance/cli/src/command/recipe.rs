@@ -11,12 +11,12 @@ pub(super) struct Step {
     pub(super) body: &'static str,
     /// The value of the response that later steps use: the name of its placeholder, and a JSON
     /// pointer to the string.
-    pub(super) gives: Option<(&'static str, &'static str)>,
+    pub(super) output: Option<(&'static str, &'static str)>,
 }
 
 /// The parameters of a recipe: the mode of its calls, and the values of the charge or invoice.
 #[derive(Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct RecipeParameters {
     pub(super) mode: Mode,
     pub(super) asset: Asset,
     pub(super) amount: &'static str,
@@ -25,9 +25,9 @@ pub(super) struct Terms {
     pub(super) email: &'static str,
 }
 
-impl Default for Terms {
-    fn default() -> Terms {
-        Terms {
+impl Default for RecipeParameters {
+    fn default() -> RecipeParameters {
+        RecipeParameters {
             mode: Mode::Test,
             asset: Asset::Btc,
             amount: "49.90",
@@ -38,11 +38,11 @@ impl Default for Terms {
 }
 
 const fn step(method: &'static str, path: &'static str, body: &'static str) -> Step {
-    Step { method, path, body, gives: None }
+    Step { method, path, body, output: None }
 }
 
 const CREATE_CHARGE: Step = Step {
-    gives: Some(("charge", "/data/id")),
+    output: Some(("charge", "/data/id")),
     ..step(
         "POST",
         "/v1/charges",
@@ -50,7 +50,7 @@ const CREATE_CHARGE: Step = Step {
     )
 };
 const PAY_CHARGE: Step =
-    Step { gives: Some(("txid", "/txid")), ..step("POST", "/sandbox/pay", r#"{"charge":"{charge}"}"#) };
+    Step { output: Some(("txid", "/txid")), ..step("POST", "/sandbox/pay", r#"{"charge":"{charge}"}"#) };
 const PAY_HALF: Step = step("POST", "/sandbox/pay", r#"{"charge":"{charge}","share":"0.5"}"#);
 const MINE_BLOCKS: Step = step(
     "POST",
@@ -66,7 +66,7 @@ const REFUND_CHARGE: Step = step(
 /// Advances the clock past the rate lock of 30 minutes.
 const PASS_RATE_LOCK: Step = step("POST", "/sandbox/advance", r#"{"by":"31m"}"#);
 const CREATE_INVOICE: Step = Step {
-    gives: Some(("invoice", "/data/id")),
+    output: Some(("invoice", "/data/id")),
     ..step(
         "POST",
         "/v1/invoices",
@@ -76,7 +76,7 @@ const CREATE_INVOICE: Step = Step {
 const SEND_INVOICE: Step = step("POST", "/v1/invoices/{invoice}/send", "");
 const VIEW_INVOICE: Step = step("POST", "/sandbox/invoices/{invoice}/view", "");
 const CHOOSE_ASSET: Step = Step {
-    gives: Some(("charge", "/charge")),
+    output: Some(("charge", "/charge")),
     ..step("POST", "/sandbox/invoices/{invoice}/choose", r#"{"asset":"{asset}"}"#)
 };
 const VOID_INVOICE: Step = step("POST", "/v1/invoices/{invoice}/void", "");
@@ -101,7 +101,7 @@ pub(super) fn recipe(event_type: EventType) -> &'static [Step] {
 }
 
 /// Replaces names in braces by their values. No value contains a quote, so a JSON body stays valid.
-pub(super) fn fill(text: &str, values: &[(&str, String)]) -> String {
+pub(super) fn fill_placeholders(text: &str, values: &[(&str, String)]) -> String {
     values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
@@ -116,11 +116,15 @@ mod tests {
                 ["mode", "asset", "amount", "description", "email", "confirmations"].to_vec();
             for step in recipe(event_type) {
                 let values: Vec<_> = defined.iter().map(|name| (*name, "1".to_owned())).collect();
-                let body = fill(step.body, &values);
-                assert!(!fill(step.path, &values).contains('{'), "{event_type:?}: {}", step.path);
+                let body = fill_placeholders(step.body, &values);
+                assert!(
+                    !fill_placeholders(step.path, &values).contains('{'),
+                    "{event_type:?}: {}",
+                    step.path
+                );
                 let is_json = body.is_empty() || serde_json::from_str::<serde_json::Value>(&body).is_ok();
                 assert!(is_json && !body.contains("\"{"), "{event_type:?}: {body}");
-                defined.extend(step.gives.map(|(name, _)| name));
+                defined.extend(step.output.map(|(name, _)| name));
             }
         }
     }

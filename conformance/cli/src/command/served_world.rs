@@ -11,10 +11,10 @@ use reference_core::{event::EventType, mode::Mode};
 use serde_json::{Value, json};
 use simulator::{
     api::{DeliveryRecord, WorldEvent, WorldEventKind},
-    play::{Call, Stage as _},
+    play::{Stage as _, StageRequest},
 };
 
-use super::recipe::{Step, Terms, fill, recipe};
+use super::recipe::{RecipeParameters, Step, fill_placeholders, recipe};
 use crate::{Failure, remote::RemoteStage};
 
 /// The maximum time to wait for the first attempts of deliveries.
@@ -43,7 +43,7 @@ pub(super) struct CreatedObjects {
     pub(super) charge: Option<String>,
     pub(super) invoice: Option<String>,
     /// Events about these objects, and their finished delivery attempts.
-    pub(super) happened: Vec<WorldEvent>,
+    pub(super) events: Vec<WorldEvent>,
 }
 
 impl ServedWorld {
@@ -71,7 +71,7 @@ impl ServedWorld {
     pub(super) fn cause_event(
         &mut self,
         event_type: EventType,
-        terms: &Terms,
+        terms: &RecipeParameters,
     ) -> Result<CreatedObjects, Failure> {
         let before = self.call("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
         let values = self.run_steps(recipe(event_type), terms)?;
@@ -85,9 +85,9 @@ impl ServedWorld {
         let is_about = |code: &str| [&charge, &invoice].iter().any(|known| known.as_deref() == Some(code));
         let object_events: Vec<WorldEvent> = all_events
             .into_iter()
-            .filter(|event| match &event.what {
+            .filter(|event| match &event.kind {
                 WorldEventKind::Event { subject, .. } => is_about(subject.as_str()),
-                WorldEventKind::Post { subject, .. } => {
+                WorldEventKind::Attempt { subject, .. } => {
                     subject.as_ref().is_some_and(|code| is_about(code.as_str()))
                 }
                 _ => false,
@@ -95,14 +95,14 @@ impl ServedWorld {
             .collect();
         let has_occurred = object_events
             .iter()
-            .any(|event| matches!(&event.what, WorldEventKind::Event { kind, .. } if *kind == event_type));
+            .any(|event| matches!(&event.kind, WorldEventKind::Event { kind, .. } if *kind == event_type));
         if !has_occurred {
             return Err(Failure::usage(format!(
                 "`{}` did not occur, although every call succeeded; another client may use this world",
                 event_type.as_str()
             )));
         }
-        Ok(CreatedObjects { charge, invoice, happened: object_events })
+        Ok(CreatedObjects { charge, invoice, events: object_events })
     }
 
     /// Waits until each delivery of events about these objects to a real handler has been
@@ -133,7 +133,7 @@ impl ServedWorld {
     pub(super) fn run_steps(
         &mut self,
         steps: &[Step],
-        terms: &Terms,
+        terms: &RecipeParameters,
     ) -> Result<Vec<(&'static str, String)>, Failure> {
         let mut values = vec![
             ("mode", terms.mode.as_str().to_owned()),
@@ -147,9 +147,9 @@ impl ServedWorld {
             if step.path.starts_with("/v1") {
                 self.ensure_key(terms.mode)?;
             }
-            let (path, body) = (fill(step.path, &values), fill(step.body, &values));
+            let (path, body) = (fill_placeholders(step.path, &values), fill_placeholders(step.body, &values));
             let response = self.call_with_key(Some(terms.mode), step.method, &path, &body)?;
-            if let Some((name, pointer)) = step.gives {
+            if let Some((name, pointer)) = step.output {
                 let value = response.pointer(pointer).and_then(Value::as_str);
                 let value = value.ok_or_else(|| {
                     Failure::usage(format!(
@@ -200,14 +200,14 @@ impl ServedWorld {
         let bearer = key.map(|key| key.secret.as_str()).or(self.token.as_deref());
         let body: Option<Value> =
             (!body.is_empty()).then(|| serde_json::from_str(body).expect("recipes are valid JSON"));
-        let call = Call { method, path, bearer, headers: &[], body: body.as_ref() };
+        let call = StageRequest { method, path, bearer, headers: &[], body: body.as_ref() };
         let response = self.stage.call(&call).map_err(|error| {
             Failure::unreachable(format!("{error}; start a server with `chargeproof serve`"))
         })?;
         if (200..300).contains(&response.status) {
             return Ok(response.json());
         }
-        let reason = response.text("/message").unwrap_or_else(|| "no message".to_owned());
+        let reason = response.string_at("/message").unwrap_or_else(|| "no message".to_owned());
         Err(Failure::usage(format!("{method} {path} responded with {}: {reason}", response.status)))
     }
 }

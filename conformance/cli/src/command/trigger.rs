@@ -4,7 +4,7 @@ use conformance::report::{escape_invisible, one_line};
 use simulator::api::{WorldEvent, WorldEventKind};
 
 use super::{
-    recipe::Terms,
+    recipe::RecipeParameters,
     served_world::{CreatedObjects, ServedWorld},
 };
 use crate::{
@@ -17,9 +17,9 @@ use crate::{
 const REFUSALS: [&str; 3] = ["400", "401", "403"];
 
 pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
-    let token = args.sandbox_token_env.as_deref().map(super::variable).transpose()?;
+    let token = args.sandbox_token_env.as_deref().map(super::environment_variable).transpose()?;
     let mut world = ServedWorld::connect(&args.to, token)?;
-    let terms = Terms { mode: args.mode, ..Terms::default() };
+    let terms = RecipeParameters { mode: args.mode, ..RecipeParameters::default() };
     let created = world.cause_event(args.event, &terms);
     world.revoke_keys()?;
     let created = created?;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
                     "mode": args.mode.as_str(),
                     "charge": created.charge,
                     "invoice": created.invoice,
-                    "happened": created.happened,
+                    "happened": created.events,
                     "dashboard": url,
                 })
                 .to_string()
@@ -57,12 +57,12 @@ fn dashboard_url(args: &Trigger, world: &ServedWorld, created: &CreatedObjects) 
 
 fn print_result(args: &Trigger, created: &CreatedObjects, url: &str) {
     let mut is_refused = false;
-    for WorldEvent { what, .. } in &created.happened {
+    for WorldEvent { kind: what, .. } in &created.events {
         match what {
             WorldEventKind::Event { kind, subject, .. } => {
                 print_line!("{GOOD}{:<24}{GOOD:#} {subject}", kind.as_str());
             }
-            WorldEventKind::Post { host, kind, attempt, answer, .. } => {
+            WorldEventKind::Attempt { host, kind, attempt, answer, .. } => {
                 is_refused |= REFUSALS.contains(&answer.as_str());
                 let attempt_line = format!("POST to {host}: {}, try {attempt}: {answer}", kind.as_str());
                 print_line!("  {DIM}{}{DIM:#}", one_line(&attempt_line));

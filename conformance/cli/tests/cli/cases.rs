@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde::Deserialize;
 
-use crate::support::{printed, program, text};
+use crate::support::{output_of, program, text};
 
 /// The cases of one test.
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ fn run_case(group: &CaseGroup, case: &CommandCase) {
     let line = format!("{} {}", group.start, case.run);
     let arguments = line.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " "));
     let output = program(directory.path()).args(arguments).envs(&group.env).output().unwrap();
-    let printed = printed(&output);
+    let printed = output_of(&output);
     assert_eq!(output.status.code(), Some(case.code), "{line}: {printed}");
     assert!(printed.contains(&case.expected_part), "{line}: {:?} in {printed}", case.expected_part);
     assert!(!group.is_stdout_empty || output.stdout.is_empty(), "{line}: {}", text(&output.stdout));

@@ -66,7 +66,7 @@ fn captured_deliveries_are_judged_and_no_secret_is_recorded() {
     server.0.post("/sandbox/advance", None, &json!({ "by": "1s" }));
     // The receiver prints a line for each of the two deliveries after it has recorded it.
     for _ in 0..2 {
-        receiver.line();
+        receiver.read_json_line();
     }
     drop(receiver);
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use testkit::RunningProgram;
 
-use crate::support::{printed, program, serve, start};
+use crate::support::{output_of, program, serve, start};
 
 const CONFIG: &str = r#"
 [dialect]
@@ -58,7 +58,7 @@ fn deliveries_and_the_receiver_use_the_configured_names() {
     let (id, second_secret) = add_endpoint(&server);
     assert_eq!(second_secret, secret, "the seed determines the secret");
     server.call("POST", &format!("/sandbox/endpoints/{id}/test"), None, "");
-    let line = receiver.line();
+    let line = receiver.read_json_line();
     assert_eq!((&line["verdict"], &line["event"]), (&"verified".into(), &"charge.paid".into()), "{line}");
     // There is no note about headers or the user agent, only the one that this is a test delivery.
     let notes: Vec<&Value> =
@@ -87,7 +87,7 @@ fn keys_the_openapi_document_and_check_use_the_configured_names() {
     let (with_config, without_config) = directories();
     let server = serve(with_config.path(), &["--seed", "7", "--clock", "wall"]);
     let [live, test] = ["live_key", "test_key"].map(|name| server.value(name).to_owned());
-    assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.ready);
+    assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.first_line_json);
     let document = server.call("GET", "/openapi.json", None, "").body;
     for (new, old) in
         [("X-Acme-Signature", "X-Service"), ("acme_test_", "svc_"), ("Acme-Webhooks/1.0", "Service-Webhooks")]
@@ -108,12 +108,12 @@ fn keys_the_openapi_document_and_check_use_the_configured_names() {
     };
     let with_config_output = check(with_config.path());
     // The run is incomplete, without violations.
-    assert_eq!(with_config_output.status.code(), Some(3), "{}", printed(&with_config_output));
+    assert_eq!(with_config_output.status.code(), Some(3), "{}", output_of(&with_config_output));
     let without_config_output = check(without_config.path());
-    assert_eq!(without_config_output.status.code(), Some(2), "{}", printed(&without_config_output));
+    assert_eq!(without_config_output.status.code(), Some(2), "{}", output_of(&without_config_output));
     assert!(
-        printed(&without_config_output).contains("set `key_prefix` in [dialect] of chargeproof.toml"),
+        output_of(&without_config_output).contains("set `key_prefix` in [dialect] of chargeproof.toml"),
         "{}",
-        printed(&without_config_output)
+        output_of(&without_config_output)
     );
 }

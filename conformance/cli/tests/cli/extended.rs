@@ -4,7 +4,9 @@
 
 use std::fs;
 
-use conformance::{Answer, Ending, Exchange, Outcome, Purpose, Verdict, extended_statements};
+use conformance::{
+    Exchange, ExchangeOutcome, Outcome, Purpose, ReceivedResponse, Verdict, extended_statements,
+};
 use serde_json::{Value, json};
 
 use crate::support::run;
@@ -14,10 +16,10 @@ struct Fault {
     name: &'static str,
     /// The id of the statement that must detect the fault.
     violates: &'static str,
-    inject: fn(&Exchange, &mut Answer),
+    inject: fn(&Exchange, &mut ReceivedResponse),
 }
 
-fn change_body(response: &mut Answer, change: impl Fn(&mut Value)) {
+fn change_body(response: &mut ReceivedResponse, change: impl Fn(&mut Value)) {
     if let Ok(mut body) = serde_json::from_str(&response.body) {
         change(&mut body);
         response.body = body.to_string().into();
@@ -27,7 +29,7 @@ fn change_body(response: &mut Answer, change: impl Fn(&mut Value)) {
 /// Changes every row of a list at `path`, and the object in the field `member` of every row.
 fn change_objects(
     exchange: &Exchange,
-    response: &mut Answer,
+    response: &mut ReceivedResponse,
     path: &str,
     member: &str,
     change: impl Fn(&mut Value),
@@ -48,35 +50,35 @@ fn change_objects(
     });
 }
 
-fn change_charges(exchange: &Exchange, response: &mut Answer, change: impl Fn(&mut Value)) {
+fn change_charges(exchange: &Exchange, response: &mut ReceivedResponse, change: impl Fn(&mut Value)) {
     change_objects(exchange, response, "/v1/charges", "charge", change);
 }
 
-fn change_invoices(exchange: &Exchange, response: &mut Answer, change: impl Fn(&mut Value)) {
+fn change_invoices(exchange: &Exchange, response: &mut ReceivedResponse, change: impl Fn(&mut Value)) {
     change_objects(exchange, response, "/v1/invoices", "invoice", change);
 }
 
-fn change_events(exchange: &Exchange, response: &mut Answer, change: impl Fn(&mut Value)) {
+fn change_events(exchange: &Exchange, response: &mut ReceivedResponse, change: impl Fn(&mut Value)) {
     change_objects(exchange, response, "/v1/events", "no such field", change);
 }
 
-fn change_account(exchange: &Exchange, response: &mut Answer, change: impl Fn(&mut Value)) {
+fn change_account(exchange: &Exchange, response: &mut ReceivedResponse, change: impl Fn(&mut Value)) {
     if exchange.purpose == Purpose::Account && response.status == 200 {
         change_body(response, change);
     }
 }
 
-fn set_header(response: &mut Answer, name: &str, value: Option<&str>) {
+fn set_header(response: &mut ReceivedResponse, name: &str, value: Option<&str>) {
     response.headers.retain(|(header, _)| header != name);
     response.headers.extend(value.map(|value| (name.to_owned(), value.to_owned())));
 }
 
 /// Returns `true` for a request that tests the open choice with this name.
 fn is_choice(exchange: &Exchange, name: &str) -> bool {
-    matches!(&exchange.purpose, Purpose::Choice { what } if what == name)
+    matches!(&exchange.purpose, Purpose::Choice { name: tested } if tested == name)
 }
 
-fn set_error(response: &mut Answer, status: u16) {
+fn set_error(response: &mut ReceivedResponse, status: u16) {
     response.status = status;
     response.body = json!({ "message": "No." }).to_string().into();
 }
@@ -415,7 +417,7 @@ fn the_built_in_server_passes_and_every_fault_is_detected() {
         with_fault.selection.only = vec!["extended.*".to_owned()];
         for exchange in &mut with_fault.recording.exchanges {
             let before = exchange.clone();
-            if let Ending::Answered(response) = &mut exchange.ending {
+            if let ExchangeOutcome::Answered(response) = &mut exchange.outcome {
                 (fault.inject)(&before, response);
             }
         }

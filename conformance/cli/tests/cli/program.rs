@@ -17,7 +17,7 @@ fn a_charge_is_served_paid_and_read_back() {
     let ready_file = directory.path().join("ready.json");
     let server = serve(directory.path(), &["--seed", "7", "--ready-file", "ready.json"]);
     let file: Value = serde_json::from_str(&fs::read_to_string(ready_file).unwrap()).unwrap();
-    assert_eq!(file, server.ready, "the file has the content of the line");
+    assert_eq!(file, server.first_line_json, "the file has the content of the line");
     let key = Some(server.value("live_key"));
 
     let response =

@@ -33,9 +33,9 @@ fn start(arguments: &[&str]) -> RunningReceiver {
     let mut command = program(directory.path(), &["listen", "--port", "0"]);
     command.args(arguments).args(["--format", "json", "--ready-file", "ready.json"]);
     let program = support::start(command);
-    assert_eq!(program.ready["kind"], "ready");
+    assert_eq!(program.first_line_json["kind"], "ready");
     let file: Value = serde_json::from_str(&support::read(directory.path(), "ready.json")).unwrap();
-    assert_eq!(file["address"], program.ready["address"]);
+    assert_eq!(file["address"], program.first_line_json["address"]);
     RunningReceiver { program, directory }
 }
 
@@ -54,7 +54,7 @@ impl RunningReceiver {
 
     /// Returns the next line of the output, which contains no secret.
     fn line(&mut self) -> Value {
-        let line = self.program.line();
+        let line = self.program.read_json_line();
         assert!(!line.to_string().contains(&SECRET[6..]), "{line}");
         line
     }

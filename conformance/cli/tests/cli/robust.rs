@@ -10,7 +10,7 @@ use std::{
 
 use testkit::{assert_eventually, signal};
 
-use crate::support::{json, printed, program, read, run, serve, text};
+use crate::support::{json, output_of, program, read, run, serve, text};
 
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
@@ -61,7 +61,7 @@ fn no_command_shows_a_key_that_the_target_echoes_in_any_encoding() {
         &["load", url, "--rate", "5", "--for", "1s", "--mix", "write", "--allow-writes", "--asset", "BTC"],
         &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
     ] {
-        printed_text += &printed(&run_with_keys(directory.path(), arguments));
+        printed_text += &output_of(&run_with_keys(directory.path(), arguments));
     }
     for file in fs::read_dir(directory.path()).unwrap() {
         printed_text += &fs::read_to_string(file.unwrap().path()).unwrap();
@@ -94,7 +94,7 @@ fn text_of_the_target_is_escaped_in_every_output() {
 /// Checks that the output has no CI command and no control character of the target.
 #[track_caller]
 fn check_lines(output: &Output) {
-    let printed_text = printed(output);
+    let printed_text = output_of(output);
     assert!(!printed_text.contains('\u{202e}') && !printed_text.contains("##["), "{printed_text}");
     assert!(
         printed_text.lines().all(|line| !line.trim_start().starts_with("::error::foreign")),
@@ -241,8 +241,8 @@ fn a_closed_stdout_is_no_error_and_a_full_disk_is_one() {
     }
     let full_device = File::options().write(true).open("/dev/full").unwrap();
     let output = program(directory.path()).args(["check", "--list"]).stdout(full_device).output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{}", printed(&output));
-    assert!(printed(&output).contains("stdout can't be written"), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(5), "{}", output_of(&output));
+    assert!(output_of(&output).contains("stdout can't be written"), "{}", output_of(&output));
 }
 
 /// Checks that a file which exceeds its maximum size is refused with a short message.
@@ -251,7 +251,7 @@ fn check_bounded(name: &str, megabytes: usize, arguments: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join(name), "x".repeat(megabytes * 1024 * 1024 + 1)).unwrap();
     let output = run(directory.path(), arguments);
-    let printed_text = printed(&output);
+    let printed_text = output_of(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     assert!(
         printed_text.contains(&format!("larger than {megabytes} MiB")) && printed_text.len() < 500,
@@ -280,7 +280,7 @@ fn an_error_about_a_file_is_short() {
     ] {
         let path = directory.path().join(name);
         fs::write(&path, content).unwrap();
-        let printed_text = printed(&run(directory.path(), arguments));
+        let printed_text = output_of(&run(directory.path(), arguments));
         assert!(printed_text.len() < 4_000, "{name}: {} bytes", printed_text.len());
         fs::remove_file(path).unwrap();
     }
@@ -297,8 +297,8 @@ fn unwritable_results_are_refused_before_the_work_without_leftovers() {
         (&["serve", "--ready-file", "no/such/file"], 2),
     ] {
         let output = run_with_keys(directory.path(), arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", printed(&output));
-        assert!(printed(&output).contains("can't be written"), "{}", printed(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", output_of(&output));
+        assert!(output_of(&output).contains("can't be written"), "{}", output_of(&output));
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "no file is left");
 }
@@ -308,7 +308,7 @@ fn a_written_baseline_needs_reasons_and_is_judged() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path();
     let first = run(dir, &["check", "--only", "account.*", "--baseline-write", "known.toml"]);
-    assert_eq!(first.status.code(), Some(0), "{}", printed(&first));
+    assert_eq!(first.status.code(), Some(0), "{}", output_of(&first));
     assert!(read(dir, "known.toml").starts_with("# Failures that are known."));
     fs::write(
         dir.join("known.toml"),
@@ -316,11 +316,11 @@ fn a_written_baseline_needs_reasons_and_is_judged() {
     )
     .unwrap();
     let without_reason = run(dir, &["check", "--only", "account.*", "--baseline-file", "known.toml"]);
-    assert_eq!(without_reason.status.code(), Some(2), "{}", printed(&without_reason));
+    assert_eq!(without_reason.status.code(), Some(2), "{}", output_of(&without_reason));
     assert!(
-        printed(&without_reason).contains("`account.served` has no reason; fill it in"),
+        output_of(&without_reason).contains("`account.served` has no reason; fill it in"),
         "{}",
-        printed(&without_reason)
+        output_of(&without_reason)
     );
     fs::write(
         dir.join("known.toml"),
@@ -328,8 +328,8 @@ fn a_written_baseline_needs_reasons_and_is_judged() {
     )
     .unwrap();
     let stale = run(dir, &["check", "--only", "account.*", "--baseline-file", "known.toml"]);
-    assert_eq!(stale.status.code(), Some(1), "{}", printed(&stale));
-    assert!(printed(&stale).contains("account.served holds now"), "{}", printed(&stale));
+    assert_eq!(stale.status.code(), Some(1), "{}", output_of(&stale));
+    assert!(output_of(&stale).contains("account.served holds now"), "{}", output_of(&stale));
 }
 
 #[test]
@@ -339,26 +339,26 @@ fn an_accepted_incomplete_run_exits_with_0() {
     // Only the statements of the chapter `limits` require the burst.
     let recorded =
         run(dir, &["check", "--only", "limits.*,account.*", "--without", "burst", "--record", "run.json"]);
-    assert_eq!(recorded.status.code(), Some(0), "{}", printed(&recorded));
+    assert_eq!(recorded.status.code(), Some(0), "{}", output_of(&recorded));
     let text = read(dir, "run.json").replace("[\"burst\"]", "[]");
     fs::write(dir.join("run.json"), text).unwrap();
     for (accept, code) in [("incomplete", 0), ("incomplete=burst", 0), ("incomplete=second,other", 3)] {
         let output = run(dir, &["judge", "run.json", "--accept", accept]);
-        assert_eq!(output.status.code(), Some(code), "{}", printed(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", output_of(&output));
         let allowed = format!("incomplete, which --accept {accept} allows");
-        assert_eq!(printed(&output).contains(&allowed), code == 0, "{}", printed(&output));
+        assert_eq!(output_of(&output).contains(&allowed), code == 0, "{}", output_of(&output));
     }
     let invalid = run(dir, &["judge", "run.json", "--accept", "incomplete=tide"]);
-    assert!(printed(&invalid).contains("some of revoked, second, other"), "{}", printed(&invalid));
+    assert!(output_of(&invalid).contains("some of revoked, second, other"), "{}", output_of(&invalid));
 }
 
 #[test]
 fn a_quick_run_passes_and_lists_what_it_skips() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["check", "--quick"]);
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_of(&output));
     for part in ["--quick: the burst is left out", "left out", "Conforms: "] {
-        assert!(printed(&output).contains(part), "{part} in {}", printed(&output));
+        assert!(output_of(&output).contains(part), "{part} in {}", output_of(&output));
     }
 }
 
@@ -369,11 +369,11 @@ fn a_failed_prepare_command_ends_the_check() {
     let url = start_target(|_| "{}".to_owned());
     let prepare = "printf %s \"$CHARGEPROOF_URL\" > url; exit 7";
     let output = run_with_keys(dir, &["check", &url, "--prepare", prepare]);
-    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", output_of(&output));
     assert!(
-        printed(&output).contains("the --prepare command ended with exit status: 7"),
+        output_of(&output).contains("the --prepare command ended with exit status: 7"),
         "{}",
-        printed(&output)
+        output_of(&output)
     );
     assert_eq!(read(dir, "url"), format!("{url}/"));
 }
@@ -394,8 +394,12 @@ fn a_prepare_command_and_its_processes_end_at_the_time_limit() {
     let dir = directory.path();
     let url = start_target(|_| "{}".to_owned());
     let output = run_with_keys(dir, &["check", &url, "--prepare", LONG_COMMAND, "--prepare-time-limit", "1"]);
-    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
-    assert!(printed(&output).contains("the --prepare command took longer than 1 s"), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", output_of(&output));
+    assert!(
+        output_of(&output).contains("the --prepare command took longer than 1 s"),
+        "{}",
+        output_of(&output)
+    );
     check_background_process_ended(dir);
 }
 
@@ -411,6 +415,6 @@ fn a_prepare_command_and_its_processes_end_on_a_signal() {
     assert_eventually(|| dir.join("id").exists());
     signal(child.id(), "TERM").unwrap();
     let output = child.wait_with_output().expect("the program ends");
-    assert_eq!(output.status.code(), Some(130), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", output_of(&output));
     check_background_process_ended(dir);
 }

@@ -18,7 +18,7 @@ use testkit::{Connection, Receiver, Request, RunningProgram, TIMEOUT, assert_eve
 
 use crate::{
     cases::check_cases,
-    support::{printed, program, run, serve, serve_as},
+    support::{output_of, program, run, serve, serve_as},
 };
 
 const TOKEN: &str = "token-of-the-operator-1";
@@ -29,13 +29,14 @@ fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
     let handler = Receiver::ok().unwrap();
     let address = handler.address.to_string();
     let server = serve(directory.path(), &["--forward-to", &format!("http://{address}/hooks")]);
-    let secret = server.ready["forwards"][0]["test_secret"].as_str().expect("the forward has a secret");
+    let secret =
+        server.first_line_json["forwards"][0]["test_secret"].as_str().expect("the forward has a secret");
     assert!(secret.starts_with("whsec_"), "{secret}");
     for key in ["live_key", "test_key"] {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
         server.post("/v1/charges", Some(server.value(key)), &charge);
         let (request, _) = handler.next(TIMEOUT).expect("the handler receives a delivery");
-        assert_eq!(request.start, "POST /hooks HTTP/1.1");
+        assert_eq!(request.start_line, "POST /hooks HTTP/1.1");
         assert_eq!(request.header("Host"), Some(address.as_str()), "{request:?}");
         assert_eq!(request.header("X-Service-Event"), Some("charge.created"), "{request:?}");
     }
@@ -60,8 +61,8 @@ fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
 
         let checked = run(directory.path(), &["check", server.value("url")]);
 
-        assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", printed(&checked));
-        assert!(printed(&checked).contains("Conforms: every required statement was judged and holds"));
+        assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", output_of(&checked));
+        assert!(output_of(&checked).contains("Conforms: every required statement was judged and holds"));
         assert_eq!(state(), before, "{arguments:?}");
         assert!(
             handler.next(Duration::ZERO).is_none(),
@@ -77,7 +78,7 @@ fn check_with_keys(url: &str, [live, test]: [&str; 2], arguments: &[&str]) -> (O
     command.args(["check", url]).args(arguments);
     command.env("CHARGEPROOF_LIVE_KEY", live).env("CHARGEPROOF_TEST_KEY", test);
     let checked = command.output().expect("the program starts");
-    (checked.status.code(), printed(&checked))
+    (checked.status.code(), output_of(&checked))
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn a_served_world_passes_check_with_its_own_keys() {
     let directory = tempfile::tempdir().unwrap();
     let server = serve(directory.path(), &["--demo"]);
     let second_world = server.post("/sandbox/worlds", None, &json!({ "name": "second" }));
-    for keys in [&server.ready, &second_world] {
+    for keys in [&server.first_line_json, &second_world] {
         let [live, test] =
             ["live_key", "test_key"].map(|name| keys[name].as_str().expect("a world has two keys"));
         let (code, printed_text) = check_with_keys(server.value("url"), [live, test], &[]);
@@ -140,7 +141,7 @@ fn start_gateway(target: &str) -> String {
 fn a_violation_in_a_branch_is_reported_with_the_address_of_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let server = serve_as(program(directory.path()), &["--rate-limit", "100"]);
-    let checked = printed(&run(directory.path(), &["check", server.value("url")]));
+    let checked = output_of(&run(directory.path(), &["check", server.value("url")]));
     let repeat_command = format!("chargeproof check {} --only limits.served", server.value("url"));
     assert!(checked.contains(&repeat_command), "{checked}");
     assert!(checked.contains(&format!("'{}/v1/account'", server.value("url"))), "{checked}");
@@ -250,16 +251,16 @@ fn an_invalid_token_is_refused_and_not_printed() {
             program.args(["serve", "--port", "0", "--sandbox-token-env", "OPERATOR_TOKEN"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(
-            printed(&output).contains(part) && !printed(&output).contains("short-secret"),
+            output_of(&output).contains(part) && !output_of(&output).contains("short-secret"),
             "{}",
-            printed(&output)
+            output_of(&output)
         );
     }
     let twice =
         ["serve", "--port", "0", "--forward-to", "http://localhost:1", "--forward-to", "http://localhost:1"];
     let output = run(directory.path(), &twice);
     assert_eq!(output.status.code(), Some(2));
-    assert!(printed(&output).contains("is already the target of a forward"), "{}", printed(&output));
+    assert!(output_of(&output).contains("is already the target of a forward"), "{}", output_of(&output));
 }
 
 #[test]
@@ -310,7 +311,7 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
         (&["--scenario", "wrong.yaml"], "paid", true),
     ] {
         let server = serve(directory.path(), arguments);
-        assert_eq!(server.ready["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
+        assert_eq!(server.first_line_json["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
         assert_eq!(server.value("clock"), "frozen");
         let body = server.call("GET", "/v1/charges", Some(server.value("live_key")), "").json();
         let charge = &body["data"][0];
@@ -328,7 +329,7 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
     ] {
         let output = run(directory.path(), &[&["serve", "--port", "0"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
-        assert!(printed(&output).contains(part), "{}", printed(&output));
+        assert!(output_of(&output).contains(part), "{}", output_of(&output));
     }
 }
 
@@ -348,8 +349,8 @@ fn calls_are_saved_as_a_scenario_that_can_be_played() {
         (&["play", "--save-from", "http://127.0.0.1:1", "other.yaml"], 4, "127.0.0.1:1"),
     ] {
         let output = run(directory.path(), arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", printed(&output));
-        assert!(printed(&output).contains(part), "{arguments:?}: {}", printed(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", output_of(&output));
+        assert!(output_of(&output).contains(part), "{arguments:?}: {}", output_of(&output));
     }
     let scenario = fs::read_to_string(directory.path().join("mine.yaml")).unwrap();
     assert!(scenario.contains("/v1/charges") && scenario.contains("/sandbox/pay"), "{scenario}");
@@ -386,8 +387,8 @@ fn an_invalid_world_file_is_refused_in_one_line() {
         )
         .unwrap();
         let output = run(directory.path(), &["serve", "--port", "0", "--from", "invalid"]);
-        assert_eq!(output.status.code(), Some(2), "{old} {new}: {}", printed(&output));
-        let printed_text = printed(&output);
+        assert_eq!(output.status.code(), Some(2), "{old} {new}: {}", output_of(&output));
+        let printed_text = output_of(&output);
         assert!(
             printed_text.starts_with("error: ") && !printed_text.contains("panicked"),
             "{old} {new}: {printed_text}"

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     cases::check_cases,
-    support::{printed, program, run, serve},
+    support::{output_of, program, run, serve},
 };
 
 #[test]
@@ -14,15 +14,15 @@ fn a_commented_configuration_is_written_once() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path();
     let first = run(dir, &["check", "--init"]);
-    assert_eq!(first.status.code(), Some(0), "{}", printed(&first));
+    assert_eq!(first.status.code(), Some(0), "{}", output_of(&first));
     let written = fs::read_to_string(dir.join("chargeproof.toml")).unwrap();
     assert!(written.contains("#target = "), "{written}");
     let second = run(dir, &["check", "--init"]);
     assert_eq!(second.status.code(), Some(2));
     assert!(
-        printed(&second).contains("already exists; not overwritten. Name another file"),
+        output_of(&second).contains("already exists; not overwritten. Name another file"),
         "{}",
-        printed(&second)
+        output_of(&second)
     );
     assert_eq!(fs::read_to_string(dir.join("chargeproof.toml")).unwrap(), written);
     assert_eq!(run(dir, &["check", "--init", "other.toml"]).status.code(), Some(0));
@@ -48,7 +48,7 @@ fn the_target_and_its_keys_can_be_read_from_files() {
     );
     fs::write(dir.join("chargeproof.toml"), settings).unwrap();
     let judged = run(dir, &["check", "--format", "json"]);
-    assert_eq!(judged.status.code(), Some(0), "{}", printed(&judged));
+    assert_eq!(judged.status.code(), Some(0), "{}", output_of(&judged));
     let report: Value = serde_json::from_slice(&judged.stdout).expect("the report is JSON");
     assert_eq!(report["base"], format!("{url}/"));
     assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "only the owner can read the files");
@@ -67,16 +67,16 @@ fn the_target_and_its_keys_can_be_read_from_files() {
         .unwrap();
     assert_eq!(with_invalid_key.status.code(), Some(2));
     assert!(
-        printed(&with_invalid_key).contains("the live key is refused with 401"),
+        output_of(&with_invalid_key).contains("the live key is refused with 401"),
         "{}",
-        printed(&with_invalid_key)
+        output_of(&with_invalid_key)
     );
 
     fs::set_permissions(dir.join("live.key"), fs::Permissions::from_mode(0o644)).unwrap();
     let with_readable_file = run(dir, &["check"]);
     assert_eq!(with_readable_file.status.code(), Some(0));
     assert!(
-        printed(&with_readable_file)
+        output_of(&with_readable_file)
             .contains("`live.key` contains a key and is readable by other users; run: chmod 600 live.key")
     );
 

@@ -2,7 +2,7 @@
 
 use crate::{
     cases::check_cases,
-    support::{printed, run, serve},
+    support::{output_of, run, serve},
 };
 
 #[test]
@@ -15,8 +15,8 @@ fn a_port_in_use_is_reported_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let server = serve(directory.path(), &[]);
     let output = run(directory.path(), &["serve", "--listen", server.value("address")]);
-    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
-    assert!(printed(&output).contains("another port with `--port`"), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", output_of(&output));
+    assert!(output_of(&output).contains("another port with `--port`"), "{}", output_of(&output));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use testkit::RunningProgram;
 /// Returns a command for the program in a directory, without the environment variables of the
 /// developer.
 pub(crate) fn program(directory: &Path) -> Command {
-    testkit::program(env!("CARGO_BIN_EXE_chargeproof"), directory)
+    testkit::command_for(env!("CARGO_BIN_EXE_chargeproof"), directory)
 }
 
 /// Runs the program to its end.
@@ -25,14 +25,14 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Returns stdout and stderr.
-pub(crate) fn printed(output: &Output) -> String {
+pub(crate) fn output_of(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
 /// Parses stdout as JSON.
 #[track_caller]
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", printed(output)))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output_of(output)))
 }
 
 pub(crate) fn read(directory: &Path, name: &str) -> String {
@@ -43,7 +43,7 @@ pub(crate) fn read(directory: &Path, name: &str) -> String {
 #[track_caller]
 pub(crate) fn start(command: Command) -> RunningProgram {
     let running = RunningProgram::start(command).unwrap_or_else(|why| panic!("{why}"));
-    assert!(running.ready.is_object(), "{}", running.first_line);
+    assert!(running.first_line_json.is_object(), "{}", running.first_line);
     running
 }
 
@@ -55,5 +55,5 @@ pub(crate) fn serve(directory: &Path, arguments: &[&str]) -> RunningProgram {
 /// Starts a reference server with this command, which may have environment variables of its own.
 #[track_caller]
 pub(crate) fn serve_as(program: Command, arguments: &[&str]) -> RunningProgram {
-    RunningProgram::serve(program, arguments).unwrap_or_else(|why| panic!("{why}"))
+    RunningProgram::start_server(program, arguments).unwrap_or_else(|why| panic!("{why}"))
 }

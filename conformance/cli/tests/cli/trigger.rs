@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     cases::check_cases,
-    support::{json, printed, program, run, serve},
+    support::{json, output_of, program, run, serve},
 };
 
 #[test]
@@ -18,7 +18,7 @@ fn every_event_type_is_triggered_in_both_modes() {
             let arguments =
                 ["trigger", event_type, "--mode", mode, "--to", server.value("url"), "--format", "json"];
             let output = run(directory.path(), &arguments);
-            assert_eq!(output.status.code(), Some(0), "{event_type} in {mode}: {}", printed(&output));
+            assert_eq!(output.status.code(), Some(0), "{event_type} in {mode}: {}", output_of(&output));
             let result = json(&output);
             let is_triggered = |value: &Value| {
                 value["type"] == event_type && value["what"] == "event" && value["mode"] == mode
@@ -49,7 +49,7 @@ fn the_events_are_printed_in_lines() {
         .args(["trigger", "invoice.paid"])
         .output()
         .unwrap();
-    let text = printed(&output);
+    let text = output_of(&output);
     for event_type in ["invoice.created", "invoice.viewed", "charge.paid", "invoice.paid"] {
         assert!(text.lines().any(|line| line.starts_with(event_type)), "{event_type} in {text}");
     }

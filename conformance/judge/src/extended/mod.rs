@@ -12,7 +12,9 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::reading::Page;
-use conformance_model::recording::{Answer, Caller, Exchange, List, PageRequest, Purpose, Recording};
+use conformance_model::recording::{
+    Caller, Exchange, List, PageRequest, Purpose, ReceivedResponse, Recording,
+};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::missing_response;
@@ -23,33 +25,33 @@ const NEEDS_AUTH: &[Group] = &[Group::Account, Group::Auth, Group::Extended];
 const NEEDS_BURST: &[Group] = &[Group::Account, Group::Burst];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("extended.envelope", NEEDS, shapes::envelope),
-    Check::new("extended.objects", NEEDS, shapes::objects),
-    Check::new("extended.account_fields", NEEDS, shapes::account_fields),
-    Check::new("extended.charge_fields", NEEDS, shapes::charge_fields),
-    Check::new("extended.invoice_fields", NEEDS, shapes::invoice_fields),
-    Check::new("extended.states", NEEDS, shapes::states),
-    Check::new("extended.assets", NEEDS, shapes::assets),
-    Check::new("extended.details", NEEDS, shapes::details),
-    Check::new("extended.codes", NEEDS, shapes::codes),
-    Check::new("extended.invoice_numbers", NEEDS, shapes::invoice_numbers),
-    Check::new("extended.event_ids", NEEDS, shapes::event_ids),
-    Check::new("extended.amounts", NEEDS, shapes::amounts),
-    Check::new("extended.times", NEEDS, shapes::times),
-    Check::new("extended.meta", NEEDS, shapes::meta),
-    Check::new("extended.links", NEEDS, shapes::links),
-    Check::new("extended.single_objects", NEEDS, shapes::single_objects),
-    Check::new("extended.error_body", NEEDS, refusals::error_body),
-    Check::new("extended.challenge", NEEDS_AUTH, refusals::challenge),
-    Check::new("extended.page_values", NEEDS, refusals::page_values),
-    Check::new("extended.filter_values", NEEDS, refusals::filter_values),
-    Check::new("extended.anchors", NEEDS, refusals::anchors),
-    Check::new("extended.past_the_end", NEEDS, refusals::past_the_end),
-    Check::new("extended.foreign_filters", NEEDS, refusals::foreign_filters),
-    Check::new("extended.method", NEEDS, refusals::method),
-    Check::new("extended.unknown_path", NEEDS, refusals::unknown_path),
-    Check::new("extended.rate_headers", NEEDS, refusals::rate_headers),
-    Check::new("extended.retry_after", NEEDS_BURST, refusals::retry_after),
+    Check::new("extended.envelope", NEEDS, shapes::judge_envelope),
+    Check::new("extended.objects", NEEDS, shapes::judge_objects),
+    Check::new("extended.account_fields", NEEDS, shapes::judge_account_fields),
+    Check::new("extended.charge_fields", NEEDS, shapes::judge_charge_fields),
+    Check::new("extended.invoice_fields", NEEDS, shapes::judge_invoice_fields),
+    Check::new("extended.states", NEEDS, shapes::judge_states),
+    Check::new("extended.assets", NEEDS, shapes::judge_assets),
+    Check::new("extended.details", NEEDS, shapes::judge_details),
+    Check::new("extended.codes", NEEDS, shapes::judge_codes),
+    Check::new("extended.invoice_numbers", NEEDS, shapes::judge_invoice_numbers),
+    Check::new("extended.event_ids", NEEDS, shapes::judge_event_ids),
+    Check::new("extended.amounts", NEEDS, shapes::judge_amounts),
+    Check::new("extended.times", NEEDS, shapes::judge_times),
+    Check::new("extended.meta", NEEDS, shapes::judge_meta),
+    Check::new("extended.links", NEEDS, shapes::judge_links),
+    Check::new("extended.single_objects", NEEDS, shapes::judge_single_objects),
+    Check::new("extended.error_body", NEEDS, refusals::judge_error_body),
+    Check::new("extended.challenge", NEEDS_AUTH, refusals::judge_challenge),
+    Check::new("extended.page_values", NEEDS, refusals::judge_page_values),
+    Check::new("extended.filter_values", NEEDS, refusals::judge_filter_values),
+    Check::new("extended.anchors", NEEDS, refusals::judge_anchors),
+    Check::new("extended.past_the_end", NEEDS, refusals::judge_past_the_end),
+    Check::new("extended.foreign_filters", NEEDS, refusals::judge_foreign_filters),
+    Check::new("extended.method", NEEDS, refusals::judge_method),
+    Check::new("extended.unknown_path", NEEDS, refusals::judge_unknown_path),
+    Check::new("extended.rate_headers", NEEDS, refusals::judge_rate_headers),
+    Check::new("extended.retry_after", NEEDS_BURST, refusals::judge_retry_after),
 ];
 
 /// A JSON value and the number of its exchange.
@@ -82,7 +84,7 @@ fn no_sample(subject: &str) -> CheckError {
 fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
     recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))).filter_map(
         |exchange| {
-            let response = exchange.answer().filter(|response| response.status == 200)?;
+            let response = exchange.response().filter(|response| response.status == 200)?;
             Some((exchange, response.body.json()?))
         },
     )
@@ -116,8 +118,8 @@ fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Samp
 
 fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
     Mode::BOTH.into_iter().filter_map(|mode| {
-        let exchange = recording.account(mode)?;
-        Some((exchange.number, Value::clone(&*exchange.answer()?.body.json()?)))
+        let exchange = recording.account_exchange(mode)?;
+        Some((exchange.number, Value::clone(&*exchange.response()?.body.json()?)))
     })
 }
 
@@ -125,10 +127,10 @@ fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
 fn choice_response<'a>(
     recording: &'a Recording,
     choice: &str,
-) -> Result<(&'a Exchange, &'a Answer), CheckError> {
+) -> Result<(&'a Exchange, &'a ReceivedResponse), CheckError> {
     let latest = recording
-        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == choice));
-    let with_response = latest.and_then(|exchange| Some((exchange, exchange.answer()?)));
+        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Choice { name } if name == choice));
+    let with_response = latest.and_then(|exchange| Some((exchange, exchange.response()?)));
     with_response
         .filter(|(_, response)| !matches!(response.status, 429 | 502..=504))
         .ok_or_else(|| missing_response(latest, choice))
@@ -147,21 +149,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use conformance_model::recording::{Ending, FORMAT, Inserts};
+    use conformance_model::recording::{ExchangeOutcome, FORMAT_VERSION, Inserts};
 
     fn recording_of(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
-        let ending = Ending::Answered(Answer { status, headers: Vec::new(), body: body.to_string().into() });
+        let ending = ExchangeOutcome::Answered(ReceivedResponse {
+            status,
+            headers: Vec::new(),
+            body: body.to_string().into(),
+        });
         let (caller, target) = (Caller::Own(Mode::Test), target.to_owned());
         let (sent, ended) = Default::default();
         Recording {
-            format: FORMAT,
+            format: FORMAT_VERSION,
             base: "http://pay.example/".into(),
             key_prefix: "svc".into(),
             without: [].into(),
             no_burst: None,
             inserts: Inserts::default(),
             exact_amounts: true,
-            exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, ending }],
+            exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, outcome: ending }],
             deliveries: None,
         }
     }
@@ -202,7 +208,7 @@ mod tests {
 
     #[track_caller]
     fn check_choice(what: &str, status: u16, body: Value, id: &str, holds: bool) {
-        let choice = Purpose::Choice { what: what.to_owned() };
+        let choice = Purpose::Choice { name: what.to_owned() };
         let recording = recording_of(choice, "/v1/charges/k1", status, &body);
         assert_eq!(violation_of(id, &recording).is_none(), holds, "{status} {body}");
     }

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use conformance_model::reading::{LIMIT, Page};
-use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, Side};
+use conformance_model::reading::{Page, REQUESTS_PER_MINUTE};
+use conformance_model::recording::{Caller, Exchange, Purpose, ReceivedResponse, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::{choice_response, display_value, no_sample};
 
 /// Returns the responses with a 4xx status.
-fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
-    let responses = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)));
+fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &ReceivedResponse)> {
+    let responses = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.response()?)));
     responses.filter(|(_, response)| (400..500).contains(&response.status))
 }
 
-pub(super) fn error_body(recording: &Recording) -> CheckResult {
+pub(super) fn judge_error_body(recording: &Recording) -> CheckResult {
     let mut judged = false;
     // A response to HEAD has no body.
     for (exchange, response) in refusals(recording).filter(|(exchange, _)| exchange.method() != "HEAD") {
@@ -49,7 +49,7 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("refusal")) }
 }
 
-pub(super) fn challenge(recording: &Recording) -> CheckResult {
+pub(super) fn judge_challenge(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for (exchange, response) in refusals(recording).filter(|(_, response)| response.status == 401) {
         let challenge = response.header("www-authenticate").unwrap_or("none");
@@ -75,7 +75,7 @@ fn check_422(recording: &Recording, what: &str, name: &str) -> Result<(), CheckE
     Ok(())
 }
 
-pub(super) fn page_values(recording: &Recording) -> CheckResult {
+pub(super) fn judge_page_values(recording: &Recording) -> CheckResult {
     for (what, name) in
         [("page=0", "page"), ("page=x", "page"), ("per_page=0", "per_page"), ("per_page=101", "per_page")]
     {
@@ -84,13 +84,13 @@ pub(super) fn page_values(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn filter_values(recording: &Recording) -> CheckResult {
+pub(super) fn judge_filter_values(recording: &Recording) -> CheckResult {
     check_422(recording, "type=", "type")?;
     check_422(recording, "status=", "status")?;
     Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn anchors(recording: &Recording) -> CheckResult {
+pub(super) fn judge_anchors(recording: &Recording) -> CheckResult {
     check_422(recording, "anchor=", "anchor")?;
     Ok(CheckOutcome::Holds)
 }
@@ -99,7 +99,7 @@ fn is_empty_list(exchange: &Exchange) -> bool {
     Page::from_exchange(exchange).is_some_and(|page| page.rows().is_some_and(Vec::is_empty))
 }
 
-pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
+pub(super) fn judge_past_the_end(recording: &Recording) -> CheckResult {
     let (exchange, _) = choice_response(recording, "far")?;
     if !is_empty_list(exchange) {
         return Err(CheckError::violation(exchange.number, "200 with empty data", exchange.summary()));
@@ -107,7 +107,7 @@ pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
+pub(super) fn judge_foreign_filters(recording: &Recording) -> CheckResult {
     let is_unmatched_code_filter = |exchange: &&Exchange| {
         // Types and statuses are enums, whose unknown values are refused; see
         // `judge_filter_values`.
@@ -126,7 +126,7 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("filter by an absent or foreign object")) }
 }
 
-pub(super) fn method(recording: &Recording) -> CheckResult {
+pub(super) fn judge_method(recording: &Recording) -> CheckResult {
     let (exchange, response) = choice_response(recording, "method")?;
     let allowed = response.header("allow").unwrap_or_default();
     if response.status != 405 || !allowed.split(',').any(|method| method.trim() == "POST") {
@@ -136,7 +136,7 @@ pub(super) fn method(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn unknown_path(recording: &Recording) -> CheckResult {
+pub(super) fn judge_unknown_path(recording: &Recording) -> CheckResult {
     let (exchange, response) = choice_response(recording, "path")?;
     if response.status != 404 {
         return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
@@ -144,17 +144,19 @@ pub(super) fn unknown_path(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
+pub(super) fn judge_rate_headers(recording: &Recording) -> CheckResult {
     let mut judged = false;
     let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
-    for (exchange, response) in own.filter_map(|exchange| Some((exchange, exchange.answer()?))) {
+    for (exchange, response) in own.filter_map(|exchange| Some((exchange, exchange.response()?))) {
         // A gateway in front of the service may have responded.
         if response.status >= 500 {
             continue;
         }
         let number = |name| response.header(name).and_then(|text| text.parse::<u32>().ok());
         let (limit, remaining) = (number("x-ratelimit-limit"), number("x-ratelimit-remaining"));
-        if limit != Some(LIMIT) || remaining.is_none_or(|remaining| remaining >= LIMIT) {
+        if limit != Some(REQUESTS_PER_MINUTE)
+            || remaining.is_none_or(|remaining| remaining >= REQUESTS_PER_MINUTE)
+        {
             let header = |name| response.header(name).unwrap_or("none");
             let actual = format!(
                 "limit {}, remaining {}",
@@ -169,7 +171,7 @@ pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("response")) }
 }
 
-pub(super) fn retry_after(recording: &Recording) -> CheckResult {
+pub(super) fn judge_retry_after(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for (exchange, response) in refusals(recording).filter(|(_, response)| response.status == 429) {
         let seconds = response.header("retry-after").unwrap_or("none");

@@ -41,7 +41,7 @@ const COIN_AMOUNTS: [&str; 5] =
 const COIN_DECIMALS_MAX: usize = 18;
 const CODE_LEN: usize = 12;
 
-pub(super) fn envelope(recording: &Recording) -> CheckResult {
+pub(super) fn judge_envelope(recording: &Recording) -> CheckResult {
     let single_events = successes(recording)
         .filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Event { side: Side::Own, .. }))
         .map(|(exchange, body)| (exchange.number, Value::clone(&body)));
@@ -52,7 +52,7 @@ pub(super) fn envelope(recording: &Recording) -> CheckResult {
     })
 }
 
-pub(super) fn objects(recording: &Recording) -> CheckResult {
+pub(super) fn judge_objects(recording: &Recording) -> CheckResult {
     let mut found: Vec<(u32, Value)> = Vec::new();
     let with_name = |name: &str, (number, value): (u32, Value)| (number, serde_json::json!([name, value]));
     let data = |(number, body): (u32, Value)| (number, body.get("data").cloned().unwrap_or_default());
@@ -77,19 +77,19 @@ fn missing_member(object: &Value, names: &str) -> Option<Mismatch> {
     Some((format!("the member {missing}"), "no such member".to_owned()))
 }
 
-pub(super) fn account_fields(recording: &Recording) -> CheckResult {
+pub(super) fn judge_account_fields(recording: &Recording) -> CheckResult {
     judge_each_sample(accounts(recording), "account", |body| {
         missing_member(body.get("data").unwrap_or(&Value::Null), ACCOUNT_FIELDS)
     })
 }
 
-pub(super) fn charge_fields(recording: &Recording) -> CheckResult {
+pub(super) fn judge_charge_fields(recording: &Recording) -> CheckResult {
     judge_each_sample(rows(recording, List::Charges), "charge", |charge| {
         missing_member(charge, CHARGE_FIELDS)
     })
 }
 
-pub(super) fn invoice_fields(recording: &Recording) -> CheckResult {
+pub(super) fn judge_invoice_fields(recording: &Recording) -> CheckResult {
     judge_each_sample(rows(recording, List::Invoices), "invoice", |invoice| {
         missing_member(invoice, INVOICE_FIELDS)
     })
@@ -100,7 +100,7 @@ fn not_one_of(value: Option<&Value>, allowed: &[&str]) -> Option<Mismatch> {
     (!is_valid).then(|| (format!("one of {}", allowed.join(", ")), display_value(value)))
 }
 
-pub(super) fn states(recording: &Recording) -> CheckResult {
+pub(super) fn judge_states(recording: &Recording) -> CheckResult {
     let statuses = ["pending", "underpaid", "paid", "expired", "canceled"];
     let charges = subjects(recording, List::Charges, "charge");
     judge_each_sample(charges, "charge", |charge| not_one_of(charge.get("status"), &statuses))?;
@@ -110,7 +110,7 @@ pub(super) fn states(recording: &Recording) -> CheckResult {
     })
 }
 
-pub(super) fn assets(recording: &Recording) -> CheckResult {
+pub(super) fn judge_assets(recording: &Recording) -> CheckResult {
     judge_each_sample(accounts(recording), "account", |body| {
         let assets = body.get("meta").and_then(|meta| meta.get("accepted_assets"));
         let assets = assets.and_then(Value::as_array).cloned().unwrap_or_default();
@@ -118,7 +118,7 @@ pub(super) fn assets(recording: &Recording) -> CheckResult {
     })
 }
 
-pub(super) fn details(recording: &Recording) -> CheckResult {
+pub(super) fn judge_details(recording: &Recording) -> CheckResult {
     judge_each_sample(rows(recording, List::Events), "event", |event| {
         let details = event.get("details")?.as_object()?;
         let kind = text_at(event, &["type"])?;
@@ -136,7 +136,7 @@ pub(super) fn details(recording: &Recording) -> CheckResult {
     })
 }
 
-pub(super) fn codes(recording: &Recording) -> CheckResult {
+pub(super) fn judge_codes(recording: &Recording) -> CheckResult {
     let charges = subjects(recording, List::Charges, "charge");
     let invoices = subjects(recording, List::Invoices, "invoice");
     judge_each_sample([charges, invoices].concat(), "charge or invoice", |object| {
@@ -150,7 +150,7 @@ pub(super) fn codes(recording: &Recording) -> CheckResult {
     })
 }
 
-pub(super) fn invoice_numbers(recording: &Recording) -> CheckResult {
+pub(super) fn judge_invoice_numbers(recording: &Recording) -> CheckResult {
     judge_each_sample(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
         let is_number = |text: &str| {
             text.strip_prefix("INV-")
@@ -162,7 +162,7 @@ pub(super) fn invoice_numbers(recording: &Recording) -> CheckResult {
 }
 
 /// Judges event ids, which strictly decrease from row to row because lists start with the newest event.
-pub(super) fn event_ids(recording: &Recording) -> CheckResult {
+pub(super) fn judge_event_ids(recording: &Recording) -> CheckResult {
     const VERSION_INDEX: usize = 14;
     let mut pages: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (number, event) in rows(recording, List::Events) {
@@ -194,7 +194,7 @@ fn is_fiat_amount(text: &str) -> bool {
     text.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2)
 }
 
-pub(super) fn amounts(recording: &Recording) -> CheckResult {
+pub(super) fn judge_amounts(recording: &Recording) -> CheckResult {
     let invalid_amount = |object: &Value, name: &str, is_valid_text: fn(&str) -> bool, expected: &str| {
         let value = object.get(name)?;
         let is_valid = value.is_null() || value.as_str().is_some_and(is_valid_text);
@@ -229,7 +229,7 @@ fn collect_times(value: &Value, found: &mut Vec<Value>) {
     }
 }
 
-pub(super) fn times(recording: &Recording) -> CheckResult {
+pub(super) fn judge_times(recording: &Recording) -> CheckResult {
     let found = successes(recording).flat_map(|(exchange, body)| {
         let mut found = Vec::new();
         collect_times(&body, &mut found);
@@ -244,7 +244,7 @@ pub(super) fn times(recording: &Recording) -> CheckResult {
     })
 }
 
-pub(super) fn meta(recording: &Recording) -> CheckResult {
+pub(super) fn judge_meta(recording: &Recording) -> CheckResult {
     let pages = successes(recording).filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Page(_)));
     judge_each_sample(pages.map(|(exchange, body)| (exchange.number, Value::clone(&body))), "page", |body| {
         let meta = body.get("meta")?;
@@ -258,7 +258,7 @@ pub(super) fn meta(recording: &Recording) -> CheckResult {
     })
 }
 
-pub(super) fn links(recording: &Recording) -> CheckResult {
+pub(super) fn judge_links(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for exchange in &recording.exchanges {
         let Purpose::Page(PageRequest { filters, per_page, link: None, .. }) = &exchange.purpose else {
@@ -288,7 +288,7 @@ pub(super) fn links(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("link")) }
 }
 
-pub(super) fn single_objects(recording: &Recording) -> CheckResult {
+pub(super) fn judge_single_objects(recording: &Recording) -> CheckResult {
     for kind in ["charge", "invoice", "payment link"] {
         let (exchange, response) = choice_response(recording, kind)?;
         let code = exchange.target.rsplit('/').next().unwrap_or_default();

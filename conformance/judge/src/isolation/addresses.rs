@@ -13,7 +13,7 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::needs_both_modes;
-use crate::evidence::{PageView, pages};
+use crate::evidence::{PageView, readable_pages};
 
 /// The minimum length of a chain address.
 const ADDRESS_LEN_MIN: usize = 20;
@@ -26,8 +26,8 @@ struct AddressUse<'a> {
 }
 
 /// Judges that no deposit address is shown in both modes.
-pub(super) fn deposit_addresses(recording: &Recording) -> CheckResult {
-    let views = pages(recording);
+pub(super) fn judge_deposit_addresses(recording: &Recording) -> CheckResult {
+    let views = readable_pages(recording);
     let mut addresses: BTreeMap<&str, AddressUse<'_>> = BTreeMap::new();
     for view in &views {
         for charge in charges(view) {

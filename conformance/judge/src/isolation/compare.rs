@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::reading::{is_infrastructure, link_query};
-use conformance_model::recording::{Answer, Exchange, ObjectKind, Purpose, Recording, Side, shorten};
+use conformance_model::recording::{
+    Exchange, ObjectKind, Purpose, ReceivedResponse, Recording, Side, shorten,
+};
 use conformance_model::verdict::CheckError;
 
 /// The 404 responses of one round, for foreign and for absent objects.
@@ -23,10 +25,10 @@ pub(super) struct Round<'a> {
 /// Returns the headers that differ between equal responses to equal requests, such as the name of a replica or a
 /// request id. They do not depend on the object.
 fn noise_headers(recording: &Recording) -> BTreeSet<&str> {
-    let mut responses: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
+    let mut responses: BTreeMap<_, Vec<&ReceivedResponse>> = BTreeMap::new();
     // Single objects are the subject of the comparison.
     for exchange in recording.exchanges.iter().filter(|exchange| trial_key(exchange).is_none()) {
-        if let Some(response) = exchange.answer() {
+        if let Some(response) = exchange.response() {
             let request = (exchange.caller, exchange.method(), exchange.target.as_str());
             let body: &str = &response.body;
             responses.entry((request, response.status, body)).or_default().push(response);
@@ -37,8 +39,8 @@ fn noise_headers(recording: &Recording) -> BTreeSet<&str> {
         .flatten()
         .flat_map(|response| response.headers.iter().map(|(name, _)| name.as_str()));
     let names: BTreeSet<&str> = names.filter(|name| !is_infrastructure(name)).collect();
-    let differs = |all: &Vec<&Answer>, name: &str| {
-        let values = |response: &Answer| {
+    let differs = |all: &Vec<&ReceivedResponse>, name: &str| {
+        let values = |response: &ReceivedResponse| {
             response
                 .headers
                 .iter()
@@ -151,7 +153,7 @@ fn describe_difference(name: &str, [foreign, absent]: [Option<String>; 2]) -> St
 
 /// Returns the first difference of the bodies between all 404 responses for foreign and for absent values of a filter.
 /// There must be two of each, in which the feature is equal: a request id differs between any two.
-pub(super) fn refusals<'a>(
+pub(super) fn refusal_difference<'a>(
     recording: &'a Recording,
     foreign: Vec<&'a Exchange>,
     absent: Vec<&'a Exchange>,
@@ -168,7 +170,7 @@ pub(super) fn refusals<'a>(
 
 /// Splits a response into named features: each header field, and each member of the body.
 fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, String> {
-    let Some(response) = exchange.answer() else { return BTreeMap::new() };
+    let Some(response) = exchange.response() else { return BTreeMap::new() };
     let id = match &exchange.purpose {
         Purpose::Event { id, .. } | Purpose::Object { id, .. } => id.clone(),
         Purpose::Filter { filter, .. } => {
@@ -177,7 +179,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
         }
         _ => return BTreeMap::new(),
     };
-    let Answer { headers, .. } = response;
+    let ReceivedResponse { headers, .. } = response;
     let without_id = |text: &str| if id.is_empty() { text.to_owned() } else { text.replace(&id, "{id}") };
     let mut features = BTreeMap::new();
     let is_compared = |name: &str| !is_infrastructure(name) && !noise.contains(name);

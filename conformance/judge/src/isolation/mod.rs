@@ -41,16 +41,17 @@ use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::reading::{
-    Page, charges_of, codes_of, has_text, identity, link_query, named_identity, text_at,
+    Page, event_charge_codes, has_text, id_or_code, id_or_json, invoice_charge_codes, link_query, text_at,
 };
 use conformance_model::recording::{
-    Caller, Exchange, List, ObjectKind, Purpose, RESEMBLING, RESPELLED, Recording, Side, shorten,
+    Caller, Exchange, List, ObjectKind, Purpose, Recording, SIMILAR_ID_ROUND, Side, UPPERCASE_ID_ROUND,
+    shorten,
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::diff::{KINDS, contradict};
+use super::diff::{LISTED_KINDS, contradict};
 use super::evidence::{
-    PageView, check_media_type, is_listed, missing_response, modes_share_codes, pages, with_article,
+    PageView, check_media_type, is_listed, missing_response, modes_share_codes, readable_pages, with_article,
 };
 use crate::check::Check;
 
@@ -68,7 +69,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("isolation.indistinguishable", NEEDS, judge_indistinguishable),
     Check::new("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], judge_single_objects),
     Check::new("isolation.lists", NEEDS, judge_lists),
-    Check::new("isolation.deposit_addresses", &[Group::Account, Group::Lists], addresses::deposit_addresses),
+    Check::new(
+        "isolation.deposit_addresses",
+        &[Group::Account, Group::Lists],
+        addresses::judge_deposit_addresses,
+    ),
     Check::new("isolation.filter_charge", NEEDS, |recording| judge_filter(recording, List::Events, "charge")),
     Check::new("isolation.filter_invoice", NEEDS, |recording| {
         judge_filter(recording, List::Events, "invoice")
@@ -76,8 +81,12 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("isolation.filter_payment_link", NEEDS, |recording| {
         judge_filter(recording, List::Charges, "payment_link")
     })
-    .part(Part::Links),
-    Check::new("isolation.second_account", &[Group::Account, Group::Other], other_account::second_account),
+    .excluded_with(Part::PaymentLinks),
+    Check::new(
+        "isolation.second_account",
+        &[Group::Account, Group::OtherAccount],
+        other_account::judge_second_account,
+    ),
 ];
 
 /// Returns the exchanges for absent or foreign ids that got a usable response. They count only if
@@ -134,12 +143,12 @@ fn judge_not_found(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if the text only resembles the id of an event.
 fn is_resembling(exchange: &Exchange) -> bool {
-    matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESEMBLING)
+    matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == SIMILAR_ID_ROUND)
 }
 
 fn judge_not_found_json(recording: &Recording) -> CheckResult {
     for exchange in exchanges_with_response(recording, ABSENT)? {
-        let Some(response) = exchange.answer().filter(|response| response.status == 404) else { continue };
+        let Some(response) = exchange.response().filter(|response| response.status == 404) else { continue };
         if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
@@ -150,7 +159,7 @@ fn judge_not_found_json(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if the id was requested in capital letters. It may be refused with any status.
 fn is_respelled(exchange: &Exchange) -> bool {
-    matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESPELLED)
+    matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == UPPERCASE_ID_ROUND)
 }
 
 /// Checks that HEAD of an event of the other mode does not succeed. A server may refuse the method.
@@ -165,7 +174,7 @@ fn check_head(recording: &Recording) -> Result<(), CheckError> {
         .filter(|exchange| exchange.purpose == Purpose::Head && is_foreign(exchange));
     let is_served =
         |exchange: &&Exchange| exchange.status().is_some_and(|status| (200..300).contains(&status));
-    let found = heads.filter(|exchange| exchange.answer().is_some()).find(is_served);
+    let found = heads.filter(|exchange| exchange.response().is_some()).find(is_served);
     found.map_or(Ok(()), |exchange| {
         Err(CheckError::violation(exchange.number, "404, as for GET", exchange.summary()))
     })
@@ -217,7 +226,7 @@ fn check_both_directions(found: Vec<&Exchange>) -> CheckResult {
 }
 
 fn judge_lists(recording: &Recording) -> CheckResult {
-    let views = pages(recording);
+    let views = readable_pages(recording);
     for list in List::ALL {
         let rows = |mode| {
             let of_mode = views.iter().filter(move |view| view.mode == mode && view.request.list == list);
@@ -245,8 +254,8 @@ fn judge_lists(recording: &Recording) -> CheckResult {
 fn object_codes(list: List, row: &Value, member: &str) -> Vec<String> {
     let own = (list == List::Events).then(|| text_at(row, &[member, "code"])).flatten();
     let of_invoice = (member == "charge").then(|| match list {
-        List::Events => charges_of(row),
-        List::Invoices => codes_of(row),
+        List::Events => event_charge_codes(row),
+        List::Invoices => invoice_charge_codes(row),
         List::Charges => None,
     });
     own.into_iter().chain(of_invoice.flatten().unwrap_or_default()).map(str::to_owned).collect()
@@ -255,7 +264,7 @@ fn object_codes(list: List, row: &Value, member: &str) -> Vec<String> {
 /// Checks that no row contains a charge or an invoice that only the other mode lists. If a code is listed in both
 /// modes, each mode numbers its own objects, and codes prove nothing.
 fn check_no_foreign_objects(views: &[PageView<'_>]) -> Result<(), CheckError> {
-    for (list, member) in KINDS {
+    for (list, member) in LISTED_KINDS {
         let listed = Mode::BOTH.map(|mode| {
             let of_list = views.iter().filter(|view| view.mode == mode && view.request.list == list);
             let rows =
@@ -305,9 +314,9 @@ const CODE_LEN_MIN: usize = 6;
 /// invoice, because each mode may number its own. A short code proves nothing.
 fn comparison_key(list: List, row: &Value) -> Option<String> {
     match list {
-        List::Events => Some(identity(row)),
+        List::Events => Some(id_or_json(row)),
         List::Charges | List::Invoices => {
-            named_identity(row).filter(|code| code.len() >= CODE_LEN_MIN).map(|_| row.to_string())
+            id_or_code(row).filter(|code| code.len() >= CODE_LEN_MIN).map(|_| row.to_string())
         }
     }
 }
@@ -316,7 +325,7 @@ fn comparison_key(list: List, row: &Value) -> Option<String> {
 fn judge_single_objects(recording: &Recording) -> CheckResult {
     let latest = recording.find_last(|exchange| matches!(exchange.purpose, Purpose::Object { .. }));
     if latest.is_none() {
-        let account = recording.account(Mode::Test);
+        let account = recording.account_exchange(Mode::Test);
         if account.and_then(Exchange::status) != Some(200) {
             return Err(missing_response(account, "the account"));
         }
@@ -362,7 +371,7 @@ fn judge_objects_of_kind(recording: &Recording, kind: ObjectKind, mode: Mode) ->
             None | Some(429 | 502..=504) if exchange.number != last.number => {}
             None | Some(429 | 502..=504) => return Err(missing_response(Some(exchange), "a foreign object")),
             Some(404) => {}
-            Some(200) if modes_share_codes(recording, kind.field()) => {
+            Some(200) if modes_share_codes(recording, kind.json_name()) => {
                 return Err(shared_codes(kind.as_str()));
             }
             Some(_) => return Err(CheckError::violation(exchange.number, "404", exchange.summary())),
@@ -387,7 +396,7 @@ fn shared_codes(kind: &str) -> CheckError {
 
 /// Returns the name in reports of the objects that a filter selects by.
 fn filtered_kind(filter: &str) -> &str {
-    ObjectKind::ALL.into_iter().find(|kind| kind.field() == filter).map_or(filter, |kind| kind.as_str())
+    ObjectKind::ALL.into_iter().find(|kind| kind.json_name() == filter).map_or(filter, |kind| kind.as_str())
 }
 
 /// Compares the lists filtered by a foreign object with those filtered by an absent one.
@@ -445,7 +454,7 @@ fn judge_filter(recording: &Recording, list: List, name: &str) -> CheckResult {
             .collect()
     };
     if let Some((number, difference)) =
-        compare::refusals(recording, refusals(Side::Foreign), refusals(Side::AbsentBefore))
+        compare::refusal_difference(recording, refusals(Side::Foreign), refusals(Side::AbsentBefore))
     {
         return Err(CheckError::violation(
             number,
@@ -461,7 +470,7 @@ fn page_summary(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
     let Some(page) = Page::from_exchange(exchange) else { return status.to_string() };
     let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
-    let number = |name| page.meta(name).map_or("no number".into(), |number| number.to_string());
+    let number = |name| page.meta_number(name).map_or("no number".into(), |number| number.to_string());
     let link_text = |rel| {
         let (query, _) = link_query(page.link(rel)?);
         let page = query.iter().find(|(name, _)| name == "page").map(|(_, page)| format!(" (page {page})"));

@@ -10,14 +10,14 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, S
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::CODE_LEN_MIN;
-use crate::diff::KINDS;
-use crate::evidence::{PageView, last_list_read, missing_response, pages};
+use crate::diff::LISTED_KINDS;
+use crate::evidence::{PageView, last_list_read, missing_response, readable_pages};
 
-pub(super) fn second_account(recording: &Recording) -> CheckResult {
+pub(super) fn judge_second_account(recording: &Recording) -> CheckResult {
     let Some(account) = recording.find_last(|exchange| {
         exchange.caller == Caller::OtherAccount && exchange.purpose == Purpose::Account
     }) else {
-        let own = recording.account(Mode::Test);
+        let own = recording.account_exchange(Mode::Test);
         if own.and_then(Exchange::status) != Some(200) {
             return Err(missing_response(own, "the account"));
         }
@@ -28,12 +28,12 @@ pub(super) fn second_account(recording: &Recording) -> CheckResult {
     check_lists_are_served(recording, account)?;
     let latest = recording
         .find_last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
-    let Some(latest) = latest.filter(|exchange| exchange.answer().is_some()) else {
+    let Some(latest) = latest.filter(|exchange| exchange.response().is_some()) else {
         return Err(no_event_requested(recording, latest, account));
     };
     let Caller::Own(mode) = latest.caller else { return Err(missing_response(Some(latest), "our key")) };
-    if account.answer().map(|response| &response.body)
-        == recording.account(mode).and_then(Exchange::answer).map(|response| &response.body)
+    if account.response().map(|response| &response.body)
+        == recording.account_exchange(mode).and_then(Exchange::response).map(|response| &response.body)
     {
         if has_other_events(recording, mode) {
             let expected = "an account other than ours, because this key lists other events";
@@ -64,16 +64,18 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
     {
         let rows = page.rows().map_or(&[][..], Vec::as_slice);
         // A server that ignores the filter returns the own events.
-        let is_total_positive = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
+        let is_total_positive = rows.is_empty() && page.meta_number("total").is_some_and(|total| total > 0);
         if is_total_positive || rows.iter().any(is_theirs) {
             let expected = "no events of a charge of the other account";
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
-    for (list, member) in KINDS {
+    for (list, member) in LISTED_KINDS {
         let listed = rows_of_other_account(recording, list);
         let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(&listed).collect();
-        for view in pages(recording).iter().filter(|view| (view.mode, view.request.list) == (mode, list)) {
+        for view in
+            readable_pages(recording).iter().filter(|view| (view.mode, view.request.list) == (mode, list))
+        {
             let is_theirs = |row: &&Value| theirs.iter().any(|object| is_same_object(object, row));
             if let Some(row) = view.rows().iter().find(is_theirs) {
                 let expected = format!("no {member} of the other account");
@@ -94,7 +96,7 @@ fn has_other_events(recording: &Recording, mode: Mode) -> bool {
     let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
     let their_ids: BTreeSet<_> =
         rows_of_other_account(recording, List::Events).iter().filter_map(id).collect();
-    let views = pages(recording);
+    let views = readable_pages(recording);
     let events = views.iter().filter(|view| (view.mode, view.request.list) == (mode, List::Events));
     let our_ids: BTreeSet<_> = events.flat_map(PageView::rows).filter_map(id).collect();
     !their_ids.is_empty() && !our_ids.is_empty() && their_ids.is_disjoint(&our_ids)

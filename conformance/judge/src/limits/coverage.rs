@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{LimiterReading, WINDOW, is_served, retry_after};
+use conformance_model::reading::{LIMIT_WINDOW, LimiterKind, is_served, retry_after};
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::history::test_key_exchanges;
 use super::other_traffic::shared_quotas;
-use super::{answers_429, burst_step, last_burst, never_refused};
+use super::{burst_step, last_burst, never_refused, responses_429};
 use crate::evidence::missing_response;
 
-pub(super) fn every_path(recording: &Recording) -> CheckResult {
+pub(super) fn judge_every_path(recording: &Recording) -> CheckResult {
     let (burst, _) = last_burst(recording)?;
-    answers_429(recording)?;
+    responses_429(recording)?;
     let mut rounds: BTreeMap<u8, BTreeMap<(&str, &str), u16>> = BTreeMap::new();
     for exchange in round_exchanges(recording) {
         if let (Some(round), Some(status)) = (round_number(exchange), exchange.status()) {
@@ -39,7 +39,8 @@ pub(super) fn every_path(recording: &Recording) -> CheckResult {
     let (refused, served) =
         (paths_with_status(|status| status == 429), paths_with_status(|status| (200..300).contains(&status)));
     // In a burst of this length, a bucket would have served more than the exact limit.
-    let is_window = burst.reading() == LimiterReading::Exact && burst.elapsed >= Duration::from_millis(1_500);
+    let is_window =
+        burst.limiter_kind() == LimiterKind::Exact && burst.elapsed >= Duration::from_millis(1_500);
     let refilled = if is_window { 0 } else { refilled_in_rounds(recording) };
     if let Some((method, path)) = served.difference(&refused).next() {
         if served_in_rounds(recording) <= refilled {
@@ -91,22 +92,23 @@ pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
     end.saturating_sub(start).as_millis() / 500 + 1
 }
 
-pub(super) fn per_key(recording: &Recording) -> CheckResult {
+pub(super) fn judge_per_key(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
     if let Some(quotas) = shared_quotas(recording) {
         let quotas: Vec<_> = quotas.iter().map(u64::to_string).collect();
-        let is_live_request =
-            |exchange: &&Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Beside { series: 1 }));
+        let is_live_request = |exchange: &&Exchange| {
+            matches!(exchange.purpose, Purpose::Burst(Burst::ConcurrentLiveKey { series: 1 }))
+        };
         return Err(CheckError::violation(
             recording.exchanges.iter().find(is_live_request).map(|exchange| exchange.number),
             "a separate quota for each key",
             format!("the live key got the quotas {}, which the test key skipped", quotas.join(", ")),
         ));
     }
-    let latest = burst_step(recording, &Burst::OtherKey);
-    let Some(exchange) = latest else { return Err(not_asked_while_refused(recording, "the live key")) };
+    let latest = burst_step(recording, &Burst::LiveKeyAfterRefusal);
+    let Some(exchange) = latest else { return Err(not_requested_while_refused(recording, "the live key")) };
     match exchange.status() {
-        Some(429) if is_busy(recording, exchange) => Err(CheckError::unjudged(
+        Some(429) if is_at_own_limit(recording, exchange) => Err(CheckError::unjudged(
             "the live key is at its own limit",
             "check again with a live key that is less busy",
         )),
@@ -122,13 +124,13 @@ pub(super) fn per_key(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if another key is at its own limit: outside the bursts it was refused before the
 /// test key was, or after the wait of this refusal.
-pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
+pub(crate) fn is_at_own_limit(recording: &Recording, refused: &Exchange) -> bool {
     let first_refusal = test_key_exchanges(recording).find(|exchange| exchange.status() == Some(429));
     let is_earlier = |exchange: &Exchange| {
         first_refusal.is_some_and(|first| exchange.number < first.number || exchange.sent < first.sent)
     };
-    let delay = refused.answer().and_then(retry_after).unwrap_or_default().min(WINDOW);
-    let until = refused.ended.saturating_add(delay.max(WINDOW));
+    let delay = refused.response().and_then(retry_after).unwrap_or_default().min(LIMIT_WINDOW);
+    let until = refused.ended.saturating_add(delay.max(LIMIT_WINDOW));
     recording.exchanges.iter().any(|exchange| {
         exchange.caller == refused.caller
             && !matches!(exchange.purpose, Purpose::Burst(_))
@@ -138,7 +140,7 @@ pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
 }
 
 /// Returns the error for a key that sent no request while the test key was refused.
-pub(crate) fn not_asked_while_refused(recording: &Recording, key: &str) -> CheckError {
+pub(crate) fn not_requested_while_refused(recording: &Recording, key: &str) -> CheckError {
     let is_refused =
         |exchange: &&Exchange| exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(429);
     match recording.exchanges.iter().find(is_refused) {

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{LIMIT, WINDOW, http_date, is_served, retry_after};
+use conformance_model::reading::{
+    LIMIT_WINDOW, REQUESTS_PER_MINUTE, is_served, parse_http_date, retry_after,
+};
 use conformance_model::recording::{Caller, Exchange, Recording};
 
 /// The rounding of limiters that use whole seconds.
@@ -24,7 +26,7 @@ pub(super) fn test_key_exchanges(recording: &Recording) -> impl DoubleEndedItera
 
 /// Returns the number of requests of the test key in the minute before an exchange, served or refused.
 pub(super) fn requests_in_minute_before(recording: &Recording, exchange: &Exchange) -> u64 {
-    count_requests(recording, exchange, WINDOW, Duration::ZERO)
+    count_requests(recording, exchange, LIMIT_WINDOW, Duration::ZERO)
 }
 
 /// Returns the number of refusals of the test key in the two minutes before an exchange.
@@ -32,7 +34,7 @@ pub(super) fn refusals_before(recording: &Recording, exchange: &Exchange) -> u32
     let age = |earlier: &Exchange| exchange.sent.saturating_sub(earlier.ended);
     let before = test_key_exchanges(recording)
         .filter(|earlier| earlier.number < exchange.number && earlier.status() == Some(429));
-    before.filter(|earlier| age(earlier) <= WINDOW * 2).count() as u32
+    before.filter(|earlier| age(earlier) <= LIMIT_WINDOW * 2).count() as u32
 }
 
 /// Returns the number of requests of the test key that ended at most `age_max` and at least
@@ -46,9 +48,11 @@ fn count_requests(recording: &Recording, exchange: &Exchange, age_max: Duration,
 /// Returns `true` if a limiter of 120 per minute that also counts refusals may refuse this request: by the requests of
 /// the minute before, or by a sliding window that weights the previous clock minute.
 pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool {
-    let limit = u64::from(LIMIT);
-    let date_second =
-        refused.answer().and_then(|response| http_date(response.header("date")?)).map(|date| date.second());
+    let limit = u64::from(REQUESTS_PER_MINUTE);
+    let date_second = refused
+        .response()
+        .and_then(|response| parse_http_date(response.header("date")?))
+        .map(|date| date.second());
     let mut seconds = match date_second {
         Some(second) => u64::from(second.saturating_sub(1))..=u64::from(second.saturating_add(1).min(59)),
         None => 0..=59,
@@ -56,11 +60,11 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
     let explains_refusal = |second: u64| {
         let start = Duration::from_secs(second);
         let current = count_requests(recording, refused, start, Duration::ZERO);
-        let before = count_requests(recording, refused, start + WINDOW, start);
+        let before = count_requests(recording, refused, start + LIMIT_WINDOW, start);
         before * (60 - second) + (current + SLACK) * 60 >= limit * 60
     };
     // A weighted count falls below the limit soon.
-    let is_short_wait = refused.answer().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALL_MAX);
+    let is_short_wait = refused.response().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALL_MAX);
     requests_in_minute_before(recording, refused) + SLACK >= limit
         || is_short_wait && seconds.any(explains_refusal)
 }
@@ -68,7 +72,8 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
 /// Returns `true` if requests before the last minute may explain a refusal: a limiter may weight
 /// the previous minute.
 pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool {
-    count_requests(recording, refused, WINDOW * 2, WINDOW) > SLACK && may_be_refused(recording, refused)
+    count_requests(recording, refused, LIMIT_WINDOW * 2, LIMIT_WINDOW) > SLACK
+        && may_be_refused(recording, refused)
 }
 
 /// Returns the evidence of two windows that end less than a minute apart: a key was refused, served
@@ -81,7 +86,7 @@ pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     let refusals: Vec<_> = (0..all.len()).filter(is_refused).collect();
     // A bucket serves again after a second.
     let delays: Vec<_> =
-        refusals.iter().filter_map(|index| all[*index].answer().and_then(retry_after)).collect();
+        refusals.iter().filter_map(|index| all[*index].response().and_then(retry_after)).collect();
     let is_bucket = !delays.is_empty() && delays.iter().all(|delay| delay.as_secs() <= 2);
     // The last refusal of a window, and the first of the next.
     let pairs = refusals.windows(2).filter(|pair| pair[1] - pair[0] > NEW_WINDOW_MIN);
@@ -104,11 +109,14 @@ pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
             .iter()
             .filter(|exchange| {
                 exchange.number <= served_again.number
-                    && exchange.sent.saturating_add(WINDOW) > served_again.ended
+                    && exchange.sent.saturating_add(LIMIT_WINDOW) > served_again.ended
             })
             .filter(|exchange| is_served(exchange))
             .count() as u64;
-        if !is_bucket && span + ROUNDING < WINDOW && in_minute > u64::from(LIMIT) + SLACK * 2 {
+        if !is_bucket
+            && span + ROUNDING < LIMIT_WINDOW
+            && in_minute > u64::from(REQUESTS_PER_MINUTE) + SLACK * 2
+        {
             let actual = format!(
                 "a refusal, {served_count} requests served, a refusal, and served again, all within {} s",
                 span.as_secs()

@@ -39,9 +39,10 @@ use std::time::Duration;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{
-    BurstCounts, LIMIT, LimiterReading, SERVED_MAX, has_text, http_date, most_in_a_minute, retry_after,
+    BurstCounts, LimiterKind, REQUESTS_PER_MINUTE, SERVED_MAX, has_text, most_served_in_a_minute,
+    parse_http_date, retry_after,
 };
-use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
+use conformance_model::recording::{Burst, Exchange, Purpose, ReceivedResponse, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{check_media_type, missing_response};
@@ -50,17 +51,17 @@ use coverage::{refilled_in_rounds, round_exchanges};
 use history::{may_carry_over, test_key_exchanges};
 use other_traffic::{premature_refusal, shared_key, used_by_others};
 
-pub(super) use coverage::{is_busy, not_asked_while_refused};
+pub(super) use coverage::{is_at_own_limit, not_requested_while_refused};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Burst];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("limits.served", NEEDS, judge_served),
     Check::new("limits.refused", NEEDS, judge_refused),
-    Check::new("limits.every_path", NEEDS, coverage::every_path),
-    Check::new("limits.per_key", NEEDS, coverage::per_key),
+    Check::new("limits.every_path", NEEDS, coverage::judge_every_path),
+    Check::new("limits.per_key", NEEDS, coverage::judge_per_key),
     Check::new("limits.retry_after", NEEDS, retry_after::judge_header),
-    Check::new("limits.retry_after_held", NEEDS, retry_after::judge_held),
+    Check::new("limits.retry_after_held", NEEDS, retry_after::judge_served_after_wait),
     Check::new("limits.json", NEEDS, judge_json),
 ];
 
@@ -115,39 +116,37 @@ fn unusable_burst(burst: BurstCounts) -> CheckError {
 
 fn judge_served(recording: &Recording) -> CheckResult {
     let (burst, is_repeated) = last_burst(recording)?;
-    match burst.reading() {
-        LimiterReading::Early if is_repeated && used_by_others(recording).is_some() => {
+    match burst.limiter_kind() {
+        LimiterKind::Early if is_repeated && used_by_others(recording).is_some() => {
             Err(shared_key(&used_by_others(recording).unwrap_or_default()))
         }
-        LimiterReading::Early if is_repeated && is_carried_over(recording, burst) => {
-            Err(CheckError::unjudged(
-                format!(
-                    "the {} request was refused; requests of the minute before may have counted",
-                    ordinal(burst.refused_at())
-                ),
-                "check again",
-            ))
-        }
-        LimiterReading::Early if is_repeated => Err(CheckError::violation(
-            burst.refused,
-            format!("{LIMIT} requests served"),
+        LimiterKind::Early if is_repeated && is_carried_over(recording, burst) => Err(CheckError::unjudged(
+            format!(
+                "the {} request was refused; requests of the minute before may have counted",
+                ordinal(burst.refused_ordinal())
+            ),
+            "check again",
+        )),
+        LimiterKind::Early if is_repeated => Err(CheckError::violation(
+            burst.first_refused,
+            format!("{REQUESTS_PER_MINUTE} requests served"),
             format!(
                 "the {} request was refused, and so it was in a fresh window",
-                ordinal(burst.refused_at())
+                ordinal(burst.refused_ordinal())
             ),
         )),
-        LimiterReading::Early => Err(CheckError::unjudged(
+        LimiterKind::Early => Err(CheckError::unjudged(
             format!(
                 "the {} request was refused, and the burst was not repeated",
-                ordinal(burst.refused_at())
+                ordinal(burst.refused_ordinal())
             ),
             "check again with a test key that is not used elsewhere",
         )),
-        LimiterReading::TooSlow if burst.served < LIMIT => Err(unusable_burst(burst)),
+        LimiterKind::TooSlow if burst.served < REQUESTS_PER_MINUTE => Err(unusable_burst(burst)),
         _ => match premature_refusal(recording) {
             Some((exchange, left)) => Err(CheckError::violation(
                 exchange.number,
-                format!("the request served, because {left} of {LIMIT} were left"),
+                format!("the request served, because {left} of {REQUESTS_PER_MINUTE} were left"),
                 exchange.summary(),
             )),
             None => Ok(CheckOutcome::Holds),
@@ -158,36 +157,36 @@ fn judge_served(recording: &Recording) -> CheckResult {
 /// Returns `true` if a limiter that also weights the previous minute explains the refusal of a burst.
 fn is_carried_over(recording: &Recording, burst: BurstCounts) -> bool {
     burst
-        .refused
+        .first_refused
         .and_then(|number| recording.exchange(number))
         .is_some_and(|exchange| may_carry_over(recording, exchange))
 }
 
 /// Returns the kind of limiter that the burst in the next minute shows.
 fn next_minute_reading(recording: &Recording) -> Option<String> {
-    let burst = BurstCounts::from_burst(recording, Burst::SETTLING)?;
-    let refused_at = ordinal(burst.refused_at());
-    match burst.reading() {
-        LimiterReading::Exact => Some(format!("in the next minute exact, at the {refused_at}")),
-        LimiterReading::Bucket => {
+    let burst = BurstCounts::from_burst(recording, Burst::NEXT_MINUTE)?;
+    let refused_at = ordinal(burst.refused_ordinal());
+    match burst.limiter_kind() {
+        LimiterKind::Exact => Some(format!("in the next minute exact, at the {refused_at}")),
+        LimiterKind::TokenBucket => {
             Some(format!("in the next minute a refilling bucket still, at the {refused_at}"))
         }
-        LimiterReading::Border => {
+        LimiterKind::WindowBoundary => {
             Some(format!("in the next minute at the {refused_at}: its windows begin elsewhere"))
         }
-        LimiterReading::Early => Some(format!("in the next minute early, at the {refused_at}")),
-        LimiterReading::Unlimited | LimiterReading::TooSlow => None,
+        LimiterKind::Early => Some(format!("in the next minute early, at the {refused_at}")),
+        LimiterKind::Unlimited | LimiterKind::TooSlow => None,
     }
 }
 
 fn judge_refused(recording: &Recording) -> CheckResult {
     let outcome = judge_first_refusal(recording)?;
-    if let Some(next) = BurstCounts::from_burst(recording, Burst::SETTLING)
-        .filter(|burst| burst.reading() == LimiterReading::Unlimited)
+    if let Some(next) = BurstCounts::from_burst(recording, Burst::NEXT_MINUTE)
+        .filter(|burst| burst.limiter_kind() == LimiterKind::Unlimited)
     {
         return Err(CheckError::violation(
             None,
-            format!("429 at the {} request of the next minute too", ordinal(LIMIT + 1)),
+            format!("429 at the {} request of the next minute too", ordinal(REQUESTS_PER_MINUTE + 1)),
             format!("{} requests served in {} ms", next.served, next.elapsed.as_millis()),
         ));
     }
@@ -201,7 +200,7 @@ fn judge_refused(recording: &Recording) -> CheckResult {
 
 fn judge_first_refusal(recording: &Recording) -> CheckResult {
     let (burst, is_repeated) = last_burst(recording)?;
-    let limit = || format!("429 from the {} request on", ordinal(LIMIT + 1));
+    let limit = || format!("429 from the {} request on", ordinal(REQUESTS_PER_MINUTE + 1));
     if let Some((number, actual)) = served_after_refusal(recording) {
         return Err(CheckError::violation(number, limit(), actual));
     }
@@ -209,46 +208,49 @@ fn judge_first_refusal(recording: &Recording) -> CheckResult {
         .or_else(|| impossible_refill(recording))
         .or_else(|| history::short_windows(recording))
     {
-        let expected =
-            format!("at most {LIMIT} requests in a minute, by windows or by a bucket that refills");
+        let expected = format!(
+            "at most {REQUESTS_PER_MINUTE} requests in a minute, by windows or by a bucket that refills"
+        );
         return Err(CheckError::violation(number, expected, actual));
     }
     let first = BurstCounts::from_burst(recording, 1).filter(|_| is_repeated);
-    match burst.reading() {
-        LimiterReading::Unlimited => Err(CheckError::violation(
+    match burst.limiter_kind() {
+        LimiterKind::Unlimited => Err(CheckError::violation(
             None,
-            format!("429 at the {} request", ordinal(LIMIT + 1)),
+            format!("429 at the {} request", ordinal(REQUESTS_PER_MINUTE + 1)),
             format!("{} requests served in {} ms", burst.served, burst.elapsed.as_millis()),
         )),
-        LimiterReading::TooSlow => Err(unusable_burst(burst)),
-        LimiterReading::Early => Err(CheckError::unjudged(
+        LimiterKind::TooSlow => Err(unusable_burst(burst)),
+        LimiterKind::Early => Err(CheckError::unjudged(
             format!(
                 "the key was refused at the {} request already, so the {} was never sent",
-                ordinal(burst.refused_at()),
-                ordinal(LIMIT + 1)
+                ordinal(burst.refused_ordinal()),
+                ordinal(REQUESTS_PER_MINUTE + 1)
             ),
             "see limits.served",
         )),
-        LimiterReading::Exact => Ok(exact_outcome(burst, first)),
-        LimiterReading::Bucket if !BurstCounts::is_no_bucket(recording, if is_repeated { 2 } else { 1 }) => {
+        LimiterKind::Exact => Ok(exact_outcome(burst, first)),
+        LimiterKind::TokenBucket
+            if !BurstCounts::was_refill_refused(recording, if is_repeated { 2 } else { 1 }) =>
+        {
             match first {
-                Some(first) if first.reading() == LimiterReading::Border => {
+                Some(first) if first.limiter_kind() == LimiterKind::WindowBoundary => {
                     judge_first_surplus(recording, first, burst)
                 }
                 _ => Ok(CheckOutcome::HoldsWith(bucket_text(recording, burst))),
             }
         }
-        LimiterReading::Bucket | LimiterReading::Border => judge_surplus(recording, burst, first),
+        LimiterKind::TokenBucket | LimiterKind::WindowBoundary => judge_surplus(recording, burst, first),
     }
 }
 
 fn exact_outcome(burst: BurstCounts, first: Option<BurstCounts>) -> CheckOutcome {
-    let refused_at = ordinal(burst.refused_at());
+    let refused_at = ordinal(burst.refused_ordinal());
     CheckOutcome::HoldsWith(match first {
         None => format!("exact: the {refused_at} request"),
-        Some(first) if first.reading() == LimiterReading::Border => format!(
+        Some(first) if first.limiter_kind() == LimiterKind::WindowBoundary => format!(
             "aligned window: the {} request of a burst across the border, the {refused_at} of the next",
-            ordinal(first.refused_at())
+            ordinal(first.refused_ordinal())
         ),
         Some(_) => format!("exact: the {refused_at} request, once the key was idle"),
     })
@@ -256,11 +258,11 @@ fn exact_outcome(burst: BurstCounts, first: Option<BurstCounts>) -> CheckOutcome
 
 /// Describes a token bucket, with the number of requests that it served.
 fn bucket_text(recording: &Recording, burst: BurstCounts) -> String {
-    let served = most_in_a_minute(recording).map_or(0, |(count, _)| count);
+    let served = most_served_in_a_minute(recording).map_or(0, |(count, _)| count);
     format!(
         "refilling bucket: the {} request, two more for each second of {} ms; {served} requests were served within one \
          minute, and a bucket that was full serves up to {SERVED_MAX} in its first",
-        ordinal(burst.refused_at()),
+        ordinal(burst.refused_ordinal()),
         burst.elapsed.as_millis()
     )
 }
@@ -268,19 +270,20 @@ fn bucket_text(recording: &Recording, burst: BurstCounts) -> String {
 /// Judges a burst that served more than 120 requests. It is a violation only if the first burst did
 /// so too: a window may have ended within one of them.
 fn judge_surplus(recording: &Recording, burst: BurstCounts, first: Option<BurstCounts>) -> CheckResult {
-    let refused_at = ordinal(burst.refused_at());
+    let refused_at = ordinal(burst.refused_ordinal());
     let was_surplus = |burst: BurstCounts| {
-        burst.reading() == LimiterReading::Border
-            || burst.reading() == LimiterReading::Bucket && BurstCounts::is_no_bucket(recording, 1)
+        burst.limiter_kind() == LimiterKind::WindowBoundary
+            || burst.limiter_kind() == LimiterKind::TokenBucket
+                && BurstCounts::was_refill_refused(recording, 1)
     };
     match first {
         Some(first) if was_surplus(first) => Err(CheckError::violation(
-            burst.refused,
-            format!("429 at the {} request", ordinal(LIMIT + 1)),
+            burst.first_refused,
+            format!("429 at the {} request", ordinal(REQUESTS_PER_MINUTE + 1)),
             format!(
                 "429 at the {} request, and in a fresh window at the {refused_at} within {} ms, so that no border of a window \
                  and no refill explains both",
-                ordinal(first.refused_at()),
+                ordinal(first.refused_ordinal()),
                 burst.elapsed.as_millis()
             ),
         )),
@@ -300,24 +303,28 @@ fn judge_first_surplus(recording: &Recording, first: BurstCounts, second: BurstC
         return judge_surplus(recording, second, None);
     }
     Err(CheckError::violation(
-        first.refused,
-        format!("429 at the {} request, two later for each second of the burst", ordinal(LIMIT + 1)),
+        first.first_refused,
+        format!(
+            "429 at the {} request, two later for each second of the burst",
+            ordinal(REQUESTS_PER_MINUTE + 1)
+        ),
         format!(
             "429 at the {} request after {} ms; in the second burst, after an idle minute, at the {}, as a bucket of \
              two a second does",
-            ordinal(first.refused_at()),
+            ordinal(first.refused_ordinal()),
             first.elapsed.as_millis(),
-            ordinal(second.refused_at())
+            ordinal(second.refused_ordinal())
         ),
     ))
 }
 
 /// Returns `true` if the minute of the server's clock changed during a burst.
 fn crosses_minute(recording: &Recording, series: u8) -> bool {
-    let purpose = Purpose::Burst(Burst::Shot { series });
+    let purpose = Purpose::Burst(Burst::UntilRefused { series });
     let mut requests = recording.exchanges.iter().filter(|exchange| exchange.purpose == purpose);
     let minute = |exchange: &Exchange| {
-        http_date(exchange.answer()?.header("date")?).map(|date| (date.date(), date.hour(), date.minute()))
+        parse_http_date(exchange.response()?.header("date")?)
+            .map(|date| (date.date(), date.hour(), date.minute()))
     };
     let first = requests.next().and_then(minute);
     first.is_some() && first != requests.next_back().and_then(minute)
@@ -325,7 +332,7 @@ fn crosses_minute(recording: &Recording, series: u8) -> bool {
 
 /// Returns the evidence that more requests were served in a minute than two adjacent windows or a full bucket admit.
 fn too_many_in_a_minute(recording: &Recording) -> Option<(u32, String)> {
-    let (count, last) = most_in_a_minute(recording)?;
+    let (count, last) = most_served_in_a_minute(recording)?;
     (count > SERVED_MAX as usize).then(|| (last.number, format!("{count} requests served within 60 s")))
 }
 
@@ -337,7 +344,7 @@ fn impossible_refill(recording: &Recording) -> Option<(u32, String)> {
     let rounds: Vec<Vec<_>> = (1..=u8::MAX)
         .map(|round| {
             test_key_exchanges(recording)
-                .filter(|exchange| exchange.purpose == Purpose::Burst(Burst::Again { round }))
+                .filter(|exchange| exchange.purpose == Purpose::Burst(Burst::RepeatedAfterWait { round }))
                 .collect()
         })
         .take_while(|round: &Vec<_>| !round.is_empty())
@@ -345,11 +352,11 @@ fn impossible_refill(recording: &Recording) -> Option<(u32, String)> {
     let served_count =
         |all: &[&Exchange]| all.iter().filter(|exchange| exchange.status() == Some(200)).count();
     let first = rounds.first()?.first()?;
-    let midway = Purpose::Burst(Burst::Midway);
+    let midway = Purpose::Burst(Burst::DuringWait);
     let refused = recording.exchanges.iter().rfind(|exchange| {
         exchange.number < first.number && exchange.status() == Some(429) && exchange.purpose != midway
     })?;
-    let is_short_wait = refused.answer().and_then(retry_after).is_some_and(|delay| delay.as_secs() <= 2);
+    let is_short_wait = refused.response().and_then(retry_after).is_some_and(|delay| delay.as_secs() <= 2);
     if !is_short_wait || rounds.iter().any(|round| served_count(round) >= WINDOW_SERVED_MIN) {
         return None;
     }
@@ -376,7 +383,7 @@ fn served_after_refusal(recording: &Recording) -> Option<(u32, String)> {
         .exchanges
         .iter()
         .rfind(|exchange| exchange.number < first.number && exchange.status() == Some(429))?;
-    let wait = retry_after(refused.answer()?)?;
+    let wait = retry_after(refused.response()?)?;
     let until = refused.ended.saturating_add(wait.saturating_sub(Duration::from_secs(1)));
     let during_wait: Vec<_> = round_exchanges(recording).filter(|exchange| exchange.ended < until).collect();
     if during_wait.iter().any(|exchange| exchange.status() == Some(429)) {
@@ -396,7 +403,7 @@ fn served_after_refusal(recording: &Recording) -> Option<(u32, String)> {
 fn judge_json(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
     for (exchange, response) in
-        answers_429(recording)?.into_iter().filter(|(exchange, _)| exchange.method() != "HEAD")
+        responses_429(recording)?.into_iter().filter(|(exchange, _)| exchange.method() != "HEAD")
     {
         if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
@@ -411,13 +418,15 @@ pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&
     recording.find_last(|exchange| matches!(&exchange.purpose, Purpose::Burst(burst) if burst == step))
 }
 
-fn answers_429(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
+fn responses_429(recording: &Recording) -> Result<Vec<(&Exchange, &ReceivedResponse)>, CheckError> {
     let of_burst = |exchange: &&Exchange| matches!(exchange.purpose, Purpose::Burst(_));
     let found: Vec<_> = recording
         .exchanges
         .iter()
         .filter(of_burst)
-        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|response| response.status == 429)?)))
+        .filter_map(|exchange| {
+            Some((exchange, exchange.response().filter(|response| response.status == 429)?))
+        })
         .collect();
     if found.is_empty() { Err(never_refused()) } else { Ok(found) }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{BurstCounts, LIMIT, retry_after};
-use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
+use conformance_model::reading::{BurstCounts, REQUESTS_PER_MINUTE, retry_after};
+use conformance_model::recording::{Burst, Caller, Exchange, Purpose, ReceivedResponse, Recording};
 use conformance_model::verdict::CheckError;
 
 use super::ordinal;
@@ -21,19 +21,19 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     let quotas: Vec<(&Exchange, u64)> = requests
         .iter()
         .filter(|exchange| exchange.status().is_some_and(|status| status < 429))
-        .filter_map(|exchange| Some((*exchange, remaining_quota(exchange.answer()?)?)))
+        .filter_map(|exchange| Some((*exchange, remaining_quota(exchange.response()?)?)))
         .collect();
     if let (Some((first, before)), Some((last, after))) = (quotas.first(), quotas.last()) {
-        let allowed = requests.iter().find_map(|exchange| limit_in_headers(exchange.answer()?));
+        let allowed = requests.iter().find_map(|exchange| limit_in_headers(exchange.response()?));
         let own_requests = requests_between(recording, first, last, |_| true);
         if before.saturating_sub(*after) > own_requests + CONCURRENT_MAX && !counts_twice(recording, &quotas)
         {
             return Some(format!("the quota fell from {before} to {after} in {own_requests} requests"));
         }
         let sent = requests.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
-        if allowed
-            .is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + sent + CONCURRENT_MAX < allowed)
-        {
+        if allowed.is_some_and(|allowed| {
+            allowed >= u64::from(REQUESTS_PER_MINUTE) && before + sent + CONCURRENT_MAX < allowed
+        }) {
             return Some(format!(
                 "only {before} requests were left after {sent} requests of the suite in a fresh window"
             ));
@@ -47,8 +47,8 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     (differs || is_short_wait && !refills_steadily(recording)).then(|| {
         format!(
             "the bursts were refused at the {} and {} request",
-            ordinal(first.refused_at()),
-            ordinal(second.refused_at())
+            ordinal(first.refused_ordinal()),
+            ordinal(second.refused_ordinal())
         )
     })
 }
@@ -62,7 +62,7 @@ pub(super) fn shared_key(why: &str) -> CheckError {
 }
 
 fn second_burst_requests(recording: &Recording) -> Vec<&Exchange> {
-    let purpose = Purpose::Burst(Burst::Shot { series: 2 });
+    let purpose = Purpose::Burst(Burst::UntilRefused { series: 2 });
     recording.exchanges.iter().filter(|exchange| exchange.purpose == purpose).collect()
 }
 
@@ -124,7 +124,7 @@ fn path(exchange: &Exchange) -> &str {
 fn refills_steadily(recording: &Recording) -> bool {
     const SERVED_MIN: u128 = 4;
     let Some(refused) =
-        BurstCounts::from_burst(recording, 2).and_then(|series| recording.exchange(series.refused?))
+        BurstCounts::from_burst(recording, 2).and_then(|series| recording.exchange(series.first_refused?))
     else {
         return false;
     };
@@ -141,8 +141,8 @@ fn refills_steadily(recording: &Recording) -> bool {
 }
 
 /// Returns the response that refused a burst.
-fn refusal_response(recording: &Recording, series: BurstCounts) -> Option<&Answer> {
-    recording.exchange(series.refused?)?.answer()
+fn refusal_response(recording: &Recording, series: BurstCounts) -> Option<&ReceivedResponse> {
+    recording.exchange(series.first_refused?)?.response()
 }
 
 /// The minimum number of quotas of the live key that show a common count.
@@ -157,13 +157,13 @@ pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
                 && matches!(&exchange.purpose, Purpose::Burst(burst) if is_wanted(burst))
                 && exchange.status() == Some(200)
         });
-        of_burst.filter_map(|exchange| remaining_quota(exchange.answer()?)).collect()
+        of_burst.filter_map(|exchange| remaining_quota(exchange.response()?)).collect()
     };
-    let test = quotas(Mode::Test, |burst| matches!(burst, Burst::Shot { series: 1 }));
-    let live = quotas(Mode::Live, |burst| matches!(burst, Burst::Beside { series: 1 }));
+    let test = quotas(Mode::Test, |burst| matches!(burst, Burst::UntilRefused { series: 1 }));
+    let live = quotas(Mode::Live, |burst| matches!(burst, Burst::ConcurrentLiveKey { series: 1 }));
     // Larger numbers are those of another quota, which keys may share.
     let (lowest, highest) =
-        (*test.first()?, test.last().copied().filter(|highest| *highest < u64::from(LIMIT))?);
+        (*test.first()?, test.last().copied().filter(|highest| *highest < u64::from(REQUESTS_PER_MINUTE))?);
     let gaps: BTreeSet<u64> = (lowest..=highest).filter(|quota| !test.contains(quota)).collect();
     let inside: BTreeSet<u64> = live.into_iter().filter(|quota| (lowest..=highest).contains(quota)).collect();
     // The keys may have sent other requests meanwhile.
@@ -187,7 +187,7 @@ pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64
         .filter(|exchange| exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(429));
     let (in_burst, others): (Vec<_>, Vec<_>) =
         refused.partition(|exchange| matches!(exchange.purpose, Purpose::Burst(_)));
-    let left = |exchange: &&Exchange| remaining_quota(exchange.answer()?);
+    let left = |exchange: &&Exchange| remaining_quota(exchange.response()?);
     let is_used_up = !in_burst.is_empty() && in_burst.iter().all(|exchange| left(exchange) == Some(0));
     let premature: Vec<_> = others
         .into_iter()
@@ -198,14 +198,14 @@ pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64
 }
 
 /// Returns the remaining quota from any of the common headers.
-fn remaining_quota(response: &Answer) -> Option<u64> {
+fn remaining_quota(response: &ReceivedResponse) -> Option<u64> {
     let named = ["x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining"];
     let number_header = named.iter().find_map(|name| response.header(name)?.trim().parse().ok());
     number_header.or_else(|| parameter(response.header("ratelimit")?, &["remaining", "r"]))
 }
 
 /// Returns the limit from any of the common headers.
-fn limit_in_headers(response: &Answer) -> Option<u64> {
+fn limit_in_headers(response: &ReceivedResponse) -> Option<u64> {
     let named = ["x-ratelimit-limit", "x-rate-limit-limit", "ratelimit-limit"];
     let number = |text: &str| text.split([',', ';']).next()?.trim().parse().ok();
     let number_header = named.iter().find_map(|name| number(response.header(name)?));

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use conformance_model::reading::{WINDOW, http_date, retry_after};
-use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
+use conformance_model::reading::{LIMIT_WINDOW, parse_http_date, retry_after};
+use conformance_model::recording::{Burst, Exchange, Purpose, ReceivedResponse, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::history::{may_be_refused, refusals_before, requests_in_minute_before, test_key_exchanges};
 use super::other_traffic::{shared_key, used_by_others};
-use super::{answers_429, last_burst};
+use super::{last_burst, responses_429};
 use crate::evidence::missing_response;
 
 /// The rounding of seconds and dates.
@@ -21,7 +21,7 @@ const WINDOW_DEFERRAL_MAX: Duration = Duration::from_secs(8);
 
 pub(super) fn judge_header(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
-    let refused = answers_429(recording)?;
+    let refused = responses_429(recording)?;
     for (exchange, response) in &refused {
         let expected = "Retry-After with whole seconds or an HTTP date";
         let violation = |actual: String| Err(CheckError::violation(exchange.number, expected, actual));
@@ -33,10 +33,10 @@ pub(super) fn judge_header(recording: &Recording) -> CheckResult {
             });
         };
         let is_seconds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_seconds && http_date(text).is_none() {
+        if !is_seconds && parse_http_date(text).is_none() {
             return violation(format!("Retry-After: {text}"));
         }
-        let delay_max = WINDOW + ROUNDING_MAX + WAIT_PER_REFUSAL * refusals_before(recording, exchange);
+        let delay_max = LIMIT_WINDOW + ROUNDING_MAX + WAIT_PER_REFUSAL * refusals_before(recording, exchange);
         // A value that overflows an integer is too long a wait too.
         if retry_after(response).is_none_or(|delay| delay > delay_max)
             && (is_seconds || response.header("date").is_some())
@@ -58,7 +58,7 @@ fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
     for exchange in test_key_exchanges(recording) {
-        let delay = exchange.answer().filter(|response| response.status == 429).and_then(retry_after);
+        let delay = exchange.response().filter(|response| response.status == 429).and_then(retry_after);
         let Some(delay) = delay else {
             if exchange.status() != Some(429) {
                 shortest = None;
@@ -80,9 +80,9 @@ fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
     None
 }
 
-pub(super) fn judge_held(recording: &Recording) -> CheckResult {
+pub(super) fn judge_served_after_wait(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
-    let refused = answers_429(recording)?;
+    let refused = responses_429(recording)?;
     let waited: Vec<_> =
         recording.exchanges.iter().filter_map(|exchange| Some((exchange, waited_span(exchange)?))).collect();
     let Some((last, longest)) = waited.last() else { return never_waited(recording, &refused) };
@@ -137,7 +137,7 @@ pub(super) fn judge_held(recording: &Recording) -> CheckResult {
 
 fn waited_span(exchange: &Exchange) -> Option<Duration> {
     match &exchange.purpose {
-        Purpose::Burst(Burst::Waited { span }) => Some(*span),
+        Purpose::Burst(Burst::AfterRetryAfter { span }) => Some(*span),
         _ => None,
     }
 }
@@ -145,13 +145,13 @@ fn waited_span(exchange: &Exchange) -> Option<Duration> {
 /// Returns `true` if the key sent a request during the wait that ended at this exchange.
 fn sent_during_wait(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
     let start = waited.sent.saturating_sub(span);
-    let midway = Purpose::Burst(Burst::Midway);
+    let midway = Purpose::Burst(Burst::DuringWait);
     test_key_exchanges(recording).any(|exchange| {
         exchange.purpose == midway && exchange.number < waited.number && exchange.sent >= start
     })
 }
 
-fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> CheckResult {
+fn never_waited(recording: &Recording, refused: &[(&Exchange, &ReceivedResponse)]) -> CheckResult {
     let Some(span) = refused.last().and_then(|(_, response)| retry_after(response)) else {
         return Err(CheckError::unjudged("no response has a Retry-After", "see limits.retry_after"));
     };
@@ -166,7 +166,7 @@ fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Chec
 
 /// Returns the path of the first request of a key after the wait of a refusal, if it was served. Its purpose does not
 /// matter. Later refusals during the wait may have extended it.
-fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
+fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &ReceivedResponse)]) -> Option<&'a str> {
     refused.iter().rev().find_map(|(last, response)| {
         let until = last.ended.saturating_add(retry_after(response)?);
         let first = recording

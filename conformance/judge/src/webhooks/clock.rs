@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{text_at, utc};
+use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::route::{WITH_LISTS, new_events};
+use super::routing::{NEEDS_WITH_LISTS, new_events};
 use super::signature::signed_at;
 use crate::check::Check;
-use crate::delivered::received_deliveries;
+use crate::parsed_deliveries::received_deliveries;
 
-pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", WITH_LISTS, judge_clock)];
+pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", NEEDS_WITH_LISTS, judge_clock)];
 
 /// The maximum difference between the clocks of the service and the receiver.
 const CLOCK_DIFFERENCE_MAX_SECS: i64 = 300;
@@ -21,7 +21,7 @@ const CLOCK_DIFFERENCE_MAX_SECS: i64 = 300;
 /// and of sending must lie between the start of the receiver and the arrival.
 fn judge_clock(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let Some(started_at) = received.all.began.filter(|_| !received.all.settled) else {
+    let Some(started_at) = received.deliveries.started_at.filter(|_| !received.deliveries.settled) else {
         return Err(CheckError::Inapplicable("the service does not use the receiver's clock".into()));
     };
     let id = |row| text_at(row, &["id"]).map(str::to_owned);
@@ -35,8 +35,8 @@ fn judge_clock(recording: &Recording) -> CheckResult {
         }
         let arrived_at =
             started_at + i64::try_from(parsed.delivery.arrived.as_secs()).unwrap_or(i64::MAX / 2);
-        let created = parsed.text(&["created_at"]).and_then(|text| Some(utc(text)?.unix_timestamp()));
-        for (name, time) in [("t", signed_at(received.all, parsed)), ("created_at", created)] {
+        let created = parsed.text(&["created_at"]).and_then(|text| Some(parse_utc(text)?.unix_timestamp()));
+        for (name, time) in [("t", signed_at(received.deliveries, parsed)), ("created_at", created)] {
             let Some(time) = time else { continue };
             let (difference, side) = if time < started_at {
                 (started_at - time, "before the receiver started")

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::deliveries::Deliveries;
-use conformance_model::reading::duplicate_key;
+use conformance_model::reading::first_duplicate_name;
 use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::agreement::check_delivery_zone;
+use super::api_consistency::check_delivery_zone;
 use super::objects::check_history;
 use crate::check::{Check, Mismatch};
-use crate::delivered::{
+use crate::parsed_deliveries::{
     ParsedDelivery, has_microseconds, is_uuid, judge_each_delivery, member_text, received_deliveries,
 };
 
@@ -73,7 +73,7 @@ fn judge_post(recording: &Recording) -> CheckResult {
 /// Returns the value of a header that occurs exactly once; otherwise the error describes the
 /// occurrences.
 fn single_value(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
-    let values = parsed.delivery.values(name);
+    let values = parsed.delivery.header_values(name);
     match values.as_slice() {
         [] => Err(format!("no {name}")),
         [value] => Ok(value.clone()),
@@ -105,7 +105,7 @@ fn wrong_event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<M
         Ok(value) => value,
         Err(problem) => return Some((format!("{name} with the type of the event"), problem)),
     };
-    match parsed.kind() {
+    match parsed.event_type() {
         Some(kind) if kind != value => {
             Some((format!("{name} {}, as in the body", shorten(kind)), format!("{name} {}", shorten(&value))))
         }
@@ -168,12 +168,12 @@ fn missing_member(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch>
 }
 
 fn repeated_key(_: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let repeated = duplicate_key(&parsed.delivery.body.to_string_lossy())?;
+    let repeated = first_duplicate_name(&parsed.delivery.body.to_string_lossy())?;
     Some(("each name once in an object".into(), format!("`{}` twice", shorten(&repeated))))
 }
 
 fn invalid_event_type(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let is_valid = EVENT_TYPES.contains(&parsed.kind()?);
+    let is_valid = EVENT_TYPES.contains(&parsed.event_type()?);
     (!is_valid).then(|| ("one of the thirteen types".into(), member_text(body, "event")))
 }
 
@@ -183,7 +183,7 @@ fn invalid_created_at(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Misma
 }
 
 fn invalid_data(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let (required, forbidden) = match parsed.kind()?.split_once('.')?.0 {
+    let (required, forbidden) = match parsed.event_type()?.split_once('.')?.0 {
         "charge" => ("charge", "invoice"),
         "invoice" => ("invoice", "charge"),
         _ => return None,

@@ -1,16 +1,16 @@
 //! Chapter "webhooks": the format of a delivery, its signature, its endpoint, and its consistency with the API.
 
-mod agreement;
+mod api_consistency;
 mod clock;
 mod envelope;
 mod objects;
-mod route;
+mod routing;
 mod signature;
 
-pub(super) use agreement::CHECKS as AGREEMENT;
+pub(super) use api_consistency::CHECKS as AGREEMENT;
 pub(super) use clock::CHECKS as CLOCK;
 pub(super) use envelope::CHECKS as ENVELOPE;
-pub(super) use route::CHECKS as ROUTE;
+pub(super) use routing::CHECKS as ROUTE;
 pub(super) use signature::CHECKS as SIGNATURE;
 
 use conformance_model::group::Group;

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use conformance_model::reading::{text_at, utc};
+use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
-use crate::delivered::{ParsedDelivery, ReceivedDeliveries, member_text};
-use crate::diff::{STATE, differ, first_contradiction, whole_hours};
-use crate::underpayments::scaled;
+use crate::diff::{STATE_FIELDS, differ, first_contradiction, time_zone_difference};
+use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, member_text};
+use crate::underpayments::parse_scaled;
 
 /// The fields of a charge that only its owner changes.
 const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
@@ -83,8 +83,8 @@ fn check_charge(
     history: &[&ParsedDelivery<'_>],
     has_exact_amounts: bool,
 ) -> Result<(), CheckError> {
-    let first_of = |kind: &str| history.iter().find(|parsed| parsed.kind() == Some(kind)).copied();
-    let count = |kind: &str| history.iter().filter(|parsed| parsed.kind() == Some(kind)).count();
+    let first_of = |kind: &str| history.iter().find(|parsed| parsed.event_type() == Some(kind)).copied();
+    let count = |kind: &str| history.iter().filter(|parsed| parsed.event_type() == Some(kind)).count();
     let field =
         |parsed: &ParsedDelivery<'_>, name: &str| Some(text_at(parsed.charge()?, &[name])?.to_owned());
     let (created, paid) = (first_of("charge.created"), first_of("charge.paid"));
@@ -93,7 +93,7 @@ fn check_charge(
     if let (Some(paid), Some(refunded), true) = (paid, first_of("charge.refunded"), is_paid_once) {
         let [paid_at, refunded_paid_at] = [paid, refunded].map(|parsed| field(parsed, "paid_at"));
         if let (Some(paid_at), Some(refunded_paid_at)) = (paid_at, refunded_paid_at)
-            && utc(&paid_at) != utc(&refunded_paid_at)
+            && parse_utc(&paid_at) != parse_utc(&refunded_paid_at)
         {
             return Err(refunded.violation(
                 format!("paid_at {paid_at} of charge {code}, as in its charge.paid"),
@@ -103,9 +103,9 @@ fn check_charge(
         let has_state_of = |other: &ParsedDelivery<'_>| {
             let [first, second] =
                 [other, refunded].map(|parsed| parsed.body.as_ref().map(|body| &body["data"]));
-            first
-                .zip(second)
-                .is_some_and(|(first, second)| first_contradiction(first, second, &STATE, differ).is_none())
+            first.zip(second).is_some_and(|(first, second)| {
+                first_contradiction(first, second, &STATE_FIELDS, differ).is_none()
+            })
         };
         let is_stale = |created: &&ParsedDelivery<'_>| has_state_of(created) && !has_state_of(paid);
         if created.filter(is_stale).is_some() {
@@ -113,7 +113,7 @@ fn check_charge(
             return Err(refunded.violation(expected, "status and amounts as in its charge.created"));
         }
     }
-    let amount = |parsed: &ParsedDelivery<'_>| scaled(&field(parsed, "received_amount")?);
+    let amount = |parsed: &ParsedDelivery<'_>| parse_scaled(&field(parsed, "received_amount")?);
     if let (Some(underpaid), Some(paid), true) = (first_of("charge.underpaid"), paid, has_exact_amounts)
         && count("charge.refunded") == 0
         && let (Some(underpaid_amount), Some(paid_amount)) = (amount(underpaid), amount(paid))
@@ -143,7 +143,7 @@ type States<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)>;
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut objects: BTreeMap<(&str, &str), States<'_>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
-        let Some((kind, member)) = parsed.kind().and_then(|kind| Some((kind, kind.split_once('.')?.0)))
+        let Some((kind, member)) = parsed.event_type().and_then(|kind| Some((kind, kind.split_once('.')?.0)))
         else {
             continue;
         };
@@ -183,8 +183,8 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
 /// time zone.
 pub(super) fn check_zone(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
     let hours = |(parsed, event): &(&ParsedDelivery<'_>, Value)| {
-        let time = |value: &Value| text_at(value, &["created_at"]).and_then(utc);
-        whole_hours(time(parsed.body.as_ref()?)? - time(event)?)
+        let time = |value: &Value| text_at(value, &["created_at"]).and_then(parse_utc);
+        time_zone_difference(time(parsed.body.as_ref()?)? - time(event)?)
     };
     let differences: BTreeSet<_> = pairs.iter().map(hours).collect();
     match (pairs.first(), differences.first()) {

@@ -8,7 +8,9 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Mismatch};
-use crate::delivered::{ParsedDelivery, ReceivedDeliveries, judge_each_delivery, received_deliveries};
+use crate::parsed_deliveries::{
+    ParsedDelivery, ReceivedDeliveries, judge_each_delivery, received_deliveries,
+};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.signature_shape", NEEDS, judge_signature_format),
@@ -30,7 +32,7 @@ fn signature_header(all: &Deliveries) -> String {
 
 /// Returns `t` in Unix seconds; `None` if it is missing or in another unit.
 pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<i64> {
-    let values = parsed.delivery.values(&signature_header(all));
+    let values = parsed.delivery.header_values(&signature_header(all));
     let times =
         values.iter().flat_map(|value| value.split(',')).filter_map(|part| part.trim().strip_prefix("t="));
     times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
@@ -39,7 +41,7 @@ pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option
 fn format_mismatch(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let name = signature_header(all);
     let expected = |what: &str| Some(format!("{name} with {what}"));
-    let values = parsed.delivery.values(&name);
+    let values = parsed.delivery.header_values(&name);
     let [value] = values.as_slice() else {
         let found =
             if values.is_empty() { format!("no {name}") } else { format!("{name} {} times", values.len()) };
@@ -68,13 +70,13 @@ fn format_mismatch(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mism
 fn judge_signed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     for parsed in &received.parsed {
-        match &parsed.delivery.signed {
-            SignatureStatus::Nothing => return Err(parsed.violation("a signature", "none")),
+        match &parsed.delivery.signature {
+            SignatureStatus::Missing => return Err(parsed.violation("a signature", "none")),
             SignatureStatus::WithoutSecret => {
                 return Err(parsed
                     .violation("a signature made with the endpoint's secret", "a hash without any secret"));
             }
-            SignatureStatus::By { own: false, .. } => {
+            SignatureStatus::Matches { own: false, .. } => {
                 return Err(parsed.violation("the secret of its endpoint", "the secret of another endpoint"));
             }
             _ => {}
@@ -82,9 +84,9 @@ fn judge_signed(recording: &Recording) -> CheckResult {
     }
     check_signatures_differ(&received)?;
     let deliveries_with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
-        received.parsed.iter().filter(|parsed| fits(&parsed.delivery.signed)).collect()
+        received.parsed.iter().filter(|parsed| fits(&parsed.delivery.signature)).collect()
     };
-    let verified = deliveries_with(|status| matches!(status, SignatureStatus::By { .. }));
+    let verified = deliveries_with(|status| matches!(status, SignatureStatus::Matches { .. }));
     let unknown = deliveries_with(|status| *status == SignatureStatus::Unknown);
     // Two endpoints with one address have different secrets, and both receive the event. If a rewritten body is signed,
     // an unknown signature is another construction, not another secret.
@@ -121,7 +123,9 @@ fn judge_signed(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if a signature covers a rewritten body instead of the raw one.
 fn is_rewritten(parsed: &ParsedDelivery<'_>) -> bool {
-    let SignatureStatus::By { differs, .. } = &parsed.delivery.signed else { return false };
+    let SignatureStatus::Matches { differences: differs, .. } = &parsed.delivery.signature else {
+        return false;
+    };
     differs.iter().any(|difference| difference.name == "body_rewritten")
 }
 
@@ -129,7 +133,7 @@ fn is_rewritten(parsed: &ParsedDelivery<'_>) -> bool {
 fn check_signatures_differ(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut bodies: BTreeMap<String, &[u8]> = BTreeMap::new();
     for parsed in &received.parsed {
-        let values = parsed.delivery.values(&signature_header(received.all));
+        let values = parsed.delivery.header_values(&signature_header(received.deliveries));
         let signature =
             values.iter().flat_map(|value| value.split(',')).find_map(|part| part.trim().strip_prefix("v1="));
         let Some(signature) = signature.filter(|text| !text.is_empty()) else { continue };
@@ -170,13 +174,13 @@ struct VerifiedSignature<'a> {
 /// Returns the deliveries whose signature matches a secret.
 fn verified_signatures(recording: &Recording) -> Result<Vec<VerifiedSignature<'_>>, CheckError> {
     let received = received_deliveries(recording)?;
-    let is_unknown = |parsed: &ParsedDelivery<'_>| parsed.delivery.signed == SignatureStatus::Unknown;
+    let is_unknown = |parsed: &ParsedDelivery<'_>| parsed.delivery.signature == SignatureStatus::Unknown;
     let unknown = received.parsed.iter().filter(|parsed| is_unknown(parsed)).count();
     let mut verified = Vec::new();
     for parsed in received.parsed {
-        if let SignatureStatus::By { differs, .. } = &parsed.delivery.signed {
+        if let SignatureStatus::Matches { differences: differs, .. } = &parsed.delivery.signature {
             let names = differs.iter().map(|difference| difference.name.clone()).collect();
-            let words: Vec<_> = differs.iter().map(|difference| difference.words.as_str()).collect();
+            let words: Vec<_> = differs.iter().map(|difference| difference.clause.as_str()).collect();
             let description = words.join("; ");
             verified.push(VerifiedSignature { parsed, names, description });
         }

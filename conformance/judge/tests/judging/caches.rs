@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use conformance_model::reading::{BurstCounts, LimiterReading};
-use conformance_model::recording::{Caller, Ending, Exchange, Forgery, List, PageRequest, Purpose, Side};
+use conformance_model::reading::{BurstCounts, LimiterKind};
+use conformance_model::recording::{
+    Caller, Exchange, ExchangeOutcome, Forgery, List, PageRequest, Purpose, Side,
+};
 
 use super::limits::burst;
 use super::{
@@ -16,7 +18,9 @@ const NOON: &str = "Thu, 01 Jan 2026 12:00:00 GMT";
 
 fn with_header(name: &str, value: &str, exchange: Exchange) -> Exchange {
     let mut exchange = exchange;
-    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
+        panic!("the exchange has a response")
+    };
     response.headers.push((name.into(), value.into()));
     exchange
 }
@@ -41,7 +45,7 @@ fn event(side: Side, status: u16) -> Exchange {
 
 /// Returns a request of the same path that no statement uses, with the same response.
 fn unused_response(status: u16) -> Exchange {
-    Exchange { purpose: Purpose::Choice { what: "events".into() }, ..absent_event(status) }
+    Exchange { purpose: Purpose::Choice { name: "events".into() }, ..absent_event(status) }
 }
 
 #[test]
@@ -88,7 +92,9 @@ fn a_cache_is_detected_by_a_repeated_older_response() {
     let other_path = Exchange { target: "/v1/other".into(), ..first() };
     check_served(&[other_path, later_refusal(3)], repeated(), "fail");
     let mut other_body = first();
-    let Ending::Answered(response) = &mut other_body.ending else { panic!("the exchange has a response") };
+    let ExchangeOutcome::Answered(response) = &mut other_body.outcome else {
+        panic!("the exchange has a response")
+    };
     response.body = format!("{} ", &*response.body).into();
     check_served(&[other_body, later_refusal(3)], repeated(), "fail");
 }
@@ -147,17 +153,17 @@ fn cached_responses_in_a_burst_are_not_counted() {
 #[test]
 fn cached_responses_do_not_hide_the_first_refusal() {
     for (served, cached, expected) in [
-        (126, 6, LimiterReading::Exact),
-        (126, 9, LimiterReading::Exact),
-        (126, 2, LimiterReading::Border),
-        (119, 2, LimiterReading::Early),
+        (126, 6, LimiterKind::Exact),
+        (126, 9, LimiterKind::Exact),
+        (126, 2, LimiterKind::WindowBoundary),
+        (119, 2, LimiterKind::Early),
     ] {
         let mut measured = burst(served, true, Duration::ZERO);
         for exchange in &mut measured.exchanges[7..7 + cached] {
             *exchange = with_header("x-cache", "HIT", exchange.clone());
         }
         assert_eq!(
-            BurstCounts::from_burst(&measured, 1).expect("a burst").reading(),
+            BurstCounts::from_burst(&measured, 1).expect("a burst").limiter_kind(),
             expected,
             "{served} with {cached} cached"
         );

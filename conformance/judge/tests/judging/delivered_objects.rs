@@ -2,7 +2,7 @@
 
 use conformance_model::deliveries::Delivery;
 use conformance_model::mode::Mode;
-use conformance_model::recording::{Burst, Caller, Ending, Exchange, Purpose, Recording};
+use conformance_model::recording::{Burst, Caller, Exchange, ExchangeOutcome, Purpose, Recording};
 use serde_json::{Value, json};
 
 use super::deliveries::{delivery, recording_of};
@@ -222,12 +222,12 @@ fn details_belong_to_the_object_of_the_event() {
 /// Returns a request of a burst, whose response states this remaining quota.
 fn burst_request(caller: Caller, quota: u64, status: u16) -> Exchange {
     let burst = match caller {
-        Caller::Own(Mode::Live) => Burst::Beside { series: 1 },
-        _ => Burst::Shot { series: 1 },
+        Caller::Own(Mode::Live) => Burst::ConcurrentLiveKey { series: 1 },
+        _ => Burst::UntilRefused { series: 1 },
     };
     let mut exchange =
         exchange(caller, Purpose::Burst(burst), "/v1/account", status, &json!({ "message": "m" }));
-    if let Ending::Answered(response) = &mut exchange.ending {
+    if let ExchangeOutcome::Answered(response) = &mut exchange.outcome {
         response.headers.push(("x-ratelimit-remaining".into(), quota.to_string()));
         response.headers.push(("retry-after".into(), "60".into()));
     }

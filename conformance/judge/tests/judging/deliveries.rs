@@ -26,8 +26,8 @@ pub(super) fn delivery(body: &Value) -> Delivery {
         path: "/test".into(),
         headers: Vec::new(),
         body: RawBytes(body.to_string().into_bytes()),
-        answered: Some(200),
-        signed: SignatureStatus::NoSecret,
+        response_status: Some(200),
+        signature: SignatureStatus::NoSecret,
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn recording_of(deliveries: Vec<Delivery>) -> Recording {
         header_prefix: "X-Service".into(),
         user_agent: "Service-Webhooks/1.0".into(),
         receiver: Some("127.0.0.1:80".into()),
-        lasted: Duration::from_secs(60),
+        duration: Duration::from_secs(60),
         endpoints,
         received,
         ..Deliveries::default()
@@ -135,20 +135,20 @@ fn missing_deliveries_are_reported_with_the_other_requests() {
     check(&none, "webhooks.post", "not judged");
     check_verdict_text(&none, "webhooks.post", "why: \"no delivery arrived within 60 s\"");
     let deliveries = none.deliveries.as_mut().expect("the run had a receiver");
-    (deliveries.strays, deliveries.trouble) = (2, Some("the command failed".into()));
+    (deliveries.other_requests, deliveries.trigger_error) = (2, Some("the command failed".into()));
     let why = "within 60 s; the command failed; 2 other requests were received that are not deliveries";
     check_verdict_text(&none, "webhooks.post", why);
 }
 
 fn signed_delivery(signed: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
     let body = json!({ "event_id": event, "n": endpoint });
-    Delivery { signed, endpoint: Some(endpoint), ..delivery(&body) }
+    Delivery { signature: signed, endpoint: Some(endpoint), ..delivery(&body) }
 }
 
 fn matching_signature(own: bool, differs: &[&str]) -> SignatureStatus {
     let differs =
-        differs.iter().map(|differs| Difference { name: (*differs).into(), words: format!("in {differs}") });
-    SignatureStatus::By { own, differs: differs.collect() }
+        differs.iter().map(|differs| Difference { name: (*differs).into(), clause: format!("in {differs}") });
+    SignatureStatus::Matches { own, differences: differs.collect() }
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_signature_is_judged_by_the_secret_that_it_matches() {
         ),
         (
             signed_delivery(with_own_secret(), 0, "a"),
-            signed_delivery(SignatureStatus::Nothing, 0, "b"),
+            signed_delivery(SignatureStatus::Missing, 0, "b"),
             "fail",
         ),
         (
@@ -268,7 +268,7 @@ fn the_signature_header_has_the_specified_format() {
 fn one_signature_for_two_bodies_is_a_violation() {
     let with = |value: &str, body: &Value| {
         let headers = vec![("X-Service-Signature".into(), RawBytes(value.into()))];
-        Delivery { headers, signed: matching_signature(true, &[]), ..delivery(body) }
+        Delivery { headers, signature: matching_signature(true, &[]), ..delivery(body) }
     };
     for (first, second, expected) in [
         (with("t=1,v1=ab", &json!({ "a": 1 })), with("t=1,v1=ab", &json!({ "a": 1 })), "pass"),
@@ -286,7 +286,7 @@ fn a_refused_address_counts_only_if_another_was_accepted() {
         address: "http://10.0.0.1/".into(),
         public,
         accepted,
-        answer: "422".into(),
+        response: "422".into(),
     };
     for (registrations, expected) in [
         (vec![], "not judged"),
@@ -306,7 +306,7 @@ fn a_refused_address_counts_only_if_another_was_accepted() {
 fn retries_of_refused_deliveries_are_observed() {
     let attempt = |id: &str, secs, answered| {
         let body = json!({ "id": id, "event_id": "e" });
-        Delivery { answered, arrived: Duration::from_secs(secs), ..delivery(&body) }
+        Delivery { response_status: answered, arrived: Duration::from_secs(secs), ..delivery(&body) }
     };
     let at_other_endpoint = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
     for (all, expected) in [
@@ -332,7 +332,8 @@ fn retries_of_refused_deliveries_are_observed() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let with = |answered, redirected| Delivery { answered, redirected, ..delivery(&json!({})) };
+    let with =
+        |answered, redirected| Delivery { response_status: answered, redirected, ..delivery(&json!({})) };
     for (all, expected) in [
         (vec![with(Some(200), false)], "not judged"),
         (vec![with(Some(304), false)], "not judged"),

@@ -76,17 +76,22 @@ fn the_reason_for_missing_growth_is_reported() {
     let check_reason =
         |exchanges, part: &str| check_verdict_text(&recording(exchanges), "paging.stable", part);
     check_reason(vec![], "pass --allow-writes");
-    let long_page = during_inserts(TEST, Step::Whole, &[2, 1]);
+    let long_page = during_inserts(TEST, Step::LongPageBefore, &[2, 1]);
     check_reason(vec![long_page.clone()], "no list of the test mode has 3 or more records");
-    check_reason(vec![long_page.clone(), during_inserts(LIVE, Step::First, &[2])], "has 3 or more records");
-    check_reason(vec![long_page, during_inserts(TEST, Step::First, &[2])], "no list grew");
+    check_reason(
+        vec![long_page.clone(), during_inserts(LIVE, Step::FirstPage, &[2])],
+        "has 3 or more records",
+    );
+    check_reason(vec![long_page, during_inserts(TEST, Step::FirstPage, &[2])], "no list grew");
 }
 
 /// Returns a list of four records that was read page by page while records were created.
 fn with_own_inserts(later: &[Exchange], fresh: &[u64]) -> Recording {
-    let (long_page, first) =
-        (during_inserts(TEST, Step::Whole, &[4, 3, 2, 1]), during_inserts(TEST, Step::First, &[4, 3]));
-    recording([&[long_page, first], later, &[during_inserts(TEST, Step::Fresh, fresh)]].concat())
+    let (long_page, first) = (
+        during_inserts(TEST, Step::LongPageBefore, &[4, 3, 2, 1]),
+        during_inserts(TEST, Step::FirstPage, &[4, 3]),
+    );
+    recording([&[long_page, first], later, &[during_inserts(TEST, Step::LongPageAfter, fresh)]].concat())
 }
 
 #[test]
@@ -122,10 +127,10 @@ fn a_record_of_another_client_before_the_first_page_is_part_of_the_list() {
     ] {
         check_both(
             vec![
-                during_inserts(TEST, Step::Whole, &[4, 3, 2, 1]),
-                during_inserts(TEST, Step::First, first),
+                during_inserts(TEST, Step::LongPageBefore, &[4, 3, 2, 1]),
+                during_inserts(TEST, Step::FirstPage, first),
                 during_inserts(TEST, Step::ByNumber { page: 2 }, second),
-                during_inserts(TEST, Step::Fresh, &[7, 6, 5, 4, 3, 2, 1]),
+                during_inserts(TEST, Step::LongPageAfter, &[7, 6, 5, 4, 3, 2, 1]),
             ],
             stable,
             literal,
@@ -147,7 +152,7 @@ fn listed_records_do_not_vanish() {
     ] {
         let mut all =
             with_own_inserts(&[during_inserts(TEST, Step::ByNumber { page: 2 }, &[2, 1])], &[5, 4, 3, 2, 1]);
-        all.exchanges.push(during_inserts(TEST, Step::Fresh, again));
+        all.exchanges.push(during_inserts(TEST, Step::LongPageAfter, again));
         check(&recording(all.exchanges), "paging.stable", expected);
     }
 }
@@ -180,15 +185,15 @@ fn records_that_only_the_total_shows_are_not_on_page_one() {
         let counted = |step, ids: &[u64], total: u64| {
             let body = json!({ "data": rows(ids), "meta": { "total": total } });
             Exchange {
-                ending: exchange(TEST, Purpose::Account, "", 200, &body).ending,
+                outcome: exchange(TEST, Purpose::Account, "", 200, &body).outcome,
                 ..during_inserts(TEST, step, ids)
             }
         };
         let read = vec![
-            counted(Step::Whole, &[4, 3, 2, 1], 4),
-            counted(Step::First, &[4, 3], 4),
+            counted(Step::LongPageBefore, &[4, 3, 2, 1], 4),
+            counted(Step::FirstPage, &[4, 3], 4),
             counted(Step::ByNumber { page: 2 }, &[2, 1], total),
-            counted(Step::Fresh, &fresh, total),
+            counted(Step::LongPageAfter, &fresh, total),
         ];
         check(&recording(read), "paging.stable", expected);
     }

@@ -1,6 +1,8 @@
 //! Chapter "isolation": responses that reveal foreign objects.
 
-use conformance_model::recording::{Caller, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
+use conformance_model::recording::{
+    Caller, Exchange, ExchangeOutcome, List, PageRequest, Purpose, Recording, Side,
+};
 
 use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
 
@@ -32,7 +34,9 @@ fn comparison(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Ex
     for round in [1, 2] {
         for ((side, body), length) in sides.into_iter().zip(bodies).zip(lengths) {
             let mut event = in_round(round, caller, side, 404, body);
-            let Ending::Answered(response) = &mut event.ending else { panic!("the exchange has a response") };
+            let ExchangeOutcome::Answered(response) = &mut event.outcome else {
+                panic!("the exchange has a response")
+            };
             response.headers.push(("content-length".into(), length.into()));
             all.push(event);
         }
@@ -64,7 +68,9 @@ fn a_different_length_is_a_difference_unless_lengths_vary() {
 fn with_varying_header(name: &str, values: [&str; 2]) -> Vec<Exchange> {
     let with_header = |value: &str| {
         let mut served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
-        let Ending::Answered(response) = &mut served.ending else { panic!("the exchange has a response") };
+        let ExchangeOutcome::Answered(response) = &mut served.outcome else {
+            panic!("the exchange has a response")
+        };
         response.headers.push((name.into(), value.into()));
         served
     };
@@ -77,7 +83,7 @@ fn a_header_that_varies_between_equal_requests_is_not_a_difference() {
     let no = &json!({ "message": "No." });
     let mut differing = both_modes([no, no, no], ["9", "8", "9"]);
     let renamed = |exchange: &mut Exchange| {
-        if let Ending::Answered(response) = &mut exchange.ending {
+        if let ExchangeOutcome::Answered(response) = &mut exchange.outcome {
             response.headers.iter_mut().for_each(|(name, _)| *name = "x-exists".into());
         }
     };
@@ -129,7 +135,7 @@ fn missing_events_of_the_other_account_are_reported() {
         with_other_key(Purpose::Page(events_request(None, 100)), status, &json!({ "data": rows }))
     };
     let mut lost = event(TEST, Side::OtherAccount, 404, &json!({}));
-    lost.ending = Ending::Lost("connection reset".into());
+    lost.outcome = ExchangeOutcome::NoResponse("connection reset".into());
     for (all, expected) in [
         (vec![own], "no key of another account is configured"),
         (vec![account(401)], "the key of the other account is refused"),

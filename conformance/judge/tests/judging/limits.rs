@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use conformance_judge::judge;
 use conformance_model::body::Body;
-use conformance_model::recording::{Burst, Caller, Ending, Exchange, Purpose, Recording};
+use conformance_model::recording::{Burst, Caller, Exchange, ExchangeOutcome, Purpose, Recording};
 
 use super::{LIVE, TEST, check, check_verdict_text, exchange, recording};
 
@@ -15,7 +15,7 @@ pub(super) fn burst(served: u32, is_refused: bool, over: Duration) -> Recording 
     let count = served + u32::from(is_refused);
     let request = |index: u32| {
         let status = if is_refused && index == served { 429 } else { 200 };
-        let purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        let purpose = Purpose::Burst(Burst::UntilRefused { series: 1 });
         let mut request = exchange(TEST, purpose, "/v1/account", status, &json!({ "message": "Wait." }));
         request.sent = over * index / count;
         request.ended = over * (index + 1) / count;
@@ -75,7 +75,7 @@ fn a_path_without_a_limit_is_a_violation_unless_a_bucket_refilled() {
 /// Returns a burst with served requests, then 503 responses, and a request a minute later.
 fn unavailable(served: u32, refused: u32, afterwards: u16) -> Recording {
     let mut all = burst(served, false, Duration::ZERO).exchanges;
-    let shot = Purpose::Burst(Burst::Shot { series: 1 });
+    let shot = Purpose::Burst(Burst::UntilRefused { series: 1 });
     let busy = json!({ "message": "Service Temporarily Unavailable" });
     all.extend((0..refused).map(|_| exchange(TEST, shot.clone(), "/v1/account", 503, &busy)));
     let mut later = exchange(TEST, Purpose::Account, "/v1/account", afterwards, &json!({}));
@@ -102,9 +102,9 @@ fn burst_without_responses(served: u32) -> Recording {
         (exchange.sent, exchange.ended) = (Duration::from_secs(from), Duration::from_secs(to));
     };
     for n in 0..6 {
-        let shot = Purpose::Burst(Burst::Shot { series: 1 });
+        let shot = Purpose::Burst(Burst::UntilRefused { series: 1 });
         let mut lost = exchange(TEST, shot, "/v1/account", 200, &json!({}));
-        lost.ending = Ending::Lost("no response within 10 s".into());
+        lost.outcome = ExchangeOutcome::NoResponse("no response within 10 s".into());
         set_seconds(&mut lost, 2 + n * 10, 12 + n * 10);
         all.push(lost);
     }
@@ -126,7 +126,7 @@ fn a_limit_without_a_response_is_detected_even_if_slow() {
 fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Recording {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
     let delay = |exchange: &mut Exchange| {
-        if let Ending::Answered(response) = &mut exchange.ending
+        if let ExchangeOutcome::Answered(response) = &mut exchange.outcome
             && response.status == 429
         {
             response.headers.push(("retry-after".into(), retry_after.into()));
@@ -181,7 +181,9 @@ fn retry_after_has_bounds() {
 }
 
 fn set_retry_after(exchange: &mut Exchange, delay: &str) {
-    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
+        panic!("the exchange has a response")
+    };
     response.headers.retain(|(name, _)| name != "retry-after");
     response.headers.push(("retry-after".into(), delay.into()));
 }
@@ -205,7 +207,9 @@ fn retry_after_does_not_grow_while_the_key_is_refused() {
 fn retry_after_occurs_once() {
     for (more, expected) in [(&[][..], "pass"), (&["60"], "fail"), (&["120"], "fail")] {
         let mut all = after_refusal("60", &[], Duration::ZERO).exchanges;
-        let Ending::Answered(response) = &mut all[120].ending else { panic!("the exchange has a response") };
+        let ExchangeOutcome::Answered(response) = &mut all[120].outcome else {
+            panic!("the exchange has a response")
+        };
         response.headers.extend(more.iter().map(|text| ("retry-after".to_owned(), (*text).to_owned())));
         check(&recording(all), "limits.retry_after", expected);
     }
@@ -216,7 +220,9 @@ fn retry_after_occurs_once() {
 fn a_body_that_is_not_utf_8_is_not_json() {
     let mut all = burst(120, true, Duration::ZERO).exchanges;
     check(&recording(all.clone()), "limits.json", "pass");
-    let Ending::Answered(response) = &mut all[120].ending else { panic!("the exchange has a response") };
+    let ExchangeOutcome::Answered(response) = &mut all[120].outcome else {
+        panic!("the exchange has a response")
+    };
     response.body = Body::from_bytes(b"{\"message\":\"\xff\"}");
     check(&recording(all), "limits.json", "fail");
 }
@@ -224,7 +230,7 @@ fn a_body_that_is_not_utf_8_is_not_json() {
 /// Returns the requests of a burst with another number, sent some seconds later.
 fn later_burst(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
     let shift = |mut exchange: Exchange| {
-        exchange.purpose = Purpose::Burst(Burst::Shot { series });
+        exchange.purpose = Purpose::Burst(Burst::UntilRefused { series });
         exchange.sent += Duration::from_secs(seconds);
         exchange.ended += Duration::from_secs(seconds);
         exchange
@@ -299,7 +305,7 @@ fn a_5xx_counts_as_a_limit_only_if_the_same_key_is_served_later() {
     // A request without a response was not refused.
     let mut all = unavailable(120, 60, 200).exchanges;
     let mut lost = all[0].clone();
-    lost.ending = Ending::Lost("connection reset".into());
+    lost.outcome = ExchangeOutcome::NoResponse("connection reset".into());
     all.splice(120..120, vec![lost; 100]);
     check(&recording(all), "limits.refused", "not judged");
 }
@@ -344,7 +350,11 @@ fn the_other_key_has_a_separate_limit_unless_it_is_busy() {
         (429, Some(LIVE), "not judged"),
     ] {
         let more: Vec<_> = more.into_iter().map(refused).collect();
-        check(&burst_and_request(LIVE, Burst::OtherKey, status, &more), "limits.per_key", expected);
+        check(
+            &burst_and_request(LIVE, Burst::LiveKeyAfterRefusal, status, &more),
+            "limits.per_key",
+            expected,
+        );
     }
 }
 
@@ -381,12 +391,12 @@ fn push_requests(
     }
 }
 
-const FIRST_BURST: Burst = Burst::Shot { series: 1 };
-const CLOSING: Burst = Burst::Shot { series: Burst::CLOSING };
-const AFTER_WAIT: Burst = Burst::Again { round: 1 };
+const FIRST_BURST: Burst = Burst::UntilRefused { series: 1 };
+const CLOSING: Burst = Burst::UntilRefused { series: Burst::CLOSING };
+const AFTER_WAIT: Burst = Burst::RepeatedAfterWait { round: 1 };
 
 fn wait_of(seconds: u64) -> Burst {
-    Burst::Waited { span: Duration::from_secs(seconds) }
+    Burst::AfterRetryAfter { span: Duration::from_secs(seconds) }
 }
 
 /// Returns a burst, a refusal shortly before the end of a window, a new window with the requests of the run, a refusal
@@ -395,13 +405,13 @@ fn two_windows(length: u64) -> Recording {
     let mut all = Vec::new();
     push_requests(&mut all, 0, 120, 200, "", &FIRST_BURST);
     push_requests(&mut all, 1, 1, 429, "18", &FIRST_BURST);
-    push_requests(&mut all, 17, 1, 429, "3", &Burst::Midway);
+    push_requests(&mut all, 17, 1, 429, "3", &Burst::DuringWait);
     push_requests(&mut all, 20, 1, 200, "", &wait_of(19));
     push_requests(&mut all, 20, 8, 200, "", &AFTER_WAIT);
     push_requests(&mut all, 21, 111, 200, "", &CLOSING);
     push_requests(&mut all, 22, 1, 429, &(length - 2).to_string(), &CLOSING);
     push_requests(&mut all, 20 + length, 1, 200, "", &wait_of(20));
-    push_requests(&mut all, 20 + length, 8, 200, "", &Burst::Again { round: 2 });
+    push_requests(&mut all, 20 + length, 8, 200, "", &Burst::RepeatedAfterWait { round: 2 });
     recording(all)
 }
 
@@ -420,7 +430,7 @@ fn a_refusal_after_the_wait_needs_120_requests_in_the_minute() {
         let mut all = Vec::new();
         push_requests(&mut all, 0, 120, 200, "", &FIRST_BURST);
         push_requests(&mut all, 1, 1, 429, "60", &FIRST_BURST);
-        push_requests(&mut all, 40, midways, 429, "60", &Burst::Midway);
+        push_requests(&mut all, 40, midways, 429, "60", &Burst::DuringWait);
         push_requests(&mut all, 62, 1, 429, "60", &wait_of(60));
         push_requests(&mut all, 123, 1, 200, "", &wait_of(60));
         push_requests(&mut all, 124, count, 200, "", &AFTER_WAIT);
@@ -459,7 +469,7 @@ fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
     let repeated = |wait: u64| {
         let mut second = later_burst(2, wait, burst(3, true, Duration::ZERO));
         for exchange in &mut second {
-            let Ending::Answered(response) = &mut exchange.ending else {
+            let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
                 panic!("the exchange has a response")
             };
             response.headers.push(("x-ratelimit-remaining".into(), "116".into()));
@@ -484,11 +494,13 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
             push_requests(all, 1, 3, status.unwrap_or(500), "", &FIRST_BURST);
             if status.is_none() {
                 let last = all.len() - 3;
-                all[last..].iter_mut().for_each(|exchange| exchange.ending = Ending::Lost("closed".into()));
+                all[last..]
+                    .iter_mut()
+                    .for_each(|exchange| exchange.outcome = ExchangeOutcome::NoResponse("closed".into()));
             }
         };
         add_refusals(&mut all);
-        let request = Purpose::Burst(Burst::Beside { series: 1 });
+        let request = Purpose::Burst(Burst::ConcurrentLiveKey { series: 1 });
         all.push(exchange(LIVE, request, "/v1/account", live_status, &json!({})));
         add_refusals(&mut all);
         push_requests(&mut all, 62, 1, 200, "", &Burst::StillRefused);
@@ -505,7 +517,7 @@ fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
     let both = |first: u32, by: u32| {
         let mut all = burst(first, true, Duration::ZERO).exchanges;
         for (number, mut exchange) in (1..).zip(later_burst(2, 180, burst(60, true, Duration::ZERO))) {
-            let Ending::Answered(response) = &mut exchange.ending else {
+            let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
                 panic!("the exchange has a response")
             };
             response
@@ -549,7 +561,9 @@ fn the_limit_covers_head() {
 }
 
 fn set_status(exchange: &mut Exchange, status: u16) {
-    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
+        panic!("the exchange has a response")
+    };
     response.status = status;
 }
 
@@ -564,7 +578,7 @@ fn a_refused_key_is_not_reported_as_never_refused() {
 #[test]
 fn a_live_key_that_is_refused_with_the_test_key_is_not_busy() {
     let with = |second: u64| {
-        let mut all = burst_and_request(LIVE, Burst::OtherKey, 429, &[]).exchanges;
+        let mut all = burst_and_request(LIVE, Burst::LiveKeyAfterRefusal, 429, &[]).exchanges;
         let mut refusal = exchange(LIVE, Purpose::Account, "/v1/account", 429, &json!({}));
         (refusal.sent, refusal.ended) = (Duration::from_secs(second), Duration::from_secs(second));
         all.push(refusal);

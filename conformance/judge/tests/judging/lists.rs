@@ -1,6 +1,8 @@
 //! Lists: invalid pages, filters, and single events.
 
-use conformance_model::recording::{Caller, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
+use conformance_model::recording::{
+    Caller, Exchange, ExchangeOutcome, List, PageRequest, Purpose, Recording, Side,
+};
 
 use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
 
@@ -158,7 +160,7 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
     let plain = PageRequest { per_page: None, ..events_request(None, 25) };
     let mut refused = second(&["b"]);
     refused.exchanges.push(single_page(plain, &rows(&["a", "x", "b", "c"])));
-    refused.exchanges[2].ending = exchange(TEST, Purpose::Account, "", 400, &json!({})).ending;
+    refused.exchanges[2].outcome = exchange(TEST, Purpose::Account, "", 400, &json!({})).outcome;
     check(&refused, "filters.type", "fail");
     // The unfiltered list shows that there is a second page, not the total.
     refused.exchanges.remove(1);
@@ -243,7 +245,7 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
     ] {
         // Full pages, which do not show the total by themselves.
         let mut filtered_page = paid(shown);
-        if let Ending::Answered(response) = &mut filtered_page.ending {
+        if let ExchangeOutcome::Answered(response) = &mut filtered_page.outcome {
             let body = response.body.json().expect("JSON");
             let mut body = Value::clone(&body);
             body["meta"]["total"] = json!(2);
@@ -278,7 +280,7 @@ fn a_single_event_is_judged_if_it_is_served() {
     check(&recording(vec![single_event(TEST, "a", 200, &event)]), "events.single", "pass");
     check(&recording(vec![single_event(TEST, "b", 200, &event)]), "events.single", "fail");
     check(&recording(vec![single_event(TEST, "a", 404, &event)]), "events.single", "fail");
-    check(&recording(vec![single_event(Caller::Second, "a", 404, &event)]), "events.single", "not judged");
+    check(&recording(vec![single_event(Caller::SecondKey, "a", 404, &event)]), "events.single", "not judged");
     check(&recording(vec![single_event(TEST, "a", 404, &event)]), "events.envelope", "not judged");
     check_verdict_text(&recording(vec![single_event(TEST, "a", 200, &event)]), "events.envelope", "bare");
     check_verdict_text(

@@ -4,6 +4,7 @@ mod auth;
 mod caches;
 mod delivered_objects;
 mod deliveries;
+mod delivery_routing;
 mod inserts;
 mod invoice_settlement;
 mod isolation;
@@ -12,8 +13,7 @@ mod lists;
 mod objects;
 mod pages;
 mod payments;
-mod persistent;
-mod routes;
+mod persistent_failures;
 mod second_key;
 mod similar_values;
 mod status_names;
@@ -24,7 +24,8 @@ use conformance_judge::judge;
 use conformance_model::catalogue::judged_statements;
 use conformance_model::mode::Mode;
 use conformance_model::recording::{
-    Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, List, PageRequest, Purpose, Recording, Side,
+    Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, Forgery, Inserts, List, PageRequest, Purpose,
+    ReceivedResponse, Recording, Side,
 };
 use conformance_model::verdict::Verdict;
 
@@ -40,7 +41,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
         exchange.number = number;
     }
     Recording {
-        format: FORMAT,
+        format: FORMAT_VERSION,
         base: "http://pay.example/".into(),
         key_prefix: "svc".into(),
         without: [].into(),
@@ -55,7 +56,8 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
 /// Returns an exchange with a JSON response, sent and received at the start of the run.
 fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchange {
     let headers = vec![("content-type".into(), "application/json".into())];
-    let ending = Ending::Answered(Answer { status, headers, body: body.to_string().into() });
+    let ending =
+        ExchangeOutcome::Answered(ReceivedResponse { status, headers, body: body.to_string().into() });
     Exchange {
         number: 0,
         caller,
@@ -63,7 +65,7 @@ fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &
         target: target.into(),
         sent: Duration::ZERO,
         ended: Duration::ZERO,
-        ending,
+        outcome: ending,
     }
 }
 
@@ -139,7 +141,7 @@ fn a_refusal_counts_only_beside_a_200_on_the_same_path() {
 #[test]
 fn a_missing_response_is_not_a_violation() {
     let mut lost = refusal(Caller::NoKey, 401);
-    lost.ending = Ending::Lost("connection reset".into());
+    lost.outcome = ExchangeOutcome::NoResponse("connection reset".into());
     let served = vec![account(LIVE, "live"), account(TEST, "test"), lost];
     check(&recording(served), "auth.no_header", "not judged");
 }
@@ -225,7 +227,7 @@ fn rounds(header: &str, rounds: &[[&str; 3]]) -> Recording {
                 let id = format!("{side:?}");
                 let mut event =
                     event(side, round, &id, 404, &json!({ "message": format!("No event {id}.") }));
-                let Ending::Answered(response) = &mut event.ending else {
+                let ExchangeOutcome::Answered(response) = &mut event.outcome else {
                     panic!("the exchange has a response")
                 };
                 response.headers.push((header.into(), (*value).into()));

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use conformance_model::body::Body;
 use conformance_model::part::Part;
-use conformance_model::recording::{Burst, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
+use conformance_model::recording::{
+    Burst, Exchange, ExchangeOutcome, List, PageRequest, Purpose, Recording, Side,
+};
 use serde_json::{Value, json};
 
 use super::limits::burst;
@@ -157,7 +159,7 @@ fn a_single_event_has_the_text_that_lists_show_before_and_after() {
 fn a_body_that_is_not_utf_8_is_not_json() {
     for (bytes, expected) in [("T\u{fffd}".as_bytes(), "pass"), (&b"T\xe4"[..], "fail")] {
         let mut found = with_single_event(&json!({ "data": event(&charge()) }));
-        let Ending::Answered(response) = &mut found.exchanges[1].ending else {
+        let ExchangeOutcome::Answered(response) = &mut found.exchanges[1].outcome else {
             panic!("the exchange has a response")
         };
         let text = response.body.to_string();
@@ -191,7 +193,7 @@ fn a_single_event_equals_the_listed_one() {
 
 /// Returns an exchange with this status instead of its response.
 fn with_refusal(mut served: Exchange, status: u16) -> Exchange {
-    served.ending = exchange(TEST, served.purpose.clone(), "", status, &json!({ "message": "No." })).ending;
+    served.outcome = exchange(TEST, served.purpose.clone(), "", status, &json!({ "message": "No." })).outcome;
     served
 }
 
@@ -243,7 +245,7 @@ fn a_known_value_of_a_filter_is_served() {
 fn a_page_of_a_burst_is_judged_too() {
     let of_burst = |rows: &Value, total: u64| {
         let mut read = page(events_request(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
-        read.purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        read.purpose = Purpose::Burst(Burst::UntilRefused { series: 1 });
         read.target = "/pay/v1/events?per_page=2&page=2".into();
         recording(vec![read])
     };
@@ -260,10 +262,10 @@ fn two_bursts(first: u32, second: u32, quota: Option<(u32, u32)>) -> Recording {
     let mut again = burst(second, true, Duration::ZERO).exchanges;
     let last = again.len() - 2;
     for (index, request) in again.iter_mut().enumerate() {
-        request.purpose = Purpose::Burst(Burst::Shot { series: 2 });
+        request.purpose = Purpose::Burst(Burst::UntilRefused { series: 2 });
         (request.sent, request.ended) = (wait, wait);
         let Some((start, end)) = quota.filter(|_| index == 0 || index == last) else { continue };
-        if let Ending::Answered(response) = &mut request.ending {
+        if let ExchangeOutcome::Answered(response) = &mut request.outcome {
             let remaining = if index == 0 { start } else { end };
             response.headers.push(("x-ratelimit-remaining".into(), remaining.to_string()));
             response.headers.push(("x-ratelimit-limit".into(), "120".into()));
@@ -328,7 +330,9 @@ fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
     change(&mut first, &mut second);
     let charges = PageRequest { list: List::Charges, ..events_request(None, 100) };
     let mut list = page(charges, &json!([first, second]), [1, 1, 100, 2]);
-    let Ending::Answered(response) = &mut list.ending else { panic!("the exchange has a response") };
+    let ExchangeOutcome::Answered(response) = &mut list.outcome else {
+        panic!("the exchange has a response")
+    };
     response.headers.push(("date".into(), "Sat, 10 Jan 2026 09:00:00 GMT".into()));
     check(
         &recording(vec![list, page(events_request(None, 100), &events, [1, 1, 100, 2])]),

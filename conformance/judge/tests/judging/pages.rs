@@ -1,6 +1,8 @@
 //! Chapter "paging": the evidence that pages need, and the targets of links.
 
-use conformance_model::recording::{Burst, Ending, Exchange, Link, List, PageRequest, Purpose, Recording};
+use conformance_model::recording::{
+    Burst, Exchange, ExchangeOutcome, FollowedLink, List, PageRequest, Purpose, Recording,
+};
 
 use super::{check, check_verdict_text, events_request, page, recording};
 
@@ -75,7 +77,9 @@ fn the_order_is_judged_only_with_two_dated_records() {
 /// Replaces a null link with an address.
 fn with_link(exchange: Exchange, rel: &str, address: &str) -> Exchange {
     let mut exchange = exchange;
-    let Ending::Answered(response) = &mut exchange.ending else { panic!("the exchange has a response") };
+    let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
+        panic!("the exchange has a response")
+    };
     let mut body: Value = serde_json::from_str(&response.body).expect("JSON");
     body["links"][rel] = json!(address);
     response.body = body.to_string().into();
@@ -100,7 +104,7 @@ fn a_linked_page_has_the_number_of_its_link() {
         ("/v1/events?cursor=b7", 2, "pass"),
         ("/v1/events?page=eyJpZCI6MX0", 2, "pass"),
     ] {
-        let link = Some(Link { of: 1, rel: "last".into() });
+        let link = Some(FollowedLink { exchange: 1, rel: "last".into() });
         let linked = page(
             PageRequest { link, per_page: None, ..events_request(None, 2) },
             &rows(&[1]),
@@ -134,7 +138,7 @@ fn a_link_is_judged_by_its_query() {
 fn with_followed_link(filters: &[(&str, &str)], linked: &[u64], total: u64) -> Recording {
     let filters: Vec<_> = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let request = |filters, page| PageRequest { filters, ..events_request(page, 2) };
-    let link = Some(Link { of: 1, rel: "next".into() });
+    let link = Some(FollowedLink { exchange: 1, rel: "next".into() });
     recording(vec![
         page(request(filters.clone(), Some(1)), &rows(&[5, 4]), [1, 3, 2, 5]),
         page(request(vec![], Some(2)), &rows(&[3, 2]), [2, 3, 2, 5]),
@@ -164,14 +168,16 @@ fn a_total_equals_that_of_the_enclosing_reads_or_of_an_older_first_page() {
         let rows: Vec<_> = (1..=total).rev().map(row).skip(((current - 1) * size) as usize).collect();
         let rows = rows.into_iter().take(size as usize).collect();
         let mut page = page(request, &rows, [current, total.div_ceil(size), size, total]);
-        let Ending::Answered(response) = &mut page.ending else { panic!("the exchange has a response") };
+        let ExchangeOutcome::Answered(response) = &mut page.outcome else {
+            panic!("the exchange has a response")
+        };
         response.headers.push(("date".into(), "Thu, 01 Jan 2026 12:00:00 GMT".into()));
         page
     };
     let long = || dated(events_request(None, 100), 4);
     let around = |page: u64, total| vec![long(), dated(events_request(Some(page), 2), total), long()];
     let of_burst = |total| {
-        let purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        let purpose = Purpose::Burst(Burst::UntilRefused { series: 1 });
         Exchange { purpose, target: "/v1/events?per_page=1".into(), ..dated(events_request(None, 1), total) }
     };
     for (older, page, total, expected) in [

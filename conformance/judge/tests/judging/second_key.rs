@@ -33,8 +33,8 @@ fn both_keys_of_an_account_list_the_same_events() {
         ("a", &[5, 3], &[5, 4], "fail"),
         ("a", &[5], &[5, 4], "fail"),
     ] {
-        let all = [account(TEST, "a"), account(Caller::Second, name), events_page(TEST, ours)];
-        let theirs = [events_page(Caller::Second, theirs)];
+        let all = [account(TEST, "a"), account(Caller::SecondKey, name), events_page(TEST, ours)];
+        let theirs = [events_page(Caller::SecondKey, theirs)];
         check(&recording([&all[..], &theirs].concat()), "auth.same_lists", expected);
     }
 }
@@ -42,7 +42,7 @@ fn both_keys_of_an_account_list_the_same_events() {
 #[test]
 fn the_account_has_the_mode_of_the_second_key() {
     for (mode, expected) in [("test", "pass"), ("live", "fail")] {
-        let keys = [(LIVE, "live"), (TEST, "test"), (Caller::Second, mode)];
+        let keys = [(LIVE, "live"), (TEST, "test"), (Caller::SecondKey, mode)];
         let accounts = keys.map(|(caller, mode)| super::account(caller, mode));
         check(&recording(accounts.into()), "account.mode", expected);
     }
@@ -59,18 +59,18 @@ fn the_reads_before_and_after_show_the_new_events() {
         // Too many events to compare.
         (&[5, 4], &[6, 4], &[6, 5, 4], "not judged"),
     ] {
-        let accounts = [account(TEST, "a"), account(Caller::Second, "a")];
+        let accounts = [account(TEST, "a"), account(Caller::SecondKey, "a")];
         let lists =
-            [events_page(TEST, before), events_page(Caller::Second, theirs), events_page(TEST, after)];
+            [events_page(TEST, before), events_page(Caller::SecondKey, theirs), events_page(TEST, after)];
         check(&recording([&accounts[..], &lists].concat()), "auth.same_lists", expected);
     }
 }
 
 #[test]
 fn a_wrong_second_key_is_reported() {
-    let status = |status| exchange(Caller::Second, Purpose::Account, "/v1/account", status, &json!({}));
+    let status = |status| exchange(Caller::SecondKey, Purpose::Account, "/v1/account", status, &json!({}));
     for (all, expected) in [
-        (vec![account(TEST, "a"), events_page(Caller::Second, &[1])], "there was no second key"),
+        (vec![account(TEST, "a"), events_page(Caller::SecondKey, &[1])], "there was no second key"),
         (vec![account(TEST, "a"), status(401)], "the second key is refused"),
         (vec![account(TEST, "a"), status(403)], "the second key is refused"),
         (vec![account(TEST, "a"), status(503)], "the account of the second key: 503"),
@@ -82,7 +82,7 @@ fn a_wrong_second_key_is_reported() {
 #[test]
 fn the_second_key_has_a_separate_limit() {
     let refused = |caller| Exchange { caller, ..exchange(TEST, Purpose::Account, "/", 429, &json!({})) };
-    let none = || events_page(Caller::Second, &[]);
+    let none = || events_page(Caller::SecondKey, &[]);
     for (name, status, more, expected) in [
         ("a", 200, none(), "pass"),
         ("a", 404, none(), "pass"),
@@ -91,22 +91,27 @@ fn the_second_key_has_a_separate_limit() {
         ("a", 429, none(), "fail"),
         ("a", 429, refused(TEST), "fail"),
         ("a", 429, refused(LIVE), "fail"),
-        ("a", 429, Exchange { purpose: Purpose::BeforeDeliveries, ..refused(Caller::Second) }, "not judged"),
+        (
+            "a",
+            429,
+            Exchange { purpose: Purpose::BeforeDeliveries, ..refused(Caller::SecondKey) },
+            "not judged",
+        ),
         // Keys of two accounts have separate limits anyway. Equal events show that it is one account.
         ("b", 200, none(), "not judged"),
-        ("b", 200, events_page(Caller::Second, &[5, 4]), "pass"),
-        ("b", 200, events_page(Caller::Second, &[5]), "not judged"),
+        ("b", 200, events_page(Caller::SecondKey, &[5, 4]), "pass"),
+        ("b", 200, events_page(Caller::SecondKey, &[5]), "not judged"),
     ] {
-        let mut all = vec![account(TEST, "a"), account(Caller::Second, name), events_page(TEST, &[5, 4])];
+        let mut all = vec![account(TEST, "a"), account(Caller::SecondKey, name), events_page(TEST, &[5, 4])];
         all.push(more);
         all.extend(burst(120, true, Duration::ZERO).exchanges);
         let request = Purpose::Burst(Burst::SecondKey);
-        all.push(exchange(Caller::Second, request, "/v1/account", status, &json!({})));
+        all.push(exchange(Caller::SecondKey, request, "/v1/account", status, &json!({})));
         check(&recording(all), "limits.second_key", expected);
     }
-    let mut empty = vec![account(TEST, "a"), account(Caller::Second, "b"), events_page(TEST, &[]), none()];
+    let mut empty = vec![account(TEST, "a"), account(Caller::SecondKey, "b"), events_page(TEST, &[]), none()];
     empty.extend(burst(120, true, Duration::ZERO).exchanges);
     let request = Purpose::Burst(Burst::SecondKey);
-    empty.push(exchange(Caller::Second, request, "/v1/account", 200, &json!({})));
+    empty.push(exchange(Caller::SecondKey, request, "/v1/account", 200, &json!({})));
     check(&recording(empty), "limits.second_key", "not judged");
 }

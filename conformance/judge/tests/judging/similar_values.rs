@@ -1,7 +1,7 @@
 //! Values similar to those of the key's own objects count as unknown: ids, filters, and objects of another account.
 
 use conformance_model::recording::{
-    Caller, Exchange, List, PageRequest, Purpose, RESEMBLING, Recording, Side,
+    Caller, Exchange, List, PageRequest, Purpose, Recording, SIMILAR_ID_ROUND, Side,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn similar_ids_find_nothing_with_any_refusal() {
         let all = vec![
             event(ID, Side::Own, 1, 200),
             event("absent", Side::AbsentBefore, 1, 404),
-            event(&ID[..ID.len() - 1], Side::AbsentAfter, RESEMBLING, status),
+            event(&ID[..ID.len() - 1], Side::AbsentAfter, SIMILAR_ID_ROUND, status),
         ];
         check(&recording(all), "errors.not_found", expected);
     }

@@ -1,6 +1,6 @@
 //! Statuses that are named after an event type, and the types of the object's events.
 
-use conformance_model::recording::{Ending, List, PageRequest};
+use conformance_model::recording::{ExchangeOutcome, List, PageRequest};
 use serde_json::{Value, json};
 
 use super::{check, events_request, page, recording};
@@ -59,7 +59,7 @@ fn check_listed(list: List, status: &str, kind: &str, read_on: &str, expected: &
     let request = PageRequest { list, per_page: Some(100), ..events_request(None, 100) };
     let listed = json!([{ "code": "a2", "status": status }, { "code": "a1", "status": status }]);
     let mut listed = page(request, &listed, [1, 1, 100, 2]);
-    if let Ending::Answered(response) = &mut listed.ending {
+    if let ExchangeOutcome::Answered(response) = &mut listed.outcome {
         response.headers.push(("date".into(), format!("{read_on} Feb 2026 10:30:00 GMT")));
     }
     check(&recording(vec![listed, events]), "events.recorded", expected);

@@ -1,6 +1,6 @@
 //! Header fields that proxies, caches and load balancers add to responses.
 
-use crate::recording::Answer;
+use crate::recording::ReceivedResponse;
 
 /// Header fields about the connection, the route of a response, or the time.
 const INFRASTRUCTURE_NAMES: [&str; 21] = [
@@ -74,7 +74,7 @@ pub fn is_infrastructure(name: &str) -> bool {
 }
 
 /// Returns a header field, as `name: value`, that proves that a cache served the response; `None` if there is none.
-pub fn cache_evidence(response: &Answer) -> Option<String> {
+pub fn cache_evidence(response: &ReceivedResponse) -> Option<String> {
     let age = response.header("age").filter(|value| value.trim().parse::<u64>().is_ok_and(|age| age > 0));
     if let Some(age) = age {
         return Some(format!("Age: {age}"));

@@ -7,10 +7,10 @@ use serde::de::{
 };
 use serde_json::Value;
 
-use crate::recording::Answer;
+use crate::recording::ReceivedResponse;
 
 /// Returns `true` if the `Content-Type` declares a JSON body.
-pub fn is_json(response: &Answer) -> bool {
+pub fn declares_json(response: &ReceivedResponse) -> bool {
     let media_type = response.header("content-type").unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")
@@ -27,7 +27,7 @@ pub fn has_text(value: &Value) -> bool {
 }
 
 /// Returns the first duplicate name in any object of a JSON text. Parsing into a `Value` would drop it.
-pub fn duplicate_key(text: &str) -> Option<String> {
+pub fn first_duplicate_name(text: &str) -> Option<String> {
     let mut duplicate = None;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // The error stops parsing at the first duplicate name. Text that is not JSON has no names.
@@ -107,7 +107,7 @@ mod tests {
 
     #[track_caller]
     fn check_duplicate(text: &str, expected: Option<&str>) {
-        assert_eq!(duplicate_key(text).as_deref(), expected);
+        assert_eq!(first_duplicate_name(text).as_deref(), expected);
     }
 
     #[test]

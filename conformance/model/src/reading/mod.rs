@@ -10,19 +10,22 @@ mod page;
 mod stable;
 mod time;
 
-pub use filter::{ChargeInvoices, Reach, fits, selected_names, selections, shown_link};
+pub use filter::{
+    ChargeInvoices, FilterScope, matches_filter, payment_link_code, selected_ids, selected_rows,
+};
 pub use infrastructure::{cache_evidence, is_infrastructure};
-pub use json::{duplicate_key, has_text, is_json};
+pub use json::{declares_json, first_duplicate_name, has_text};
 pub use limit::{
-    BURST_TIME_MAX, BurstCounts, LIMIT, LimiterReading, SERVED_MAX, WINDOW, is_served, most_in_a_minute,
+    BURST_TIME_MAX, BurstCounts, LIMIT_WINDOW, LimiterKind, REQUESTS_PER_MINUTE, SERVED_MAX, is_served,
+    most_served_in_a_minute,
 };
 pub use observed_ids::{
-    ObservedIds, after_rows, before_rows, events, first_event_id, learn, listed_events, requested_own_event,
-    single_event, stated_mode, wrapped_event,
+    ObservedIds, event_with_path, events_after_deliveries, events_before_deliveries, first_event_id,
+    listed_events, observed_ids, recent_events, requested_own_event, single_event, stated_mode,
 };
 pub use page::{
-    Page, charges_of, codes_of, holds_charge, identity, link_query, named_identity, names_invoice,
-    next_random, page_request, text_at, unused_id_like,
+    Page, event_charge_codes, id_or_code, id_or_json, invoice_charge_codes, link_query, lists_charge,
+    names_invoice, next_random, page_request, text_at, unused_id_like,
 };
-pub use stable::{LONG, enclosing_reads};
-pub use time::{http_date, retry_after, utc};
+pub use stable::{LONG_PAGE_SIZE, nearest_long_pages};
+pub use time::{parse_http_date, parse_utc, retry_after};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{LONG, Page, page_request, shown_link, text_at};
+use super::{LONG_PAGE_SIZE, Page, page_request, payment_link_code, text_at};
 use crate::mode::Mode;
 use crate::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
@@ -22,12 +22,12 @@ pub struct ObservedIds {
 }
 
 /// Returns the events of a mode on the last unfiltered long page that was read.
-pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
+pub fn recent_events(recording: &Recording, mode: Mode) -> Vec<Value> {
     let is_long_page = |exchange: &Exchange| {
         exchange.caller == Caller::Own(mode)
             && matches!(
                 &exchange.purpose,
-                Purpose::Page(PageRequest { list: List::Events, filters, per_page: Some(LONG), .. })
+                Purpose::Page(PageRequest { list: List::Events, filters, per_page: Some(LONG_PAGE_SIZE), .. })
                     if filters.is_empty()
             )
             && exchange.status() == Some(200)
@@ -48,8 +48,8 @@ fn rows_of_list(recording: &Recording, mode: Mode, list: List) -> impl Iterator<
 
 /// Returns an identifier of each kind in a mode. They are read from events, whose fields are specified; if no
 /// recent event has one, from the other lists.
-pub fn learn(recording: &Recording, mode: Mode) -> ObservedIds {
-    let events = events(recording, mode);
+pub fn observed_ids(recording: &Recording, mode: Mode) -> ObservedIds {
+    let events = recent_events(recording, mode);
     let in_events = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
     let in_list = |list, id_of: fn(&Value) -> Option<&str>| {
         rows_of_list(recording, mode, list).find_map(|row| id_of(&row).map(str::to_owned))
@@ -60,18 +60,19 @@ pub fn learn(recording: &Recording, mode: Mode) -> ObservedIds {
             .or_else(|| in_list(List::Charges, |row| text_at(row, &["code"]))),
         invoice: in_events(&["invoice", "code"])
             .or_else(|| in_list(List::Invoices, |row| text_at(row, &["code"]))),
-        payment_link: in_events(&["charge", "payment_link"]).or_else(|| in_list(List::Charges, shown_link)),
+        payment_link: in_events(&["charge", "payment_link"])
+            .or_else(|| in_list(List::Charges, payment_link_code)),
     }
 }
 
 /// Returns the event in a response to `GET /v1/events/{id}`. Its envelope is not specified, so the event is the
 /// object with the most members of an event, the outermost of several.
 pub fn single_event(exchange: &Exchange) -> Option<Value> {
-    Some(wrapped_event(exchange)?.1)
+    Some(event_with_path(exchange)?.1)
 }
 
 /// Returns the event in a response to `GET /v1/events/{id}`, after the names of the members that lead to it.
-pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
+pub fn event_with_path(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
     const MEMBERS: [&str; 6] = ["id", "type", "details", "charge", "invoice", "created_at"];
     /// Limits the search to nested envelopes and the members of an event.
     const DEPTH_MAX: usize = 3;
@@ -86,7 +87,7 @@ pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
             search_event(member, [path.clone(), vec![name.clone()]].concat(), found);
         }
     }
-    let body = exchange.answer()?.body.json()?;
+    let body = exchange.response()?.body.json()?;
     let mut found = Vec::new();
     search_event(&body, Vec::new(), &mut found);
     found.pop().map(|(_, path, event)| (path, event))
@@ -96,7 +97,7 @@ pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
 pub fn requested_own_event(exchange: &Exchange) -> Option<&str> {
     match &exchange.purpose {
         Purpose::Event { id, side: Side::Own, .. } => Some(id),
-        Purpose::Burst(Burst::Shot { .. } | Burst::Beside { .. }) => {
+        Purpose::Burst(Burst::UntilRefused { .. } | Burst::ConcurrentLiveKey { .. }) => {
             let (list, id) = exchange.target.rsplit_once('/')?;
             list.ends_with(List::Events.path()).then_some(id)
         }
@@ -111,7 +112,7 @@ pub fn first_event_id(rows: &[Value]) -> Option<String> {
 
 /// Returns the value of `meta.mode`.
 pub fn stated_mode(exchange: &Exchange) -> Option<String> {
-    let body = exchange.answer()?.body.json()?;
+    let body = exchange.response()?.body.json()?;
     text_at(&body, &["meta", "mode"]).map(str::to_owned)
 }
 
@@ -119,9 +120,9 @@ pub fn stated_mode(exchange: &Exchange) -> Option<String> {
 pub fn listed_events(recording: &Recording, mode: Mode) -> BTreeMap<String, Value> {
     let mut listed = BTreeMap::new();
     for rows in [
-        events(recording, mode),
-        before_rows(recording, mode),
-        after_rows(recording, mode).unwrap_or_default(),
+        recent_events(recording, mode),
+        events_before_deliveries(recording, mode),
+        events_after_deliveries(recording, mode).unwrap_or_default(),
     ] {
         for row in rows {
             if let Some(id) = text_at(&row, &["id"]).map(str::to_owned) {
@@ -133,14 +134,14 @@ pub fn listed_events(recording: &Recording, mode: Mode) -> BTreeMap<String, Valu
 }
 
 /// Returns the events of a mode before the first delivery.
-pub fn before_rows(recording: &Recording, mode: Mode) -> Vec<Value> {
+pub fn events_before_deliveries(recording: &Recording, mode: Mode) -> Vec<Value> {
     let rows = rows_read_for(recording, mode, &Purpose::BeforeDeliveries);
-    rows.unwrap_or_else(|| events(recording, mode))
+    rows.unwrap_or_else(|| recent_events(recording, mode))
 }
 
 /// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read. New events
 /// between two pages move records to the next page, so a record may be on both.
-pub fn after_rows(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
+pub fn events_after_deliveries(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
     let mut rows = rows_read_for(recording, mode, &Purpose::AfterDeliveries)?;
     let mut known_ids = BTreeSet::new();
     rows.retain(|row| text_at(row, &["id"]).is_none_or(|id| known_ids.insert(id.to_owned())));

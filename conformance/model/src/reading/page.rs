@@ -13,7 +13,7 @@ pub struct Page(Arc<Value>);
 impl Page {
     /// Returns the page of a response with status 200 and a JSON body.
     pub fn from_exchange(exchange: &Exchange) -> Option<Page> {
-        exchange.answer().filter(|response| response.status == 200)?.body.json().map(Page)
+        exchange.response().filter(|response| response.status == 200)?.body.json().map(Page)
     }
 
     /// Returns the body, if it is an object.
@@ -32,7 +32,7 @@ impl Page {
     }
 
     /// Returns a number of `meta`; `None` if it is missing or not an unsigned integer.
-    pub fn meta(&self, name: &str) -> Option<u64> {
+    pub fn meta_number(&self, name: &str) -> Option<u64> {
         self.0.get("meta")?.get(name)?.as_u64()
     }
 
@@ -82,12 +82,12 @@ pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
 }
 
 /// Returns the id or code of a list item, or its JSON text if it has neither.
-pub fn identity(row: &Value) -> String {
-    named_identity(row).unwrap_or_else(|| row.to_string())
+pub fn id_or_json(row: &Value) -> String {
+    id_or_code(row).unwrap_or_else(|| row.to_string())
 }
 
 /// Returns the id or code of a list item. Two different items without one may have equal JSON texts.
-pub fn named_identity(row: &Value) -> Option<String> {
+pub fn id_or_code(row: &Value) -> Option<String> {
     ["id", "code"].iter().find_map(|name| match row.get(name)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -96,19 +96,19 @@ pub fn named_identity(row: &Value) -> Option<String> {
 }
 
 /// Returns the codes of the charges in the invoice of an event.
-pub fn charges_of(event: &Value) -> Option<Vec<&str>> {
-    codes_of(event.get("invoice")?)
+pub fn event_charge_codes(event: &Value) -> Option<Vec<&str>> {
+    invoice_charge_codes(event.get("invoice")?)
 }
 
 /// Returns the codes of an invoice's charges, which may be objects or codes.
-pub fn codes_of(invoice: &Value) -> Option<Vec<&str>> {
+pub fn invoice_charge_codes(invoice: &Value) -> Option<Vec<&str>> {
     let charges = invoice.get("charges")?.as_array()?;
     charges.iter().map(|charge| charge.as_str().or_else(|| text_at(charge, &["code"]))).collect()
 }
 
 /// Returns `true` if the invoice of an event lists that charge.
-pub fn holds_charge(event: &Value, charge: &str) -> bool {
-    charges_of(event).is_some_and(|codes| codes.contains(&charge))
+pub fn lists_charge(event: &Value, charge: &str) -> bool {
+    event_charge_codes(event).is_some_and(|codes| codes.contains(&charge))
 }
 
 /// Returns `true` if the charge of an event names that invoice.

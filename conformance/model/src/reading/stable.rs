@@ -6,7 +6,7 @@ use crate::reading::page_request;
 use crate::recording::{Exchange, List, Recording};
 
 /// The largest page size, in records. A page of this size is a *long page*.
-pub const LONG: u64 = 100;
+pub const LONG_PAGE_SIZE: u64 = 100;
 
 /// Returns `true` if an exchange is the first long page of a list.
 fn is_first_long_page(exchange: &Exchange, list: List) -> bool {
@@ -15,13 +15,13 @@ fn is_first_long_page(exchange: &Exchange, list: List) -> bool {
             request.list == list
                 && request.filters.is_empty()
                 && request.link.is_none()
-                && request.per_page == Some(LONG)
+                && request.per_page == Some(LONG_PAGE_SIZE)
                 && request.page.unwrap_or(1) == 1
         })
 }
 
 /// Returns the nearest first long pages that the same key read of a list before and after an exchange.
-pub fn enclosing_reads<'r>(
+pub fn nearest_long_pages<'r>(
     recording: &'r Recording,
     read: &Exchange,
     list: List,

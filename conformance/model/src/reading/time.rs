@@ -6,15 +6,15 @@ use time::format_description::well_known::Iso8601;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
-use crate::recording::Answer;
+use crate::recording::ReceivedResponse;
 
 /// Parses an ISO 8601 time in UTC, with `Z` or `+00:00`. `None` for any other text, or another offset.
-pub fn utc(text: &str) -> Option<OffsetDateTime> {
+pub fn parse_utc(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Iso8601::DEFAULT).ok().filter(|time| time.offset().is_utc())
 }
 
 /// Parses a date in the IMF-fixdate format of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
-pub fn http_date(text: &str) -> Option<OffsetDateTime> {
+pub fn parse_http_date(text: &str) -> Option<OffsetDateTime> {
     let format = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
     );
@@ -22,13 +22,13 @@ pub fn http_date(text: &str) -> Option<OffsetDateTime> {
 }
 
 /// Returns the delay of the header `Retry-After`: whole seconds, or a date minus the `Date` of the response.
-pub fn retry_after(response: &Answer) -> Option<Duration> {
+pub fn retry_after(response: &ReceivedResponse) -> Option<Duration> {
     let value = response.header("retry-after")?;
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.parse().ok().map(Duration::from_secs);
     }
-    let until = http_date(value)?;
-    let now = http_date(response.header("date")?)?;
+    let until = parse_http_date(value)?;
+    let now = parse_http_date(response.header("date")?)?;
     Some(Duration::try_from(until - now).unwrap_or_default())
 }
 
@@ -38,7 +38,7 @@ mod tests {
 
     #[track_caller]
     fn check_utc(text: &str, is_utc: bool) {
-        assert_eq!(utc(text).is_some(), is_utc, "{text}");
+        assert_eq!(parse_utc(text).is_some(), is_utc, "{text}");
     }
 
     #[test]
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn an_http_date_is_read_to_the_second() {
-        let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        let date = parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         assert_eq!(date.unix_timestamp(), 784_111_777);
-        assert_eq!(http_date("1994-11-06"), None);
+        assert_eq!(parse_http_date("1994-11-06"), None);
     }
 }

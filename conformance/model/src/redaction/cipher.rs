@@ -28,9 +28,9 @@ impl Cipher {
     }
 
     /// Returns another text with letters and digits at the same positions, and the same punctuation.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(super) fn encrypt_text(&self, text: &str) -> String {
         if is_decimal(text) {
-            return self.number(text);
+            return self.encrypt_number(text);
         }
         // The scheme of a URL is not personal, and a check may need it.
         let scheme_len = text.find("://").map_or(0, |start| start + "://".len());
@@ -42,7 +42,7 @@ impl Cipher {
     }
 
     /// Returns another number with as many digits. Zero stays zero, and no other number becomes zero.
-    pub(super) fn number(&self, text: &str) -> String {
+    pub(super) fn encrypt_number(&self, text: &str) -> String {
         let mantissa_len = text.find(['e', 'E']).unwrap_or(text.len());
         let (digits, exponent) = text.split_at(mantissa_len);
         if digits.bytes().all(|byte| !matches!(byte, b'1'..=b'9')) {
@@ -148,10 +148,10 @@ mod tests {
 
     #[track_caller]
     fn check_format(text: &str) {
-        let hidden = Cipher::new([1; 32]).text(text);
+        let hidden = Cipher::new([1; 32]).encrypt_text(text);
         assert_ne!(hidden, text);
-        assert_eq!(hidden, Cipher::new([1; 32]).text(text), "equal keys give equal texts");
-        assert_ne!(hidden, Cipher::new([2; 32]).text(text), "different keys give different texts");
+        assert_eq!(hidden, Cipher::new([1; 32]).encrypt_text(text), "equal keys give equal texts");
+        assert_ne!(hidden, Cipher::new([2; 32]).encrypt_text(text), "different keys give different texts");
         assert_eq!(hidden.len(), text.len());
         for (before, after) in text.chars().zip(hidden.chars()).filter(|(before, _)| before.is_ascii()) {
             let class = |character: char| {
@@ -176,9 +176,11 @@ mod tests {
         let cipher = Cipher::new([3; 32]);
         for count in [10_usize, 100, 1000] {
             let width = count.ilog10() as usize;
-            let amounts: BTreeSet<_> = (0..count).map(|n| cipher.text(&format!("0.{n:0width$}"))).collect();
+            let amounts: BTreeSet<_> =
+                (0..count).map(|n| cipher.encrypt_text(&format!("0.{n:0width$}"))).collect();
             assert_eq!(amounts.len(), count);
-            let words: BTreeSet<_> = (0..count).map(|n| cipher.text(&format!("order {n:0width$}"))).collect();
+            let words: BTreeSet<_> =
+                (0..count).map(|n| cipher.encrypt_text(&format!("order {n:0width$}"))).collect();
             assert_eq!(words.len(), count);
         }
     }
@@ -186,13 +188,16 @@ mod tests {
     #[test]
     fn zero_stays_zero_and_numbers_stay_numbers() {
         let cipher = Cipher::new([4; 32]);
-        assert_eq!((cipher.text("0.00"), cipher.text("")), ("0.00".to_owned(), String::new()));
+        assert_eq!(
+            (cipher.encrypt_text("0.00"), cipher.encrypt_text("")),
+            ("0.00".to_owned(), String::new())
+        );
         for n in 1..200 {
-            let hidden = cipher.number(&n.to_string());
+            let hidden = cipher.encrypt_number(&n.to_string());
             assert!(!hidden.starts_with('0'), "{hidden}");
         }
-        assert!(cipher.number("1.5e-7").ends_with("e-7"), "an exponent stays");
-        assert!(cipher.text("https://shop.example").starts_with("https://"));
-        assert!(cipher.text("deadbeef01").chars().all(|character| character.is_ascii_hexdigit()));
+        assert!(cipher.encrypt_number("1.5e-7").ends_with("e-7"), "an exponent stays");
+        assert!(cipher.encrypt_text("https://shop.example").starts_with("https://"));
+        assert!(cipher.encrypt_text("deadbeef01").chars().all(|character| character.is_ascii_hexdigit()));
     }
 }

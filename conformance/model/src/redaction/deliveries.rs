@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Redaction, is_plain};
+use super::{Redaction, is_public_header};
 use crate::deliveries::Deliveries;
 use crate::raw_bytes::RawBytes;
 
@@ -17,11 +17,11 @@ impl Redaction {
         for delivery in &mut deliveries.received {
             let (path, query) = delivery.path.split_once('?').unwrap_or((&delivery.path, ""));
             if !query.is_empty() {
-                delivery.path = format!("{path}?{}", self.0.text(query));
+                delivery.path = format!("{path}?{}", self.0.encrypt_text(query));
             }
             for (name, value) in &mut delivery.headers {
                 let name = name.to_ascii_lowercase();
-                if !(is_plain(&name)
+                if !(is_public_header(&name)
                     || PUBLIC_REQUEST_HEADERS.contains(&name.as_str())
                     || name.starts_with(&webhook_prefix))
                 {
@@ -34,7 +34,7 @@ impl Redaction {
 
     fn redact_raw_body(&self, body: &RawBytes, ids: &BTreeSet<String>) -> RawBytes {
         match std::str::from_utf8(&body.0) {
-            Ok(text) => RawBytes(self.body(text, ids).into_bytes()),
+            Ok(text) => RawBytes(self.redact_body(text, ids).into_bytes()),
             // Invalid UTF-8 must not become valid, or the body could be read as JSON.
             Err(_) => {
                 let mut hidden = self.hide_except_ids(&body.to_string_lossy(), ids).into_bytes();

@@ -22,7 +22,7 @@ struct NestingLevel {
 }
 
 /// Replaces the scalars for which `change` returns a string; returns `None` if the text is not JSON.
-pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
+pub(super) fn map_scalars(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len());
     let outermost = NestingLevel {
@@ -96,13 +96,13 @@ fn number_len(rest: &str) -> usize {
 }
 
 /// Returns `true` if a member of this name counts records or pages; other numbers may be amounts.
-pub(super) fn names_a_count(name: &str) -> bool {
+pub(super) fn is_count(name: &str) -> bool {
     const COUNTS: &[&str] = &["current_page", "last_page", "per_page", "total", "from", "to", "status"];
     COUNTS.contains(&name)
 }
 
 /// Returns `true` if a member of this name is an identifier, an enum value, a link or a message of the service.
-pub(super) fn names_something_plain(name: &str, text: &str) -> bool {
+pub(super) fn is_public_member(name: &str, text: &str) -> bool {
     const MESSAGES: &[&str] = &["message", "error", "title", "detail", "instance"];
     const LINKS: &[&str] = &["first", "last", "prev", "next"];
     const READABLE_LAST_WORDS: &[&str] = &[

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use self::cipher::Cipher;
-use crate::recording::{Answer, Ending, Recording};
+use crate::recording::{ExchangeOutcome, ReceivedResponse, Recording};
 
 /// Header fields without personal data.
 const PUBLIC_HEADERS: &[&str] = &[
@@ -52,25 +52,25 @@ impl Redaction {
         let ids: BTreeSet<String> =
             recording.exchanges.iter().flat_map(|exchange| requested_ids(&exchange.target)).collect();
         for exchange in &mut recording.exchanges {
-            let Ending::Answered(response) = &mut exchange.ending else { continue };
-            let Answer { headers, body, .. } = response;
-            for (_, value) in headers.iter_mut().filter(|(name, _)| !is_plain(name)) {
+            let ExchangeOutcome::Answered(response) = &mut exchange.outcome else { continue };
+            let ReceivedResponse { headers, body, .. } = response;
+            for (_, value) in headers.iter_mut().filter(|(name, _)| !is_public_header(name)) {
                 *value = self.hide_except_ids(value, &ids);
             }
-            *body = body.with_text(self.body(body, &ids));
+            *body = body.with_text(self.redact_body(body, &ids));
         }
         if let Some(deliveries) = &mut recording.deliveries {
             self.redact_deliveries(deliveries, &ids);
         }
     }
 
-    fn body(&self, body: &str, ids: &BTreeSet<String>) -> String {
-        if let Some(hidden) = json::map(body, |scalar| self.replacement(scalar, ids)) {
+    fn redact_body(&self, body: &str, ids: &BTreeSet<String>) -> String {
+        if let Some(hidden) = json::map_scalars(body, |scalar| self.replacement(scalar, ids)) {
             return hidden;
         }
         let mut hidden = self.hide_except_ids(body, ids);
         // A body that is not JSON must not become JSON.
-        if !body.is_empty() && json::map(&hidden, |_| None).is_some() {
+        if !body.is_empty() && json::map_scalars(&hidden, |_| None).is_some() {
             hidden.push('?');
         }
         hidden
@@ -80,12 +80,12 @@ impl Redaction {
     fn replacement(&self, scalar: json::Scalar<'_>, ids: &BTreeSet<String>) -> Option<String> {
         match scalar {
             json::Scalar::Number { name, private, text } => {
-                let is_hidden = private || !json::names_a_count(name);
-                is_hidden.then(|| self.0.number(text))
+                let is_hidden = private || !json::is_count(name);
+                is_hidden.then(|| self.0.encrypt_number(text))
             }
             json::Scalar::Text { text, .. } if is_time(text) || ids.contains(text) => None,
             json::Scalar::Text { name, private, text } => {
-                if private || !json::names_something_plain(name, text) {
+                if private || !json::is_public_member(name, text) {
                     Some(self.hide_except_ids(text, ids))
                 } else if text.contains('@') {
                     Some(self.hide_email_addresses(text))
@@ -102,19 +102,20 @@ impl Redaction {
         let readable = ids.iter().filter(|id| id.len() >= READABLE_ID_LEN_MIN);
         let first = readable.filter_map(|id| text.find(id.as_str()).map(|start| (start, id.len()))).min();
         match first {
-            None => self.0.text(text),
+            None => self.0.encrypt_text(text),
             Some((start, len)) => {
                 let (before, rest) = text.split_at(start);
                 let (id, after) = rest.split_at(len);
-                format!("{}{id}{}", self.0.text(before), self.hide_except_ids(after, ids))
+                format!("{}{id}{}", self.0.encrypt_text(before), self.hide_except_ids(after, ids))
             }
         }
     }
 
     fn hide_email_addresses(&self, text: &str) -> String {
         let words = text.split(' ');
-        let hidden: Vec<_> =
-            words.map(|word| if word.contains('@') { self.0.text(word) } else { word.to_owned() }).collect();
+        let hidden: Vec<_> = words
+            .map(|word| if word.contains('@') { self.0.encrypt_text(word) } else { word.to_owned() })
+            .collect();
         hidden.join(" ")
     }
 }
@@ -125,7 +126,7 @@ impl fmt::Debug for Redaction {
     }
 }
 
-fn is_plain(header: &str) -> bool {
+fn is_public_header(header: &str) -> bool {
     PUBLIC_HEADERS.contains(&header) || header.starts_with("x-ratelimit-") || header.starts_with("ratelimit")
 }
 
@@ -160,7 +161,7 @@ mod tests {
     #[track_caller]
     fn check_redacted(body: &str, kept: &[&str], hidden: &[&str]) {
         let ids = requested_ids("/v1/events/0190a5c4-7f3e-7abc");
-        let found = redaction().body(body, &ids.into_iter().collect());
+        let found = redaction().redact_body(body, &ids.into_iter().collect());
         for part in kept {
             assert!(found.contains(part), "{part} in {found}");
         }
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn equal_values_stay_equal_everywhere() {
-        let hidden = redaction().body(r#"["4913.57",{"amount":"4913.57"},4913.57]"#, &BTreeSet::new());
+        let hidden = redaction().redact_body(r#"["4913.57",{"amount":"4913.57"},4913.57]"#, &BTreeSet::new());
         let value: serde_json::Value = serde_json::from_str(&hidden).unwrap();
         assert_eq!(value[0], value[1]["amount"]);
         assert_eq!(Some(value[2].to_string().as_str()), value[0].as_str());
@@ -216,15 +217,15 @@ mod tests {
     #[test]
     fn text_that_is_not_json_does_not_become_json() {
         for body in [r#"{"a":01}"#, "0123", "<html>", r#"{"a":"b""#] {
-            let hidden = redaction().body(body, &BTreeSet::new());
+            let hidden = redaction().redact_body(body, &BTreeSet::new());
             assert!(serde_json::from_str::<serde_json::Value>(&hidden).is_err(), "{body} became {hidden}");
         }
     }
 
     #[test]
     fn duplicate_names_and_white_space_are_unchanged() {
-        let hidden = redaction().body("{ \"name\": \"Ann\",\n \"name\": null }", &BTreeSet::new());
-        assert_eq!(crate::reading::duplicate_key(&hidden).as_deref(), Some("name"), "{hidden}");
+        let hidden = redaction().redact_body("{ \"name\": \"Ann\",\n \"name\": null }", &BTreeSet::new());
+        assert_eq!(crate::reading::first_duplicate_name(&hidden).as_deref(), Some("name"), "{hidden}");
         assert!(hidden.contains(",\n "), "{hidden}");
     }
 

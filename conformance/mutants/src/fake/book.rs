@@ -7,7 +7,7 @@ use conformance::Mode;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
-use super::{Reply, Request};
+use super::{EditableResponse, Request};
 
 /// The choices that the specification leaves to a service.
 #[derive(Clone)]
@@ -17,23 +17,23 @@ pub struct Choices {
     /// `true` if links have no host.
     pub relative_links: bool,
     /// `true` if a size above 100 is clamped to 100, not refused.
-    pub clamps: bool,
+    pub clamps_page_size: bool,
     /// `true` if a size above 100 is served.
-    pub unbounded: bool,
+    pub allows_any_page_size: bool,
     /// `true` if a page past the end is the last page.
     pub shows_last_page: bool,
     /// The `last_page` of an empty list.
     pub empty_last_page: u64,
     /// The suffix of timestamps: `Z` or `+00:00`.
-    pub utc: &'static str,
+    pub utc_suffix: &'static str,
     /// `true` if a filter by an unknown object gets 404, not an empty list.
     pub foreign_filter_404: bool,
     /// `true` if errors are problem details (RFC 9457).
     pub problem_json: bool,
     /// `true` if later pages omit records that were created after the first page was read.
-    pub steady: bool,
+    pub has_stable_pages: bool,
     /// `true` if an event shows the current state of its charge or invoice. Ignored if filters are wide.
-    pub current_objects: bool,
+    pub events_show_current_objects: bool,
 }
 
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub struct Book {
     pub events: Vec<Value>,
     /// `true` if the filter by an invoice includes the events of its charges, and that by a charge those of its
     /// invoice.
-    pub wide_filters: bool,
+    pub has_wide_filters: bool,
     /// The choices of the service.
     pub choices: Choices,
     /// The number of records when the first page was read, by list, filters, page size and key.
@@ -86,22 +86,22 @@ impl Book {
         let choices = Choices {
             bare_event: false,
             relative_links: false,
-            clamps: false,
-            unbounded: false,
+            clamps_page_size: false,
+            allows_any_page_size: false,
             shows_last_page: false,
             empty_last_page: 1,
-            utc: "Z",
+            utc_suffix: "Z",
             foreign_filter_404: false,
             problem_json: false,
-            steady: true,
-            current_objects: false,
+            has_stable_pages: true,
+            events_show_current_objects: false,
         };
         Book {
             name: "A shop".into(),
             charges: Vec::new(),
             invoices: Vec::new(),
             events: Vec::new(),
-            wide_filters: false,
+            has_wide_filters: false,
             choices,
             anchors: RefCell::default(),
             filter_matches: |_, row_value, filter_value| row_value == filter_value,
@@ -154,11 +154,11 @@ impl Book {
     }
 
     /// Creates a charge, and returns the response to the request.
-    pub fn create_charge(&mut self) -> Reply {
+    pub fn create_charge(&mut self) -> EditableResponse {
         let number = self.charges.len() as u64;
         // The charge is paid or canceled immediately.
         self.add_newest(|book| book.open_charge(9, number));
-        Reply::json(201, json!({ "data": self.charges[0] }))
+        EditableResponse::json(201, json!({ "data": self.charges[0] }))
     }
 
     /// Moves the records that `append` adds to the head of their lists.
@@ -277,9 +277,9 @@ impl Book {
     }
 
     /// Returns the response to a request. `mode` is that of its key, `address` the base of absolute links.
-    pub fn respond(&self, request: &Request, mode: Mode, address: &str) -> Reply {
+    pub fn respond(&self, request: &Request, mode: Mode, address: &str) -> EditableResponse {
         match request.path.as_str() {
-            "/v1/account" => Reply::json(
+            "/v1/account" => EditableResponse::json(
                 200,
                 json!({
                     "data": { "type": "personal", "display_name": self.name, "default_currency": "EUR" },
@@ -297,42 +297,44 @@ impl Book {
         }
     }
 
-    fn not_found(&self) -> Reply {
+    fn not_found(&self) -> EditableResponse {
         if !self.choices.problem_json {
-            return Reply::json(404, json!({ "message": "Not found." }));
+            return EditableResponse::json(404, json!({ "message": "Not found." }));
         }
-        let mut response =
-            Reply::json(404, json!({ "type": "about:blank", "title": "Not Found", "status": 404 }));
-        response.set("content-type", "application/problem+json");
+        let mut response = EditableResponse::json(
+            404,
+            json!({ "type": "about:blank", "title": "Not Found", "status": 404 }),
+        );
+        response.set_header("content-type", "application/problem+json");
         response
     }
 
     /// Returns the response with a charge or an invoice, found by the code in the path.
-    fn object_response(&self, path: &str, objects: &[Value]) -> Reply {
+    fn object_response(&self, path: &str, objects: &[Value]) -> EditableResponse {
         let code = path.rsplit('/').next().unwrap_or_default();
         match objects.iter().find(|object| object["code"] == code) {
             None => self.not_found(),
-            Some(object) => Reply::json(200, json!({ "data": self.apply_choices(object) })),
+            Some(object) => EditableResponse::json(200, json!({ "data": self.apply_choices(object) })),
         }
     }
 
     /// Returns the response to a request for one event.
-    fn event_response(&self, id: &str) -> Reply {
+    fn event_response(&self, id: &str) -> EditableResponse {
         match self.events.iter().find(|event| event["id"] == id) {
             None => self.not_found(),
-            Some(event) if self.choices.bare_event => Reply::json(200, self.apply_choices(event)),
-            Some(event) => Reply::json(200, json!({ "data": self.apply_choices(event) })),
+            Some(event) if self.choices.bare_event => EditableResponse::json(200, self.apply_choices(event)),
+            Some(event) => EditableResponse::json(200, json!({ "data": self.apply_choices(event) })),
         }
     }
 
     /// Returns a charge, an invoice or an event in the format that the choices of the service require.
     fn apply_choices(&self, object: &Value) -> Value {
         let mut object = object.clone();
-        let created_at = object["created_at"].as_str().map(|time| time.replace('Z', self.choices.utc));
+        let created_at = object["created_at"].as_str().map(|time| time.replace('Z', self.choices.utc_suffix));
         if let Some(created_at) = created_at {
             object["created_at"] = json!(created_at);
         }
-        if self.choices.current_objects && !self.wide_filters {
+        if self.choices.events_show_current_objects && !self.has_wide_filters {
             for (member, list) in [("charge", &self.charges), ("invoice", &self.invoices)] {
                 let code = object[member]["code"].clone();
                 if let Some(current) = list.iter().find(|row| code.is_string() && row["code"] == code) {
@@ -345,7 +347,7 @@ impl Book {
 
     /// Records the number of rows when page 1 is read, and omits newer rows from later pages.
     fn anchored_rows<'a>(&self, request: &Request, rows: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
-        if !self.choices.steady {
+        if !self.choices.has_stable_pages {
             return rows;
         }
         let mut anchors = self.anchors.borrow_mut();
@@ -358,14 +360,14 @@ impl Book {
         rows[rows.len().saturating_sub(anchored_len)..].to_vec()
     }
 
-    fn list_response(&self, request: &Request, records: &[Value], address: &str) -> Reply {
+    fn list_response(&self, request: &Request, records: &[Value], address: &str) -> EditableResponse {
         let (mut page, mut size) =
             (request.number("page").unwrap_or(1), request.number("per_page").unwrap_or(25));
-        if size > 100 && self.choices.clamps {
+        if size > 100 && self.choices.clamps_page_size {
             size = 100;
         }
-        if page == 0 || size == 0 || (size > 100 && !self.choices.unbounded) {
-            return Reply::json(422, json!({ "message": "per_page must be between 1 and 100." }));
+        if page == 0 || size == 0 || (size > 100 && !self.choices.allows_any_page_size) {
+            return EditableResponse::json(422, json!({ "message": "per_page must be between 1 and 100." }));
         }
         let matching: Vec<_> = records.iter().filter(|row| self.matches_filters(row, request)).collect();
         let filters_by_object =
@@ -399,7 +401,7 @@ impl Book {
             "next": if page < last_page { link(page + 1) } else { Value::Null },
         });
         let meta = json!({ "current_page": page, "last_page": last_page, "per_page": size, "total": total });
-        Reply::json(200, json!({ "data": rows, "links": links, "meta": meta }))
+        EditableResponse::json(200, json!({ "data": rows, "links": links, "meta": meta }))
     }
 
     fn matches_filters(&self, row: &Value, request: &Request) -> bool {
@@ -408,11 +410,11 @@ impl Book {
         };
         request.query.iter().all(|(name, value)| match name.as_str() {
             "type" | "status" | "payment_link" => matches(name, &row[name], value),
-            "invoice" if self.wide_filters && row["charge"]["invoice"] == **value => true,
+            "invoice" if self.has_wide_filters && row["charge"]["invoice"] == **value => true,
             "charge" | "invoice" if matches(name, &row[name]["code"], value) => true,
-            "invoice" => self.wide_filters && self.lists_charge(value, &row["charge"]["code"]),
+            "invoice" => self.has_wide_filters && self.lists_charge(value, &row["charge"]["code"]),
             "charge" => {
-                self.wide_filters
+                self.has_wide_filters
                     && row["invoice"]["code"]
                         .as_str()
                         .is_some_and(|invoice| self.lists_charge(invoice, &json!(value)))

@@ -28,19 +28,24 @@ pub enum Limiter {
 }
 
 /// The parameters of a limiter.
-pub struct Rules {
+pub struct LimiterSettings {
     /// The number of requests that are served per window.
     pub limit: u64,
     /// The length of a window, or the time in which a bucket refills 120 tokens, in microseconds.
     pub window: u64,
     /// `true` if refused requests count.
-    pub refusals_count: bool,
+    pub counts_refused: bool,
 }
 
 impl Limiter {
     /// Records a request in `hits` if it is within the limit. Otherwise returns the microseconds until it would be.
-    pub(super) fn refuse_until(self, hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
-        let Rules { limit, window, .. } = *rules;
+    pub(super) fn record_or_wait(
+        self,
+        hits: &mut Vec<u64>,
+        now: u64,
+        rules: &LimiterSettings,
+    ) -> Option<u64> {
+        let LimiterSettings { limit, window, .. } = *rules;
         let interval = window / TOKENS_PER_WINDOW;
         match self {
             Limiter::Off => return None,
@@ -70,7 +75,7 @@ impl Limiter {
             hits.push(hit);
             return None;
         }
-        if rules.refusals_count {
+        if rules.counts_refused {
             hits.push(now);
         }
         // The request that must leave the window before another is served.
@@ -91,8 +96,8 @@ impl Limiter {
 
 /// Applies a sliding window counter: it counts the current window and the remaining share of the previous one.
 /// Returns the same as `Limiter::record_or_wait`.
-fn sliding_counter(hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
-    let Rules { limit, window, .. } = *rules;
+fn sliding_counter(hits: &mut Vec<u64>, now: u64, rules: &LimiterSettings) -> Option<u64> {
+    let LimiterSettings { limit, window, .. } = *rules;
     let (window_number, elapsed) = (now / window, now % window);
     hits.retain(|at| at / window + 1 >= window_number);
     let current = hits.iter().filter(|at| *at / window == window_number).count() as u64;
@@ -101,12 +106,12 @@ fn sliding_counter(hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> 
         hits.push(now);
         return None;
     }
-    if rules.refusals_count {
+    if rules.counts_refused {
         hits.push(now);
     }
     // The time in a window until the share of the `count` requests before it is less than `room`.
     let wait_in_window = |count: u64, room: u64| window - room * window / count + 1;
-    Some(match current + u64::from(rules.refusals_count) {
+    Some(match current + u64::from(rules.counts_refused) {
         current if current >= limit => window - elapsed + wait_in_window(current, limit),
         current => wait_in_window(previous, limit - current).saturating_sub(elapsed).max(1),
     })

@@ -4,15 +4,15 @@
 //! changed setting of the server, or a rewritten request or response.
 
 pub mod book;
+pub mod http_server;
 mod limiter;
 mod run;
 pub mod sender;
 mod traffic;
-pub mod wire;
 
-pub use conformance_faults::Reply;
-pub use limiter::{Limiter, Rules};
-pub use run::{block_on, ids_with_verdicts, plan, run, run_and_read, run_with};
+pub use conformance_faults::EditableResponse;
+pub use limiter::{Limiter, LimiterSettings};
+pub use run::{assert_run, block_on, ids_with_verdicts, plan, run, run_with};
 pub use traffic::Traffic;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use conformance::{Mode, Wait, Waiter};
+use conformance::{ClockWait, Mode, TargetClock};
 use serde_json::json;
 
 use book::Book;
@@ -53,12 +53,12 @@ impl Clock {
     }
 }
 
-impl Waiter for Clock {
+impl TargetClock for Clock {
     fn now(&self) -> Duration {
         Duration::from_micros(self.micros())
     }
 
-    fn wait(&mut self, duration: Duration) -> Wait<'_> {
+    fn wait(&mut self, duration: Duration) -> ClockWait<'_> {
         self.advance(duration);
         Box::pin(std::future::ready(Ok(())))
     }
@@ -108,7 +108,7 @@ impl Request {
 }
 
 /// A change of a response before it is sent.
-pub type ReplyRewrite = Box<dyn FnMut(&Request, &mut Reply) + Send>;
+pub type ResponseRewrite = Box<dyn FnMut(&Request, &mut EditableResponse) + Send>;
 /// A change of a request before it is processed.
 pub type RequestRewrite = Box<dyn FnMut(&mut Request) + Send>;
 
@@ -123,7 +123,7 @@ pub struct FakeServer {
     /// The other account's objects in test mode.
     pub other_account: Book,
     /// The time that each request takes on the clock.
-    pub tick: Duration,
+    pub response_time: Duration,
     /// The rate limiter.
     pub limiter: Limiter,
     /// The number of requests that are served per window and key.
@@ -141,29 +141,29 @@ pub struct FakeServer {
     /// Returns the identity whose requests are counted together: the key, unless a mutant changes it.
     pub counted_identity: fn(&Request) -> String,
     /// `true` if refused requests count toward the limit too.
-    pub refusals_count: bool,
+    pub counts_refused: bool,
     /// The HTTP settings.
-    pub wire: wire::Wire,
+    pub http_settings: http_server::HttpSettings,
     /// The prefix of paths that are exempt from the limit.
     pub exempt_path: Option<&'static str>,
     /// The method that is exempt from the limit.
     pub exempt_method: Option<&'static str>,
     /// Returns `true` if a given token is accepted as a key.
-    pub key_fits: fn(given: &str, key: &str) -> bool,
+    pub token_matches: fn(given: &str, key: &str) -> bool,
     /// `true` if the authentication scheme must be `Bearer`.
-    pub scheme_matters: bool,
+    pub requires_bearer: bool,
     /// `true` if the revoked key is still accepted.
-    pub revoked_works: bool,
+    pub accepts_revoked_key: bool,
     /// The prefix of every path.
     pub prefix: &'static str,
     /// The changes of every request, in order.
     pub request_rewrites: Vec<RequestRewrite>,
     /// The changes of every response, in order.
-    pub reply_rewrites: Vec<ReplyRewrite>,
+    pub response_rewrites: Vec<ResponseRewrite>,
     /// The state of the limiter by counted identity: for most limiters the times of counted requests, in microseconds.
     pub hits: BTreeMap<String, Vec<u64>>,
     /// The number of requests that counted toward a limit.
-    pub turn: u64,
+    pub counted_requests: u64,
     /// The base URL, without the prefix of paths.
     pub address: String,
     /// The webhook sender, if the server sends deliveries.
@@ -173,11 +173,11 @@ pub struct FakeServer {
     /// A cache of single events in front of the server, per key.
     pub event_cache: Option<EventCache>,
     /// The number of responses so far.
-    pub answers: u64,
+    pub response_count: u64,
 }
 
 /// The cached responses of single events by path and key, with the time of storage.
-pub type EventCache = BTreeMap<(String, Option<String>), (u64, Reply)>;
+pub type EventCache = BTreeMap<(String, Option<String>), (u64, EditableResponse)>;
 
 /// The lifetime of a cached response in microseconds.
 const CACHED_MICROS: u64 = 10_000_000;
@@ -189,7 +189,7 @@ impl Default for FakeServer {
             live: Book::with_objects(1, 9, 3),
             test: Book::with_objects(2, 8, 4),
             other_account: Book { name: "Another shop".into(), ..Book::with_objects(3, 2, 1) },
-            tick: Duration::ZERO,
+            response_time: Duration::ZERO,
             limiter: Limiter::Sliding,
             limit: 120,
             window: Duration::from_secs(60),
@@ -198,23 +198,23 @@ impl Default for FakeServer {
             reports_quota: false,
             retry_after: RetryAfter::Seconds,
             counted_identity: |request| request.authorization.clone().unwrap_or_default(),
-            refusals_count: false,
-            wire: wire::Wire::default(),
+            counts_refused: false,
+            http_settings: http_server::HttpSettings::default(),
             exempt_path: None,
             exempt_method: None,
-            key_fits: |given, key| given == key,
-            scheme_matters: true,
-            revoked_works: false,
+            token_matches: |given, key| given == key,
+            requires_bearer: true,
+            accepts_revoked_key: false,
             prefix: "",
             request_rewrites: Vec::new(),
-            reply_rewrites: Vec::new(),
+            response_rewrites: Vec::new(),
             hits: BTreeMap::new(),
-            turn: 0,
+            counted_requests: 0,
             address: String::new(),
             sender: None,
             traffic: None,
             event_cache: None,
-            answers: 0,
+            response_count: 0,
         }
     }
 }
@@ -229,8 +229,11 @@ struct KnownKey {
 
 impl FakeServer {
     /// Adds a change of responses.
-    pub fn rewrite(&mut self, rewrite: impl FnMut(&Request, &mut Reply) + Send + 'static) {
-        self.reply_rewrites.push(Box::new(rewrite));
+    pub fn rewrite_responses(
+        &mut self,
+        rewrite: impl FnMut(&Request, &mut EditableResponse) + Send + 'static,
+    ) {
+        self.response_rewrites.push(Box::new(rewrite));
     }
 
     /// Adds a change of requests.
@@ -239,8 +242,8 @@ impl FakeServer {
     }
 
     /// Returns the response to a request, with all changes applied.
-    pub fn respond(&mut self, request: Request) -> Reply {
-        self.clock.advance(self.tick);
+    pub fn respond(&mut self, request: Request) -> EditableResponse {
+        self.clock.advance(self.response_time);
         if let Some(traffic) = &mut self.traffic {
             traffic.run_until(self.clock.micros(), [&mut self.live, &mut self.test]);
         }
@@ -257,38 +260,38 @@ impl FakeServer {
     }
 
     /// Returns a response from the cache, with its age.
-    fn cached_response(&self, request: &Request) -> Option<Reply> {
+    fn cached_response(&self, request: &Request) -> Option<EditableResponse> {
         let key = (request.path.clone(), request.authorization.clone());
         let (stored_at, response) =
             self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;
         let age = self.clock.micros() - stored_at;
         let mut response = response.clone();
-        response.set("age", &(age / 1_000_000).to_string());
-        response.set("x-cache", "HIT");
+        response.set_header("age", &(age / 1_000_000).to_string());
+        response.set_header("x-cache", "HIT");
         (age < CACHED_MICROS).then_some(response)
     }
 
     /// Returns the response with all changes, without the cache.
-    fn respond_uncached(&mut self, mut request: Request) -> Reply {
+    fn respond_uncached(&mut self, mut request: Request) -> EditableResponse {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
         }
         let mut response = self.correct_response(&mut request);
-        for rewrite in &mut self.reply_rewrites {
+        for rewrite in &mut self.response_rewrites {
             rewrite(&request, &mut response);
         }
         // Prevents hyper from adding a `Date` of the system clock.
         if response.header("date").is_none() {
-            response.set("date", &wire::http_date(self.clock.micros() / 1_000_000));
+            response.set_header("date", &http_server::http_date(self.clock.micros() / 1_000_000));
         }
         response
     }
 
     /// Returns the response of the service before it is changed.
-    fn correct_response(&mut self, request: &mut Request) -> Reply {
+    fn correct_response(&mut self, request: &mut Request) -> EditableResponse {
         let Some((mode, is_other_account)) = self.authenticate(request) else {
-            let mut response = Reply::json(401, json!({ "message": "Unknown API key." }));
-            response.set("www-authenticate", "Bearer");
+            let mut response = EditableResponse::json(401, json!({ "message": "Unknown API key." }));
+            response.set_header("www-authenticate", "Bearer");
             return response;
         };
         request.mode = Some(mode);
@@ -298,13 +301,13 @@ impl FakeServer {
         }
         let mut response = self.book_response(request, mode, is_other_account);
         if self.reports_quota {
-            response.set("x-ratelimit-limit", &self.limit.to_string());
-            response.set("x-ratelimit-remaining", &remaining.to_string());
+            response.set_header("x-ratelimit-limit", &self.limit.to_string());
+            response.set_header("x-ratelimit-remaining", &remaining.to_string());
         }
         response
     }
 
-    fn book_response(&mut self, request: &Request, mode: Mode, is_other_account: bool) -> Reply {
+    fn book_response(&mut self, request: &Request, mode: Mode, is_other_account: bool) -> EditableResponse {
         let book = match (is_other_account, mode) {
             (true, _) => &mut self.other_account,
             (false, Mode::Live) => &mut self.live,
@@ -321,7 +324,7 @@ impl FakeServer {
         let authorization = request.authorization.as_deref()?;
         let given = match authorization.split_once(' ') {
             Some(("Bearer", key)) => key,
-            Some((_, key)) if !self.scheme_matters => key,
+            Some((_, key)) if !self.requires_bearer => key,
             _ => return None,
         };
         let key = |key, mode| KnownKey { key, mode, is_other_account: false, is_valid: true };
@@ -330,9 +333,10 @@ impl FakeServer {
             key(TEST_KEY, Mode::Test),
             key(SECOND_KEY, Mode::Test),
             KnownKey { is_other_account: true, ..key(OTHER_KEY, Mode::Test) },
-            KnownKey { is_valid: self.revoked_works, ..key(REVOKED_KEY, Mode::Live) },
+            KnownKey { is_valid: self.accepts_revoked_key, ..key(REVOKED_KEY, Mode::Live) },
         ];
-        let matching = keys.into_iter().find(|known| known.is_valid && (self.key_fits)(given, known.key));
+        let matching =
+            keys.into_iter().find(|known| known.is_valid && (self.token_matches)(given, known.key));
         matching.map(|known| (known.mode, known.is_other_account))
     }
 
@@ -345,31 +349,31 @@ impl FakeServer {
             return (None, self.limit);
         }
         let now = self.clock.micros();
-        self.turn += 1;
+        self.counted_requests += 1;
         let mut identity = (self.counted_identity)(request);
         if self.replicas > 1 {
-            identity += &format!(" at replica {}", self.turn % self.replicas);
+            identity += &format!(" at replica {}", self.counted_requests % self.replicas);
         }
         let hits = self.hits.entry(identity).or_default();
-        let rules = Rules {
+        let rules = LimiterSettings {
             limit: self.limit,
             window: u64::try_from(self.window.as_micros()).expect("the window fits in a u64"),
-            refusals_count: self.refusals_count,
+            counts_refused: self.counts_refused,
         };
-        let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.refuse_until(hits, now, &rules));
+        let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.record_or_wait(hits, now, &rules));
         (wait, self.limit.saturating_sub(hits.len() as u64))
     }
 
-    fn rate_limited_response(&self, wait: u64) -> Reply {
-        let mut response = Reply::json(429, json!({ "message": "Too many requests." }));
+    fn rate_limited_response(&self, wait: u64) -> EditableResponse {
+        let mut response = EditableResponse::json(429, json!({ "message": "Too many requests." }));
         let seconds = wait.div_ceil(1_000_000);
         let now = self.clock.micros() / 1_000_000;
         match self.retry_after {
-            RetryAfter::Seconds => response.set("retry-after", &seconds.to_string()),
+            RetryAfter::Seconds => response.set_header("retry-after", &seconds.to_string()),
             RetryAfter::Date => {
-                response.set("date", &wire::http_date(now));
+                response.set_header("date", &http_server::http_date(now));
                 // A date has whole seconds, so one second is added: it must not be too early.
-                response.set("retry-after", &wire::http_date(now + seconds + 1));
+                response.set_header("retry-after", &http_server::http_date(now + seconds + 1));
             }
         }
         response

@@ -1,8 +1,8 @@
 //! Checks the fake server, as the command `check` does.
 
-use conformance::{Create, Outcome, Part, Plan, Secret, Silent, check, report};
+use conformance::{CreateRequest, Outcome, Part, Plan, Secret, Silent, check, report};
 
-use super::{FakeServer, LIVE_KEY, OTHER_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY, sender, wire};
+use super::{FakeServer, LIVE_KEY, OTHER_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY, http_server, sender};
 
 /// Returns a plan that checks the server at `base` with all keys and creates charges.
 pub fn plan(base: &str) -> Plan {
@@ -11,7 +11,7 @@ pub fn plan(base: &str) -> Plan {
     plan.second_key = Some(Secret::new(SECOND_KEY));
     plan.other_account_key = Some(Secret::new(OTHER_KEY));
     plan.revoked_key = Some(Secret::new(REVOKED_KEY));
-    plan.writes = Some(Create::default());
+    plan.create_request = Some(CreateRequest::default());
     plan.paths.charge = Some("/v1/charges/{id}".into());
     plan.paths.invoice = Some("/v1/invoices/{id}".into());
     plan.seed = 42;
@@ -36,8 +36,8 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = server.clock.clone();
-        let sender_is_quick = server.sender.as_ref().map(|sender| sender.quick);
-        let (base, server) = wire::serve_shared(server).await;
+        let sender_is_quick = server.sender.as_ref().map(|sender| sender.uses_quick_check);
+        let (base, server) = http_server::serve_shared(server).await;
         let mut plan = plan(&base);
         if let Some(is_quick) = sender_is_quick {
             plan.without.remove(&Part::Webhooks);
@@ -57,7 +57,7 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
 ///
 /// If an assertion fails.
 #[track_caller]
-pub fn run_and_read(
+pub fn assert_run(
     server: FakeServer,
     change: impl FnOnce(&mut Plan),
     exit_code: u8,

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use conformance::EVENT_TYPES;
-use conformance::receiver::{BackgroundReceiver, Names};
+use conformance::receiver::{BackgroundReceiver, WebhookNames};
 use conformance::{
-    DeliveryTrigger, Endpoint, Mode, Registration, Secret, Source, TriggerFuture, TriggeredDeliveries,
-    Webhooks,
+    DeliverySource, DeliveryTrigger, Endpoint, Mode, Registration, Secret, TriggerFuture,
+    TriggeredDeliveries, Webhooks,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub struct Delivery {
     /// The mode of the event.
     pub mode: Mode,
     /// The event type.
-    pub kind: String,
+    pub event_type: String,
     /// The event as the API shows it.
     pub event: Value,
     /// The path of the endpoint.
@@ -52,13 +52,13 @@ pub struct DeliveryRequest {
 
 impl DeliveryRequest {
     /// Sets a header.
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.drop(name);
+    pub fn set_header(&mut self, name: &str, value: &str) {
+        self.remove_header(name);
         self.headers.push((name.into(), value.into()));
     }
 
     /// Removes a header.
-    pub fn drop(&mut self, name: &str) {
+    pub fn remove_header(&mut self, name: &str) {
         self.headers.retain(|(header, _)| header != name);
     }
 }
@@ -82,19 +82,19 @@ pub struct Sender {
     /// Returns the signing secret of an endpoint.
     pub secret: fn(path: &str) -> String,
     /// Returns `true` for a redirect status that the sender follows.
-    pub follows: fn(status: &str) -> bool,
+    pub follows_redirect: fn(status: &str) -> bool,
     /// The number of attempts of each delivery, regardless of the responses.
-    pub times: usize,
+    pub attempts: usize,
     /// `true` if a retry has a new delivery id.
-    pub new_ids: bool,
+    pub retry_has_new_id: bool,
     /// `true` if the newest delivery is sent first.
-    pub reversed: bool,
+    pub sends_newest_first: bool,
     /// Returns `true` if the address of a new endpoint is accepted.
-    pub accepts: fn(&str) -> bool,
+    pub accepts_address: fn(&str) -> bool,
     /// `true` if the suite runs its quick check, without a burst, which faults of deliveries do not need.
-    pub quick: bool,
+    pub uses_quick_check: bool,
     /// `true` if the trigger reports that all deliveries were sent.
-    pub settles: bool,
+    pub reports_settled: bool,
 }
 
 impl Default for Sender {
@@ -102,23 +102,25 @@ impl Default for Sender {
         Sender {
             change_body: Box::new(|_, _| {}),
             change_request: |_, _| {},
-            sign: |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, body)))),
+            sign: |secret, t, body| {
+                format!("t={t},v1={}", hex::encode(hmac_sha256(secret, &signed_text(t, body))))
+            },
             delivers: |endpoint, mode, event_type| {
                 endpoint.mode == Some(mode)
                     && endpoint.events.as_ref().is_some_and(|types| types.contains(event_type))
             },
             secret: secret_of,
-            follows: |_| false,
-            times: 1,
-            new_ids: false,
-            reversed: false,
-            accepts: |address| {
+            follows_redirect: |_| false,
+            attempts: 1,
+            retry_has_new_id: false,
+            sends_newest_first: false,
+            accepts_address: |address| {
                 let is_private =
                     ["localhost", "127.", "10.", "169.254."].iter().any(|prefix| address.contains(prefix));
                 address.starts_with("https://") && !is_private
             },
-            quick: true,
-            settles: true,
+            uses_quick_check: true,
+            reports_settled: true,
         }
     }
 }
@@ -129,7 +131,7 @@ pub fn signed_text(t: u64, body: &[u8]) -> Vec<u8> {
 }
 
 /// Computes an HMAC-SHA256.
-pub fn mac(secret: &str, message: &[u8]) -> Vec<u8> {
+pub fn hmac_sha256(secret: &str, message: &[u8]) -> Vec<u8> {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length");
     mac.update(message);
@@ -242,15 +244,15 @@ impl DeliveryTrigger for EventTrigger {
             for endpoint in endpoints() {
                 receiver.declare(endpoint);
             }
-            receiver.answer("/moved", "302,307".parse()?);
-            receiver.answer("/weak", "500,200".parse()?);
+            receiver.set_responses("/moved", "302,307".parse()?);
+            receiver.set_responses("/weak", "500,200".parse()?);
             for delivery in self.planned_deliveries() {
                 deliver(receiver.address(), delivery).await;
             }
             let (accepts, settles) = {
                 let server = self.0.lock().expect("no request handler panics");
                 let sender = server.sender.as_ref().expect("the server has a sender");
-                (sender.accepts, sender.settles)
+                (sender.accepts_address, sender.reports_settled)
             };
             let addresses = [
                 "https://shop.example/hooks",
@@ -265,7 +267,7 @@ impl DeliveryTrigger for EventTrigger {
                 address: address.to_owned(),
                 public: address == addresses[0],
                 accepted: accepts(address),
-                answer: if accepts(address) { "200".into() } else { "422".into() },
+                response: if accepts(address) { "200".into() } else { "422".into() },
             });
             Ok(TriggeredDeliveries { settled: settles, registrations: registrations.to_vec() })
         })
@@ -290,7 +292,7 @@ impl EventTrigger {
             events.extend(record_events(book, book_number).into_iter().map(|event| (mode, event)));
         }
         let sender = server.sender.as_ref().expect("the server has a sender");
-        if sender.reversed {
+        if sender.sends_newest_first {
             events.reverse();
         }
         let mut planned_deliveries = Vec::new();
@@ -300,12 +302,12 @@ impl EventTrigger {
             for endpoint in endpoints().iter().filter(|endpoint| (sender.delivers)(endpoint, mode, &kind)) {
                 number += 1;
                 let (path, event) = (endpoint.path.clone(), event.clone());
-                let delivery = Delivery { mode, kind: kind.clone(), event, path };
-                for _ in 0..sender.times {
-                    let retry_number = number + if sender.new_ids { 1000 } else { 0 };
+                let delivery = Delivery { mode, event_type: kind.clone(), event, path };
+                for _ in 0..sender.attempts {
+                    let retry_number = number + if sender.retry_has_new_id { 1000 } else { 0 };
                     planned_deliveries.push(PlannedDelivery {
                         request: sender.request(&delivery, number),
-                        follows: sender.follows,
+                        follows: sender.follows_redirect,
                         retry: sender.request(&delivery, retry_number),
                     });
                 }
@@ -324,11 +326,11 @@ impl Sender {
     /// Returns the signed request of a delivery. The number is a part of the delivery id.
     fn request(&self, delivery: &Delivery, number: u64) -> DeliveryRequest {
         let id = format!("0190a5c7-7f3e-7ddd-8def-{number:012x}");
-        let subject = if delivery.kind.starts_with("charge.") { "charge" } else { "invoice" };
+        let subject = if delivery.event_type.starts_with("charge.") { "charge" } else { "invoice" };
         let mut body = json!({
             "id": id,
             "event_id": delivery.event["id"],
-            "event": delivery.kind,
+            "event": delivery.event_type,
             "mode": delivery.mode.as_str(),
             "created_at": delivery.event["created_at"],
             "data": { subject: delivery.event[subject] },
@@ -339,7 +341,7 @@ impl Sender {
         let headers = [
             ("Content-Type", "application/json"),
             ("User-Agent", "Service-Webhooks/1.0"),
-            ("X-Service-Event", &delivery.kind),
+            ("X-Service-Event", &delivery.event_type),
             ("X-Service-Delivery", &id),
             ("X-Service-Signature", &signature),
         ];
@@ -400,8 +402,8 @@ async fn send(address: SocketAddr, request: &DeliveryRequest) -> String {
 pub async fn start_receiver(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
     let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
     Webhooks {
-        names: Names::default(),
-        source: Source::Receiver {
+        names: WebhookNames::default(),
+        source: DeliverySource::Receiver {
             receiver: Arc::new(receiver),
             receive_for: std::time::Duration::from_secs(60),
             trigger: Some(Arc::new(EventTrigger(Arc::clone(server)))),

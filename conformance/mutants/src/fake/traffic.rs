@@ -8,7 +8,7 @@ use conformance_model::reading::next_random;
 use serde_json::{Value, json};
 
 use super::book::Book;
-use super::wire::timestamp;
+use super::http_server::timestamp;
 
 /// The first number of new records, beyond those of existing ones.
 const FIRST_NUMBER: u64 = 1_000;

@@ -3,25 +3,28 @@
 use conformance::Mode;
 use serde_json::{Value, json};
 
-use crate::fake::{self, FakeServer, Reply, Request};
+use crate::authentication::SINGLE_REFUSALS;
+use crate::fake::{self, EditableResponse, FakeServer, Request};
 use crate::isolation::is_foreign_event;
-use crate::keys::SINGLE_REFUSALS;
-use crate::mutant::{Mutant, account, events, remove, reply, rewrite, rule, single_event};
+use crate::mutant::{
+    Mutant, account_fault, event_fault, remove_member, response_fault, rewrite_matching, server_fault,
+    single_event_fault,
+};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Keys.
-    reply("an unknown event without a key gets 404", &["auth.every_path"], 401, |_, response| {
-        *response = Reply::json(404, json!({ "message": "Not found." }))
+    response_fault("an unknown event without a key gets 404", &["auth.every_path"], 401, |_, response| {
+        *response = EditableResponse::json(404, json!({ "message": "Not found." }))
     })
     .for_requests(|request| request.is_event() && !is_existing_event(request))
     .may_fail(SINGLE_REFUSALS),
-    reply("the message of a 401 is empty", &["auth.message"], 401, |_, response| {
+    response_fault("the message of a 401 is empty", &["auth.message"], 401, |_, response| {
         response.body = json!({ "message": "" })
     }),
-    reply("the message of a 401 is null", &["auth.message"], 401, |_, response| {
+    response_fault("the message of a 401 is null", &["auth.message"], 401, |_, response| {
         response.body = json!({ "message": null })
     }),
-    reply(
+    response_fault(
         "an unknown key gets 403 on lists",
         &["auth.last_character", "auth.encoded"],
         401,
@@ -29,23 +32,27 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     )
     .for_requests(|request| request.is_list() && has_key(request) && !is_revoked(request))
     .may_fail(SINGLE_REFUSALS),
-    rule("the key is accepted as the user name of Basic authentication", &["auth.other_scheme"], |server| {
-        server.rewrite_requests(|request| {
-            // The base64 of the test key and a colon.
-            let basic = "Basic c3ZjX3Rlc3Rfd0U2eVUxaU80cFM5ZEYyZ0g3aks6";
-            if request.authorization.as_deref() == Some(basic) {
-                request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
-            }
-        });
-    }),
-    rule("a revoked key still reads single events", &["auth.revoked_key"], |server| {
+    server_fault(
+        "the key is accepted as the user name of Basic authentication",
+        &["auth.other_scheme"],
+        |server| {
+            server.rewrite_requests(|request| {
+                // The base64 of the test key and a colon.
+                let basic = "Basic c3ZjX3Rlc3Rfd0U2eVUxaU80cFM5ZEYyZ0g3aks6";
+                if request.authorization.as_deref() == Some(basic) {
+                    request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
+                }
+            });
+        },
+    ),
+    server_fault("a revoked key still reads single events", &["auth.revoked_key"], |server| {
         server.rewrite_requests(|request| {
             if request.is_event() && is_revoked(request) {
                 request.authorization = Some(format!("Bearer {}", fake::LIVE_KEY));
             }
         });
     }),
-    rule(
+    server_fault(
         "the list of invoices accepts any key with the right prefix",
         &["auth.letter_case", "auth.shortened"],
         |server| {
@@ -61,48 +68,48 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     )
     .may_fail(&["isolation.lists", "isolation.second_account"]),
     // The account.
-    rule("the first account is cached for all keys", &["account.mode"], |server| {
+    server_fault("the first account is cached for all keys", &["account.mode"], |server| {
         let mut cached = None;
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             if request.path == "/v1/account" && response.status == 200 {
                 *response = cached.get_or_insert_with(|| response.clone()).clone();
             }
         });
     })
     .may_fail(&["isolation.second_account"]),
-    account("the modes are called production and sandbox", &["account.mode"], |request, response| {
+    account_fault("the modes are called production and sandbox", &["account.mode"], |request, response| {
         let mode = if request.mode == Some(Mode::Live) { "production" } else { "sandbox" };
         response.body["meta"]["mode"] = json!(mode);
     }),
     // Events.
-    events("details of invoice events are null", &["events.details"], |event| {
+    event_fault("details of invoice events are null", &["events.details"], |event| {
         if event["invoice"].is_object() {
             event["details"] = Value::Null;
         }
     }),
-    events("times have an offset of two hours", &["events.created_at"], |event| {
+    event_fault("times have an offset of two hours", &["events.created_at"], |event| {
         let time = event["created_at"].as_str().expect("the time is a string").replace('Z', "+02:00");
         event["created_at"] = json!(time);
     }),
-    single_event("the id of a single event has no hyphens", &["events.single"], |_, response| {
+    single_event_fault("the id of a single event has no hyphens", &["events.single"], |_, response| {
         let id = response.body["data"]["id"].as_str().unwrap_or_default().replace('-', "");
         response.body["data"]["id"] = json!(id);
     })
     .may_fail(&["events.id"]),
-    rule("an event is found by its id with appended characters", &["errors.not_found"], |server| {
+    server_fault("an event is found by its id with appended characters", &["errors.not_found"], |server| {
         find_events_by(server, |given, id| given.starts_with(id))
     }),
-    rule("an event is found by the beginning of its id", &["errors.not_found"], |server| {
+    server_fault("an event is found by the beginning of its id", &["errors.not_found"], |server| {
         find_events_by(server, |given, id| given.len() >= 8 && id.starts_with(given))
     }),
-    rule("single events of canceled charges are not found", &["events.single"], |server| {
-        rewrite(server, 200, Request::is_event, |_, response| {
+    server_fault("single events of canceled charges are not found", &["events.single"], |server| {
+        rewrite_matching(server, 200, Request::is_event, |_, response| {
             if response.body["data"]["type"] == "charge.canceled" {
-                *response = Reply::json(404, json!({ "message": "Not found." }));
+                *response = EditableResponse::json(404, json!({ "message": "Not found." }));
             }
         });
     }),
-    events("a paid invoice's event carries its charge as well", &["events.subject"], |event| {
+    event_fault("a paid invoice's event carries its charge as well", &["events.subject"], |event| {
         if event["type"] == "invoice.paid" {
             event["charge"] = json!({ "code": event["invoice"]["charges"][0]["code"] });
         }
@@ -114,63 +121,63 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "filters.combined",
         "filters.total",
     ]),
-    events("amounts in events are numbers", &["charges.amounts"], |event| {
+    event_fault("amounts in events are numbers", &["charges.amounts"], |event| {
         if event["charge"].is_object() {
             event["charge"]["fiat_amount"] = json!(49.9);
         }
     }),
-    events("empty metadata in events is an array", &["charges.metadata"], |event| {
+    event_fault("empty metadata in events is an array", &["charges.metadata"], |event| {
         if event["charge"]["status"] == "canceled" {
             event["charge"]["metadata"] = json!([]);
         }
     }),
-    events("the payment link of an event's charge is an object", &["charges.payment_link"], |event| {
+    event_fault("the payment link of an event's charge is an object", &["charges.payment_link"], |event| {
         if event["charge"]["payment_link"].is_string() {
             event["charge"]["payment_link"] = json!({ "code": event["charge"]["payment_link"] });
         }
     })
     .may_fail(&["filters.payment_link", "filters.combined"]),
-    single_event("a single event omits null members", &["events.subject"], |_, response| {
+    single_event_fault("a single event omits null members", &["events.subject"], |_, response| {
         for member in ["charge", "invoice"] {
             if response.body["data"][member].is_null() {
-                remove(&mut response.body["data"], member);
+                remove_member(&mut response.body["data"], member);
             }
         }
     })
     .may_fail(&["events.single"]),
-    events("empty details are omitted", &["events.details"], |event| remove(event, "details")),
-    events("statuses of charges are in upper case", &["charges.status"], |event| {
+    event_fault("empty details are omitted", &["events.details"], |event| remove_member(event, "details")),
+    event_fault("statuses of charges are in upper case", &["charges.status"], |event| {
         if let Some(status) = event["charge"]["status"].as_str() {
             event["charge"]["status"] = json!(status.to_uppercase());
         }
     })
     .may_fail(&["events.recorded", "lists.complete"]),
-    events("a paid charge has no time of payment", &["charges.paid_at"], |event| {
+    event_fault("a paid charge has no time of payment", &["charges.paid_at"], |event| {
         if event["charge"]["paid_at"].is_string() {
             event["charge"]["paid_at"] = Value::Null;
         }
     })
     .may_fail(&["lists.complete"]),
-    events("the charge of an event has only some fields", &["charges.fields"], |event| {
+    event_fault("the charge of an event has only some fields", &["charges.fields"], |event| {
         if event["charge"].is_object() {
             for name in ["customer_email", "metadata", "description"] {
-                remove(&mut event["charge"], name);
+                remove_member(&mut event["charge"], name);
             }
         }
     }),
-    events("the invoice of an event has no charges", &["invoices.fields"], |event| {
+    event_fault("the invoice of an event has no charges", &["invoices.fields"], |event| {
         if event["invoice"].is_object() {
-            remove(&mut event["invoice"], "charges");
+            remove_member(&mut event["invoice"], "charges");
         }
     })
     .may_fail(&["events.both_paid", "types.invoice_paid", "invoices.settled"]),
-    rule("text beyond ASCII is encoded twice in single events", &["events.single"], |server| {
+    server_fault("text beyond ASCII is encoded twice in single events", &["events.single"], |server| {
         garble_descriptions(server, "Grüner Tee", "GrÃ¼ner Tee")
     }),
-    rule("text is escaped for HTML in single events", &["events.single"], |server| {
+    server_fault("text is escaped for HTML in single events", &["events.single"], |server| {
         garble_descriptions(server, "Tea & cake", "Tea &amp; cake")
     }),
-    rule("the creation of an old charge is recorded late", &["events.recorded"], |server| {
+    server_fault("the creation of an old charge is recorded late", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let created = book.events.iter().rposition(|event| event["type"] == "charge.created");
             let mut event = book.events.remove(created.expect("a charge was created"));
@@ -179,14 +186,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["paging.newest_first_others"]),
-    rule("the list of charges misses a payment", &["lists.complete"], |server| {
+    server_fault("the list of charges misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid = book.charges.iter_mut().rev().find(|charge| charge["status"] == "paid");
             paid.expect("a charge is paid")["status"] = json!("pending");
         }
     })
     .may_fail(&["lists.complete", "filters.status"]),
-    rule("the list of invoices misses a payment", &["lists.complete"], |server| {
+    server_fault("the list of invoices misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid = book.invoices.iter_mut().find(|invoice| invoice["status"] == "paid");
             let paid = paid.expect("an invoice is paid");
@@ -195,21 +202,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["lists.complete", "filters.status", "invoices.settled"]),
-    rule("old events are deleted", &["events.both_paid"], |server| {
+    server_fault("old events are deleted", &["events.both_paid"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let kept = book.events.len() - 7;
             book.events.truncate(kept);
         }
     })
     .may_fail(&["events.recorded"]),
-    rule("an event is listed twice", &["paging.joined"], |server| {
+    server_fault("an event is listed twice", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let event = book.events[4].clone();
             book.events.insert(4, event);
         }
     })
     .may_fail(&["events.recorded", "filters.total"]),
-    rule("archived charges are not listed", &["lists.complete"], |server| {
+    server_fault("archived charges are not listed", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.charges.remove(3);
         }
@@ -233,7 +240,7 @@ fn is_existing_event(request: &Request) -> bool {
 /// Also finds a single event if `matches` accepts the given id for the id of the event.
 fn find_events_by(server: &mut FakeServer, matches: fn(given: &str, id: &str) -> bool) {
     let books = [server.live.clone(), server.test.clone()];
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         let Some(given) = request.path.strip_prefix("/v1/events/").filter(|_| response.status == 404) else {
             return;
         };
@@ -241,7 +248,7 @@ fn find_events_by(server: &mut FakeServer, matches: fn(given: &str, id: &str) ->
         let found =
             book.events.iter().find(|event| event["id"].as_str().is_some_and(|id| matches(given, id)));
         if let Some(event) = found {
-            *response = Reply::json(200, json!({ "data": event }));
+            *response = EditableResponse::json(200, json!({ "data": event }));
         }
     });
 }
@@ -253,7 +260,7 @@ fn garble_descriptions(server: &mut FakeServer, description: &'static str, garbl
             event["charge"]["description"] = json!(description);
         }
     }
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if request.is_event() && response.body["data"]["charge"].is_object() {
             response.body["data"]["charge"]["description"] = json!(garbled);
         }

@@ -6,13 +6,13 @@ use conformance::Mode;
 use serde_json::json;
 
 use super::is_filter;
-use crate::fake::Reply;
+use crate::fake::EditableResponse;
 use crate::isolation::is_foreign_event;
-use crate::mutant::{Mutant, charges, is_empty_list, reply, requests, rule};
+use crate::mutant::{Mutant, charge_list_fault, is_empty_list, request_fault, response_fault, server_fault};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Filters.
-    rule("invoices are filtered by the status of their charges", &["filters.total"], |server| {
+    server_fault("invoices are filtered by the status of their charges", &["filters.total"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for invoice in &mut book.invoices {
                 if invoice["status"] == "paid" {
@@ -28,9 +28,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["filters.status", "filters.total", "lists.complete"]),
-    rule("two filters are combined with OR", &["filters.combined"], |server| {
+    server_fault("two filters are combined with OR", &["filters.combined"], |server| {
         let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let filters: Vec<_> = request
                 .query
                 .iter()
@@ -60,9 +60,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["paging.ends", "paging.links_lead"]),
-    rule("the charge filter searches only the newest ten events", &["filters.total"], |server| {
+    server_fault("the charge filter searches only the newest ten events", &["filters.total"], |server| {
         let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             if request.query.contains_key("charge") && response.status == 200 {
                 let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
                 book.events.truncate(10);
@@ -73,20 +73,24 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["filters.charge", "filters.combined", "paging.links_lead"]),
-    charges("canceled charges are not found by their status", &["filters.total"], |request, response| {
-        if request.query.get("status").is_some_and(|value| value == "canceled") {
-            response.body["data"] = json!([]);
-            response.body["meta"]["total"] = json!(0);
-        }
-    })
+    charge_list_fault(
+        "canceled charges are not found by their status",
+        &["filters.total"],
+        |request, response| {
+            if request.query.get("status").is_some_and(|value| value == "canceled") {
+                response.body["data"] = json!([]);
+                response.body["meta"]["total"] = json!(0);
+            }
+        },
+    )
     .may_fail(&["filters.combined", "filters.status"]),
-    requests("an unknown status of invoices is ignored", &["filters.status"], |request| {
+    request_fault("an unknown status of invoices is ignored", &["filters.status"], |request| {
         let is_known = |value: &String| matches!(value.as_str(), "open" | "paid" | "void");
         if request.path == "/v1/invoices" && !request.query.get("status").is_some_and(is_known) {
             request.query.remove("status");
         }
     }),
-    requests("an unknown charge is ignored as a filter", &["filters.charge"], |request| {
+    request_fault("an unknown charge is ignored as a filter", &["filters.charge"], |request| {
         let is_known =
             |code: &String| code.len() == 11 && code.contains("abcdef") || code.starts_with("hook");
         if !request.query.get("charge").is_some_and(is_known) {
@@ -94,14 +98,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["isolation.filter_charge"]),
-    requests("an unknown invoice is ignored as a filter", &["filters.invoice"], |request| {
+    request_fault("an unknown invoice is ignored as a filter", &["filters.invoice"], |request| {
         let is_known = |value: &String| value.contains("mnopqr");
         if !request.query.get("invoice").is_some_and(is_known) {
             request.query.remove("invoice");
         }
     })
     .may_fail(&["isolation.filter_invoice"]),
-    requests("an unknown payment link is ignored as a filter", &["filters.payment_link"], |request| {
+    request_fault("an unknown payment link is ignored as a filter", &["filters.payment_link"], |request| {
         let is_known = |value: &String| value.contains("ghijkl");
         if !request.query.get("payment_link").is_some_and(is_known) {
             request.query.remove("payment_link");
@@ -109,27 +113,34 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may_fail(&["isolation.filter_payment_link"]),
     // Isolation.
-    reply("HEAD of an event of the other mode gets 200", &["isolation.not_found"], 404, |_, response| {
-        response.status = 200
-    })
+    response_fault(
+        "HEAD of an event of the other mode gets 200",
+        &["isolation.not_found"],
+        404,
+        |_, response| response.status = 200,
+    )
     .for_requests(|request| request.method == "HEAD" && is_foreign_event(request))
     .may_fail(&["answers.head"]),
-    rule("the charge filter finds events of another account", &["isolation.second_account"], |server| {
-        let other_account = server.other_account.clone();
-        server.rewrite(move |request, response| {
-            if request.query.contains_key("charge") && response.status == 200 && is_empty_list(response) {
-                *response = other_account.respond(request, Mode::Test, "");
-            }
-        });
-    }),
-    rule("an invoice of another account is listed", &["isolation.second_account"], |server| {
+    server_fault(
+        "the charge filter finds events of another account",
+        &["isolation.second_account"],
+        |server| {
+            let other_account = server.other_account.clone();
+            server.rewrite_responses(move |request, response| {
+                if request.query.contains_key("charge") && response.status == 200 && is_empty_list(response) {
+                    *response = other_account.respond(request, Mode::Test, "");
+                }
+            });
+        },
+    ),
+    server_fault("an invoice of another account is listed", &["isolation.second_account"], |server| {
         let invoice = server.other_account.invoices[0].clone();
         server.test.invoices.insert(1, invoice);
     })
     .may_fail(&["lists.complete", "events.recorded", "paging.newest_first_others"]),
-    rule("single events are cached by their path", &["isolation.not_found"], |server| {
-        let mut cache: BTreeMap<String, Reply> = BTreeMap::new();
-        server.rewrite(move |request, response| {
+    server_fault("single events are cached by their path", &["isolation.not_found"], |server| {
+        let mut cache: BTreeMap<String, EditableResponse> = BTreeMap::new();
+        server.rewrite_responses(move |request, response| {
             if request.is_event() && request.method == "GET" {
                 if response.status == 200 {
                     cache.insert(request.path.clone(), response.clone());
@@ -148,14 +159,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "isolation.delivered",
         "limits.every_path",
     ]),
-    rule("the last page of charges ends with a charge of the other mode", &["isolation.lists"], |server| {
-        for (mode, other_index) in [(Mode::Live, 1), (Mode::Test, 0)] {
-            let books = [server.live.clone(), server.test.clone()];
-            let charge = books[other_index].charges.last().expect("the book has a charge").clone();
-            let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
-            book.charges.push(charge);
-        }
-    })
+    server_fault(
+        "the last page of charges ends with a charge of the other mode",
+        &["isolation.lists"],
+        |server| {
+            for (mode, other_index) in [(Mode::Live, 1), (Mode::Test, 0)] {
+                let books = [server.live.clone(), server.test.clone()];
+                let charge = books[other_index].charges.last().expect("the book has a charge").clone();
+                let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
+                book.charges.push(charge);
+            }
+        },
+    )
     .may_fail(&[
         "events.recorded",
         "filters.payment_link",
@@ -163,17 +178,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "lists.complete",
         "paging.joined",
     ]),
-    rule("two filters together return events of the other mode", &["isolation.filter_charge"], |server| {
-        let books = [server.test.clone(), server.live.clone()];
-        server.rewrite(move |request, response| {
-            let has_both = request.query.contains_key("charge") && request.query.contains_key("type");
-            if has_both && response.status == 200 && is_empty_list(response) {
-                let links = response.body["links"].take();
-                *response =
-                    books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
-                response.body["links"] = links;
-            }
-        });
-    })
+    server_fault(
+        "two filters together return events of the other mode",
+        &["isolation.filter_charge"],
+        |server| {
+            let books = [server.test.clone(), server.live.clone()];
+            server.rewrite_responses(move |request, response| {
+                let has_both = request.query.contains_key("charge") && request.query.contains_key("type");
+                if has_both && response.status == 200 && is_empty_list(response) {
+                    let links = response.body["links"].take();
+                    *response =
+                        books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
+                    response.body["links"] = links;
+                }
+            });
+        },
+    )
     .may_fail(&["isolation.lists", "filters.combined"]),
 ];

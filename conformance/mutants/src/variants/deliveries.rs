@@ -4,28 +4,30 @@ use serde_json::{Value, json};
 
 use super::{Variant, set_choices, variant};
 use crate::fake::FakeServer;
-use crate::fake::sender::{Sender, mac, signed_text};
+use crate::fake::sender::{Sender, hmac_sha256, signed_text};
 
 /// Adds a webhook sender to a server, with a choice. The suite runs its full check.
 fn add_sender(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
-    let mut sender = Sender { quick: false, ..Sender::default() };
+    let mut sender = Sender { uses_quick_check: false, ..Sender::default() };
     choose(&mut sender);
     server.sender = Some(sender);
 }
 
 pub(super) const VARIANTS: &[Variant] = &[
     variant("the default webhook sender", |server| add_sender(server, |_| {})),
-    variant("a retry has a new delivery id", |server| add_sender(server, |sender| sender.new_ids = true)),
-    variant("every delivery is sent twice", |server| add_sender(server, |sender| sender.times = 2)),
+    variant("a retry has a new delivery id", |server| {
+        add_sender(server, |sender| sender.retry_has_new_id = true)
+    }),
+    variant("every delivery is sent twice", |server| add_sender(server, |sender| sender.attempts = 2)),
     variant("the newest delivery is sent first", |server| {
-        add_sender(server, |sender| sender.reversed = true)
+        add_sender(server, |sender| sender.sends_newest_first = true)
     }),
     variant("deliveries have additional headers", |server| {
         add_sender(server, |sender| {
             sender.change_request = |_, request| {
-                request.set("X-Forwarded-For", "192.0.2.1");
-                request.set("X-Service-Attempt", "1");
-                request.set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+                request.set_header("X-Forwarded-For", "192.0.2.1");
+                request.set_header("X-Service-Attempt", "1");
+                request.set_header("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
             };
         });
     }),
@@ -44,7 +46,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("the unused object of a delivery is null", |server| {
         add_sender(server, |sender| {
             sender.change_body = Box::new(|delivery, body| {
-                let unused = if delivery.kind.starts_with("charge.") { "invoice" } else { "charge" };
+                let unused = if delivery.event_type.starts_with("charge.") { "invoice" } else { "charge" };
                 body["data"][unused] = Value::Null;
             });
         });
@@ -64,7 +66,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("deliveries have a charset", |server| {
         add_sender(server, |sender| {
             sender.change_request =
-                |_, request| request.set("Content-Type", "Application/JSON; charset=utf-8")
+                |_, request| request.set_header("Content-Type", "Application/JSON; charset=utf-8")
         });
     }),
     variant("deliveries write UTC as an offset of zero", |server| {
@@ -83,14 +85,14 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("signatures are in upper case", |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
-                format!("t={t},v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))
+                format!("t={t},v1={}", hex::encode_upper(hmac_sha256(secret, &signed_text(t, body))))
             };
         });
     }),
     variant("one header has signatures of two versions", |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
-                format!("v0=old, v1={}, t={t}", hex::encode(mac(secret, &signed_text(t, body))))
+                format!("v0=old, v1={}, t={t}", hex::encode(hmac_sha256(secret, &signed_text(t, body))))
             };
         });
     }),
@@ -98,7 +100,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
                 let message = [t.to_string().as_bytes(), b":", body].concat();
-                format!("t={t},v1={}", hex::encode(mac(secret, &message)))
+                format!("t={t},v1={}", hex::encode(hmac_sha256(secret, &message)))
             };
         });
     }),
@@ -110,7 +112,7 @@ pub(super) const VARIANTS: &[Variant] = &[
                 endpoint.mode == Some(mode) && (is_subscribed || is_test)
             };
             sender.change_body = Box::new(|delivery, body| {
-                if delivery.path == "/live-some" && delivery.kind == "charge.created" {
+                if delivery.path == "/live-some" && delivery.event_type == "charge.created" {
                     body["test"] = json!(true);
                     body["event_id"] = Value::Null;
                 }
@@ -121,16 +123,16 @@ pub(super) const VARIANTS: &[Variant] = &[
         set_choices(server, |choices| choices.bare_event = true);
         server.prefix = "/pay";
         add_sender(server, |sender| {
-            sender.new_ids = true;
-            sender.times = 2;
-            sender.reversed = true;
+            sender.retry_has_new_id = true;
+            sender.attempts = 2;
+            sender.sends_newest_first = true;
             sender.change_body = Box::new(|_, body| body["version"] = json!(2));
             sender.change_request = |_, request| {
                 request.chunked = true;
-                request.set("Content-Type", "application/json;charset=UTF-8");
+                request.set_header("Content-Type", "application/json;charset=UTF-8");
             };
             sender.sign = |secret, t, body| {
-                format!("t={t}, v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))
+                format!("t={t}, v1={}", hex::encode_upper(hmac_sha256(secret, &signed_text(t, body))))
             };
         });
     }),

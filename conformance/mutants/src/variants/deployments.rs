@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Variant, rewrite_status, variant};
-use crate::fake::{Limiter, Reply, RetryAfter, wire};
+use crate::fake::{EditableResponse, Limiter, RetryAfter, http_server};
 
 pub(super) const VARIANTS: &[Variant] = &[
     variant("a correct cache of lists for one second that sends X-Cache", |server| {
-        server.tick = Duration::from_millis(40);
-        let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
-        server.rewrite(move |request, response| {
+        server.response_time = Duration::from_millis(40);
+        let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, EditableResponse)>::new());
+        server.rewrite_responses(move |request, response| {
             if !request.is_list() || request.method != "GET" || response.status != 200 {
                 return;
             }
@@ -21,14 +21,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             match stored.get(&key).filter(|(at, _)| at + 1_000_000 > now) {
                 Some((_, cached)) => {
                     *response = cached.clone();
-                    response.set("x-cache", "HIT");
+                    response.set_header("x-cache", "HIT");
                 }
                 None => drop(stored.insert(key, (now, response.clone()))),
             }
         });
     }),
     variant("errors are German problem details", |server| {
-        server.rewrite(|_, response| {
+        server.rewrite_responses(|_, response| {
             let title = match response.status {
                 401 => "Ungültiger Schlüssel",
                 404 => "Nicht gefunden – gelöscht?",
@@ -38,48 +38,50 @@ pub(super) const VARIANTS: &[Variant] = &[
             };
             response.body =
                 json!({ "title": title, "status": response.status, "detail": "Siehe https://hilfe.example/ß" });
-            response.set("content-type", "application/problem+json; charset=utf-8");
-            response.set("content-language", "de");
+            response.set_header("content-type", "application/problem+json; charset=utf-8");
+            response.set_header("content-language", "de");
         });
     }),
     variant("responses with 200 have cache validators", |server| {
-        server.rewrite(|_, response| {
+        server.rewrite_responses(|_, response| {
             if response.status == 200 {
                 let text = response.body.to_string();
                 let sum =
                     text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-                response.set("etag", &format!("W/\"{sum:x}\""));
-                response.set("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT");
-                response.set("cache-control", "private, max-age=0, must-revalidate");
-                response.set("vary", "Authorization, Accept");
+                response.set_header("etag", &format!("W/\"{sum:x}\""));
+                response.set_header("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT");
+                response.set_header("cache-control", "private, max-age=0, must-revalidate");
+                response.set_header("vary", "Authorization, Accept");
             }
         });
     }),
     variant("every response sets a new session cookie", |server| {
         let mut number = 0_u64;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             number += 1;
-            response.set(
+            response.set_header(
                 "set-cookie",
                 &format!("session={:016x}; HttpOnly", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             );
-            response.set("vary", "*");
+            response.set_header("vary", "*");
         });
     }),
     variant("an unknown status is refused, an unknown type returns an empty list", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             const KNOWN: [&str; 6] = ["paid", "open", "canceled", "pending", "expired", "void"];
             if request.query.get("status").is_some_and(|value| !KNOWN.contains(&value.as_str()))
                 && response.status == 200
             {
-                *response =
-                    Reply::json(422, json!({ "errors": { "status": ["The selected status is invalid."] } }));
+                *response = EditableResponse::json(
+                    422,
+                    json!({ "errors": { "status": ["The selected status is invalid."] } }),
+                );
             }
         });
     }),
     variant("rows have a type, and responses a request id", |server| {
         let mut number = 0;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             number += 1;
             for row in response.body["data"].as_array_mut().into_iter().flatten() {
                 row["object"] = json!("row");
@@ -97,19 +99,19 @@ pub(super) const VARIANTS: &[Variant] = &[
         server.retry_after = RetryAfter::Date;
         server.clock.advance(Duration::from_secs(1_234));
         let clock = server.clock.clone();
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             let now = clock.micros() / 1_000_000 - 600;
             if let Some(until) =
-                response.header("retry-after").and_then(conformance_model::reading::http_date)
+                response.header("retry-after").and_then(conformance_model::reading::parse_http_date)
             {
-                let server_now = wire::http_date(clock.micros() / 1_000_000);
-                let server_now = conformance_model::reading::http_date(&server_now)
+                let server_now = http_server::http_date(clock.micros() / 1_000_000);
+                let server_now = conformance_model::reading::parse_http_date(&server_now)
                     .expect("the server formats a valid date");
                 let delay = (until - server_now).whole_seconds();
                 let delay = u64::try_from(delay).expect("Retry-After is in the future");
-                response.set("retry-after", &wire::http_date(now + delay));
+                response.set_header("retry-after", &http_server::http_date(now + delay));
             }
-            response.set("date", &wire::http_date(now));
+            response.set_header("date", &http_server::http_date(now));
         });
     }),
     variant("pairs of records have the same time", |server| {
@@ -127,13 +129,13 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("a sliding log in seconds that counts refused requests, and Retry-After is a minute", |server| {
         server.limiter = Limiter::SlidingSeconds;
-        server.tick = Duration::from_millis(30);
-        server.refusals_count = true;
-        rewrite_status(server, 429, |response| response.set("retry-after", "60"));
+        server.response_time = Duration::from_millis(30);
+        server.counts_refused = true;
+        rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),
     variant("a 401 offers two schemes", |server| {
         rewrite_status(server, 401, |response| {
-            response.set("www-authenticate", "Bearer realm=\"api\"");
+            response.set_header("www-authenticate", "Bearer realm=\"api\"");
             response.headers.push(("www-authenticate".into(), "Basic realm=\"dashboard\"".into()));
         });
     }),

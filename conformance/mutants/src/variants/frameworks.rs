@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    NO_CHALLENGE, Variant, each_link, rewrite_body_text, rewrite_status, rewrite_times, set_choices,
+    NO_CHALLENGE, Variant, replace_links, rewrite_body_text, rewrite_status, rewrite_times, set_choices,
 };
-use crate::fake::{FakeServer, Limiter, Reply, RetryAfter};
+use crate::fake::{EditableResponse, FakeServer, Limiter, RetryAfter};
 
 pub(super) const VARIANTS: &[Variant] = &[
     Variant { name: "as a Laravel developer would", warns: NO_CHALLENGE, choose: laravel },
@@ -21,9 +21,9 @@ pub(super) const VARIANTS: &[Variant] = &[
 /// Pages with `from` and `to`, a window from the first request, escaped slashes.
 fn laravel(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    server.tick = Duration::from_millis(8);
+    server.response_time = Duration::from_millis(8);
     rewrite_status(server, 401, |response| {
-        response.drop_header("www-authenticate");
+        response.remove_header("www-authenticate");
         response.body = json!({ "message": "Unauthenticated." });
     });
     rewrite_status(server, 422, |response| {
@@ -32,11 +32,11 @@ fn laravel(server: &mut FakeServer) {
     });
     rewrite_status(server, 429, |response| {
         response.body = json!({ "message": "Too Many Attempts." });
-        response.set("x-ratelimit-limit", "120");
-        response.set("x-ratelimit-remaining", "0");
+        response.set_header("x-ratelimit-limit", "120");
+        response.set_header("x-ratelimit-remaining", "0");
     });
     let mut remaining = 10_000;
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if response.status == 404 {
             let id = request.path.rsplit('/').next().unwrap_or_default();
             response.body =
@@ -54,9 +54,9 @@ fn laravel(server: &mut FakeServer) {
             );
         }
         remaining -= 1;
-        response.set("x-ratelimit-remaining", &remaining.to_string());
-        response.set("cache-control", "no-cache, private");
-        response.set("access-control-allow-origin", "*");
+        response.set_header("x-ratelimit-remaining", &remaining.to_string());
+        response.set_header("cache-control", "no-cache, private");
+        response.set_header("access-control-allow-origin", "*");
     });
     rewrite_body_text(server, |body| body.to_string().replace('/', "\\/"));
 }
@@ -65,45 +65,45 @@ fn laravel(server: &mut FakeServer) {
 fn django(server: &mut FakeServer) {
     set_choices(server, |choices| {
         choices.bare_event = true;
-        choices.clamps = true;
+        choices.clamps_page_size = true;
         choices.foreign_filter_404 = true;
     });
     rewrite_times(server, |time| time.replace(".000000", ""));
     rewrite_status(server, 401, |response| {
         response.body = json!({ "detail": "Invalid token." });
-        response.set("www-authenticate", "Bearer realm=\"api\"");
+        response.set_header("www-authenticate", "Bearer realm=\"api\"");
     });
     rewrite_status(server, 429, |response| {
         let seconds = response.header("retry-after").unwrap_or_default().to_owned();
         let detail = format!("Request was throttled. Expected available in {seconds} seconds.");
         response.body = json!({ "detail": detail });
     });
-    server.rewrite(|request, response| {
+    server.rewrite_responses(|request, response| {
         match response.status {
             404 if request.is_list() => {
                 let message = "Select a valid choice. That choice is not one of the available choices.";
-                *response = Reply::json(400, json!({ "charge": [message] }));
+                *response = EditableResponse::json(400, json!({ "charge": [message] }));
             }
             404 => response.body = json!({ "detail": "No Event matches the given query." }),
             _ => {}
         }
-        response.set("vary", "Accept, Cookie");
-        response.set("allow", "GET, HEAD, OPTIONS");
-        response.set("x-frame-options", "DENY");
-        response.set("server", "WSGIServer/0.2");
+        response.set_header("vary", "Accept, Cookie");
+        response.set_header("allow", "GET, HEAD, OPTIONS");
+        response.set_header("x-frame-options", "DENY");
+        response.set_header("server", "WSGIServer/0.2");
     });
-    server.wire.closed = true;
+    server.http_settings.closes_after_response = true;
 }
 
 /// A window aligned with clock minutes, request ids, weak ETags.
 fn rails(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
-    server.tick = Duration::from_millis(12);
+    server.response_time = Duration::from_millis(12);
     server.clock.advance(Duration::from_secs(31));
     rewrite_times(server, |time| time.replace(".000000", ".000"));
     rewrite_status(server, 401, |response| {
         response.body = json!({ "error": "HTTP Token: Access denied." });
-        response.set("www-authenticate", "Token realm=\"Application\"");
+        response.set_header("www-authenticate", "Token realm=\"Application\"");
     });
     rewrite_status(server, 404, |response| response.body = json!({ "status": 404, "error": "Not Found" }));
     rewrite_status(server, 429, |response| {
@@ -114,14 +114,15 @@ fn rails(server: &mut FakeServer) {
         response.body = json!({ "status": 400, "error": "Bad Request" });
     });
     let mut count = 0;
-    server.rewrite(move |_, response| {
+    server.rewrite_responses(move |_, response| {
         count += 1;
-        response.set("x-request-id", &format!("{:032x}", count * 7919));
-        response.set("x-runtime", &format!("0.0{count:05}"));
-        response.set("content-type", "application/json; charset=utf-8");
+        response.set_header("x-request-id", &format!("{:032x}", count * 7919));
+        response.set_header("x-runtime", &format!("0.0{count:05}"));
+        response.set_header("content-type", "application/json; charset=utf-8");
         if response.status == 200 {
-            response.set("etag", &format!("W/\"{:016x}\"", response.body.to_string().len() * 31 + count));
-            response.set("cache-control", "max-age=0, private, must-revalidate");
+            response
+                .set_header("etag", &format!("W/\"{:016x}\"", response.body.to_string().len() * 31 + count));
+            response.set_header("cache-control", "max-age=0, private, must-revalidate");
         }
     });
 }
@@ -129,67 +130,67 @@ fn rails(server: &mut FakeServer) {
 /// A window per key from the first request, ETags, errors as objects, links without a host.
 fn express(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    server.refusals_count = true;
+    server.counts_refused = true;
     set_choices(server, |choices| {
         choices.bare_event = true;
-        choices.clamps = true;
+        choices.clamps_page_size = true;
         choices.relative_links = true;
     });
     rewrite_times(server, |time| time.replace(".000000", ".000"));
     rewrite_status(server, 401, |response| {
-        response.drop_header("www-authenticate");
+        response.remove_header("www-authenticate");
         response.body = json!({ "error": { "code": "UNAUTHORIZED", "message": "jwt malformed" } });
     });
     rewrite_status(server, 429, |response| {
         response.body = json!({ "error": { "code": "RATE_LIMITED", "message": "Slow down, please" } });
-        response.set("ratelimit-policy", "120;w=60");
+        response.set_header("ratelimit-policy", "120;w=60");
     });
-    server.rewrite(|request, response| {
+    server.rewrite_responses(|request, response| {
         if response.status == 404 {
             let message = format!("Cannot GET {}", request.path);
             response.body = json!({ "error": { "code": "NOT_FOUND", "message": message } });
         }
         let body = response.body.to_string();
         let sum = body.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        response.set("etag", &format!("W/\"{:x}-{sum:x}\"", body.len()));
-        response.set("x-powered-by", "Express");
-        response.set("keep-alive", "timeout=5");
-        response.set("content-type", "application/json; charset=utf-8");
+        response.set_header("etag", &format!("W/\"{:x}-{sum:x}\"", body.len()));
+        response.set_header("x-powered-by", "Express");
+        response.set_header("keep-alive", "timeout=5");
+        response.set_header("content-type", "application/json; charset=utf-8");
     });
-    server.wire.title_case = true;
+    server.http_settings.title_case = true;
 }
 
 /// A token bucket, problem details with a timestamp, chunked bodies, `last_page` 0 of an empty list.
 fn spring(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
-    server.tick = Duration::from_millis(25);
+    server.response_time = Duration::from_millis(25);
     set_choices(server, |choices| {
         choices.problem_json = true;
         choices.empty_last_page = 0;
-        choices.utc = "+00:00";
+        choices.utc_suffix = "+00:00";
     });
-    server.rewrite(|_, response| {
+    server.rewrite_responses(|_, response| {
         if response.status == 401 {
             response.body = json!({ "title": "Unauthorized", "detail": "Full authentication is required" });
-            response.set("content-type", "application/problem+json");
+            response.set_header("content-type", "application/problem+json");
         }
         if response.status == 429 {
             let seconds = response.header("retry-after").unwrap_or_default().to_owned();
-            response.set("x-rate-limit-retry-after-seconds", &seconds);
+            response.set_header("x-rate-limit-retry-after-seconds", &seconds);
         }
     });
     let mut nanos = 0;
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         nanos += 1;
         if response.status >= 400 {
             response.body["instance"] = json!(request.path);
             response.body["timestamp"] = json!(format!("2026-01-01T00:00:00.{nanos:09}Z"));
         }
-        response.set("vary", "Origin, Access-Control-Request-Method");
-        response.set("x-content-type-options", "nosniff");
-        response.set("pragma", "no-cache");
+        response.set_header("vary", "Origin, Access-Control-Request-Method");
+        response.set_header("x-content-type-options", "nosniff");
+        response.set_header("pragma", "no-cache");
     });
-    server.wire.chunked = true;
+    server.http_settings.chunked = true;
 }
 
 /// Short errors, times in nanoseconds, `Retry-After` as a date, links without a host.
@@ -198,12 +199,12 @@ fn golang(server: &mut FakeServer) {
     server.prefix = "/api";
     set_choices(server, |choices| choices.bare_event = true);
     rewrite_times(server, |time| time.replace('Z', "042Z"));
-    server.rewrite(|_, response| {
-        each_link(response, |link| {
+    server.rewrite_responses(|_, response| {
+        replace_links(response, |link| {
             link.find("/api/").map_or(link.to_owned(), |start| link[start..].to_owned())
         });
     });
-    server.rewrite(|_, response| {
+    server.rewrite_responses(|_, response| {
         let message = match response.status {
             401 => "unauthorized",
             404 => "not found",
@@ -211,7 +212,7 @@ fn golang(server: &mut FakeServer) {
             429 => "too many",
             _ => return,
         };
-        response.drop_header("www-authenticate");
+        response.remove_header("www-authenticate");
         response.body = json!({ "error": message });
     });
     rewrite_body_text(server, |body| format!("{body}\n"));

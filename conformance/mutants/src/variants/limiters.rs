@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Variant, rewrite_status, variant};
-use crate::fake::{FakeServer, Limiter, TEST_KEY, wire};
+use crate::fake::{FakeServer, Limiter, TEST_KEY, http_server};
 
 pub(super) const VARIANTS: &[Variant] = &[
     variant("fixed windows aligned to the minute, 55 s before the end", |server| {
@@ -21,13 +21,13 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("fixed windows aligned to a clock other than Date", |server| {
         set_limiter(server, Limiter::AlignedMinute, 40);
         let clock = server.clock.clone();
-        server.rewrite(move |_, response| {
-            response.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017))
+        server.rewrite_responses(move |_, response| {
+            response.set_header("date", &http_server::http_date(clock.micros() / 1_000_000 + 1_017))
         });
     }),
     variant("fixed windows aligned to the minute, refused requests count", |server| {
         set_limiter(server, Limiter::AlignedMinute, 33);
-        server.refusals_count = true;
+        server.counts_refused = true;
     }),
     variant("a sliding window counter, started at 30 s", |server| {
         set_limiter(server, Limiter::SlidingCounter, 30);
@@ -37,18 +37,18 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("a sliding window counter that counts refused requests", |server| {
         set_limiter(server, Limiter::SlidingCounter, 2);
-        server.refusals_count = true;
+        server.counts_refused = true;
     }),
     variant("a sliding window counter that counts refused requests, started at 31 s", |server| {
         set_limiter(server, Limiter::SlidingCounter, 31);
-        server.refusals_count = true;
+        server.counts_refused = true;
     }),
     variant("a sliding window counter by a clock other than Date", |server| {
         set_limiter(server, Limiter::SlidingCounter, 31);
-        server.refusals_count = true;
+        server.counts_refused = true;
         let clock = server.clock.clone();
-        server.rewrite(move |_, response| {
-            response.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017))
+        server.rewrite_responses(move |_, response| {
+            response.set_header("date", &http_server::http_date(clock.micros() / 1_000_000 + 1_017))
         });
     }),
     variant("a sliding window counter, and single events come from a cache", |server| {
@@ -57,37 +57,37 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("a sliding log that counts refused requests", |server| {
         set_limiter(server, Limiter::Sliding, 12);
-        server.refusals_count = true;
+        server.counts_refused = true;
     }),
     variant("a sliding log with a resolution of one second, with slow responses", |server| {
         set_limiter(server, Limiter::SlidingSeconds, 12);
-        server.tick = Duration::from_millis(80);
+        server.response_time = Duration::from_millis(80);
     }),
     variant("a sliding log, with slow responses", |server| {
         set_limiter(server, Limiter::Sliding, 50);
-        server.tick = Duration::from_millis(120);
+        server.response_time = Duration::from_millis(120);
     }),
     variant("GCRA, with slow responses", |server| {
         set_limiter(server, Limiter::Gcra, 50);
-        server.tick = Duration::from_millis(90);
+        server.response_time = Duration::from_millis(90);
     }),
     variant("a token bucket, and Retry-After is always 60", |server| {
         set_limiter(server, Limiter::Bucket, 3);
-        rewrite_status(server, 429, |response| response.set("retry-after", "60"));
+        rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),
     variant("a window starts with its first request, with slow responses", |server| {
         set_limiter(server, Limiter::FromFirst, 50);
-        server.tick = Duration::from_millis(60);
+        server.response_time = Duration::from_millis(60);
     }),
     variant("one of two replicas has a stale quota in its headers", |server| {
         server.reports_quota = true;
         let mut requests = 0_u64;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             requests += 1;
             let remaining =
                 response.header("x-ratelimit-remaining").and_then(|value| value.parse::<u64>().ok());
             if let Some(remaining) = remaining.filter(|_| requests.is_multiple_of(2)) {
-                response.set("x-ratelimit-remaining", &(remaining + requests % 7).to_string());
+                response.set_header("x-ratelimit-remaining", &(remaining + requests % 7).to_string());
             }
         });
     }),
@@ -100,6 +100,6 @@ pub(super) const VARIANTS: &[Variant] = &[
 /// Sets the limiter, a short response time, and the clock to this many seconds.
 fn set_limiter(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
     server.limiter = limiter;
-    server.tick = Duration::from_millis(5);
+    server.response_time = Duration::from_millis(5);
     server.clock.advance(Duration::from_secs(seconds));
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fake::book::Choices;
-use crate::fake::{FakeServer, Limiter, Reply, RetryAfter};
-use crate::mutant::each_link;
+use crate::fake::{EditableResponse, FakeServer, Limiter, RetryAfter};
+use crate::mutant::replace_links;
 
 mod deliveries;
 mod deployments;
@@ -58,13 +58,13 @@ const SINGLE_CHOICES: &[Variant] = &[
         rewrite_status(server, 401, |response| {
             response.body =
                 json!({ "error": "invalid_token", "error_description": "The token is not known." });
-            response.set("www-authenticate", "Bearer realm=\"api\", error=\"invalid_token\"");
+            response.set_header("www-authenticate", "Bearer realm=\"api\", error=\"invalid_token\"");
         });
     }),
     Variant {
         name: "a 401 has no challenge",
         warns: NO_CHALLENGE,
-        choose: |server| rewrite_status(server, 401, |response| response.drop_header("www-authenticate")),
+        choose: |server| rewrite_status(server, 401, |response| response.remove_header("www-authenticate")),
     },
     variant("refusals are problem details", |server| {
         set_choices(server, |choices| choices.problem_json = true);
@@ -72,7 +72,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         rewrite_status(server, 429, |response| use_problem_details(response, "Too Many Requests"));
     }),
     variant("a 404 repeats the path", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if response.status == 404 {
                 response.body = json!({ "message": format!("Cannot GET {}", request.path) });
             }
@@ -81,24 +81,24 @@ const SINGLE_CHOICES: &[Variant] = &[
     // Retry-After, and the counting of requests.
     variant("Retry-After is a date", |server| server.retry_after = RetryAfter::Date),
     variant("Retry-After is always a minute", |server| {
-        rewrite_status(server, 429, |response| response.set("retry-after", "60"));
+        rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),
     variant("Retry-After is always a minute, and the window ends earlier", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.clock.advance(Duration::from_secs(28));
-        rewrite_status(server, 429, |response| response.set("retry-after", "60"));
+        rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),
     variant("Retry-After is 61 s", |server| {
-        rewrite_status(server, 429, |response| response.set("retry-after", "61"));
+        rewrite_status(server, 429, |response| response.set_header("retry-after", "61"));
     }),
     variant("Retry-After is rounded down", |server| {
         server.clock.advance(Duration::from_millis(700));
         rewrite_status(server, 429, |response| {
             let seconds = response.header("retry-after").and_then(|value| value.parse::<u64>().ok());
-            response.set("retry-after", &(seconds.expect("seconds") - 1).to_string());
+            response.set_header("retry-after", &(seconds.expect("seconds") - 1).to_string());
         });
     }),
-    variant("refused requests count as well", |server| server.refusals_count = true),
+    variant("refused requests count as well", |server| server.counts_refused = true),
     variant("requests with 404 do not count", |server| {
         server.counted_identity = |request| match request.path.strip_prefix("/v1/events/") {
             Some(id) if !id.contains("-8def-") => "no key".to_owned(),
@@ -108,28 +108,28 @@ const SINGLE_CHOICES: &[Variant] = &[
     variant("a window starts with its first request", |server| server.limiter = Limiter::FromFirst),
     variant("a window starts with its first request and ends during the burst", |server| {
         server.limiter = Limiter::FromFirst;
-        server.tick = Duration::from_millis(45);
+        server.response_time = Duration::from_millis(45);
     }),
     variant("fixed windows aligned to the minute", |server| server.limiter = Limiter::AlignedMinute),
     variant("fixed windows aligned to the minute, one ends during the burst", |server| {
         server.limiter = Limiter::AlignedMinute;
-        server.tick = Duration::from_millis(20);
+        server.response_time = Duration::from_millis(20);
         server.clock.advance(Duration::from_secs(59));
     }),
     variant("a token bucket with fast responses", |server| {
         server.limiter = Limiter::Bucket;
-        server.tick = Duration::from_millis(20);
+        server.response_time = Duration::from_millis(20);
     }),
     variant("a token bucket with slow responses", |server| {
         server.limiter = Limiter::Bucket;
-        server.tick = Duration::from_millis(100);
+        server.response_time = Duration::from_millis(100);
     }),
     variant("another client has just used the key", |server| {
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.
     variant("per_page out of range is clamped", |server| {
-        set_choices(server, |choices| choices.clamps = true)
+        set_choices(server, |choices| choices.clamps_page_size = true)
     }),
     variant("per_page out of range is refused with 400", |server| {
         rewrite_status(server, 422, |response| response.status = 400)
@@ -139,9 +139,10 @@ const SINGLE_CHOICES: &[Variant] = &[
     }),
     variant("a filter with an unknown value gets 422", |server| {
         set_choices(server, |choices| choices.foreign_filter_404 = true);
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if response.status == 404 && request.is_list() {
-                *response = Reply::json(422, json!({ "message": "The selected value is invalid." }));
+                *response =
+                    EditableResponse::json(422, json!({ "message": "The selected value is invalid." }));
             }
         });
     }),
@@ -149,19 +150,19 @@ const SINGLE_CHOICES: &[Variant] = &[
         set_choices(server, |choices| choices.empty_last_page = 0)
     }),
     variant("an empty list has null for all links", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_list() && response.body["meta"]["total"] == 0 {
                 response.body["links"] = json!({ "first": null, "last": null, "prev": null, "next": null });
             }
         });
     }),
     variant("a page past the end gets 404", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_list()
                 && crate::mutant::is_empty_list(response)
                 && request.number("page").is_some_and(|page| page > 1)
             {
-                *response = Reply::json(404, json!({ "message": "There is no such page." }));
+                *response = EditableResponse::json(404, json!({ "message": "There is no such page." }));
             }
         });
     }),
@@ -171,8 +172,8 @@ const SINGLE_CHOICES: &[Variant] = &[
         set_choices(server, |choices| choices.relative_links = true);
     }),
     variant("links have page first and an additional parameter", |server| {
-        server.rewrite(|_, response| {
-            each_link(response, |link| {
+        server.rewrite_responses(|_, response| {
+            replace_links(response, |link| {
                 let (path, query) = link.split_once('?').unwrap_or((link, ""));
                 let mut pairs: Vec<_> = query.split('&').collect();
                 pairs.reverse();
@@ -186,14 +187,14 @@ const SINGLE_CHOICES: &[Variant] = &[
             for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
                 event["charge"]["invoice"] = code.clone();
             }
-            book.wide_filters = true;
+            book.has_wide_filters = true;
         }
     }),
     variant(
         "the charge and invoice filters return events of both, and only the invoice names its charges",
         |server| {
             for book in [&mut server.live, &mut server.test] {
-                book.wide_filters = true;
+                book.has_wide_filters = true;
             }
         },
     ),
@@ -210,7 +211,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         }
     }),
     variant("list items have a code and a few other fields", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if response.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
                 for row in response.body["data"].as_array_mut().into_iter().flatten() {
                     *row = json!({ "code": row["code"], "url": "https://pay.example/x" });
@@ -219,7 +220,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         });
     }),
     variant("items of the lists have no identifier", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if response.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
                 for row in response.body["data"].as_array_mut().into_iter().flatten() {
                     *row = json!({ "status": row["status"] });
@@ -232,7 +233,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         set_choices(server, |choices| choices.bare_event = true)
     }),
     variant("a single event is under `event`, with a response time", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_event() && response.status == 200 {
                 response.body =
                     json!({ "event": response.body["data"], "meta": { "id": "a7", "type": "answer" } });
@@ -240,7 +241,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         });
     }),
     variant("a single event is in a nested envelope", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_event() && response.status == 200 {
                 let event = response.body["data"].take();
                 response.body = json!({ "status": "ok", "result": { "took": 3, "event": event } });
@@ -268,7 +269,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         }
     }),
     variant("UTC is written as an offset of zero", |server| {
-        set_choices(server, |choices| choices.utc = "+00:00")
+        set_choices(server, |choices| choices.utc_suffix = "+00:00")
     }),
     variant("times have no fractions", |server| rewrite_times(server, |time| time.replace(".000000", ""))),
     variant("times are exact to the millisecond", |server| {
@@ -295,11 +296,11 @@ const SINGLE_CHOICES: &[Variant] = &[
     // Additional data, and formats.
     variant("responses have additional members and headers", |server| {
         let mut count = 0;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             count += 1;
-            response.set("x-request-id", &format!("r-{count}"));
-            response.set("x-served-by", ["a", "b", "b", "a", "c"][count % 5]);
-            response.set("content-type", "application/json; charset=utf-8");
+            response.set_header("x-request-id", &format!("r-{count}"));
+            response.set_header("x-served-by", ["a", "b", "b", "a", "c"][count % 5]);
+            response.set_header("content-type", "application/json; charset=utf-8");
             if let Some(body) = response.body.as_object_mut() {
                 body.insert("trace".into(), json!(format!("t-{count}")));
             }
@@ -307,9 +308,9 @@ const SINGLE_CHOICES: &[Variant] = &[
     }),
     variant("headers show the remaining quota", |server| {
         let mut remaining = 10_000;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             remaining -= 1;
-            response.set("x-ratelimit-remaining", &remaining.to_string());
+            response.set_header("x-ratelimit-remaining", &remaining.to_string());
         });
     }),
     variant("members are in a different order", |server| rewrite_body_text(server, to_reversed_json)),
@@ -319,32 +320,32 @@ const SINGLE_CHOICES: &[Variant] = &[
     variant("JSON is pretty-printed", |server| {
         rewrite_body_text(server, |body| serde_json::to_string_pretty(body).expect("valid JSON"));
     }),
-    variant("bodies are chunked", |server| server.wire.chunked = true),
-    variant("each connection serves one request", |server| server.wire.closed = true),
+    variant("bodies are chunked", |server| server.http_settings.chunked = true),
+    variant("each connection serves one request", |server| server.http_settings.closes_after_response = true),
     variant("responses are HTTP/1.0", |server| {
-        server.wire.http_1_0 = true;
-        server.wire.closed = true;
+        server.http_settings.http_1_0 = true;
+        server.http_settings.closes_after_response = true;
     }),
-    variant("header names are in title case", |server| server.wire.title_case = true),
+    variant("header names are in title case", |server| server.http_settings.title_case = true),
     variant("links have paths ending in .json, which are aliases", |server| {
         server.rewrite_requests(|request| {
             request.path = request.path.trim_end_matches(".json").to_owned();
         });
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_list() {
-                each_link(response, |link| link.replacen('?', ".json?", 1));
+                replace_links(response, |link| link.replacen('?', ".json?", 1));
             }
         });
     }),
-    variant("responses are slow", |server| server.tick = Duration::from_millis(200)),
+    variant("responses are slow", |server| server.response_time = Duration::from_millis(200)),
     variant("one response is a 502 of a proxy", |server| {
         let mut count = 0;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             count += 1;
             if count == 160 {
-                *response = Reply::json(502, Value::Null);
+                *response = EditableResponse::json(502, Value::Null);
                 response.raw = Some("<html>502 Bad Gateway</html>".into());
-                response.set("content-type", "text/html");
+                response.set_header("content-type", "text/html");
             }
         });
     }),
@@ -362,8 +363,8 @@ pub fn set_choices(server: &mut FakeServer, choose: impl Fn(&mut Choices)) {
 }
 
 /// Makes a server change all responses with this status.
-fn rewrite_status(server: &mut FakeServer, status: u16, change: fn(&mut Reply)) {
-    server.rewrite(move |_, response| {
+fn rewrite_status(server: &mut FakeServer, status: u16, change: fn(&mut EditableResponse)) {
+    server.rewrite_responses(move |_, response| {
         if response.status == status {
             change(response);
         }
@@ -371,9 +372,9 @@ fn rewrite_status(server: &mut FakeServer, status: u16, change: fn(&mut Reply)) 
 }
 
 /// Replaces the body by problem details (RFC 9457).
-fn use_problem_details(response: &mut Reply, title: &str) {
+fn use_problem_details(response: &mut EditableResponse, title: &str) {
     response.body = json!({ "type": "about:blank", "title": title, "status": response.status });
-    response.set("content-type", "application/problem+json");
+    response.set_header("content-type", "application/problem+json");
 }
 
 /// The name of the variant whose records all have the same `created_at`.
@@ -393,7 +394,7 @@ fn rewrite_times(server: &mut FakeServer, change: fn(&str) -> String) {
 
 /// Makes a server serialize its bodies with `write`.
 fn rewrite_body_text(server: &mut FakeServer, write: fn(&Value) -> String) {
-    server.rewrite(move |_, response| response.raw = Some(write(&response.body)));
+    server.rewrite_responses(move |_, response| response.raw = Some(write(&response.body)));
 }
 
 /// Serializes JSON with the members of each object in reverse order.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Variant, each_link, rewrite_body_text, rewrite_status, set_choices, variant};
+use super::{Variant, replace_links, rewrite_body_text, rewrite_status, set_choices, variant};
 use crate::fake::book::ChargeEvent;
-use crate::fake::{FakeServer, Limiter, Reply, Request};
-use crate::mutant::rewrite;
+use crate::fake::{EditableResponse, FakeServer, Limiter, Request};
+use crate::mutant::rewrite_matching;
 
 /// The statement that services without HEAD do not satisfy. It follows from HTTP, not from the specification.
 const NO_HEAD: &[&str] = &["answers.head"];
@@ -23,7 +23,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         change_account_meta(server, |meta| meta["accepted_assets"] = json!([]));
     }),
     variant("`meta` is a member of the account, without an envelope", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.path == "/v1/account" && response.status == 200 {
                 let mut body = response.body["data"].take();
                 body["meta"] = response.body["meta"].take();
@@ -35,7 +35,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("both modes have payment links with the same names", use_named_links),
     variant("an event of the other account gets 403", |server| {
         let is_of_other_account = |request: &Request| request.path.contains("-7ab3-");
-        rewrite(server, 404, is_of_other_account, |_, response| response.status = 403);
+        rewrite_matching(server, 404, is_of_other_account, |_, response| response.status = 403);
     }),
     variant("payments are partial, late and excessive", |server| record_odd_payments(server, false)),
     variant("events of such payments show the current state of the charge", |server| {
@@ -74,27 +74,27 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     variant("every response has an ETag and is cacheable by the client", |server| {
-        server.rewrite(|_, response| {
+        server.rewrite_responses(|_, response| {
             let tag = response
                 .body
                 .to_string()
                 .bytes()
                 .fold(7_u64, |sum, byte| sum * 31 % 1_000_003 + u64::from(byte));
-            response.set("etag", &format!("W/\"{tag:x}\""));
-            response.set("cache-control", "private, max-age=0, must-revalidate");
-            response.set("vary", "Authorization, Accept");
+            response.set_header("etag", &format!("W/\"{tag:x}\""));
+            response.set_header("cache-control", "private, max-age=0, must-revalidate");
+            response.set_header("vary", "Authorization, Accept");
         });
     }),
     variant("every response sets a cookie", |server| {
         let mut count = 0;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             count += 1;
-            response.set("set-cookie", &format!("session={count:08x}; HttpOnly; SameSite=Lax"));
+            response.set_header("set-cookie", &format!("session={count:08x}; HttpOnly; SameSite=Lax"));
         });
     }),
     variant("an error has a request id", |server| {
         let mut count = 0;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             count += 1;
             if response.status >= 400 {
                 response.body =
@@ -104,9 +104,9 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("an error has a timestamp", |server| {
         let clock = server.clock.clone();
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             if response.status >= 400 {
-                let now = crate::fake::wire::timestamp(clock.micros());
+                let now = crate::fake::http_server::timestamp(clock.micros());
                 response.body = json!({ "timestamp": now, "status": response.status, "error": "Refused", "message": "Refused.", "path": request.path });
             }
         });
@@ -167,7 +167,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         }
     }),
     variant("rows of charges have times in seconds since 1970", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.path == "/v1/charges"
                 && let Some(rows) = response.body["data"].as_array_mut()
             {
@@ -182,16 +182,16 @@ pub(super) const VARIANTS: &[Variant] = &[
         name: "HEAD is refused",
         warns: NO_HEAD,
         choose: |server| {
-            server.rewrite(|request, response| {
+            server.rewrite_responses(|request, response| {
                 if request.method == "HEAD" && response.status < 400 {
-                    *response = Reply::json(405, json!({ "message": "Method not allowed." }));
-                    response.set("allow", "GET");
+                    *response = EditableResponse::json(405, json!({ "message": "Method not allowed." }));
+                    response.set_header("allow", "GET");
                 }
             });
         },
     },
     variant("an unknown status gets 422 with a list of the valid ones", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             let is_known = |status: &String| {
                 matches!(status.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
             };
@@ -199,7 +199,7 @@ pub(super) const VARIANTS: &[Variant] = &[
                 && response.status == 200
                 && request.query.get("status").is_some_and(|status| !is_known(status))
             {
-                *response = Reply::json(
+                *response = EditableResponse::json(
                     422,
                     json!({ "message": "status must be paid or canceled", "errors": { "status": ["unknown"] } }),
                 );
@@ -207,7 +207,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     variant("last of an empty filtered list is the first page", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_list() && response.body["meta"]["total"] == 0 && request.query.len() > 1 {
                 response.body["links"]["last"] = response.body["links"]["first"].clone();
                 response.body["meta"]["from"] = Value::Null;
@@ -215,8 +215,8 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     variant("links encode dots and underscores too", |server| {
-        server.rewrite(|_, response| {
-            each_link(response, |link| match link.split_once('?') {
+        server.rewrite_responses(|_, response| {
+            replace_links(response, |link| match link.split_once('?') {
                 Some((path, query)) => format!("{path}?{}", query.replace('_', "%5F").replace('.', "%2E")),
                 None => link.to_owned(),
             });
@@ -224,20 +224,20 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("links have a trailing slash in their path", |server| {
         server.rewrite_requests(|request| request.path = request.path.trim_end_matches('/').to_owned());
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_list() {
-                each_link(response, |link| link.replacen('?', "/?", 1));
+                replace_links(response, |link| link.replacen('?', "/?", 1));
             }
         });
     }),
     variant("quota headers with the end of the window in all responses except 401", |server| {
         server.limiter = Limiter::FromFirst;
         server.reports_quota = true;
-        server.tick = Duration::from_millis(7);
+        server.response_time = Duration::from_millis(7);
         let clock = server.clock.clone();
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             if response.status != 401 {
-                response.set(
+                response.set_header(
                     "x-ratelimit-reset",
                     &(1_767_225_600 + clock.micros() / 60_000_000 * 60 + 60).to_string(),
                 );
@@ -246,12 +246,12 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("GCRA, and Retry-After is always 1", |server| {
         server.limiter = Limiter::Gcra;
-        server.tick = Duration::from_millis(3);
-        rewrite_status(server, 429, |response| response.set("retry-after", "1"));
+        server.response_time = Duration::from_millis(3);
+        rewrite_status(server, 429, |response| response.set_header("retry-after", "1"));
     }),
     variant("the first response takes two seconds", |server| {
         let (clock, mut is_first) = (server.clock.clone(), true);
-        server.rewrite(move |_, _| {
+        server.rewrite_responses(move |_, _| {
             if std::mem::replace(&mut is_first, false) {
                 clock.advance(Duration::from_secs(2));
             }
@@ -259,19 +259,19 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("one response is a 503 with Retry-After", |server| {
         let mut count = 0;
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             count += 1;
             if count == 170 {
-                *response = Reply::json(503, json!({ "message": "Restarting." }));
-                response.set("retry-after", "1");
+                *response = EditableResponse::json(503, json!({ "message": "Restarting." }));
+                response.set_header("retry-after", "1");
             }
         });
     }),
     variant("an id that is not a UUID gets 400", |server| {
         let has_invalid_id =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
-        rewrite(server, 404, has_invalid_id, |_, response| {
-            *response = Reply::json(400, json!({ "message": "The id is not a UUID." }));
+        rewrite_matching(server, 404, has_invalid_id, |_, response| {
+            *response = EditableResponse::json(400, json!({ "message": "The id is not a UUID." }));
         });
     }),
     variant("one charge is expired", |server| {
@@ -292,7 +292,7 @@ pub(super) const VARIANTS: &[Variant] = &[
 
 /// Makes a server change `meta` of the account.
 fn change_account_meta(server: &mut FakeServer, change: fn(&mut Value)) {
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if request.path == "/v1/account" && response.status == 200 {
             change(&mut response.body["meta"]);
         }
@@ -414,7 +414,7 @@ fn record_odd_payments(server: &mut FakeServer, shows_current_charge: bool) {
         &[created, detected(HALF), paid(HALF)],
     ];
     for (book_number, book) in [(1, &mut server.live), (2, &mut server.test)] {
-        book.choices.current_objects = shows_current_charge;
+        book.choices.events_show_current_objects = shows_current_charge;
         for (number, history) in (500..).zip(histories) {
             book.record_charge(book_number, number, history);
         }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    NO_CHALLENGE, Variant, each_link, rewrite_body_text, rewrite_status, rewrite_times, set_choices, variant,
+    NO_CHALLENGE, Variant, replace_links, rewrite_body_text, rewrite_status, rewrite_times, set_choices,
+    variant,
 };
 use crate::fake::book::Book;
 use crate::fake::{FakeServer, Limiter, Request, RetryAfter};
@@ -25,11 +26,11 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("as a Ktor developer would", ktor),
     // Gateways.
     variant("behind nginx", |server| {
-        server.wire.closed = true;
+        server.http_settings.closes_after_response = true;
         add_headers(server, |_| vec![("server", "nginx/1.27.3".into()), ("vary", "Accept-Encoding".into())]);
     }),
     variant("behind Envoy", |server| {
-        server.wire.chunked = true;
+        server.http_settings.chunked = true;
         add_headers(server, |count| {
             let millis = (count * 7 % 23).to_string();
             vec![("server", "istio-envoy".into()), ("x-envoy-upstream-service-time", millis)]
@@ -90,11 +91,11 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("a sliding log with a resolution of one second", |server| {
         server.limiter = Limiter::SlidingSeconds;
-        server.tick = Duration::from_millis(15);
+        server.response_time = Duration::from_millis(15);
     }),
     variant("GCRA", |server| {
         server.limiter = Limiter::Gcra;
-        server.tick = Duration::from_millis(10);
+        server.response_time = Duration::from_millis(10);
     }),
     variant("GCRA, and Retry-After is a date", |server| {
         server.limiter = Limiter::Gcra;
@@ -103,9 +104,9 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("a window starts with its first request, and its end is in a header", |server| {
         server.limiter = Limiter::FromFirst;
         let clock = server.clock.clone();
-        server.rewrite(move |_, response| {
+        server.rewrite_responses(move |_, response| {
             let reset = 1_767_225_600 + clock.micros() / 1_000_000 + 60;
-            response.set("x-ratelimit-reset", &reset.to_string());
+            response.set_header("x-ratelimit-reset", &reset.to_string());
         });
     }),
     // Pages and links.
@@ -115,9 +116,9 @@ pub(super) const VARIANTS: &[Variant] = &[
         fastapi(server);
     }),
     variant("first and prev omit page=1", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if response.status == 200 && request.is_list() {
-                each_link(response, |link| {
+                replace_links(response, |link| {
                     let (path, query) = link.split_once('?').unwrap_or((link, ""));
                     let kept: Vec<_> = query.split('&').filter(|pair| *pair != "page=1").collect();
                     if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
@@ -126,14 +127,14 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     variant("links always have per_page", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if response.status == 200 && request.is_list() && !request.query.contains_key("per_page") {
-                each_link(response, |link| format!("{link}&per_page=25"));
+                replace_links(response, |link| format!("{link}&per_page=25"));
             }
         });
     }),
     variant("links and meta have additional members", |server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if response.status == 200 && request.is_list() {
                 response.body["links"]["self"] = json!(format!("https://pay.example{}", request.path));
                 response.body["meta"]["count"] = json!(response.body["data"].as_array().map_or(0, Vec::len));
@@ -163,10 +164,10 @@ fn add_many_records(server: &mut FakeServer) {
 /// Adds header fields to every response. `headers` gets the number of the response.
 fn add_headers(server: &mut FakeServer, headers: fn(u64) -> Vec<(&'static str, String)>) {
     let mut count = 0;
-    server.rewrite(move |_, response| {
+    server.rewrite_responses(move |_, response| {
         count += 1;
         for (name, value) in headers(count) {
-            response.set(name, &value);
+            response.set_header(name, &value);
         }
     });
 }
@@ -179,7 +180,7 @@ fn add_quota_headers(
 ) {
     let clock = server.clock.clone();
     let mut served: BTreeMap<(Option<String>, u64), u64> = BTreeMap::new();
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if response.status == 401 {
             return;
         }
@@ -187,7 +188,7 @@ fn add_quota_headers(
         let count = served.entry((request.authorization.clone(), minute)).or_default();
         *count = (*count + 1).min(120);
         for (name, value) in headers(120 - *count, 60 - second) {
-            response.set(name, &value);
+            response.set_header(name, &value);
         }
     });
 }
@@ -199,11 +200,11 @@ fn replace_error_bodies(
     body: fn(u16, &Request, u64) -> Value,
 ) {
     let mut count = 0;
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if response.status >= 400 {
             count += 1;
             response.body = body(response.status, request, count);
-            response.set("content-type", content_type);
+            response.set_header("content-type", content_type);
         }
     });
 }
@@ -237,7 +238,7 @@ fn aspnet(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     set_choices(server, |choices| choices.bare_event = true);
     rewrite_times(server, |time| time.replace(".000000", ".1234567"));
-    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.remove_header("www-authenticate"));
     replace_error_bodies(server, "application/problem+json; charset=utf-8", |status, _, count| {
         json!({
             "type": "https://tools.ietf.org/html/rfc9110#section-15.5",
@@ -253,7 +254,7 @@ fn aspnet(server: &mut FakeServer) {
 fn nest(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     rewrite_times(server, |time| time.replace(".000000", ".000"));
-    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.remove_header("www-authenticate"));
     replace_error_bodies(server, "application/json; charset=utf-8", |status, request, _| match status {
         429 => json!({ "statusCode": 429, "message": "ThrottlerException: Too Many Requests" }),
         404 => {
@@ -261,18 +262,18 @@ fn nest(server: &mut FakeServer) {
         }
         status => json!({ "message": reason(status), "statusCode": status }),
     });
-    server.rewrite(|_, response| {
+    server.rewrite_responses(|_, response| {
         let body = response.body.to_string();
         let sum = body.bytes().fold(5381_u32, |sum, byte| sum.wrapping_mul(33) ^ u32::from(byte));
-        response.set("etag", &format!("W/\"{:x}-{sum:x}\"", body.len()));
-        response.set("x-powered-by", "Express");
+        response.set_header("etag", &format!("W/\"{:x}-{sum:x}\"", body.len()));
+        response.set_header("x-powered-by", "Express");
     });
 }
 
 /// Indented JSON with a final line break, an aligned window, errors with `description`.
 fn flask(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
-    set_choices(server, |choices| choices.clamps = true);
+    set_choices(server, |choices| choices.clamps_page_size = true);
     replace_error_bodies(
         server,
         "application/json",
@@ -284,7 +285,7 @@ fn flask(server: &mut FakeServer) {
 
 /// Problem details with `@type`, a sliding log, times with an offset.
 fn symfony(server: &mut FakeServer) {
-    set_choices(server, |choices| choices.utc = "+00:00");
+    set_choices(server, |choices| choices.utc_suffix = "+00:00");
     rewrite_times(server, |time| time.replace(".000000", ""));
     replace_error_bodies(server, "application/problem+json", |status, _, _| {
         json!({
@@ -300,8 +301,8 @@ fn symfony(server: &mut FakeServer) {
 /// Errors under `errors`, request ids, a token bucket.
 fn phoenix(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
-    server.tick = Duration::from_millis(6);
-    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
+    server.response_time = Duration::from_millis(6);
+    rewrite_status(server, 401, |response| response.remove_header("www-authenticate"));
     replace_error_bodies(
         server,
         "application/json; charset=utf-8",
@@ -318,13 +319,13 @@ fn phoenix(server: &mut FakeServer) {
 /// Short errors, GCRA with a header for the delay, nanoseconds, links without a host.
 fn axum(server: &mut FakeServer) {
     server.limiter = Limiter::Gcra;
-    server.tick = Duration::from_millis(4);
+    server.response_time = Duration::from_millis(4);
     set_choices(server, |choices| {
         choices.bare_event = true;
         choices.relative_links = true;
     });
     rewrite_times(server, |time| time.replace(".000000", ".123456789"));
-    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.remove_header("www-authenticate"));
     replace_error_bodies(
         server,
         "application/json",
@@ -332,14 +333,14 @@ fn axum(server: &mut FakeServer) {
     );
     rewrite_status(server, 429, |response| {
         let seconds = response.header("retry-after").unwrap_or_default().to_owned();
-        response.set("x-ratelimit-after", &seconds);
+        response.set_header("x-ratelimit-after", &seconds);
     });
 }
 
 /// Errors with ids, chunked bodies, `last_page` 0 of an empty list.
 fn quarkus(server: &mut FakeServer) {
     set_choices(server, |choices| choices.empty_last_page = 0);
-    server.wire.chunked = true;
+    server.http_settings.chunked = true;
     replace_error_bodies(
         server,
         "application/json;charset=UTF-8",
@@ -350,7 +351,7 @@ fn quarkus(server: &mut FakeServer) {
 /// Errors with `statusCode` and `error`, a window from the first request, a header with the limit.
 fn fastify(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.remove_header("www-authenticate"));
     replace_error_bodies(server, "application/json; charset=utf-8", |status, request, _| match status {
         404 => {
             json!({ "message": format!("Route GET:{} not found", request.path), "error": "Not Found", "statusCode": 404 })
@@ -360,7 +361,7 @@ fn fastify(server: &mut FakeServer) {
         }
         status => json!({ "statusCode": status, "error": reason(status), "message": "Refused" }),
     });
-    rewrite_status(server, 429, |response| response.set("x-ratelimit-limit", "120"));
+    rewrite_status(server, 429, |response| response.set_header("x-ratelimit-limit", "120"));
 }
 
 /// Errors with a null member, times in whole seconds, 404 for unknown filter values.

@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
-use super::trust::explain;
+use super::trust::tls_error_message;
 
 type ConnectError = Box<dyn Error + Send + Sync>;
 
@@ -66,7 +66,7 @@ impl Service<Uri> for Connector {
 
 fn tls_error(host: &str, err: io::Error) -> ConnectError {
     match err.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(cause) => explain(host, cause).into(),
+        Some(cause) => tls_error_message(host, cause).into(),
         None => format!("no TLS with `{host}`: {err}").into(),
     }
 }

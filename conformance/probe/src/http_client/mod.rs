@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use url::Url;
 
 use conformance_model::body::Body;
-use conformance_model::recording::{Answer, Ending, MALFORMED};
+use conformance_model::recording::{ExchangeOutcome, MALFORMED_PREFIX, ReceivedResponse};
 
 use self::connector::Connector;
 
@@ -23,9 +23,9 @@ use self::connector::Connector;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
     /// Requests share connections, as those of an API client.
-    Kept,
+    Reused,
     /// Each request opens a connection, as the workers of many job queues do.
-    Fresh,
+    PerRequest,
 }
 
 /// An HTTP client of one server. Clones share its connections.
@@ -46,9 +46,9 @@ impl HttpClient {
         body_bytes_max: usize,
         ca_pem: Option<&str>,
     ) -> HttpClient {
-        let tls = (base.scheme() == "https").then(|| trust::tls(ca_pem));
+        let tls = (base.scheme() == "https").then(|| trust::tls_connector(ca_pem));
         let mut builder = Client::builder(TokioExecutor::new());
-        if connections == Connections::Fresh {
+        if connections == Connections::PerRequest {
             builder.pool_max_idle_per_host(0);
         }
         HttpClient { client: builder.build(Connector::new(time_limit, tls)), time_limit, body_bytes_max }
@@ -62,12 +62,14 @@ impl HttpClient {
         address: &str,
         headers: &[(String, String)],
         body: Vec<u8>,
-    ) -> Ending {
+    ) -> ExchangeOutcome {
         let exchange = self.send_unlimited(method, address, headers, body);
         match tokio::time::timeout(self.time_limit, exchange).await {
-            Ok(Ok(response)) => Ending::Answered(response),
-            Ok(Err(why)) => Ending::Lost(why),
-            Err(_) => Ending::Lost(format!("no complete response within {:?}", self.time_limit)),
+            Ok(Ok(response)) => ExchangeOutcome::Answered(response),
+            Ok(Err(why)) => ExchangeOutcome::NoResponse(why),
+            Err(_) => {
+                ExchangeOutcome::NoResponse(format!("no complete response within {:?}", self.time_limit))
+            }
         }
     }
 
@@ -78,7 +80,7 @@ impl HttpClient {
         address: &str,
         headers: &[(String, String)],
         body: Vec<u8>,
-    ) -> Result<Answer, String> {
+    ) -> Result<ReceivedResponse, String> {
         let invalid_request =
             |error: &dyn std::fmt::Display| format!("the request is not valid HTTP: {error}");
         let mut request = Request::new(Full::new(Bytes::from(body)));
@@ -96,7 +98,7 @@ impl HttpClient {
             if err.is::<LengthLimitError>() {
                 format!("{status} with a body of more than {} bytes", self.body_bytes_max)
             } else {
-                format!("{MALFORMED} {status} with a body cut short: {}", innermost(err.as_ref()))
+                format!("{MALFORMED_PREFIX} {status} with a body cut short: {}", innermost(err.as_ref()))
             }
         })?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -105,7 +107,7 @@ impl HttpClient {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
             .collect();
-        Ok(Answer { status, headers, body: Body::from_bytes(&body.to_bytes()) })
+        Ok(ReceivedResponse { status, headers, body: Body::from_bytes(&body.to_bytes()) })
     }
 }
 
@@ -115,7 +117,7 @@ fn no_head(err: &(dyn Error + 'static)) -> String {
     let why = innermost(err);
     let is_header_error =
         ["header", "content-length", "transfer-encoding"].iter().any(|field| why.contains(field));
-    if is_header_error && why.ends_with("parsed") { format!("{MALFORMED} {why}") } else { why }
+    if is_header_error && why.ends_with("parsed") { format!("{MALFORMED_PREFIX} {why}") } else { why }
 }
 
 /// Returns the message of the innermost error, which has the cause.

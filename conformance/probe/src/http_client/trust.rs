@@ -9,7 +9,7 @@ use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 use tokio_rustls::TlsConnector;
 
 /// Parses the certificates of a PEM text.
-pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(crate) fn parse_certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     let parsed = parsed.map_err(|err| format!("the CA file is not PEM: {err}"))?;
     let mut roots = RootCertStore::empty();
@@ -25,11 +25,11 @@ pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, St
 }
 
 /// Returns a TLS connector with all trusted certificates. `Plan::validate` has checked the CA file.
-pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
+pub(super) fn tls_connector(ca_pem: Option<&str>) -> TlsConnector {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     // A machine without certificates uses the public ones.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots.add_parsable_certificates(ca_pem.and_then(|pem| certificates(pem).ok()).unwrap_or_default());
+    roots.add_parsable_certificates(ca_pem.and_then(|pem| parse_certificates(pem).ok()).unwrap_or_default());
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring supports TLS 1.2 and 1.3")
@@ -40,7 +40,7 @@ pub(super) fn tls(ca_pem: Option<&str>) -> TlsConnector {
 }
 
 /// Returns the reason why a server's certificate is not trusted, with the remedy.
-pub(super) fn explain(host: &str, err: &Error) -> String {
+pub(super) fn tls_error_message(host: &str, err: &Error) -> String {
     match err {
         // A CA with the name of a known one has an invalid signature.
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
@@ -66,7 +66,7 @@ mod tests {
 
     #[track_caller]
     fn check(pem: &str, expected: &str) {
-        let found = certificates(pem).expect_err("the CA file is refused");
+        let found = parse_certificates(pem).expect_err("the CA file is refused");
         assert!(found.contains(expected), "{found}");
     }
 

@@ -3,7 +3,7 @@
 use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::stated_mode;
-use conformance_model::recording::{Answer, Caller, Ending, Exchange, Purpose};
+use conformance_model::recording::{Caller, Exchange, ExchangeOutcome, Purpose, ReceivedResponse};
 use conformance_model::verdict::Stop;
 
 use crate::session::Session;
@@ -29,7 +29,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
         }
         check_usable(&exchange, mode)?;
     }
-    if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.as_str()) {
+    if session.recording.account_exchange(Mode::Test).and_then(stated_mode).as_deref()
+        != Some(Mode::Test.as_str())
+    {
         // A burst must never use a key that might be live.
         session.recording.no_burst = Some("the account does not report test mode for the test key".into());
     }
@@ -39,9 +41,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
 /// Returns an error if no probe can use the key of a mode.
 fn check_usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
     let name = mode.as_str();
-    let response = match &exchange.ending {
-        Ending::Answered(response) => response,
-        Ending::Lost(why) => return Err(Stop::Unreachable(why.clone())),
+    let response = match &exchange.outcome {
+        ExchangeOutcome::Answered(response) => response,
+        ExchangeOutcome::NoResponse(why) => return Err(Stop::Unreachable(why.clone())),
     };
     let configuration_error = |message: String| Err(Stop::Configuration(message));
     match response.status {
@@ -69,7 +71,7 @@ fn check_usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
 }
 
 /// Returns `true` for an HTML page, such as a login page or an error page of a gateway.
-fn is_html_page(response: &Answer) -> bool {
+fn is_html_page(response: &ReceivedResponse) -> bool {
     let has_html_type =
         response.header("content-type").is_some_and(|value| value.to_ascii_lowercase().contains("text/html"));
     // JSON of another type is a response of the service, and judged.

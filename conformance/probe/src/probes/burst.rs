@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use conformance_model::budget::BURST_MAX;
+use conformance_model::budget::BURST_REQUESTS_MAX;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{
-    BURST_TIME_MAX, BurstCounts, LimiterReading, Page, SERVED_MAX, WINDOW, first_event_id, http_date,
-    is_served, most_in_a_minute, page_request, retry_after, text_at,
+    BURST_TIME_MAX, BurstCounts, LIMIT_WINDOW, LimiterKind, Page, SERVED_MAX, first_event_id, is_served,
+    most_served_in_a_minute, page_request, parse_http_date, retry_after, text_at,
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording};
 
 use crate::probes::filter_values::FilterValues;
-use crate::probes::positions::{self, LONG, plain_request, sized_request};
-use crate::session::{IDLE_WINDOW, Session, TIMEOUT, event_path, path_of};
+use crate::probes::positions::{self, LONG_PAGE_SIZE, default_request, sized_request};
+use crate::session::{IDLE_WINDOW, SINGLE_WAIT_MAX, Session, event_path, page_path};
 
 /// The number of rounds of requests after the first refusal.
 const ROUNDS: u8 = 3;
@@ -50,8 +50,8 @@ const OTHER_REFUSALS_MIN: usize = 3;
 /// The number of batches after a refusal that only a new window serves.
 const NEW_WINDOW_BATCHES: usize = 2;
 /// The largest number of requests of the burst in the next minute.
-pub(crate) const SETTLING_MAX: u32 = SERVED_MAX + 1 + LIVE_REQUESTS;
-pub(crate) const SETTLING_WAIT: Duration = WAIT_USUAL;
+pub(crate) const NEXT_MINUTE_MAX: u32 = SERVED_MAX + 1 + LIVE_REQUESTS;
+pub(crate) const NEXT_MINUTE_WAIT: Duration = WAIT_USUAL;
 pub(crate) const REQUESTS_MAX: u32 = SERIES_MAX as u32 * (SERVED_MAX + 1 + LIVE_REQUESTS)
     + ROUNDS as u32 * (PATHS_MAX + EXTRA_PER_ROUND)
     + AFTER_REFUSAL_MAX;
@@ -99,15 +99,18 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         send_burst(session, series, &mut paths).await;
         may_refill(session, series).await;
     }
-    if BurstCounts::from_burst(&session.recording, series).is_none_or(|counts| counts.refused.is_none()) {
+    if BurstCounts::from_burst(&session.recording, series).is_none_or(|counts| counts.first_refused.is_none())
+    {
         reserve_fresh_window(session);
         return send_next_minute_burst(session, &mut paths).await;
     }
     send_rounds(session, series, &paths).await;
-    session.send_retrying_5xx(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
+    session
+        .send_retrying_5xx(Caller::Own(Mode::Live), Purpose::Burst(Burst::LiveKeyAfterRefusal), ACCOUNT_PATH)
+        .await;
     if session.plan.second_key.is_some() {
         let second = Purpose::Burst(Burst::SecondKey);
-        session.send_retrying_5xx(Caller::Second, second, ACCOUNT_PATH).await;
+        session.send_retrying_5xx(Caller::SecondKey, second, ACCOUNT_PATH).await;
     }
     // Only the latest refusal counts: if the key was served in between, the earlier wait is over.
     for _ in 0..STILL_REFUSED_MAX {
@@ -118,7 +121,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     // A new window serves the next requests; only a sliding window needs an idle key.
-    if !session.is_renewed || session.plan.thorough {
+    if !session.has_new_window || session.plan.thorough {
         reserve_fresh_window(session);
     }
     send_next_minute_burst(session, &mut paths).await;
@@ -153,10 +156,10 @@ enum Method {
 /// Returns the idle time before the burst is repeated: two windows if another client may have used the key, because
 /// sliding windows weight the previous one; one if a window may have ended during the burst.
 async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
-    match BurstCounts::from_burst(&session.recording, 1)?.reading() {
-        LimiterReading::Early => Some(TWO_IDLE_WINDOWS),
-        LimiterReading::Border => Some(IDLE_WINDOW),
-        LimiterReading::Bucket if !may_refill(session, 1).await => Some(IDLE_WINDOW),
+    match BurstCounts::from_burst(&session.recording, 1)?.limiter_kind() {
+        LimiterKind::Early => Some(TWO_IDLE_WINDOWS),
+        LimiterKind::WindowBoundary => Some(IDLE_WINDOW),
+        LimiterKind::TokenBucket if !may_refill(session, 1).await => Some(IDLE_WINDOW),
         _ => None,
     }
 }
@@ -166,10 +169,10 @@ async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
 /// same.
 async fn may_refill(session: &mut Session<'_>, series: u8) -> bool {
     let bucket = BurstCounts::from_burst(&session.recording, series)
-        .filter(|counts| counts.reading() == LimiterReading::Bucket);
-    let refused = bucket.and_then(|counts| session.recording.exchange(counts.refused?)).cloned();
+        .filter(|counts| counts.limiter_kind() == LimiterKind::TokenBucket);
+    let refused = bucket.and_then(|counts| session.recording.exchange(counts.first_refused?)).cloned();
     let Some(refused) = refused else { return true };
-    if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= SHORT_WAIT_MAX) {
+    if refused.response().and_then(retry_after).is_some_and(|delay| delay <= SHORT_WAIT_MAX) {
         return true;
     }
     if !session.pause(REFILL_WAIT, "a token bucket would refill in this time").await {
@@ -197,7 +200,7 @@ async fn send_next_minute_burst(session: &mut Session<'_>, paths: &mut Vec<Strin
     }
     session.wait_for_key(KEY).await;
     wait_for_next_minute(session).await;
-    send_burst(session, Burst::SETTLING, paths).await;
+    send_burst(session, Burst::NEXT_MINUTE, paths).await;
     reserve_fresh_window(session);
 }
 
@@ -208,19 +211,19 @@ fn until_minute(recording: &Recording) -> Option<Duration> {
         .exchanges
         .iter()
         .rev()
-        .find_map(|exchange| http_date(exchange.answer()?.header("date")?))?;
+        .find_map(|exchange| parse_http_date(exchange.response()?.header("date")?))?;
     Some(Duration::from_secs(u64::from(60 - last.second()) + 1))
 }
 
 /// Sends requests until the first refusal, or until more would show nothing. The first ones, which a correct limiter
 /// serves, are concurrent; the others are sequential, so that the first refusal has a number.
 async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
-    let purpose = Purpose::Burst(Burst::Shot { series });
-    let start = session.waiter.now();
+    let purpose = Purpose::Burst(Burst::UntilRefused { series });
+    let start = session.clock.now();
     let mut sent = 0;
     let mut burst_pages = BurstPages::new(series);
     let mut is_live_key_served = None;
-    while sent <= SERVED_MAX as usize && session.waiter.now() - start <= BURST_TIME_MAX {
+    while sent <= SERVED_MAX as usize && session.clock.now() - start <= BURST_TIME_MAX {
         let is_doubtful = is_live_key_served.is_some();
         let batch = if sent < CONCURRENT_MAX && !is_doubtful { BATCH } else { 1 };
         let mut batch_requests: Vec<_> = (sent..sent + batch)
@@ -269,7 +272,7 @@ async fn check_refusals_without_429(
     series: u8,
     is_live_key_served: &mut Option<bool>,
 ) -> bool {
-    let purpose = Purpose::Burst(Burst::Shot { series });
+    let purpose = Purpose::Burst(Burst::UntilRefused { series });
     let latest_first = session
         .recording
         .exchanges
@@ -283,7 +286,7 @@ async fn check_refusals_without_429(
         return session.has_stopped();
     }
     if is_live_key_served.is_none() {
-        let purpose = Purpose::Burst(Burst::Beside { series });
+        let purpose = Purpose::Burst(Burst::ConcurrentLiveKey { series });
         let live = session.send_once(Caller::Own(Mode::Live), purpose, ACCOUNT_PATH).await;
         *is_live_key_served = Some(live.status() == Some(200));
     }
@@ -313,8 +316,8 @@ impl BurstPages {
         let lists = List::ALL.map(|list| list.path());
         let live_paths = [ACCOUNT_PATH, lists[2], ACCOUNT_PATH, lists[0], ACCOUNT_PATH, lists[1]];
         let live = Caller::Own(Mode::Live);
-        let live_requests =
-            live_paths.map(|path| (live, Purpose::Burst(Burst::Beside { series }), path.to_owned()));
+        let live_requests = live_paths
+            .map(|path| (live, Purpose::Burst(Burst::ConcurrentLiveKey { series }), path.to_owned()));
         let live_requests = if series == Burst::CLOSING { VecDeque::new() } else { live_requests.into() };
         BurstPages { series, queue: VecDeque::new(), live_requests, has_filters: false, totals: Vec::new() }
     }
@@ -322,7 +325,7 @@ impl BurstPages {
     /// Adds the long pages, once the first batch has shown the totals. Their values are used for filters.
     fn add_long_pages(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
-            let total = Page::from_exchange(exchange).and_then(|page| page.meta("total"));
+            let total = Page::from_exchange(exchange).and_then(|page| page.meta_number("total"));
             if let Some((request, total)) = page_request(exchange).zip(total).filter(|(_, total)| *total > 0)
             {
                 self.totals.push((request.list, total));
@@ -330,10 +333,10 @@ impl BurstPages {
         }
         let lists = || self.totals.iter().copied();
         let mut requests: Vec<PageRequest> =
-            lists().map(|(list, _)| sized_request(list, None, LONG)).collect();
+            lists().map(|(list, _)| sized_request(list, None, LONG_PAGE_SIZE)).collect();
         requests.extend(lists().flat_map(|(list, total)| positions::long_pages(list, total)));
-        requests.extend(lists().map(|(list, _)| plain_request(list)));
-        self.queue = requests.iter().map(path_of).collect();
+        requests.extend(lists().map(|(list, _)| default_request(list)));
+        self.queue = requests.iter().map(page_path).collect();
     }
 
     /// Adds requests once the long pages were read: filters, one event of each type, the long pages again to detect
@@ -343,19 +346,22 @@ impl BurstPages {
             return;
         }
         self.has_filters = true;
-        let of_burst = Purpose::Burst(Burst::Shot { series: self.series });
+        let of_burst = Purpose::Burst(Burst::UntilRefused { series: self.series });
         let available = FilterValues::from_recording(recording, Mode::Test, |purpose| *purpose == of_burst);
         let requests = available.requests().into_iter().flatten().chain(available.further_requests());
-        self.queue.extend(requests.map(|request| path_of(&request)));
-        self.queue.extend(available.one_of_each_type().iter().map(|id| event_path(id)));
-        let long_pages: Vec<_> =
-            self.totals.iter().map(|(list, _)| path_of(&sized_request(*list, None, LONG))).collect();
+        self.queue.extend(requests.map(|request| page_path(&request)));
+        self.queue.extend(available.oldest_event_of_each_type().iter().map(|id| event_path(id)));
+        let long_pages: Vec<_> = self
+            .totals
+            .iter()
+            .map(|(list, _)| page_path(&sized_request(*list, None, LONG_PAGE_SIZE)))
+            .collect();
         self.queue.extend(long_pages.iter().cloned());
         let by_list: Vec<_> =
-            self.totals.iter().map(|(list, total)| positions::burst_positions(*list, *total)).collect();
+            self.totals.iter().map(|(list, total)| positions::burst_pages(*list, *total)).collect();
         // Round-robin over the lists, because the burst may end before all pages are read.
         for index in 0..by_list.iter().map(Vec::len).max().unwrap_or_default() {
-            self.queue.extend(by_list.iter().filter_map(|requests| requests.get(index)).map(path_of));
+            self.queue.extend(by_list.iter().filter_map(|requests| requests.get(index)).map(page_path));
         }
         let served = || {
             recording
@@ -407,24 +413,24 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
     let ends_early = ends_early(session, refused, delay);
     if ends_early {
         // Tests the end of the window as well as the start of the next.
-        let left = (refused.ended + delay).saturating_sub(session.waiter.now() + SHORT_WAIT_MAX);
+        let left = (refused.ended + delay).saturating_sub(session.clock.now() + SHORT_WAIT_MAX);
         if session.pause(left, "required by Retry-After").await {
-            session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
+            session.send_retrying_5xx(KEY, Purpose::Burst(Burst::DuringWait), ACCOUNT_PATH).await;
         }
     }
     let mut last_refusal = Some((refused.clone(), delay));
     while let Some((refused, delay)) = last_refusal.take() {
         for span in [delay, delay + Duration::from_secs(1)] {
-            let left = (refused.ended + span).saturating_sub(session.waiter.now());
+            let left = (refused.ended + span).saturating_sub(session.clock.now());
             if !session.pause(left, "required by Retry-After").await {
                 return;
             }
-            let purpose = Purpose::Burst(Burst::Waited { span });
+            let purpose = Purpose::Burst(Burst::AfterRetryAfter { span });
             let waited = session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
             if waited.status() == Some(200) && delay <= SHORT_WAIT_MAX {
                 send_until_refused(session, waited.sent, paths, &mut (1..=AFTER_WAIT_ROUNDS)).await;
             } else if waited.status() == Some(200) && ends_early {
-                session.is_renewed = fill_new_window(session, 1, paths).await;
+                session.has_new_window = fill_new_window(session, 1, paths).await;
             }
             let again = requested_wait(&waited).filter(|_| waited.status() == Some(429));
             let Some(again) = again else { return };
@@ -449,11 +455,11 @@ async fn check_during_wait(
     let mut rounds = 1..=AFTER_WAIT_ROUNDS;
     let mut served_since = None;
     for check_at in WAIT_CHECK_SECONDS.map(Duration::from_secs) {
-        let left = (refused.ended + check_at).saturating_sub(session.waiter.now());
+        let left = (refused.ended + check_at).saturating_sub(session.clock.now());
         if check_at + SHORT_WAIT_MAX >= delay || !session.pause(left, "required by Retry-After").await {
             break;
         }
-        let checked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
+        let checked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::DuringWait), ACCOUNT_PATH).await;
         if checked.status() == Some(200) {
             send_until_refused(session, *served_since.get_or_insert(checked.sent), paths, &mut rounds).await;
         }
@@ -463,7 +469,7 @@ async fn check_during_wait(
 
 /// Returns the `Retry-After` of a refusal, unless it is longer than the run waits.
 fn requested_wait(refused: &Exchange) -> Option<Duration> {
-    refused.answer().and_then(retry_after).filter(|span| *span <= TIMEOUT)
+    refused.response().and_then(retry_after).filter(|span| *span <= SINGLE_WAIT_MAX)
 }
 
 /// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the
@@ -475,16 +481,16 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
     let first = recording
         .exchanges
         .iter()
-        .find(|exchange| exchange.caller == KEY && exchange.sent + WINDOW > refused.sent)
+        .find(|exchange| exchange.caller == KEY && exchange.sent + LIMIT_WINDOW > refused.sent)
         .map_or(Duration::ZERO, |exchange| exchange.sent);
-    counts.is_some_and(|counts| counts.reading() == LimiterReading::Exact)
+    counts.is_some_and(|counts| counts.limiter_kind() == LimiterKind::Exact)
         && delay > SHORT_WAIT_MAX
-        && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
+        && (refused.ended + delay).saturating_sub(first) + SLACK < LIMIT_WINDOW
 }
 
 /// Sends as many requests as only a new window serves. Returns `true` if all are served.
 async fn fill_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
-    let purpose = Purpose::Burst(Burst::Again { round });
+    let purpose = Purpose::Burst(Burst::RepeatedAfterWait { round });
     for batch in 0..NEW_WINDOW_BATCHES {
         let path = |index: usize| paths[(batch * BATCH + index) % paths.len()].clone();
         let requests: Vec<_> = (0..BATCH).map(|index| (KEY, purpose.clone(), path(index))).collect();
@@ -497,8 +503,8 @@ async fn fill_new_window(session: &mut Session<'_>, round: u8, paths: &[String])
 
 /// Sends a last burst in the window that started during the run, if there was one. It waits only if that window ends
 /// less than a minute after the previous one.
-pub(crate) async fn close(session: &mut Session<'_>) {
-    if !std::mem::take(&mut session.is_renewed) || session.has_stopped() {
+pub(crate) async fn send_closing_burst(session: &mut Session<'_>) {
+    if !std::mem::take(&mut session.has_new_window) || session.has_stopped() {
         return;
     }
     let is_refused = |exchange: &Exchange| exchange.caller == KEY && exchange.status() == Some(429);
@@ -510,11 +516,11 @@ pub(crate) async fn close(session: &mut Session<'_>) {
         session.recording.find_last(is_refused).filter(|exchange| exchange.sent > previous_refusal).cloned();
     let delay = refused.as_ref().and_then(requested_wait).filter(|delay| *delay > SHORT_WAIT_MAX);
     if let Some((refused, span)) = refused.zip(delay)
-        && refused.ended + span + NEAR_MINUTE_MIN < previous_refusal + WINDOW
+        && refused.ended + span + NEAR_MINUTE_MIN < previous_refusal + LIMIT_WINDOW
     {
-        let left = (refused.ended + span).saturating_sub(session.waiter.now());
+        let left = (refused.ended + span).saturating_sub(session.clock.now());
         if session.pause(left, "the window ends less than a minute after the previous one").await {
-            let purpose = Purpose::Burst(Burst::Waited { span });
+            let purpose = Purpose::Burst(Burst::AfterRetryAfter { span });
             session.send_retrying_5xx(KEY, purpose, ACCOUNT_PATH).await;
             fill_new_window(session, 2, &paths).await;
         }
@@ -531,7 +537,7 @@ async fn send_until_refused(
     rounds: &mut RangeInclusive<u8>,
 ) {
     for round in rounds {
-        let purpose = Purpose::Burst(Burst::Again { round });
+        let purpose = Purpose::Burst(Burst::RepeatedAfterWait { round });
         let mut refused = None;
         for batch in 0..AFTER_WAIT_MAX / AFTER_WAIT_ROUNDS as u32 / BATCH as u32 {
             let requests: Vec<_> = (0..BATCH)
@@ -543,9 +549,9 @@ async fn send_until_refused(
                 break;
             }
         }
-        let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
+        let served = most_served_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
         let Some(delay) = refused.as_ref().and_then(requested_wait) else { return };
-        let is_over = session.waiter.now() + delay >= since + WINDOW;
+        let is_over = session.clock.now() + delay >= since + LIMIT_WINDOW;
         if served > SERVED_MAX as usize || is_over || !session.pause(delay, "required by Retry-After").await {
             return;
         }
@@ -555,12 +561,15 @@ async fn send_until_refused(
 /// Reserves a fresh window of the test key for the next probes.
 fn reserve_fresh_window(session: &mut Session<'_>) {
     let is_burst_request = |exchange: &Exchange| {
-        matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }))
+        matches!(
+            exchange.purpose,
+            Purpose::Burst(Burst::UntilRefused { .. } | Burst::RepeatedAfterWait { .. })
+        )
     };
     if let Some(last) = session.recording.find_last(is_burst_request).map(|exchange| exchange.ended) {
-        session.idle_until(last + IDLE_WINDOW);
+        session.keep_idle_until(last + IDLE_WINDOW);
     }
 }
 
-const _: () = assert!(IDLE_WINDOW.as_secs() > WINDOW.as_secs());
-const _: () = assert!(REQUESTS_MAX == BURST_MAX);
+const _: () = assert!(IDLE_WINDOW.as_secs() > LIMIT_WINDOW.as_secs());
+const _: () = assert!(REQUESTS_MAX == BURST_REQUESTS_MAX);

@@ -1,7 +1,7 @@
 //! GET requests for the choices of the reference server where the specification leaves one.
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::learn;
+use conformance_model::reading::observed_ids;
 use conformance_model::recording::{Caller, Purpose};
 
 use crate::session::Session;
@@ -29,7 +29,7 @@ const CHOICES: [(&str, &str); REQUESTS_MAX as usize] = [
 
 /// Sends the request of each choice.
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    let observed = learn(&session.recording, Mode::Test);
+    let observed = observed_ids(&session.recording, Mode::Test);
     let absent = observed.event.as_deref().map(|id| session.unused_id_like(id, 11));
     let replacements = [
         ("{charge}", observed.charge),
@@ -48,7 +48,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
         // Paths with missing objects are skipped.
         if !path.contains('{') {
-            session.send(Caller::Own(Mode::Test), Purpose::Choice { what: name.to_owned() }, &path).await;
+            session.send(Caller::Own(Mode::Test), Purpose::Choice { name: name.to_owned() }, &path).await;
         }
     }
 }

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, holds_charge, names_invoice, page_request, shown_link, text_at};
+use conformance_model::reading::{
+    Page, lists_charge, names_invoice, page_request, payment_link_code, text_at,
+};
 use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording};
 
 use crate::probes::lists::RECORDS_MIN;
-use crate::probes::positions::{LONG, filtered_request};
+use crate::probes::positions::{LONG_PAGE_SIZE, filtered_request};
 
 /// The names and values of combined filters.
 type Filters = Vec<(&'static str, String)>;
@@ -35,7 +37,9 @@ impl FilterValues {
                 let Some(request) = page_request(exchange).filter(|_| has_purpose(&exchange.purpose)) else {
                     continue;
                 };
-                if (request.list, request.per_page) == (list, Some(LONG)) && request.filters.is_empty() {
+                if (request.list, request.per_page) == (list, Some(LONG_PAGE_SIZE))
+                    && request.filters.is_empty()
+                {
                     let rows = Page::from_exchange(exchange).and_then(|page| page.rows().cloned());
                     pages.insert(request.page.unwrap_or(1), rows.unwrap_or_default());
                 }
@@ -68,7 +72,7 @@ impl FilterValues {
             "charge" | "invoice" => values_at(&self.events, &[filter, "code"]),
             "payment_link" => {
                 let mut links = values_at(&self.events, &["charge", "payment_link"]);
-                links.extend(self.charges.iter().filter_map(shown_link).map(str::to_owned));
+                links.extend(self.charges.iter().filter_map(payment_link_code).map(str::to_owned));
                 links
             }
             _ => values_at(self.rows(list), &[filter]),
@@ -84,7 +88,7 @@ impl FilterValues {
             Some(vec![(name, value)])
         };
         let listed_link = || {
-            let link = self.charges.iter().find_map(shown_link)?;
+            let link = self.charges.iter().find_map(payment_link_code)?;
             Some(vec![("payment_link", link.to_owned())])
         };
         let all_three = || {
@@ -96,7 +100,7 @@ impl FilterValues {
             // An empty value does not filter.
             let filters = filters.filter(|filters| filters.iter().all(|(_, value)| !value.is_empty()))?;
             let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            Some(filtered_request(list, &filters, LONG))
+            Some(filtered_request(list, &filters, LONG_PAGE_SIZE))
         };
         [
             request(List::Events, selective_value(events, "type").map(|(kind, _)| vec![("type", kind)])),
@@ -163,7 +167,8 @@ impl FilterValues {
             .chain(oldest(List::Events, "charge", ["charge", "code"]))
             .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
             .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
-        let requests = values.map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG));
+        let requests =
+            values.map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG_PAGE_SIZE));
         for request in requests {
             if !single_filters.contains(&request) && !further.contains(&request) {
                 further.push(request);
@@ -181,7 +186,7 @@ impl FilterValues {
     }
 
     /// Returns the id of the oldest event of each type.
-    pub(super) fn one_of_each_type(&self) -> Vec<String> {
+    pub(super) fn oldest_event_of_each_type(&self) -> Vec<String> {
         let mut found = BTreeMap::new();
         for event in self.events.iter().rev() {
             if let (Some(kind), Some(id)) = (text_at(event, &["type"]), text_at(event, &["id"])) {
@@ -268,7 +273,7 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
         let related = invoices
             .iter()
             .find(|(invoice_event, invoice)| {
-                holds_charge(invoice_event, charge) || names_invoice(event, invoice)
+                lists_charge(invoice_event, charge) || names_invoice(event, invoice)
             })
             .map(|(_, invoice)| *invoice);
         let invoice = related.or(invoices.first().map(|(_, invoice)| *invoice));
@@ -307,7 +312,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::session::path_of;
+    use crate::session::page_path;
 
     fn event(kind: &str, charge: &Value, invoice: &Value) -> Value {
         json!({ "type": kind, "charge": charge, "invoice": invoice })
@@ -361,7 +366,7 @@ mod tests {
             charges: rows(&["paid", "open", "paid", "expired"]),
             invoices: rows(&["open"]),
         };
-        let found: Vec<_> = available.further_requests().iter().map(path_of).collect();
+        let found: Vec<_> = available.further_requests().iter().map(page_path).collect();
         let expected = [
             "events?charge=c1&per_page=1&page=2",
             "events?charge=c1",

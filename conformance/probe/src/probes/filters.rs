@@ -10,12 +10,12 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    ChargeInvoices, Page, charges_of, enclosing_reads, page_request, selected_names, text_at,
+    ChargeInvoices, Page, event_charge_codes, nearest_long_pages, page_request, selected_ids, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
 use crate::probes::filter_values::{FilterValues, selective_type, value_counts};
-use crate::probes::positions::{LONG, filtered_request, sized_request};
+use crate::probes::positions::{LONG_PAGE_SIZE, filtered_request, sized_request};
 use crate::session::{Session, percent_encode};
 
 /// The number of links that are followed because their query lacks a parameter.
@@ -35,8 +35,9 @@ const REREADS_MAX: u32 = 3;
 /// The requests for each of these pages.
 const REQUESTS_PER_REREAD: u32 = 2;
 /// The fewest requests that the statements about filters need.
-pub(crate) const NEEDED: u32 = SINGLE_FILTERS + COMBINED_FILTERS + OLD_INVOICE + UNKNOWN_VALUES + FINAL_READS;
-const REQUESTS_MAX: u32 = NEEDED
+pub(crate) const REQUESTS_MIN: u32 =
+    SINGLE_FILTERS + COMBINED_FILTERS + OLD_INVOICE + UNKNOWN_VALUES + FINAL_READS;
+const REQUESTS_MAX: u32 = REQUESTS_MIN
     + LINKS_FOLLOWED_MAX
     + REREADS_MAX * REQUESTS_PER_REREAD
     + HALVED_FILTERS.len() as u32
@@ -58,11 +59,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     };
     if let Some((mode, kind)) = selective_type(&modes) {
         let request = filtered_request(List::Events, &[("type", &kind)], 2);
-        let (first, page) = session.page(mode, request.clone()).await;
-        session.follow(mode, &first, "next").await;
+        let (first, page) = session.read_page(mode, request.clone()).await;
+        session.follow_link(mode, &first, "next").await;
         // Links may work where page numbers are ignored. A burst tests this in test mode.
-        if !has_burst && page.and_then(|page| page.meta("total")).is_some_and(|total| total > 2) {
-            session.page(mode, PageRequest { page: Some(2), ..request }).await;
+        if !has_burst && page.and_then(|page| page.meta_number("total")).is_some_and(|total| total > 2) {
+            session.read_page(mode, PageRequest { page: Some(2), ..request }).await;
         }
     }
     for (live_request, test_request) in live.requests().into_iter().zip(test.requests()).skip(1) {
@@ -107,7 +108,7 @@ async fn read_other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterVal
         let (paid, others): (Vec<_>, Vec<_>) = values.into_iter().partition(|value| *value == "paid");
         let (mut new, mut known) = (Vec::new(), Vec::new());
         for value in paid.into_iter().chain(others) {
-            let request = filtered_request(list, &[(name, value)], LONG);
+            let request = filtered_request(list, &[(name, value)], LONG_PAGE_SIZE);
             let values_by_mode = [(modes[0].0, &first), (modes[1].0, &second)];
             let mut remaining_modes: Vec<Mode> = values_by_mode
                 .into_iter()
@@ -129,7 +130,7 @@ async fn read_other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterVal
         .flat_map(|index| requests_by_list.iter().filter_map(move |requests| requests.get(index).cloned()));
     for (mode, request) in requests.take(OTHER_VALUES_MAX as usize) {
         if session.has_room() {
-            session.page(mode, request).await;
+            session.read_page(mode, request).await;
         }
     }
 }
@@ -142,10 +143,10 @@ async fn read_again(session: &mut Session<'_>) {
         for list in List::ALL {
             let lacks_comparison = |exchange: &Exchange| {
                 filtered_request_of(exchange, mode).is_some_and(|request| request.list == list)
-                    && enclosing_reads(&session.recording, exchange, list).is_none()
+                    && nearest_long_pages(&session.recording, exchange, list).is_none()
             };
             if session.recording.exchanges.iter().any(lacks_comparison) && session.has_room() {
-                session.page(mode, sized_request(list, None, LONG)).await;
+                session.read_page(mode, sized_request(list, None, LONG_PAGE_SIZE)).await;
             }
         }
     }
@@ -154,9 +155,9 @@ async fn read_again(session: &mut Session<'_>) {
         if !session.has_room_for(REQUESTS_PER_REREAD) {
             return;
         }
-        let long = sized_request(request.list, None, LONG);
-        session.page(mode, request).await;
-        session.page(mode, long).await;
+        let long = sized_request(request.list, None, LONG_PAGE_SIZE);
+        session.read_page(mode, request).await;
+        session.read_page(mode, long).await;
     }
 }
 
@@ -171,10 +172,10 @@ fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
     let pairs = &ChargeInvoices::from_recording(recording);
     let selected = |request: &PageRequest, long_page: &Exchange| {
         let page = Page::from_exchange(long_page)?;
-        selected_names(request.list, &page.rows()?.iter().collect::<Vec<_>>(), &request.filters, pairs)
+        selected_ids(request.list, &page.rows()?.iter().collect::<Vec<_>>(), &request.filters, pairs)
     };
     let is_stable = |exchange: &Exchange, request: &PageRequest| {
-        let pair = enclosing_reads(recording, exchange, request.list);
+        let pair = nearest_long_pages(recording, exchange, request.list);
         pair.is_some_and(|[before, after]| selected(request, before) == selected(request, after))
     };
     let mut unstable = Vec::new();
@@ -199,16 +200,20 @@ async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &Filte
         return;
     }
     let with_older_events =
-        modes.iter().filter(|(_, available)| available.rows(List::Events).len() as u64 >= LONG);
+        modes.iter().filter(|(_, available)| available.rows(List::Events).len() as u64 >= LONG_PAGE_SIZE);
     for (mode, _) in with_older_events {
         if !session.has_room_for(OLD_INVOICE) {
             return;
         }
-        let (_, page) =
-            session.page(*mode, filtered_request(List::Events, &[("type", "invoice.paid")], LONG)).await;
+        let (_, page) = session
+            .read_page(*mode, filtered_request(List::Events, &[("type", "invoice.paid")], LONG_PAGE_SIZE))
+            .await;
         let rows = page.and_then(|page| page.rows().cloned()).unwrap_or_default();
-        if let Some(code) = rows.iter().find_map(|row| Some((*charges_of(row)?.first()?).to_owned())) {
-            session.page(*mode, filtered_request(List::Events, &[("charge", &code)], LONG)).await;
+        if let Some(code) = rows.iter().find_map(|row| Some((*event_charge_codes(row)?.first()?).to_owned()))
+        {
+            session
+                .read_page(*mode, filtered_request(List::Events, &[("charge", &code)], LONG_PAGE_SIZE))
+                .await;
             return;
         }
     }
@@ -291,7 +296,7 @@ fn has_burst_filtered(recording: &Recording, list: List, names: &[&str]) -> bool
 
 /// Reads a filtered page, and the page of a link that lacks a parameter of the request.
 async fn read_filtered(session: &mut Session<'_>, mode: Mode, request: PageRequest, followed: &mut u32) {
-    let (exchange, page) = session.page(mode, request).await;
+    let (exchange, page) = session.read_page(mode, request).await;
     // A link with all parameters is not followed. Only the page of another link shows whether the filter is
     // preserved.
     if *followed < LINKS_FOLLOWED_MAX
@@ -299,7 +304,7 @@ async fn read_filtered(session: &mut Session<'_>, mode: Mode, request: PageReque
         && let Some(rel) = page.and_then(|page| link_lacking_parameter(&exchange, &page))
     {
         *followed += 1;
-        session.follow(mode, &exchange, rel).await;
+        session.follow_link(mode, &exchange, rel).await;
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, identity};
+use conformance_model::reading::{Page, id_or_json};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
 
 use crate::hook;
 use crate::plan::Plan;
 use crate::probes::lists::RECORDS_MIN;
-use crate::probes::positions::{LONG, sized_request};
-use crate::session::{Session, path_of};
+use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
+use crate::session::{Session, page_path};
 
 const KEY: Caller = Caller::Own(Mode::Test);
 /// The page size: small, so that short lists have several pages, but not 1.
@@ -31,12 +31,12 @@ pub(crate) fn requests(plan: &Plan) -> u32 {
 
 /// Returns the number of these requests that create records.
 pub(crate) fn writes(plan: &Plan) -> u32 {
-    if plan.writes.is_some() { CREATIONS } else { 0 }
+    if plan.create_request.is_some() { CREATIONS } else { 0 }
 }
 
 /// Returns the number of create requests without a key, which must be refused.
 pub(crate) fn refused_writes(plan: &Plan) -> u32 {
-    u32::from(plan.writes.is_some())
+    u32::from(plan.create_request.is_some())
 }
 
 /// Returns the lists that grow: all of them with a hook, whose records are unknown. The create request opens charges.
@@ -47,8 +47,8 @@ fn growing_lists(plan: &Plan) -> &'static [List] {
 /// Reads the lists page by page, creating a record before each later page.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let plan = session.plan;
-    session.recording.inserts.by = [
-        plan.writes.as_ref().map(|_| "--allow-writes".to_owned()),
+    session.recording.inserts.options = [
+        plan.create_request.as_ref().map(|_| "--allow-writes".to_owned()),
         plan.hook.as_ref().map(|_| "--hook".to_owned()),
     ]
     .into_iter()
@@ -56,13 +56,22 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     .collect();
     let mut paged_lists = Vec::new();
     for list in growing_lists(plan) {
-        let long_page =
-            send_during_inserts(session, *list, Step::Whole, &sized_page_path(*list, None, LONG)).await;
+        let long_page = send_during_inserts(
+            session,
+            *list,
+            Step::LongPageBefore,
+            &sized_page_path(*list, None, LONG_PAGE_SIZE),
+        )
+        .await;
         let known = ids(&long_page);
         if known.len() as u64 >= RECORDS_MIN {
-            let first =
-                send_during_inserts(session, *list, Step::First, &sized_page_path(*list, Some(1), PAGE_SIZE))
-                    .await;
+            let first = send_during_inserts(
+                session,
+                *list,
+                Step::FirstPage,
+                &sized_page_path(*list, Some(1), PAGE_SIZE),
+            )
+            .await;
             paged_lists.push((*list, Some(first), known));
         }
     }
@@ -87,21 +96,26 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     for (list, _, known) in paged_lists {
         // The same address as before the creations, for which a cache would return the old response.
-        let path = sized_page_path(list, None, LONG);
-        let last_page = send_during_inserts(session, list, Step::Fresh, &path).await;
+        let path = sized_page_path(list, None, LONG_PAGE_SIZE);
+        let last_page = send_during_inserts(session, list, Step::LongPageAfter, &path).await;
         if may_have_grown(session, list) && ids(&last_page).is_subset(&known) {
             // A cache of the first address does not have this address.
-            let other_size =
-                send_during_inserts(session, list, Step::Fresh, &sized_page_path(list, None, LONG - 1)).await;
+            let other_size = send_during_inserts(
+                session,
+                list,
+                Step::LongPageAfter,
+                &sized_page_path(list, None, LONG_PAGE_SIZE - 1),
+            )
+            .await;
             let has_grown = is_created(session, list) || !ids(&other_size).is_subset(&known);
             if has_grown && session.pause(LIST_DELAY, "the list is read again").await {
-                send_during_inserts(session, list, Step::Fresh, &path).await;
+                send_during_inserts(session, list, Step::LongPageAfter, &path).await;
             }
         }
         // Another replica should list the record, too.
-        send_during_inserts(session, list, Step::Fresh, &path).await;
+        send_during_inserts(session, list, Step::LongPageAfter, &path).await;
     }
-    if let Some(create) = &plan.writes {
+    if let Some(create) = &plan.create_request {
         // Some services read the body before they check the key.
         session.post(Caller::NoKey, &create.path, "{}").await;
     }
@@ -120,11 +134,11 @@ fn may_have_grown(session: &Session<'_>, list: List) -> bool {
 /// Returns the identifiers of a page's records.
 fn ids(exchange: &Exchange) -> BTreeSet<String> {
     let page = Page::from_exchange(exchange);
-    page.as_ref().and_then(Page::rows).into_iter().flatten().map(identity).collect()
+    page.as_ref().and_then(Page::rows).into_iter().flatten().map(id_or_json).collect()
 }
 
 fn sized_page_path(list: List, page: Option<u64>, size: u64) -> String {
-    path_of(&sized_request(list, page, size))
+    page_path(&sized_request(list, page, size))
 }
 
 async fn send_during_inserts(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
@@ -133,7 +147,7 @@ async fn send_during_inserts(session: &mut Session<'_>, list: List, step: Step, 
 
 async fn create_record(session: &mut Session<'_>) {
     let plan = session.plan;
-    if let Some(create) = &plan.writes {
+    if let Some(create) = &plan.create_request {
         let asset = accepted_asset(session).unwrap_or_else(|| "BTC".to_owned());
         let body = create.body.replace("{asset}", &asset);
         let exchange = session.post(KEY, &create.path, &body).await;
@@ -146,7 +160,7 @@ async fn create_record(session: &mut Session<'_>) {
     }
     if let Some(hook) = &plan.hook {
         session.progress.on_wait(hook.time_limit, "the hook creates a record");
-        let base = plan.shown_base();
+        let base = plan.base_without_secrets();
         let environment = [
             ("CHARGEPROOF_URL", base.as_str()),
             ("CHARGEPROOF_TEST_KEY", plan.test_key.expose()),
@@ -160,7 +174,7 @@ async fn create_record(session: &mut Session<'_>) {
 }
 
 fn record_error(session: &mut Session<'_>, why: String) {
-    let errors = &mut session.recording.inserts.faults;
+    let errors = &mut session.recording.inserts.errors;
     if !errors.contains(&why) {
         errors.push(why);
     }
@@ -168,7 +182,7 @@ fn record_error(session: &mut Session<'_>, why: String) {
 
 /// Returns the first accepted asset of the test mode, which may be a code or an object with one.
 fn accepted_asset(session: &Session<'_>) -> Option<String> {
-    let body = session.recording.account(Mode::Test)?.answer()?.body.json()?;
+    let body = session.recording.account_exchange(Mode::Test)?.response()?.body.json()?;
     let first = body.get("meta")?.get("accepted_assets")?.get(0)?;
     let code = first.as_str().or_else(|| first.get("code")?.as_str())?;
     // The code is inserted into a JSON text without escapes.

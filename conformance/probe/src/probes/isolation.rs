@@ -7,12 +7,15 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{
-    ObservedIds, Page, events, first_event_id, is_infrastructure, learn, page_request, stated_mode, text_at,
+    ObservedIds, Page, first_event_id, is_infrastructure, observed_ids, page_request, recent_events,
+    stated_mode, text_at,
 };
-use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
+use conformance_model::recording::{
+    Caller, Exchange, List, Purpose, ReceivedResponse, Side, UPPERCASE_ID_ROUND,
+};
 
-use crate::probes::positions::{LONG, sized_request};
-use crate::session::{Session, event_path, path_of, percent_encode};
+use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
+use crate::session::{Session, event_path, page_path, percent_encode};
 
 /// The requests of three rounds per mode. The second and the third may need one more.
 const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);
@@ -20,10 +23,10 @@ const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);
 const OWN_AND_FILTERS: u32 = 14;
 pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OWN_AND_FILTERS + ROUNDS };
 /// The requests without the third rounds.
-pub(crate) const NEEDED: u32 = OWN_AND_FILTERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
+pub(crate) const REQUESTS_MIN: u32 = OWN_AND_FILTERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
 /// The comparisons among these: two rounds per mode, and a pair per filter.
 const COMPARED: u32 = Mode::BOTH.len() as u32 * (3 + ROUND_MAX) + 4 * 2;
-pub(crate) const OTHER_COST: Cost = Cost { live: 2, test: 2, other: 4, total: 6 };
+pub(crate) const OTHER_ACCOUNT_COST: Cost = Cost { live: 2, test: 2, other: 4, total: 6 };
 
 /// Requests own events, then events and filters of the other mode.
 pub(crate) async fn probe(session: &mut Session<'_>) {
@@ -53,7 +56,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
-        let foreign = learn(&session.recording, mode.other());
+        let foreign = observed_ids(&session.recording, mode.other());
         // An event that the key of its mode has just read: a cache that ignores the key would reveal it.
         let event = events_with_most_data(session, mode.other()).into_iter().next().or(foreign.event);
         if let Some(id) = event {
@@ -95,7 +98,7 @@ const ONE_WAY: [(List, &str, SelectValue); 2] = [
 
 /// Returns a filter value of the other mode.
 fn foreign_value(session: &Session<'_>, mode: Mode, select: SelectValue) -> Option<String> {
-    select(learn(&session.recording, mode.other()))
+    select(observed_ids(&session.recording, mode.other()))
 }
 
 /// Tests the other directions of these filters, if requests are left.
@@ -114,7 +117,7 @@ pub(super) async fn test_remaining_directions(session: &mut Session<'_>) {
 /// Returns an event of a paid charge and one of a paid invoice, whose objects have the most data; otherwise any of
 /// each.
 pub(super) fn events_with_most_data(session: &Session<'_>, mode: Mode) -> Vec<String> {
-    let events = events(&session.recording, mode);
+    let events = recent_events(&session.recording, mode);
     let first_of_type = |prefix: &str| {
         let matching = events
             .iter()
@@ -160,7 +163,7 @@ fn has_changed(event: &Value, newer: &[Value], member: &str) -> bool {
 /// filters.
 pub(super) async fn test_other_spellings(session: &mut Session<'_>) {
     let found = Mode::BOTH.into_iter().rev().find_map(|mode| {
-        let event = events(&session.recording, mode.other())
+        let event = recent_events(&session.recording, mode.other())
             .into_iter()
             .find(|event| text_at(event, &["charge", "code"]).is_some())?;
         Some((mode, event))
@@ -169,7 +172,7 @@ pub(super) async fn test_other_spellings(session: &mut Session<'_>) {
     let [id, kind, code] =
         [&["id"][..], &["type"], &["charge", "code"]].map(|path| text_at(&event, path).unwrap_or_default());
     if session.has_room() && id != id.to_ascii_uppercase() {
-        request_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, RESPELLED).await;
+        request_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, UPPERCASE_ID_ROUND).await;
     }
     request_filter_pair(
         session,
@@ -195,7 +198,7 @@ impl Comparison<'_> {
     /// Sends the requests of one round, at an odd distance from the previous round, so that an effect on every second
     /// response affects another request. Returns `true` if all responses look alike.
     async fn send_round(&self, session: &mut Session<'_>, round: u8) -> bool {
-        let mut sides = order_of(round);
+        let mut sides = round_order(round);
         let previous = session.recording.find_last(|exchange| {
             exchange.caller == Caller::Own(self.mode)
                 && matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, round: earlier, .. }
@@ -220,7 +223,7 @@ impl Comparison<'_> {
 }
 
 /// Returns the order of a round: absent, foreign, absent, or foreign, absent, foreign in every second round.
-pub(super) fn order_of(round: u8) -> Vec<Side> {
+pub(super) fn round_order(round: u8) -> Vec<Side> {
     match round % 2 {
         1 => vec![Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],
         _ => vec![Side::Foreign, Side::AbsentAfter, Side::Foreign],
@@ -232,16 +235,17 @@ pub(super) fn order_of(round: u8) -> Vec<Side> {
 fn look_alike(exchanges: &[(Exchange, String)]) -> bool {
     let is_foreign =
         |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, .. });
-    let features =
-        |foreign: bool, feature_of: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
-            let of_side = exchanges.iter().filter(|(exchange, _)| is_foreign(exchange) == foreign);
-            of_side.filter_map(|(exchange, id)| Some(feature_of(exchange.answer()?, id))).collect()
-        };
-    let is_alike = |feature_of: &dyn Fn(&Answer, &str) -> Option<String>| {
+    let features = |foreign: bool,
+                    feature_of: &dyn Fn(&ReceivedResponse, &str) -> Option<String>|
+     -> BTreeSet<Option<String>> {
+        let of_side = exchanges.iter().filter(|(exchange, _)| is_foreign(exchange) == foreign);
+        of_side.filter_map(|(exchange, id)| Some(feature_of(exchange.response()?, id))).collect()
+    };
+    let is_alike = |feature_of: &dyn Fn(&ReceivedResponse, &str) -> Option<String>| {
         let [foreign, absent] = [true, false].map(|foreign| features(foreign, feature_of));
         foreign.len() != 1 || absent.len() != 1 || foreign == absent
     };
-    let responses = || exchanges.iter().filter_map(|(exchange, _)| exchange.answer());
+    let responses = || exchanges.iter().filter_map(|(exchange, _)| exchange.response());
     let names: BTreeSet<&String> =
         responses().flat_map(|response| response.headers.iter().map(|(name, _)| name)).collect();
     is_alike(&|response, _| Some(response.status.to_string()))
@@ -285,7 +289,7 @@ async fn request_filter_pair(
 }
 
 /// Reads the lists of the other account, and requests an event and a charge of it with the own key of the same mode.
-pub(crate) async fn probe_other(session: &mut Session<'_>) {
+pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     let account = session.send(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let stated = stated_mode(&account);
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.as_str())) else {
@@ -294,8 +298,8 @@ pub(crate) async fn probe_other(session: &mut Session<'_>) {
     // The rows of the last list, the events.
     let mut rows = Vec::new();
     for list in [List::Charges, List::Invoices, List::Events] {
-        let request = sized_request(list, None, LONG);
-        let path = path_of(&request);
+        let request = sized_request(list, None, LONG_PAGE_SIZE);
+        let path = page_path(&request);
         let exchange = session.send(Caller::OtherAccount, Purpose::Page(request), &path).await;
         rows = Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
     }

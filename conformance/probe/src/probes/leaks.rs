@@ -8,8 +8,8 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{events, text_at};
-use conformance_model::recording::{List, Purpose, RESEMBLING, Recording, Side};
+use conformance_model::reading::{recent_events, text_at};
+use conformance_model::recording::{List, Purpose, Recording, SIMILAR_ID_ROUND, Side};
 
 use crate::probes::isolation::{
     events_with_most_data, old_event, request_event, test_other_spellings, test_remaining_directions,
@@ -32,7 +32,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     // The specification leaves the response open, so a quick run skips the request.
     for list in [List::Events, List::Charges, List::Invoices] {
         if session.has_room() {
-            session.page(Mode::Test, sized_request(list, None, INVALID_PAGE_SIZE)).await;
+            session.read_page(Mode::Test, sized_request(list, None, INVALID_PAGE_SIZE)).await;
         }
     }
     request_resembling_ids(session).await;
@@ -75,7 +75,7 @@ async fn request_resembling_ids(session: &mut Session<'_>) {
     let shortened = id[..id.len().saturating_sub(1)].to_owned();
     for id in [format!("{id}0"), shortened] {
         if session.has_room() && !id.is_empty() {
-            request_event(session, Mode::Test, &id, Side::AbsentAfter, RESEMBLING).await;
+            request_event(session, Mode::Test, &id, Side::AbsentAfter, SIMILAR_ID_ROUND).await;
         }
     }
 }
@@ -85,7 +85,7 @@ fn untested_types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, Stri
     let mut found: BTreeMap<String, BTreeMap<Mode, String>> = BTreeMap::new();
     let mut tested = Vec::new();
     for mode in Mode::BOTH {
-        for event in events(recording, mode) {
+        for event in recent_events(recording, mode) {
             let (Some(kind), Some(id)) = (text_at(&event, &["type"]), text_at(&event, &["id"])) else {
                 continue;
             };

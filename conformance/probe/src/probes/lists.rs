@@ -8,7 +8,7 @@ use conformance_model::mode::Mode;
 use conformance_model::reading::{Page, link_query, page_request};
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose};
 
-use crate::probes::positions::{self, LONG, plain_request, sized_request};
+use crate::probes::positions::{self, LONG_PAGE_SIZE, default_request, sized_request};
 use crate::session::Session;
 
 /// The lists are read completely with either key, so both bounds are equal.
@@ -24,14 +24,14 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let test = read_total(session, list, Mode::Test).await;
         let (mode, total) = if live >= RECORDS_MIN { (Mode::Live, live) } else { (Mode::Test, test) };
         for read_mode in Mode::BOTH {
-            let long = sized_request(list, None, LONG);
+            let long = sized_request(list, None, LONG_PAGE_SIZE);
             let is_read =
                 session.recording.find_last(|exchange| is_page(exchange, read_mode, &long)).is_some();
             // The events of both modes provide identifiers.
             let is_needed =
                 read_mode == mode || list == List::Events || !session.has_burst_page(read_mode, &long);
             if is_needed && !is_read {
-                session.page(read_mode, long).await;
+                session.read_page(read_mode, long).await;
             }
         }
         if total >= RECORDS_MIN {
@@ -43,14 +43,14 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 
 /// Returns the number of records in a list, from a page of a burst if there is one; otherwise reads a page.
 async fn read_total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
-    let page = match session.burst_page(mode, &plain_request(list)).and_then(Page::from_exchange) {
+    let page = match session.burst_page(mode, &default_request(list)).and_then(Page::from_exchange) {
         Some(page) => Some(page),
         None if (mode, list == List::Events) == (Mode::Test, false) => {
-            session.page(mode, sized_request(list, None, LONG)).await.1
+            session.read_page(mode, sized_request(list, None, LONG_PAGE_SIZE)).await.1
         }
-        None => session.page(mode, plain_request(list)).await.1,
+        None => session.read_page(mode, default_request(list)).await.1,
     };
-    page.and_then(|page| page.meta("total").or(Some(page.rows()?.len() as u64))).unwrap_or(0)
+    page.and_then(|page| page.meta_number("total").or(Some(page.rows()?.len() as u64))).unwrap_or(0)
 }
 
 /// Reads the long page of a list again if the list has grown.
@@ -58,11 +58,11 @@ async fn reread_if_grown(session: &mut Session<'_>, list: List, mode: Mode) {
     let pages = || {
         session.recording.exchanges.iter().rev().filter(|exchange| is_unfiltered_page(exchange, list, mode))
     };
-    let total = |exchange: &Exchange| Page::from_exchange(exchange)?.meta("total");
-    let long = sized_request(list, None, LONG);
+    let total = |exchange: &Exchange| Page::from_exchange(exchange)?.meta_number("total");
+    let long = sized_request(list, None, LONG_PAGE_SIZE);
     let long_page = pages().find(|exchange| page_request(exchange).as_ref() == Some(&long));
     if long_page.map(total) != pages().next().map(total) && session.has_room() {
-        session.page(mode, long).await;
+        session.read_page(mode, long).await;
     }
 }
 
@@ -75,16 +75,16 @@ fn is_unfiltered_page(exchange: &Exchange, list: List, mode: Mode) -> bool {
 async fn read_pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     let mut requests = positions::covering_pages(list, total).into_iter();
     let Some(middle) = requests.next() else { return };
-    let (middle, _) = session.page(mode, middle).await;
+    let (middle, _) = session.read_page(mode, middle).await;
     for request in requests {
         if request.page == Some(1) || !session.has_burst_page(mode, &request) {
-            session.page(mode, request).await;
+            session.read_page(mode, request).await;
         }
     }
     if list == List::Events {
         // The first page, of a size that does not divide the total.
         let uneven = (2..=7).find(|size| !total.is_multiple_of(*size)).unwrap_or(2);
-        let (first, _) = session.page(mode, sized_request(list, Some(1), uneven)).await;
+        let (first, _) = session.read_page(mode, sized_request(list, Some(1), uneven)).await;
         follow_links(session, mode, &first, &["next"]).await;
         let rels: &[_] = if has_known_links(&middle) { &["last"] } else { &["prev", "first", "last"] };
         follow_links(session, mode, &middle, rels).await;
@@ -111,6 +111,6 @@ fn is_page(exchange: &Exchange, mode: Mode, request: &PageRequest) -> bool {
 /// Follows links of a page.
 async fn follow_links(session: &mut Session<'_>, mode: Mode, from: &Exchange, rels: &[&str]) {
     for rel in rels {
-        session.follow(mode, from, rel).await;
+        session.follow_link(mode, from, rel).await;
     }
 }

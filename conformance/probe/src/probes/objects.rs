@@ -2,11 +2,11 @@
 //! requests an object of its own mode, one of the other mode, and a nonexistent one, as for events.
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::learn;
+use conformance_model::reading::observed_ids;
 use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
 
 use crate::plan::Plan;
-use crate::probes::isolation::order_of;
+use crate::probes::isolation::round_order;
 use crate::session::{Session, percent_encode};
 
 /// The number of comparisons of absent and foreign objects.
@@ -25,7 +25,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let Some(path) = path else { continue };
         for mode in Mode::BOTH {
             let code = |mode| {
-                let observed = learn(&session.recording, mode);
+                let observed = observed_ids(&session.recording, mode);
                 match kind {
                     ObjectKind::Charge => observed.charge,
                     ObjectKind::Invoice => observed.invoice,
@@ -55,7 +55,7 @@ impl ObjectRequests<'_> {
                 // each round.
                 self.request_object(session, own, Side::Own, 1).await;
             }
-            for (variant, side) in (u64::from(round) * 4..).zip(order_of(round)) {
+            for (variant, side) in (u64::from(round) * 4..).zip(round_order(round)) {
                 let absent = session.unused_id_like(foreign, variant);
                 let id = if side == Side::Foreign { foreign } else { &absent };
                 self.request_object(session, id, side, round).await;

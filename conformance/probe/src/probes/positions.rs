@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use conformance_model::recording::{List, PageRequest};
 
-pub(super) use conformance_model::reading::LONG;
+pub(super) use conformance_model::reading::LONG_PAGE_SIZE;
 /// The page size without the parameter `per_page`.
 const DEFAULT_PAGE_SIZE: u64 = 25;
 /// The most long pages of a list that a burst reads.
@@ -13,13 +13,13 @@ const LONG_PAGES_MAX: u64 = 3;
 const SMALL_PAGE_SIZES: [u64; 3] = [1, 3, 7];
 
 /// Returns the request of a list without parameters.
-pub(super) fn plain_request(list: List) -> PageRequest {
+pub(super) fn default_request(list: List) -> PageRequest {
     PageRequest { list, filters: Vec::new(), page: None, per_page: None, link: None }
 }
 
 /// Returns the request of a page of this size.
 pub(super) fn sized_request(list: List, page: Option<u64>, per_page: u64) -> PageRequest {
-    PageRequest { page, per_page: Some(per_page), ..plain_request(list) }
+    PageRequest { page, per_page: Some(per_page), ..default_request(list) }
 }
 
 /// Returns the request of the first page of a filtered list.
@@ -29,7 +29,7 @@ pub(super) fn filtered_request(list: List, filters: &[(&str, &str)], per_page: u
 }
 
 /// Returns the requests of the pages of a list that a burst reads.
-pub(super) fn burst_positions(list: List, total: u64) -> Vec<PageRequest> {
+pub(super) fn burst_pages(list: List, total: u64) -> Vec<PageRequest> {
     let mut requests = Vec::new();
     let last = total.div_ceil(DEFAULT_PAGE_SIZE);
     requests.extend(
@@ -46,7 +46,8 @@ pub(super) fn burst_positions(list: List, total: u64) -> Vec<PageRequest> {
 
 /// Returns the requests of the long pages after the first.
 pub(super) fn long_pages(list: List, total: u64) -> impl Iterator<Item = PageRequest> {
-    (2..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(move |page| sized_request(list, Some(page), LONG))
+    (2..=total.div_ceil(LONG_PAGE_SIZE).min(LONG_PAGES_MAX))
+        .map(move |page| sized_request(list, Some(page), LONG_PAGE_SIZE))
 }
 
 /// Returns the fewest pages that cover all kinds of positions: a middle page of an odd size first, a later page of
@@ -68,7 +69,7 @@ pub(super) fn covering_pages(list: List, total: u64) -> Vec<PageRequest> {
         // The second page of the default size is the last one.
         requests.push(sized_request(list, Some(2), 1));
     }
-    if let Some(even) = (2..=LONG).find(|size| total.is_multiple_of(*size)) {
+    if let Some(even) = (2..=LONG_PAGE_SIZE).find(|size| total.is_multiple_of(*size)) {
         requests.push(sized_request(list, Some(total / even), even));
     }
     requests
@@ -76,7 +77,7 @@ pub(super) fn covering_pages(list: List, total: u64) -> Vec<PageRequest> {
 
 /// Returns the request of a page of the default size.
 fn numbered_request(list: List, page: u64) -> PageRequest {
-    PageRequest { page: Some(page), ..plain_request(list) }
+    PageRequest { page: Some(page), ..default_request(list) }
 }
 
 /// Returns those of the page numbers that are in `first..=last`, in order, each once.
@@ -91,11 +92,11 @@ fn existing_pages<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::path_of;
+    use crate::session::page_path;
 
     #[track_caller]
     fn check_covering_pages(total: u64, expected: &[&str]) {
-        let found: Vec<_> = covering_pages(List::Charges, total).iter().map(path_of).collect();
+        let found: Vec<_> = covering_pages(List::Charges, total).iter().map(page_path).collect();
         let expected: Vec<_> = expected.iter().map(|query| format!("/v1/charges?{query}")).collect();
         assert_eq!(found, expected);
     }
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn pages_that_do_not_exist_are_not_read() {
-        let pages = |total| burst_positions(List::Events, total).len();
+        let pages = |total| burst_pages(List::Events, total).len();
         assert_eq!((pages(1), pages(3), pages(225)), (3, 5, 18));
         assert_eq!(long_pages(List::Events, 225).count(), 2);
         assert_eq!(long_pages(List::Events, 100).count(), 0);
@@ -125,12 +126,12 @@ mod tests {
 
     #[track_caller]
     fn check_query(request: &PageRequest, expected: &str) {
-        assert_eq!(path_of(request), expected);
+        assert_eq!(page_path(request), expected);
     }
 
     #[test]
     fn a_page_is_requested_by_its_query() {
-        check_query(&plain_request(List::Charges), "/v1/charges");
+        check_query(&default_request(List::Charges), "/v1/charges");
         check_query(&sized_request(List::Events, Some(2), 3), "/v1/events?per_page=3&page=2");
         let paid = [("type", "charge.paid"), ("charge", "k3")];
         check_query(

@@ -6,17 +6,19 @@ use conformance_model::budget::Cost;
 use conformance_model::deliveries::{Deliveries, Delivery, SignatureStatus};
 use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
-use conformance_model::reading::{LONG, Page, after_rows, before_rows, listed_events, text_at};
+use conformance_model::reading::{
+    LONG_PAGE_SIZE, Page, events_after_deliveries, events_before_deliveries, listed_events, text_at,
+};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
 use conformance_model::secret::{Redactor, Secret};
 use conformance_receiver::{
-    BackgroundReceiver, Endpoint, Keyring, Names, REDIRECTED, ReceivedRequest, ReceivedRequests,
-    SecretRedaction, signature_status,
+    BackgroundReceiver, Endpoint, Keyring, REDIRECT_PATH, ReceivedRequest, ReceivedRequests, SecretRedaction,
+    WebhookNames, signature_status,
 };
 
+use crate::delivery_source::{DeliverySource, DeliveryTrigger, TriggeredDeliveries, Webhooks};
 use crate::plan::Plan;
 use crate::session::{Session, event_path};
-use crate::webhooks::{DeliveryTrigger, Source, TriggeredDeliveries, Webhooks};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,7 +40,7 @@ const UNEXPECTED_WAIT: Duration = Duration::from_secs(2);
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let Some(webhooks) = &session.plan.webhooks else { return };
     let deliveries = match &webhooks.source {
-        Source::Receiver { receiver, receive_for, trigger } => {
+        DeliverySource::Receiver { receiver, receive_for, trigger } => {
             let (triggered, listed_at) = receive(session, receiver, *receive_for, trigger.as_deref()).await;
             let received = receiver.received().await;
             Deliveries {
@@ -46,7 +48,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 ..record_received(webhooks, receiver, received, triggered, &session.redactor)
             }
         }
-        Source::Captured { received, endpoints } => {
+        DeliverySource::Captured { received, endpoints } => {
             record_captured(webhooks, received, endpoints, &session.redactor)
         }
     };
@@ -58,9 +60,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 }
 
 /// Returns the longest wait of a plan with the receiver, which runs during the other waits.
-pub(crate) fn wait(plan: &Plan, other_waits: Duration) -> Duration {
+pub(crate) fn wait_max(plan: &Plan, other_waits: Duration) -> Duration {
     match plan.webhooks.as_ref().map(|webhooks| &webhooks.source) {
-        Some(Source::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
+        Some(DeliverySource::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
             other_waits.max(*receive_for) + EXPECTED_WAIT_MIN
         }
         _ => other_waits,
@@ -70,24 +72,24 @@ pub(crate) fn wait(plan: &Plan, other_waits: Duration) -> Duration {
 /// Reads the events that exist before the deliveries.
 pub(crate) async fn read_existing_events(session: &mut Session<'_>) {
     let source = session.plan.webhooks.as_ref().map(|webhooks| &webhooks.source);
-    let Some(Source::Receiver { receive_for, .. }) = source else { return };
+    let Some(DeliverySource::Receiver { receive_for, .. }) = source else { return };
     for mode in Mode::BOTH {
         request_long_page(session, mode, Purpose::BeforeDeliveries, 1).await;
     }
-    session.receiving_since = Some(session.waiter.now());
+    session.receiving_since = Some(session.clock.now());
     session.progress.on_receive(*receive_for);
 }
 
 /// Reads the events of both modes, newest first, until a page has one that existed before the deliveries.
 async fn read_new_events(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
-        let before = before_rows(&session.recording, mode);
+        let before = events_before_deliveries(&session.recording, mode);
         let is_known = |row: &Value| before.iter().any(|known| known["id"] == row["id"]);
         for page in 1..=AFTER_PAGES {
             let exchange = request_long_page(session, mode, Purpose::AfterDeliveries, page).await;
             let rows =
                 Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
-            if (rows.len() as u64) < LONG || rows.iter().any(is_known) {
+            if (rows.len() as u64) < LONG_PAGE_SIZE || rows.iter().any(is_known) {
                 break;
             }
         }
@@ -96,7 +98,7 @@ async fn read_new_events(session: &mut Session<'_>) {
 
 async fn request_long_page(session: &mut Session<'_>, mode: Mode, purpose: Purpose, page: u32) -> Exchange {
     let page_parameter = if page == 1 { String::new() } else { format!("&page={page}") };
-    let path = format!("{}?per_page={LONG}{page_parameter}", List::Events.path());
+    let path = format!("{}?per_page={LONG_PAGE_SIZE}{page_parameter}", List::Events.path());
     session.send(Caller::Own(mode), purpose, &path).await
 }
 
@@ -118,23 +120,23 @@ async fn receive(
     }
     let since = session.receiving_since.unwrap_or_default();
     let until = since + receive_for;
-    let left = until.saturating_sub(session.waiter.now());
-    let all_types = receiver.until(every_type_delivered(receiver.endpoints()));
+    let left = until.saturating_sub(session.clock.now());
+    let all_types = receiver.wait_for_request(every_type_delivered(receiver.endpoints()));
     let has_all_types = tokio::select! {
-        _ = session.wait_for_deliveries(left, "deliveries may arrive") => false,
+        _ = session.wait_unlimited(left, "deliveries may arrive") => false,
         () = all_types, if !left.is_zero() => true,
     };
     if has_all_types {
-        session.wait_for_deliveries(UNEXPECTED_WAIT, "further deliveries may arrive").await;
+        session.wait_unlimited(UNEXPECTED_WAIT, "further deliveries may arrive").await;
     }
     let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.started_at()).ok();
     read_new_events(session).await;
     // Every type was delivered, or the time is over. Deliveries of the listed events may still arrive.
     let missing = expected_deliveries(&session.recording, &receiver.endpoints());
-    let left = until.saturating_sub(session.waiter.now()).max(EXPECTED_WAIT_MIN);
+    let left = until.saturating_sub(session.clock.now()).max(EXPECTED_WAIT_MIN);
     tokio::select! {
-        _ = session.wait_for_deliveries(left, "deliveries of the listed events may arrive") => {}
-        () = receiver.until(all_delivered(missing, receiver.endpoints())) => {}
+        _ = session.wait_unlimited(left, "deliveries of the listed events may arrive") => {}
+        () = receiver.wait_for_request(all_delivered(missing, receiver.endpoints())) => {}
     }
     (triggered, listed_at)
 }
@@ -168,9 +170,9 @@ fn expected_deliveries(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSe
     let mut missing = BTreeSet::new();
     for (index, endpoint) in endpoints.iter().enumerate() {
         let (Some(mode), Some(types)) = (endpoint.mode, &endpoint.events) else { continue };
-        let before = before_rows(recording, mode);
+        let before = events_before_deliveries(recording, mode);
         let known: BTreeSet<_> = before.iter().filter_map(|row| text_at(row, &["id"])).collect();
-        for row in after_rows(recording, mode).unwrap_or_default() {
+        for row in events_after_deliveries(recording, mode).unwrap_or_default() {
             let is_subscribed = text_at(&row, &["type"]).is_some_and(|kind| types.contains(kind));
             if let Some(id) = text_at(&row, &["id"]).filter(|id| is_subscribed && !known.contains(id)) {
                 missing.insert((index, id.to_owned()));
@@ -208,20 +210,21 @@ fn record_received(
         Ok(triggered) => (triggered, None),
         Err(why) => (TriggeredDeliveries::default(), Some(keys.redact(&why))),
     };
-    let ReceivedRequests { requests, lost, strays } = received;
+    let ReceivedRequests { requests, lost, incomplete: strays } = received;
     let started_at = receiver.started_at();
     let since = |received: &ReceivedRequest| Duration::try_from(received.at - started_at).unwrap_or_default();
     let arrivals = requests.iter().map(|(received, status)| (since(received), received, *status));
     let mut deliveries = redacted_deliveries(&webhooks.names, &receiver.endpoints(), arrivals, keys);
     deliveries.receiver = Some(receiver.address().to_string());
     deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.redact(url));
-    deliveries.began = Some(started_at.unix_timestamp());
-    deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - started_at).unwrap_or_default();
+    deliveries.started_at = Some(started_at.unix_timestamp());
+    deliveries.duration =
+        Duration::try_from(time::OffsetDateTime::now_utc() - started_at).unwrap_or_default();
     deliveries.settled = triggered.settled;
-    deliveries.trouble = error;
+    deliveries.trigger_error = error;
     deliveries.registrations = triggered.registrations;
-    deliveries.lost = lost;
-    deliveries.strays += strays;
+    deliveries.dropped = lost;
+    deliveries.other_requests += strays;
     deliveries
 }
 
@@ -238,12 +241,12 @@ fn record_captured(
     };
     let lasted = received.iter().map(since).max().unwrap_or_default();
     let arrivals = received.iter().map(|delivery| (since(delivery), delivery, None));
-    Deliveries { lasted, ..redacted_deliveries(&webhooks.names, endpoints, arrivals, keys) }
+    Deliveries { duration: lasted, ..redacted_deliveries(&webhooks.names, endpoints, arrivals, keys) }
 }
 
 /// Records the received requests, without keys and secrets.
 fn redacted_deliveries<'a>(
-    names: &Names,
+    names: &WebhookNames,
     endpoints: &[Endpoint],
     arrivals: impl Iterator<Item = (Duration, &'a ReceivedRequest, Option<u16>)>,
     keys: &Redactor,
@@ -258,9 +261,9 @@ fn redacted_deliveries<'a>(
     };
     for (arrived, received, answered) in arrivals {
         let path = received.path.split('?').next().unwrap_or_default();
-        let redirected = path == REDIRECTED;
+        let redirected = path == REDIRECT_PATH;
         if !redirected && !looks_like_delivery(received, names) {
-            deliveries.strays = deliveries.strays.saturating_add(1);
+            deliveries.other_requests = deliveries.other_requests.saturating_add(1);
             continue;
         }
         let endpoint = endpoint_of(endpoints, received);
@@ -278,8 +281,8 @@ fn redacted_deliveries<'a>(
                 .map(|(name, value)| (keys.redact(name), without_keys(keys, value)))
                 .collect(),
             body: without_keys(keys, &clean.body),
-            answered,
-            signed: match signature_status(received, &keyring(names, endpoints, endpoint)) {
+            response_status: answered,
+            signature: match signature_status(received, &keyring(names, endpoints, endpoint)) {
                 // It may be signed with an unknown secret.
                 SignatureStatus::Unknown
                     if endpoint.is_none_or(|index| endpoints[index].secret.is_none()) =>
@@ -294,7 +297,7 @@ fn redacted_deliveries<'a>(
 }
 
 /// Returns `true` if a request has a feature of a delivery. A public receiver gets other requests too.
-fn looks_like_delivery(received: &ReceivedRequest, names: &Names) -> bool {
+fn looks_like_delivery(received: &ReceivedRequest, names: &WebhookNames) -> bool {
     let has_webhook_header = ["Event", "Delivery", "Signature"]
         .iter()
         .any(|header| !received.header_values(&names.header(header)).is_empty());
@@ -306,7 +309,7 @@ fn looks_like_delivery(received: &ReceivedRequest, names: &Names) -> bool {
 }
 
 /// Returns the secrets for an endpoint: its own, and those of the others.
-fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring {
+fn keyring(names: &WebhookNames, endpoints: &[Endpoint], own: Option<usize>) -> Keyring {
     let mut keyring = Keyring { names: names.clone(), ..Keyring::default() };
     let own_secret = own.and_then(|index| endpoints[index].secret.as_ref());
     for (index, endpoint) in endpoints.iter().enumerate() {

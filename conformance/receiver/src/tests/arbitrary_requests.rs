@@ -7,7 +7,7 @@ use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;
 
 use super::{BODY, NOW, delivery, keyring, mac, named_secret, signed_header};
-use crate::{Diagnosis, Keyring, Names, ReceivedRequest, SecretRedaction, diagnose, notes};
+use crate::{Diagnosis, Keyring, ReceivedRequest, SecretRedaction, WebhookNames, diagnose, notes};
 
 fn headers() -> impl Strategy<Value = Vec<(String, RawBytes)>> {
     let name = prop_oneof![
@@ -40,7 +40,7 @@ proptest! {
         let verified = matches!(diagnosis, Diagnosis::Verified { .. });
         prop_assert!(!verified && !diagnosis.reasons().is_empty());
         let reasons = diagnosis.reasons().iter().map(ToString::to_string);
-        let notes = notes(&received, &Names::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let notes = notes(&received, &WebhookNames::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
         for text in reasons.chain(notes) {
             prop_assert!(!text.contains(char::is_control), "{text:?}");
         }

@@ -8,8 +8,8 @@ use conformance_model::deliveries::SignatureStatus;
 
 use super::{BODY, DELIVERY_ID, NOW, SECRET, delivery, keyring, mac, mac_bytes, named_secret, signed_header};
 use crate::{
-    Diagnosis, Encoding, Joined, Keyring, Padding, Reason, ReceivedRequest, Rewriting, TimeUnit, base64,
-    diagnose, signature_status,
+    Diagnosis, Encoding, Keyring, MessageLayout, PaddedSide, Reason, ReceivedRequest, Rewriting, TimeUnit,
+    base64, diagnose, signature_status,
 };
 
 /// Checks the reasons for a request, and that neither they nor the remedies contain the secret.
@@ -31,13 +31,13 @@ fn check_signature_status(status: &SignatureStatus, reasons: &[Reason]) {
     let names: Vec<_> = reasons.iter().filter(|reason| !is_age(reason)).map(Reason::name).collect();
     let is_other_mode = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
     match status {
-        SignatureStatus::By { own, differs } => {
+        SignatureStatus::Matches { own, differences: differs } => {
             let differs: Vec<_> = differs.iter().map(|difference| difference.name.as_str()).collect();
             assert_eq!(*own, !names.iter().any(|name| is_other_mode(name)));
             assert_eq!(differs, names.into_iter().filter(|name| !is_other_mode(name)).collect::<Vec<_>>());
         }
         SignatureStatus::NoSecret => {}
-        SignatureStatus::Nothing | SignatureStatus::WithoutSecret | SignatureStatus::Unknown => {
+        SignatureStatus::Missing | SignatureStatus::WithoutSecret | SignatureStatus::Unknown => {
             assert_ne!(names, Vec::<&str>::new())
         }
     }
@@ -183,11 +183,11 @@ fn a_digest_of_another_length_is_diagnosed() {
 fn a_wrong_message_is_diagnosed() {
     let time_joined = |how| Reason::TimeJoined { how };
     check_message(BODY, Reason::BodyOnly);
-    check_message(format!("{NOW}{BODY}"), time_joined(Joined::Directly));
-    check_message(format!("{NOW}:{BODY}"), time_joined(Joined::By(':')));
-    check_message(format!("{NOW}\n{BODY}"), time_joined(Joined::By('\n')));
-    check_message(format!("{DELIVERY_ID}.{NOW}.{BODY}"), time_joined(Joined::AfterDeliveryId));
-    check_message(format!("{BODY}.{NOW}"), time_joined(Joined::BodyFirst));
+    check_message(format!("{NOW}{BODY}"), time_joined(MessageLayout::Directly));
+    check_message(format!("{NOW}:{BODY}"), time_joined(MessageLayout::SeparatedBy(':')));
+    check_message(format!("{NOW}\n{BODY}"), time_joined(MessageLayout::SeparatedBy('\n')));
+    check_message(format!("{DELIVERY_ID}.{NOW}.{BODY}"), time_joined(MessageLayout::AfterDeliveryId));
+    check_message(format!("{BODY}.{NOW}"), time_joined(MessageLayout::BodyFirst));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_wrong_key_is_diagnosed() {
     check_key(without_prefix, Reason::SecretPrefixDropped);
     check_key(base64::decode(without_prefix).unwrap(), Reason::SecretDecoded { from: Encoding::Base64 });
     for end in ["\n", "\r\n", " "] {
-        check_key(format!("{SECRET}{end}"), Reason::SecretPadded { whose: Padding::Sender });
+        check_key(format!("{SECRET}{end}"), Reason::SecretPadded { side: PaddedSide::Sender });
     }
     check_key("whsec_of_the_test_mode_000000000000", Reason::OtherMode { secret: "SHOP_TEST".to_owned() });
     let tried = vec!["SHOP".to_owned(), "SHOP_TEST".to_owned()];
@@ -235,7 +235,7 @@ fn a_faulty_secret_of_the_receiver_is_diagnosed() {
     let received = delivery(&signed_header(BODY), BODY);
     let keyring =
         |secret: &str| Keyring { secrets: vec![named_secret("SHOP", secret)], ..Keyring::default() };
-    let padded = Reason::SecretPadded { whose: Padding::Receiver };
+    let padded = Reason::SecretPadded { side: PaddedSide::Receiver };
     check_with(&received, &keyring(&format!("{SECRET}\n")), NOW, &[padded]);
     check_with(&received, &keyring(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
     let hexadecimal = hex::encode("0123456789");

@@ -5,7 +5,7 @@ use conformance_model::secret::Secret;
 
 use super::{BODY, DELIVERY_ID, SECRET, delivery, signed_header};
 use crate::{
-    DeliveryCounter, DeliverySummary, Names, Note, ReceivedRequest, SecretRedaction, diagnose, notes,
+    DeliveryCounter, DeliverySummary, Note, ReceivedRequest, SecretRedaction, WebhookNames, diagnose, notes,
 };
 
 /// Checks the notes about a changed delivery.
@@ -13,7 +13,7 @@ use crate::{
 fn check(change: impl FnOnce(&mut ReceivedRequest), expected: &[Note]) {
     let mut received = delivery(&signed_header(BODY), BODY);
     change(&mut received);
-    assert_eq!(notes(&received, &Names::default()), expected);
+    assert_eq!(notes(&received, &WebhookNames::default()), expected);
 }
 
 fn set_header(received: &mut ReceivedRequest, name: &str, value: &str) {
@@ -68,12 +68,12 @@ fn unexpected_header_values_are_noted() {
         |request| set_header(request, "User-Agent", "x\u{1b}[2J"),
         &[Note::UserAgent { got: "x\\u{1b}[2J".to_owned() }],
     );
-    check(|request| set_header(request, "X-Service-Signature", "t=1, v1=00"), &[Note::SignatureSpaced]);
+    check(|request| set_header(request, "X-Service-Signature", "t=1, v1=00"), &[Note::SignatureWhiteSpace]);
 }
 
 #[test]
 fn the_members_of_the_body_are_checked() {
-    check(|request| request.body = b"[]".as_slice().into(), &[Note::BodyForm]);
+    check(|request| request.body = b"[]".as_slice().into(), &[Note::BodyNotObject]);
     check(
         |request| replace_in_body(request, "\"mode\":\"live\"", "\"mode\":\"prod\""),
         &[Note::UnknownMode { got: "prod".to_owned() }],
@@ -120,7 +120,7 @@ fn a_summary_has_the_values_of_the_body_or_the_headers() {
     let received = delivery(&signed_header(BODY), BODY);
     let some = |value: &str| Some(value.to_owned());
     assert_eq!(
-        received.summary(&Names::default()),
+        received.summary(&WebhookNames::default()),
         DeliverySummary {
             delivery: some(DELIVERY_ID),
             event: some("charge.paid"),
@@ -129,7 +129,7 @@ fn a_summary_has_the_values_of_the_body_or_the_headers() {
         }
     );
     let received = delivery("", "not JSON");
-    let summary = received.summary(&Names::default());
+    let summary = received.summary(&WebhookNames::default());
     assert_eq!(summary.event, some("charge.paid"), "the type is from the header, if the body has none");
     assert_eq!(summary.subject, None);
 }

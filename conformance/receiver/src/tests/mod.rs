@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 
 use conformance_model::secret::Secret;
 
-use super::{Keyring, Names, ReceivedRequest};
+use super::{Keyring, ReceivedRequest, WebhookNames};
 
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1u";
 /// The Unix time of all deliveries: 2026-01-05T09:00:00Z.
@@ -61,7 +61,7 @@ fn named_secret(name: &str, secret: &str) -> (String, Secret) {
 
 fn keyring() -> Keyring {
     Keyring {
-        names: Names::default(),
+        names: WebhookNames::default(),
         secrets: vec![named_secret("SHOP", SECRET)],
         other_mode: vec![named_secret("SHOP_TEST", "whsec_of_the_test_mode_000000000000")],
     }

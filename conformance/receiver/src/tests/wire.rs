@@ -14,7 +14,8 @@ use conformance_model::raw_bytes::RawBytes;
 
 use super::{BODY, NOW, keyring, signed_header};
 use crate::{
-    Arrival, Bounds, Diagnosis, Receiver, ReceiverAnswer, RejectedRequest, Reply, Settings, diagnose,
+    Arrival, Bounds, Diagnosis, Receiver, ReceiverResponse, RejectedRequest, ScriptedResponse, Settings,
+    diagnose,
 };
 
 /// The timeout of the tests, so that a hang becomes a failure.
@@ -67,7 +68,7 @@ async fn a_request_is_recorded_verbatim() {
     let Arrival::ReceivedRequest(received, recorded_response) = next(&mut receiver).await else {
         panic!("the request was not recorded")
     };
-    assert_eq!(recorded_response, ReceiverAnswer::Scripted(Reply::Status(200)));
+    assert_eq!(recorded_response, ReceiverResponse::Scripted(ScriptedResponse::Status(200)));
     assert_eq!((received.method.as_str(), received.path.as_str()), ("POST", "/hooks?a=%20b"));
     let names: Vec<&str> = received.headers.iter().map(|(name, _)| name.as_str()).collect();
     let expected = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
@@ -96,16 +97,16 @@ async fn a_chunked_request_in_pieces_is_recorded_completely() {
 
 #[tokio::test]
 async fn responses_follow_the_script() {
-    let bounds = Bounds { hold_time: Duration::from_millis(1), ..Bounds::default() };
+    let bounds = Bounds { hold_for: Duration::from_millis(1), ..Bounds::default() };
     let answers = "500,302,timeout,close,204".parse().unwrap();
     let mut receiver = start(Settings { answers, bounds, ..Settings::default() }).await;
     for (start, expected) in [
-        ("HTTP/1.1 500 ", Reply::Status(500)),
-        ("HTTP/1.1 302 Found\r\nlocation: /chargeproof-redirected\r\n", Reply::Status(302)),
-        ("", Reply::Timeout),
-        ("", Reply::Close),
-        ("HTTP/1.1 204 ", Reply::Status(204)),
-        ("HTTP/1.1 204 ", Reply::Status(204)),
+        ("HTTP/1.1 500 ", ScriptedResponse::Status(500)),
+        ("HTTP/1.1 302 Found\r\nlocation: /chargeproof-redirected\r\n", ScriptedResponse::Status(302)),
+        ("", ScriptedResponse::Timeout),
+        ("", ScriptedResponse::Close),
+        ("HTTP/1.1 204 ", ScriptedResponse::Status(204)),
+        ("HTTP/1.1 204 ", ScriptedResponse::Status(204)),
     ] {
         let response = send(&receiver, &post("", "{}")).await;
         assert!(
@@ -115,7 +116,7 @@ async fn responses_follow_the_script() {
         let Arrival::ReceivedRequest(_, recorded_response) = next(&mut receiver).await else {
             panic!("the request was not recorded")
         };
-        assert_eq!(recorded_response, ReceiverAnswer::Scripted(expected));
+        assert_eq!(recorded_response, ReceiverResponse::Scripted(expected));
     }
 }
 
@@ -151,7 +152,7 @@ async fn a_truncated_body_is_rejected() {
     let mut stream = connect(&receiver).await;
     stream.write_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n{}").await.unwrap();
     stream.shutdown().await.unwrap();
-    assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::BodyCut { .. })));
+    assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::BodyIncomplete { .. })));
 }
 
 #[tokio::test]
@@ -189,7 +190,7 @@ async fn a_delivery_evicts_a_connection_whose_request_is_incomplete() {
             stream.write_all(incomplete.as_bytes()).await.unwrap();
             idle.push(stream);
         }
-        let response = timeout(Bounds::default().read_time / 3, send(&receiver, &post("", BODY))).await;
+        let response = timeout(Bounds::default().read_timeout / 3, send(&receiver, &post("", BODY))).await;
         let response = response.expect("an idle connection is evicted before it times out");
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{incomplete:?}: {response}");
     }
@@ -225,10 +226,13 @@ async fn a_request_is_forwarded_verbatim_and_the_response_returned() {
     assert!(response.starts_with("HTTP/1.1 418 ") && response.ends_with("\r\n\r\nno"), "{response}");
     assert!(response.contains("x-handler: yes\r\n"), "{response}");
     let request = timeout(TIMEOUT, requests.recv()).await.unwrap().unwrap();
-    assert_eq!((request.start.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
+    assert_eq!((request.start_line.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
     assert_eq!(request.header("x-service-signature"), Some(signed_header(BODY).as_str()), "{request:?}");
     assert_eq!(request.header("connection"), None, "{request:?}");
-    assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(_, ReceiverAnswer::Forwarded(418))));
+    assert!(matches!(
+        next(&mut receiver).await,
+        Arrival::ReceivedRequest(_, ReceiverResponse::Forwarded(418))
+    ));
 }
 
 #[tokio::test]
@@ -240,6 +244,6 @@ async fn an_unreachable_handler_gives_502() {
     assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
     assert!(matches!(
         next(&mut receiver).await,
-        Arrival::ReceivedRequest(_, ReceiverAnswer::NotForwarded(_))
+        Arrival::ReceivedRequest(_, ReceiverResponse::NotForwarded(_))
     ));
 }

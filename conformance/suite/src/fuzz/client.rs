@@ -8,13 +8,13 @@ use std::{
 use super::{
     Outcome, Plan, Reproduction,
     judge::{self, Violation},
-    known::KnownIds,
+    known_ids::KnownIds,
     request_template::{Keys, RequestKey, RequestTemplate, ResolvedRequest, SentRequest, address},
 };
 use conformance_model::reading::retry_after;
-use conformance_model::recording::Ending;
-use conformance_model::secret::{KEY_BLANK, Redactor};
-use conformance_probe::{Connections, HttpClient, Waiter};
+use conformance_model::recording::ExchangeOutcome;
+use conformance_model::secret::{KEY_PLACEHOLDER, Redactor};
+use conformance_probe::{Connections, HttpClient, TargetClock};
 
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub trait Progress {
 /// The judged response to a request.
 pub(super) struct JudgedResponse {
     pub(super) sent: SentRequest,
-    pub(super) ending: Ending,
+    pub(super) ending: ExchangeOutcome,
     pub(super) violations: Vec<Violation>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct FuzzClient<'a> {
     plan: &'a Plan,
     client: HttpClient,
     redactor: Redactor,
-    pub(super) waiter: &'a mut dyn Waiter,
+    pub(super) waiter: &'a mut dyn TargetClock,
     pub(super) progress: &'a mut dyn Progress,
     /// The times of requests in the last minute, by key.
     sent: BTreeMap<&'static str, VecDeque<Duration>>,
@@ -68,13 +68,13 @@ pub(super) struct FuzzClient<'a> {
 impl<'a> FuzzClient<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        waiter: &'a mut dyn Waiter,
+        waiter: &'a mut dyn TargetClock,
         progress: &'a mut dyn Progress,
     ) -> FuzzClient<'a> {
         let (timeout, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
-        let client = HttpClient::new(&plan.base, Connections::Kept, timeout, BODY_BYTES_MAX, ca_pem);
-        let tails = [&plan.live_key, &plan.test_key].map(|key| key.tail(&plan.key_prefix));
-        let redactor = Redactor::new(tails, KEY_BLANK);
+        let client = HttpClient::new(&plan.base, Connections::Reused, timeout, BODY_BYTES_MAX, ca_pem);
+        let tails = [&plan.live_key, &plan.test_key].map(|key| key.secret_part(&plan.key_prefix));
+        let redactor = Redactor::new(tails, KEY_PLACEHOLDER);
         FuzzClient { plan, client, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
     }
 
@@ -98,8 +98,8 @@ impl<'a> FuzzClient<'a> {
             let template = RequestTemplate::get(by, "/v1/account");
             let resolved = template.resolve(&KnownIds::default());
             match self.send(&template, &resolved).await {
-                Ending::Lost(why) => return Err(StartError::Unreachable(why)),
-                Ending::Answered(response) if response.status != 200 => {
+                ExchangeOutcome::NoResponse(why) => return Err(StartError::Unreachable(why)),
+                ExchangeOutcome::Answered(response) if response.status != 200 => {
                     return Err(StartError::WrongKey(format!(
                         "GET /v1/account with the {name} key returned {}; 200 is required",
                         response.status
@@ -126,13 +126,13 @@ impl<'a> FuzzClient<'a> {
     ) -> JudgedResponse {
         let resolved = template.resolve(known);
         let mut ending = self.send(template, &resolved).await;
-        if judge::may_pass(&ending) && !template.writes() {
+        if judge::is_retryable(&ending) && !template.writes() {
             self.pause(RETRY_DELAY, "repeated after an unusable response").await;
             ending = self.send(template, &resolved).await;
         }
         let mut violations = judge::judge(template, &resolved, &ending, known);
-        if let Ending::Answered(response) = &ending
-            && judge::may_pass(&ending)
+        if let ExchangeOutcome::Answered(response) = &ending
+            && judge::is_retryable(&ending)
         {
             violations.push(Violation {
                 statement: "answers.no_server_error".to_owned(),
@@ -144,7 +144,7 @@ impl<'a> FuzzClient<'a> {
             violation.actual = self.redactor.redact(&violation.actual);
             violation.expected = self.redactor.redact(&violation.expected);
         }
-        judge::learn(template, &resolved, &ending, known);
+        judge::record_ids(template, &resolved, &ending, known);
         JudgedResponse { sent: resolved.sent, ending, violations }
     }
 
@@ -162,10 +162,10 @@ impl<'a> FuzzClient<'a> {
             last_violations = judged.violations;
         }
         let violation = last_violations.into_iter().find(|violation| violation.statement == statement)?;
-        Some(Reproduction { violation, templates: templates.to_vec(), sent, repeats: true })
+        Some(Reproduction { violation, templates: templates.to_vec(), sent, is_reproducible: true })
     }
 
-    async fn send(&mut self, template: &RequestTemplate, resolved: &ResolvedRequest) -> Ending {
+    async fn send(&mut self, template: &RequestTemplate, resolved: &ResolvedRequest) -> ExchangeOutcome {
         let keys =
             Keys { live: &self.plan.live_key, test: &self.plan.test_key, prefix: &self.plan.key_prefix };
         let mut headers: Vec<(String, String)> =
@@ -173,16 +173,16 @@ impl<'a> FuzzClient<'a> {
         if !template.headers.iter().any(|(name, _)| name == "accept") {
             headers.push(("accept".to_owned(), "application/json".to_owned()));
         }
-        headers.extend(keys.authorization(template.by).map(|value| ("authorization".to_owned(), value)));
+        headers.extend(keys.authorization(template.key).map(|value| ("authorization".to_owned(), value)));
         headers.extend(template.headers.iter().cloned());
         let address = address(&self.plan.base, &resolved.sent.target);
         let body = resolved.sent.body.clone().unwrap_or_default().into_bytes();
         loop {
-            self.wait_for_rate_limit(template.by).await;
+            self.wait_for_rate_limit(template.key).await;
             self.requests += 1;
             let ending = self.client.send(&template.method, &address, &headers, body.clone()).await;
             let wait = match &ending {
-                Ending::Answered(response) if response.status == 429 => retry_after(response),
+                ExchangeOutcome::Answered(response) if response.status == 429 => retry_after(response),
                 _ => None,
             };
             // A 429 without Retry-After is judged as the response.

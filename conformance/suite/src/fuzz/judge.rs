@@ -10,12 +10,14 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{
-    known::{IdKind, KnownIds, constant_part},
+    known_ids::{IdKind, KnownIds, constant_part},
     request_template::{RequestTemplate, ResolvedRequest},
 };
 use conformance_model::mode::Mode;
-use conformance_model::reading::{duplicate_key, has_text, identity, is_json, text_at, utc};
-use conformance_model::recording::{Answer, Ending, List, shorten};
+use conformance_model::reading::{
+    declares_json, first_duplicate_name, has_text, id_or_json, parse_utc, text_at,
+};
+use conformance_model::recording::{ExchangeOutcome, List, ReceivedResponse, shorten};
 
 const PER_PAGE_MAX: u64 = 100;
 /// The length of the shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
@@ -63,12 +65,14 @@ impl Operation {
 pub(super) fn judge(
     template: &RequestTemplate,
     resolved: &ResolvedRequest,
-    ending: &Ending,
+    ending: &ExchangeOutcome,
     known: &KnownIds,
 ) -> Vec<Violation> {
     let response = match ending {
-        Ending::Answered(response) => response,
-        Ending::Lost(why) => return vec![violation("answers.silence", "a response", format!("none: {why}"))],
+        ExchangeOutcome::Answered(response) => response,
+        ExchangeOutcome::NoResponse(why) => {
+            return vec![violation("answers.silence", "a response", format!("none: {why}"))];
+        }
     };
     let mut check = ResponseCheck { template, resolved, response, known, violations: Vec::new() };
     check.check_any_path();
@@ -80,13 +84,13 @@ pub(super) fn judge(
 }
 
 /// Adds the identifiers in a response to the known ones.
-pub(super) fn learn(
+pub(super) fn record_ids(
     template: &RequestTemplate,
     resolved: &ResolvedRequest,
-    ending: &Ending,
+    ending: &ExchangeOutcome,
     known: &mut KnownIds,
 ) {
-    let (Some(mode), Ending::Answered(response)) = (template.by.mode(), ending) else { return };
+    let (Some(mode), ExchangeOutcome::Answered(response)) = (template.key.mode(), ending) else { return };
     let path = resolved.sent.target.split('?').next().unwrap_or_default();
     let Some(operation) = Operation::from_request(&template.method, path) else { return };
     let Some(body) = (200..300)
@@ -106,14 +110,14 @@ pub(super) fn learn(
                 List::Events => IdKind::Event,
             };
             for row in data.and_then(Value::as_array).into_iter().flatten() {
-                known.learn(mode, kind, row);
+                known.add_object(mode, kind, row);
             }
         }
         Operation::Event(_) => {
-            known.learn(mode, IdKind::Event, data.filter(|data| data.is_object()).unwrap_or(&body))
+            known.add_object(mode, IdKind::Event, data.filter(|data| data.is_object()).unwrap_or(&body))
         }
         Operation::Create => {
-            known.learn(mode, IdKind::Charge, data.filter(|data| data.is_object()).unwrap_or(&body))
+            known.add_object(mode, IdKind::Charge, data.filter(|data| data.is_object()).unwrap_or(&body))
         }
     }
 }
@@ -126,7 +130,7 @@ fn violation(statement: &str, expected: impl Into<String>, actual: impl Into<Str
 struct ResponseCheck<'a> {
     template: &'a RequestTemplate,
     resolved: &'a ResolvedRequest,
-    response: &'a Answer,
+    response: &'a ReceivedResponse,
     known: &'a KnownIds,
     violations: Vec<Violation>,
 }
@@ -156,7 +160,7 @@ impl ResponseCheck<'_> {
         if matches!(status, 400 | 408 | 413 | 414 | 429 | 431) || status >= 500 {
             return;
         }
-        let Some(mode) = self.template.by.mode() else {
+        let Some(mode) = self.template.key.mode() else {
             return self.check_refusal();
         };
         if !self.template.headers.is_empty() && (status == 406 || status == 415) {
@@ -191,8 +195,8 @@ impl ResponseCheck<'_> {
         if matches!(response.status, 204 | 300..=399) {
             return None;
         }
-        let body = is_json(response).then(|| serde_json::from_str(&response.body).ok()).flatten();
-        match (&body, duplicate_key(&response.body)) {
+        let body = declares_json(response).then(|| serde_json::from_str(&response.body).ok()).flatten();
+        match (&body, first_duplicate_name(&response.body)) {
             (None, _) => {
                 self.report_violation("answers.json", "JSON with a JSON Content-Type", self.response_text())
             }
@@ -244,10 +248,10 @@ impl ResponseCheck<'_> {
     }
 
     fn check_event(&mut self, mode: Mode, id: &str, body: &Value) {
-        let is_own = self.known.has_seen(mode, id);
-        let is_foreign = !is_own && self.known.has_seen(mode.other(), id);
+        let is_own = self.known.has_received(mode, id);
+        let is_foreign = !is_own && self.known.has_received(mode.other(), id);
         let is_nonexistent =
-            self.resolved.named.iter().any(|value| value.text == id && value.owner.is_none());
+            self.resolved.used_ids.iter().any(|value| value.id == id && value.owner.is_none());
         match self.response.status {
             200 if is_foreign || is_nonexistent => {
                 self.report_violation(
@@ -267,7 +271,7 @@ impl ResponseCheck<'_> {
                 }
                 self.check_event_unchanged(mode, row);
             }
-            404 if is_own && self.known.shown_before(mode, id).is_some() => {
+            404 if is_own && self.known.received_event(mode, id).is_some() => {
                 self.report_violation(
                     "events.readable",
                     "200 for an event that a response contained before",
@@ -287,7 +291,7 @@ impl ResponseCheck<'_> {
     fn check_event_unchanged(&mut self, mode: Mode, row: &Value) {
         let Some(id) = text_at(row, &["id"]) else { return };
         let now = constant_part(row);
-        let before = self.known.shown_before(mode, id);
+        let before = self.known.received_event(mode, id);
         if let Some(before) = before.filter(|before| *before != now) {
             let (before, now) = (shorten(before), shorten(&now));
             self.report_violation("events.stable", format!("the event as it was before: {before}"), now);
@@ -321,7 +325,7 @@ impl ResponseCheck<'_> {
         self.check_numbers(&query, [page, last, size, total], rows.len() as u64);
         self.check_end_links(body, page, last);
         let mut ids = BTreeSet::new();
-        if let Some(repeated_id) = rows.iter().map(identity).find(|id| !ids.insert(id.clone())) {
+        if let Some(repeated_id) = rows.iter().map(id_or_json).find(|id| !ids.insert(id.clone())) {
             self.report_violation(
                 "paging.joined",
                 "no record twice on a page",
@@ -387,7 +391,7 @@ impl ResponseCheck<'_> {
 
     fn check_order(&mut self, rows: &[Value]) {
         let times: Vec<_> =
-            rows.iter().filter_map(|row| text_at(row, &["created_at"]).and_then(utc)).collect();
+            rows.iter().filter_map(|row| text_at(row, &["created_at"]).and_then(parse_utc)).collect();
         if times.len() == rows.len() && !times.is_sorted_by(|a, b| a >= b) {
             self.report_violation(
                 "paging.newest_first",
@@ -422,10 +426,11 @@ impl ResponseCheck<'_> {
                     shorten(&row.to_string()),
                 );
             }
-            let used = self.resolved.named.iter().find(|value| value.text == requested);
-            let is_foreign = used.is_some_and(|id| id.owner.is_none() || id.owner != self.template.by.mode());
-            let mode = self.template.by.mode();
-            let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, requested));
+            let used = self.resolved.used_ids.iter().find(|value| value.id == requested);
+            let is_foreign =
+                used.is_some_and(|id| id.owner.is_none() || id.owner != self.template.key.mode());
+            let mode = self.template.key.mode();
+            let is_own = mode.is_some_and(|mode| self.known.has_received(mode, requested));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
                 self.report_violation(
                     "isolation.filters",
@@ -480,9 +485,9 @@ impl Query {
 }
 
 /// Returns `true` if a retry may succeed.
-pub(super) fn may_pass(ending: &Ending) -> bool {
+pub(super) fn is_retryable(ending: &ExchangeOutcome) -> bool {
     match ending {
-        Ending::Answered(response) => matches!(response.status, 502..=504),
-        Ending::Lost(_) => true,
+        ExchangeOutcome::Answered(response) => matches!(response.status, 502..=504),
+        ExchangeOutcome::NoResponse(_) => true,
     }
 }

@@ -6,9 +6,9 @@
 //! identifiers, so that a sequence can be replayed, shortened, or run against another account.
 
 mod client;
-mod draw;
+mod generator;
 mod judge;
-mod known;
+mod known_ids;
 mod report;
 mod request_template;
 mod run;
@@ -48,7 +48,7 @@ pub struct Plan {
     /// The number of requests, without those for shrinking.
     pub requests: u32,
     /// The maximum duration of the run, without shrinking.
-    pub lasting: Option<Duration>,
+    pub duration_max: Option<Duration>,
     /// The requests per minute and key; `None` if the server has no limit.
     pub rate: Option<u32>,
     /// Allows opening charges in test mode.
@@ -74,7 +74,7 @@ pub struct Reproduction {
     pub sent: Vec<SentRequest>,
     /// `true` if the violation occurred again when the sequence was replayed.
     #[serde(rename = "repeats")]
-    pub repeats: bool,
+    pub is_reproducible: bool,
 }
 
 /// The outcome of a run.
@@ -135,12 +135,14 @@ impl SavedFindings {
     /// [`FileError::Malformed`] if the text is not such a file, [`FileError::OtherFormat`] for another version.
     pub fn read(text: &str) -> Result<SavedFindings, FileError> {
         let saved: SavedFindings = serde_json::from_str(text).map_err(|error| FileError::Malformed {
-            kind: "not a file of `fuzz --save`",
+            message: "not a file of `fuzz --save`",
             error: error.to_string(),
         })?;
         match saved.format {
             SavedFindings::FORMAT => Ok(saved),
-            found => Err(FileError::OtherFormat { found: found.into(), supported: SavedFindings::FORMAT }),
+            found => {
+                Err(FileError::UnsupportedFormat { found: found.into(), supported: SavedFindings::FORMAT })
+            }
         }
     }
 }

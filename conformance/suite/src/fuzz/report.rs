@@ -36,13 +36,13 @@ pub fn text(outcome: &Outcome, style: Style, saved_file: Option<&str>) -> String
     let base = Url::parse(&outcome.base).ok();
     for found in &outcome.found {
         let violation = &found.violation;
-        writeln!(out, "{}  {}", style.colour("fail", Tone::Bad), violation.statement)
+        writeln!(out, "{}  {}", style.colour("fail", Tone::Failure), violation.statement)
             .expect("writing to a string cannot fail");
         let mut line =
             |text: &str| writeln!(out, "{}", one_line(text)).expect("writing to a string cannot fail");
         line(&format!("  expected  {}", violation.expected));
         line(&format!("  actual    {}", violation.actual));
-        if !found.repeats {
+        if !found.is_reproducible {
             line("  not reproduced when the requests were repeated");
         }
         for (index, (template, sent)) in found.templates.iter().zip(&found.sent).enumerate() {

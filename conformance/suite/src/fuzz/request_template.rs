@@ -7,7 +7,7 @@ use conformance_model::mode::Mode;
 use conformance_model::reading::unused_id_like;
 use conformance_model::secret::Secret;
 
-use super::known::{KnownIds, NamedId};
+use super::known_ids::{KnownIds, NamedId};
 
 /// The key that a request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ impl RequestKey {
 pub struct RequestTemplate {
     /// The key that it carries.
     #[serde(rename = "by")]
-    pub by: RequestKey,
+    pub key: RequestKey,
     /// The method.
     pub method: String,
     /// Path and query below the base address.
@@ -90,7 +90,7 @@ pub struct SentRequest {
 pub(super) struct ResolvedRequest {
     pub(super) sent: SentRequest,
     /// The identifiers that replaced placeholders, in order.
-    pub(super) named: Vec<NamedId>,
+    pub(super) used_ids: Vec<NamedId>,
 }
 
 /// The keys of a plan.
@@ -103,7 +103,7 @@ pub(super) struct Keys<'a> {
 impl Keys<'_> {
     pub(super) fn authorization(&self, by: RequestKey) -> Option<String> {
         let (live, test) = (self.live.expose(), self.test.expose());
-        let tail = self.test.tail(self.prefix);
+        let tail = self.test.secret_part(self.prefix);
         Some(match by {
             RequestKey::Live => format!("Bearer {live}"),
             RequestKey::Test => format!("Bearer {test}"),
@@ -123,7 +123,7 @@ impl Keys<'_> {
 impl RequestTemplate {
     pub(super) fn get(by: RequestKey, target: impl Into<String>) -> RequestTemplate {
         RequestTemplate {
-            by,
+            key: by,
             method: "GET".to_owned(),
             target: target.into(),
             headers: Vec::new(),
@@ -141,7 +141,7 @@ impl RequestTemplate {
         let mut named = Vec::new();
         let target = fill_placeholders(&self.target, known, &mut named);
         let body = self.body.as_deref().map(|body| fill_placeholders(body, known, &mut named));
-        ResolvedRequest { sent: SentRequest { target, body }, named }
+        ResolvedRequest { sent: SentRequest { target, body }, used_ids: named }
     }
 
     /// Returns a curl command that sends the same request.
@@ -150,7 +150,7 @@ impl RequestTemplate {
         if self.method != "GET" {
             command.push_str(&format!(" -X {}", self.method));
         }
-        if let Some(value) = shown_authorization(self.by, prefix) {
+        if let Some(value) = curl_authorization(self.key, prefix) {
             command.push_str(&format!(" -H \"Authorization: {value}\""));
         }
         for (name, value) in &self.headers {
@@ -169,7 +169,7 @@ pub(super) fn address(base: &Url, target: &str) -> String {
 }
 
 /// Returns the Authorization header of a `curl` command, with the keys as environment variables.
-pub(super) fn shown_authorization(by: RequestKey, prefix: &str) -> Option<String> {
+pub(super) fn curl_authorization(by: RequestKey, prefix: &str) -> Option<String> {
     const TEST: &str = "CHARGEPROOF_TEST_KEY";
     Some(match by {
         RequestKey::Live => "Bearer $CHARGEPROOF_LIVE_KEY".to_owned(),
@@ -194,9 +194,9 @@ fn fill_placeholders(text: &str, known: &KnownIds, named: &mut Vec<NamedId>) -> 
     while let Some(start) = rest.find('{') {
         out.push_str(&rest[..start]);
         rest = &rest[start..];
-        match rest.find('}').and_then(|end| Some((end, known.look_up(&rest[1..end])?))) {
+        match rest.find('}').and_then(|end| Some((end, known.id_for_placeholder(&rest[1..end])?))) {
             Some((end, id)) => {
-                out.push_str(&id.text);
+                out.push_str(&id.id);
                 named.push(id);
                 rest = &rest[end + 1..];
             }

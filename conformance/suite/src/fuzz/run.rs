@@ -3,16 +3,16 @@
 use super::{
     Outcome, Plan, Reproduction,
     client::{FuzzClient, JudgedResponse, Progress},
-    draw::RequestGenerator,
-    known::KnownIds,
+    generator::RequestGenerator,
+    known_ids::KnownIds,
     shrink,
 };
-use conformance_model::recording::Ending;
-use conformance_probe::{Interrupt, Waiter};
+use conformance_model::recording::ExchangeOutcome;
+use conformance_probe::{Interrupt, TargetClock};
 
 /// Sends the requests of the plan's seed, and shrinks sequences that violate an invariant. After an interrupt, sends no
 /// more requests.
-pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
+pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
     let mut client = FuzzClient::new(plan, waiter, progress);
     let mut outcome = client.outcome();
     if !check_target(plan, &mut client, &mut outcome).await {
@@ -24,7 +24,8 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     let mut reproductions = Vec::<Reproduction>::new();
     let started_at = client.waiter.now();
     for _ in 0..plan.requests {
-        if plan.lasting.is_some_and(|lasting| client.waiter.now().saturating_sub(started_at) >= lasting) {
+        if plan.duration_max.is_some_and(|lasting| client.waiter.now().saturating_sub(started_at) >= lasting)
+        {
             break;
         }
         let template = generator.next();
@@ -43,7 +44,7 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
                     violation,
                     templates: templates.clone(),
                     sent: sent.clone(),
-                    repeats: false,
+                    is_reproducible: false,
                 });
             }
         }
@@ -64,7 +65,7 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
 pub async fn replay(
     plan: &Plan,
     saved: &[Reproduction],
-    waiter: &mut dyn Waiter,
+    waiter: &mut dyn TargetClock,
     progress: &mut dyn Progress,
 ) -> Outcome {
     let mut client = FuzzClient::new(plan, waiter, progress);
@@ -103,10 +104,10 @@ async fn unless_interrupted<T>(interrupt: &Interrupt, work: impl Future<Output =
     }
 }
 
-fn count_status(outcome: &mut Outcome, ending: &Ending) {
+fn count_status(outcome: &mut Outcome, ending: &ExchangeOutcome) {
     let status = match ending {
-        Ending::Answered(response) => response.status.to_string(),
-        Ending::Lost(_) => "lost".to_owned(),
+        ExchangeOutcome::Answered(response) => response.status.to_string(),
+        ExchangeOutcome::NoResponse(_) => "lost".to_owned(),
     };
     *outcome.statuses.entry(status).or_default() += 1;
 }

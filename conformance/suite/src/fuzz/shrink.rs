@@ -17,7 +17,7 @@ pub(super) async fn shrink(client: &mut FuzzClient<'_>, first: Reproduction) -> 
             break;
         }
     }
-    if best.found.repeats {
+    if best.found.is_reproducible {
         best.drop_requests(client).await;
         best.simplify(client).await;
     }
@@ -34,7 +34,7 @@ impl Best {
     /// Sends a sequence, and keeps it if it violates the invariant too.
     async fn attempt(&mut self, client: &mut FuzzClient<'_>, templates: Vec<RequestTemplate>) -> bool {
         // The budget applies only after the violation was reproduced once.
-        if self.found.repeats && self.request_count + templates.len() > REQUESTS_MAX {
+        if self.found.is_reproducible && self.request_count + templates.len() > REQUESTS_MAX {
             return false;
         }
         self.request_count += templates.len();

@@ -6,13 +6,11 @@ use serde_json::{Value, json};
 
 use super::{
     judge,
-    known::{IdKind, KnownIds},
-    request_template::{
-        Keys, RequestKey, RequestTemplate, ResolvedRequest, SentRequest, shown_authorization,
-    },
+    known_ids::{IdKind, KnownIds},
+    request_template::{Keys, RequestKey, RequestTemplate, ResolvedRequest, SentRequest, curl_authorization},
 };
 use conformance_model::mode::Mode;
-use conformance_model::recording::{Answer, Ending};
+use conformance_model::recording::{ExchangeOutcome, ReceivedResponse};
 use conformance_model::secret::Secret;
 
 const OWN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c";
@@ -25,14 +23,14 @@ fn event(id: &str, kind: &str) -> Value {
 /// Returns the known identifiers: one event of the live key, another of the test key.
 fn known_ids() -> KnownIds {
     let mut known = KnownIds::default();
-    known.learn(Mode::Live, IdKind::Event, &event(OWN, "charge.paid"));
-    known.learn(Mode::Test, IdKind::Event, &event(FOREIGN, "charge.paid"));
+    known.add_object(Mode::Live, IdKind::Event, &event(OWN, "charge.paid"));
+    known.add_object(Mode::Test, IdKind::Event, &event(FOREIGN, "charge.paid"));
     known
 }
 
-fn json_response(status: u16, body: &Value) -> Answer {
+fn json_response(status: u16, body: &Value) -> ReceivedResponse {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    Answer { status, headers, body: body.to_string().into() }
+    ReceivedResponse { status, headers, body: body.to_string().into() }
 }
 
 fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
@@ -46,10 +44,14 @@ fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
 }
 
 #[track_caller]
-fn check(by: RequestKey, target: &str, response: Answer, expected: &[&str]) {
+fn check(by: RequestKey, target: &str, response: ReceivedResponse, expected: &[&str]) {
     let template = RequestTemplate::get(by, target);
-    let found =
-        judge::judge(&template, &template.resolve(&known_ids()), &Ending::Answered(response), &known_ids());
+    let found = judge::judge(
+        &template,
+        &template.resolve(&known_ids()),
+        &ExchangeOutcome::Answered(response),
+        &known_ids(),
+    );
     let statements: Vec<_> = found.iter().map(|violation| violation.statement.as_str()).collect();
     assert_eq!(statements, expected, "{found:?}");
 }
@@ -64,8 +66,12 @@ fn a_server_error_is_a_violation_on_any_path() {
 #[test]
 fn a_missing_response_is_a_violation() {
     let template = RequestTemplate::get(RequestKey::Live, "/v1/events");
-    let found =
-        judge::judge(&template, &template.resolve(&known_ids()), &Ending::Lost("reset".into()), &known_ids());
+    let found = judge::judge(
+        &template,
+        &template.resolve(&known_ids()),
+        &ExchangeOutcome::NoResponse("reset".into()),
+        &known_ids(),
+    );
     assert_eq!(found[0].statement, "answers.silence");
 }
 
@@ -95,7 +101,7 @@ fn a_curl_line_shows_the_key_that_was_sent() {
         RequestKey::OtherScheme,
         RequestKey::NoScheme,
     ] {
-        let header = shown_authorization(by, "svc").expect("a key is sent");
+        let header = curl_authorization(by, "svc").expect("a key is sent");
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("printf %s \"{header}\"")]);
         let output = shell
@@ -110,7 +116,7 @@ fn a_curl_line_shows_the_key_that_was_sent() {
 
 #[test]
 fn responses_of_specified_paths_are_json() {
-    let html = |status| Answer {
+    let html = |status| ReceivedResponse {
         status,
         headers: vec![("content-type".into(), "text/html".into())],
         body: "<p>".into(),
@@ -118,7 +124,10 @@ fn responses_of_specified_paths_are_json() {
     check(RequestKey::Live, "/v1/events", html(422), &["answers.json"]);
     check(RequestKey::Live, "/v1/events", html(400), &[]);
     check(RequestKey::Live, "/v1/event", html(404), &[]);
-    let twice = Answer { body: r#"{"message":"a","message":"b"}"#.into(), ..json_response(422, &json!({})) };
+    let twice = ReceivedResponse {
+        body: r#"{"message":"a","message":"b"}"#.into(),
+        ..json_response(422, &json!({}))
+    };
     check(RequestKey::Live, "/v1/events?page=0", twice, &["answers.json"]);
 }
 
@@ -134,7 +143,7 @@ fn objects_of_the_other_mode_are_not_found() {
     check(RequestKey::Live, &path(FOREIGN), json_response(403, &json!({})), &["isolation.not_found"]);
     check(RequestKey::Live, "/v1/events/{absent:event:live:0}", absent(), &[]);
     let nonexistent = RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}");
-    let id = nonexistent.resolve(&known_ids()).named[0].text.clone();
+    let id = nonexistent.resolve(&known_ids()).used_ids[0].id.clone();
     check(RequestKey::Live, "/v1/events/{absent:event:live:0}", served(&id), &["isolation.not_found"]);
     check(
         RequestKey::Live,
@@ -236,10 +245,10 @@ fn placeholders_are_replaced_by_known_identifiers() {
     let expected = format!("/v1/events/{FOREIGN}?charge=code{}&x={{nothing}}&y={{", &OWN[30..]);
     assert_eq!(resolved.sent, SentRequest { target: expected, body: None });
     assert_eq!(
-        resolved.named.iter().map(|value| value.owner).collect::<Vec<_>>(),
+        resolved.used_ids.iter().map(|value| value.owner).collect::<Vec<_>>(),
         [Some(Mode::Test), Some(Mode::Live)]
     );
-    let ResolvedRequest { named, .. } =
+    let ResolvedRequest { used_ids: named, .. } =
         RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}").resolve(&known_ids());
-    assert_eq!((named[0].owner, named[0].text.len()), (None, 36));
+    assert_eq!((named[0].owner, named[0].id.len()), (None, 36));
 }

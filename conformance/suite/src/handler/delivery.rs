@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
-use conformance_receiver::Names;
+use conformance_receiver::WebhookNames;
 
 /// A generator of ids and codes, which are unique to a seed.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ impl PreparedDelivery {
     pub(super) fn headers_and_body(
         &self,
         now: i64,
-        names: &Names,
+        names: &WebhookNames,
         secrets: &Secrets<'_>,
     ) -> (Vec<(String, String)>, Vec<u8>) {
         let own = secrets.own.expose();
@@ -225,7 +225,7 @@ mod tests {
         let own = Secret::new("whsec_0123456789abcdefghijklmnopqrstuv");
         let secrets = Secrets { own: &own, other_mode: None };
         let (headers, body) =
-            content.prepare(signature).headers_and_body(1_767_603_600, &Names::default(), &secrets);
+            content.prepare(signature).headers_and_body(1_767_603_600, &WebhookNames::default(), &secrets);
         (headers, String::from_utf8(body).expect("text"))
     }
 

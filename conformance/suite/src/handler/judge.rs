@@ -1,7 +1,7 @@
 //! The verdicts on a handler, as pure functions of its responses and actions.
 
 use super::{
-    Attempt, HandlerRow,
+    HandlerPlan, HandlerRow,
     results::{HandlerResponse, SentDelivery, TrialResult, is_selected},
     trials::{ExpectedResponses, TRIALS, Trial, TrialStatement},
 };
@@ -11,7 +11,7 @@ const ACTIONS_UNKNOWN: &str = "actions of the handler cannot be observed from ou
 const COUNT_ACTIONS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
 
 /// Returns the verdicts on the selected statements.
-pub(super) fn rows(plan: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
+pub(super) fn judge_results(plan: &HandlerPlan, results: &[TrialResult]) -> Vec<HandlerRow> {
     let first = FirstTrial::from_results(results);
     let mut rows = Vec::new();
     for trial in TRIALS {
@@ -28,7 +28,7 @@ pub(super) fn rows(plan: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
             });
         }
         if let Some((statement, action_count)) = trial.actions {
-            push_row(statement, &|| match plan.without_acts {
+            push_row(statement, &|| match plan.without_actions {
                 true => Verdict::LeftOut { by: "--without acts".to_owned() },
                 false => verdict(statement.level, judge_actions(trial, action_count, result, &first)),
             });
@@ -85,7 +85,7 @@ fn judge_responses(
         Err(CheckError::violation(
             None,
             expected,
-            format!("{}, to {}", response_text(&sent.response), sent.kind),
+            format!("{}, to {}", response_text(&sent.response), sent.event_type),
         ))
     };
     let all = &result.sent;
@@ -147,6 +147,6 @@ fn response_text(response: &HandlerResponse) -> String {
     match response {
         HandlerResponse::Status(status @ 300..=399, _) => format!("{status}, and senders follow no redirect"),
         HandlerResponse::Status(status, text) => format!("{status} {text}").trim_end().to_owned(),
-        HandlerResponse::Nothing(why) => format!("no response: {why}"),
+        HandlerResponse::NoResponse(why) => format!("no response: {why}"),
     }
 }

@@ -24,17 +24,17 @@ use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
 use conformance_model::verdict::Verdict;
 use conformance_probe::Interrupt;
-use conformance_receiver::Names;
+use conformance_receiver::WebhookNames;
 
-pub use conformance_model::catalogue::fits;
+pub use conformance_model::catalogue::matches_pattern;
 pub use report::{Format, render};
 pub use results::{HandlerResponse, SentDelivery, TrialResult};
-pub use run::{Order, Progress, Witness, attempt};
+pub use run::{ActionCounter, Progress, TrialObjects, test_handler};
 pub use trials::{TrialStatement, statements};
 
 /// The plan of a test of a handler.
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub struct HandlerPlan {
     /// The URL of the handler.
     pub url: Url,
     /// The secret of the endpoint.
@@ -44,15 +44,15 @@ pub struct Attempt {
     /// The mode of the endpoint.
     pub mode: Mode,
     /// The names of the headers.
-    pub names: Names,
+    pub names: WebhookNames,
     /// The charge in the deliveries, which gets a new code in each trial; `None` for a default charge.
-    pub sample: Option<serde_json::Map<String, serde_json::Value>>,
+    pub sample_charge: Option<serde_json::Map<String, serde_json::Value>>,
     /// The patterns of the selected statements; all if empty.
     pub only: Vec<String>,
     /// The patterns of the skipped statements.
     pub skip: Vec<String>,
     /// Excludes the statements about actions, because the operator cannot count actions.
-    pub without_acts: bool,
+    pub without_actions: bool,
     /// `true` if a warning counts as a failure.
     pub strict: bool,
     /// The seed of all ids and codes. A handler that deduplicates ids accepts a seed only once.
@@ -60,7 +60,7 @@ pub struct Attempt {
     /// The time limit of a delivery.
     pub time_limit: Duration,
     /// The longest wait after the responses for the expected actions of the handler.
-    pub settle: Duration,
+    pub action_timeout: Duration,
     /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
     /// The operator's interrupt.
@@ -90,7 +90,7 @@ pub struct HandlerOutcome {
     pub seed: u64,
     /// The number of sent deliveries.
     #[serde(rename = "posts")]
-    pub posts: usize,
+    pub delivery_count: usize,
     /// The number of selected statements.
     pub expected: usize,
     /// The reason why nothing could be judged, if there is one.

@@ -73,7 +73,7 @@ fn summary(outcome: &HandlerOutcome) -> String {
         summary,
         outcome.rows.len(),
         outcome.expected,
-        outcome.posts,
+        outcome.delivery_count,
         outcome.seed,
         outcome.exit_code()
     )
@@ -91,7 +91,7 @@ fn text(outcome: &HandlerOutcome, style: Style, rerun_command: &str) -> String {
         line(why);
     }
     for row in outcome.rows.iter().filter(|row| !matches!(row.verdict, Verdict::NotJudged { .. })) {
-        line(format!("{}  {:<22} {}", style.paint(&row.verdict), row.id, row.text));
+        line(format!("{}  {:<22} {}", style.colour_verdict(&row.verdict), row.id, row.text));
         for (name, text) in details(row) {
             line(format!("{MARGIN}{name:<9} {text}"));
         }
@@ -101,7 +101,7 @@ fn text(outcome: &HandlerOutcome, style: Style, rerun_command: &str) -> String {
     }
     let gaps = gaps(&outcome.rows);
     if !gaps.is_empty() {
-        line(format!("\n{}", style.colour("Not judged", Tone::Doubt)));
+        line(format!("\n{}", style.colour("Not judged", Tone::Warning)));
     }
     for ((why, remedy), ids) in gaps {
         let statements = if ids.len() == 1 { "statement" } else { "statements" };
@@ -111,11 +111,11 @@ fn text(outcome: &HandlerOutcome, style: Style, rerun_command: &str) -> String {
     }
     line(format!("\n{}", summary(outcome)));
     let (title, tone) = match outcome.exit_code() {
-        0 => ("Passed", Tone::Good),
-        1 => ("Failed", Tone::Bad),
-        4 => ("Unreachable", Tone::Bad),
-        130 => ("Interrupted", Tone::Doubt),
-        _ => ("Incomplete", Tone::Doubt),
+        0 => ("Passed", Tone::Success),
+        1 => ("Failed", Tone::Failure),
+        4 => ("Unreachable", Tone::Failure),
+        130 => ("Interrupted", Tone::Warning),
+        _ => ("Incomplete", Tone::Warning),
     };
     line(format!("\n{}: exit {}", style.colour(title, tone), outcome.exit_code()));
     out

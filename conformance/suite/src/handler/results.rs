@@ -1,8 +1,8 @@
 //! The results of the trials: the responses and actions of the handler.
 
-use super::{Attempt, trials::Trial};
-use conformance_model::catalogue::fits;
-use conformance_model::recording::Ending;
+use super::{HandlerPlan, trials::Trial};
+use conformance_model::catalogue::matches_pattern;
+use conformance_model::recording::ExchangeOutcome;
 use conformance_receiver::SecretRedaction;
 
 /// The largest number of characters of a response in a report.
@@ -14,17 +14,17 @@ pub enum HandlerResponse {
     /// A response: its status, and the start of its body.
     Status(u16, String),
     /// No response, with the reason.
-    Nothing(String),
+    NoResponse(String),
 }
 
 impl HandlerResponse {
-    pub(super) fn from_ending(ending: Ending, redaction: &SecretRedaction) -> HandlerResponse {
+    pub(super) fn from_ending(ending: ExchangeOutcome, redaction: &SecretRedaction) -> HandlerResponse {
         match ending {
-            Ending::Answered(response) => HandlerResponse::Status(
+            ExchangeOutcome::Answered(response) => HandlerResponse::Status(
                 response.status,
                 redaction.redact(&response.body).chars().take(SHOWN_CHARS_MAX).collect(),
             ),
-            Ending::Lost(why) => HandlerResponse::Nothing(redaction.redact(&why)),
+            ExchangeOutcome::NoResponse(why) => HandlerResponse::NoResponse(redaction.redact(&why)),
         }
     }
 }
@@ -33,7 +33,7 @@ impl HandlerResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentDelivery {
     /// The event type.
-    pub kind: String,
+    pub event_type: String,
     /// The response.
     pub response: HandlerResponse,
 }
@@ -56,7 +56,7 @@ pub(super) fn statement_ids(trial: &Trial) -> impl Iterator<Item = &'static str>
 }
 
 /// Returns `true` if a statement was selected.
-pub(super) fn is_selected(plan: &Attempt, id: &str) -> bool {
-    let matches_any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
+pub(super) fn is_selected(plan: &HandlerPlan, id: &str) -> bool {
+    let matches_any = |patterns: &[String]| patterns.iter().any(|pattern| matches_pattern(pattern, id));
     (plan.only.is_empty() || matches_any(&plan.only)) && !matches_any(&plan.skip)
 }

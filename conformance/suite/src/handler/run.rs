@@ -6,9 +6,9 @@ use time::OffsetDateTime;
 use tokio::time::sleep;
 
 use super::{
-    Attempt, HandlerOutcome,
+    HandlerOutcome, HandlerPlan,
     delivery::{IdGenerator, Secrets},
-    judge::rows,
+    judge::judge_results,
     results::{HandlerResponse, SentDelivery, TrialResult, is_selected, statement_ids},
     trials::{TRIALS, Trial, TrialContext},
 };
@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The objects of a trial, for the commands of the operator.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct TrialObjects {
     /// The name of the trial.
     pub trial: &'static str,
     /// The code of the charge, which is also in its metadata under `order`.
@@ -32,19 +32,19 @@ pub struct Order {
 }
 
 /// Counts the actions of the handler.
-pub trait Witness {
+pub trait ActionCounter {
     /// Prepares a trial, for example by creating an order in the shop that the charge pays.
     ///
     /// # Errors
     ///
     /// The reason of the failure, as a sentence.
-    fn prepare(&mut self, objects: &Order) -> Result<(), String>;
+    fn prepare(&mut self, objects: &TrialObjects) -> Result<(), String>;
     /// Returns the number of the handler's actions for the trial's charge so far.
     ///
     /// # Errors
     ///
     /// The reason why it is unknown, as a sentence.
-    fn action_count(&mut self, objects: &Order) -> Result<u64, String>;
+    fn action_count(&mut self, objects: &TrialObjects) -> Result<u64, String>;
 }
 
 /// Receives the progress of the trials.
@@ -55,13 +55,13 @@ pub trait Progress {
 
 /// Tests a handler. Needs a Tokio runtime with I/O and time. After an interrupt, no more deliveries are sent, and the
 /// current trial has no result.
-pub async fn attempt(
-    plan: &Attempt,
-    mut action_counter: Option<&mut dyn Witness>,
+pub async fn test_handler(
+    plan: &HandlerPlan,
+    mut action_counter: Option<&mut dyn ActionCounter>,
     progress: &mut dyn Progress,
 ) -> HandlerOutcome {
     let (url, timeout, ca_pem) = (&plan.url, plan.time_limit, plan.ca_pem.as_deref());
-    let client = HttpClient::new(url, Connections::Fresh, timeout, RESPONSE_BYTES_MAX, ca_pem);
+    let client = HttpClient::new(url, Connections::PerRequest, timeout, RESPONSE_BYTES_MAX, ca_pem);
     // The first trial is always run, because it is the precondition of all others.
     let selected: Vec<&Trial> = TRIALS
         .iter()
@@ -74,7 +74,7 @@ pub async fn attempt(
     for (index, trial) in selected.iter().enumerate() {
         progress.on_trial(trial.name, index + 1, selected.len());
         // A new borrow per iteration: `as_deref_mut` would borrow it for the whole loop.
-        let counter_ref: Option<&mut dyn Witness> = match &mut action_counter {
+        let counter_ref: Option<&mut dyn ActionCounter> = match &mut action_counter {
             Some(action_counter) => Some(&mut **action_counter),
             None => None,
         };
@@ -84,7 +84,7 @@ pub async fn attempt(
             result = run_trial(plan, trial, &client, counter_ref) => result,
         };
         if index == 0
-            && let [SentDelivery { response: HandlerResponse::Nothing(why), .. }] = result.sent.as_slice()
+            && let [SentDelivery { response: HandlerResponse::NoResponse(why), .. }] = result.sent.as_slice()
         {
             unreachable = Some(why.clone());
             break;
@@ -93,7 +93,7 @@ pub async fn attempt(
     }
     let sent_count = results.iter().map(|trial| trial.sent.len()).sum();
     let expected = TRIALS.iter().flat_map(statement_ids).filter(|id| is_selected(plan, id)).count();
-    let mut rows = if unreachable.is_some() { Vec::new() } else { rows(plan, &results) };
+    let mut rows = if unreachable.is_some() { Vec::new() } else { judge_results(plan, &results) };
     for row in rows.iter_mut().filter(|_| plan.strict) {
         if let Verdict::Warn(finding) = &row.verdict {
             row.verdict = Verdict::Fail(finding.clone());
@@ -102,7 +102,7 @@ pub async fn attempt(
     HandlerOutcome {
         url: display_url(plan),
         seed: plan.seed,
-        posts: sent_count,
+        delivery_count: sent_count,
         expected,
         unreachable,
         interrupted: plan.interrupt.is_raised(),
@@ -111,7 +111,7 @@ pub async fn attempt(
 }
 
 /// Returns the address without user name and password.
-fn display_url(plan: &Attempt) -> String {
+fn display_url(plan: &HandlerPlan) -> String {
     let mut url = plan.url.clone();
     // These fail only for an address without a host.
     let _ = url.set_username("");
@@ -119,15 +119,15 @@ fn display_url(plan: &Attempt) -> String {
     url.to_string()
 }
 
-fn has_selected_statement(plan: &Attempt, trial: &Trial) -> bool {
+fn has_selected_statement(plan: &HandlerPlan, trial: &Trial) -> bool {
     statement_ids(trial).any(|id| is_selected(plan, id))
 }
 
 async fn run_trial(
-    plan: &Attempt,
+    plan: &HandlerPlan,
     trial: &Trial,
     client: &HttpClient,
-    mut action_counter: Option<&mut dyn Witness>,
+    mut action_counter: Option<&mut dyn ActionCounter>,
 ) -> TrialResult {
     let now = OffsetDateTime::now_utc();
     let created_at = conformance_receiver::timestamp(now);
@@ -136,9 +136,10 @@ async fn run_trial(
         trial: trial.name,
         mode: plan.mode,
         created_at: &created_at,
-        sample: plan.sample.as_ref(),
+        sample: plan.sample_charge.as_ref(),
     };
-    let objects = Order { trial: trial.name, charge: context.charge_code(), invoice: context.invoice_code() };
+    let objects =
+        TrialObjects { trial: trial.name, charge: context.charge_code(), invoice: context.invoice_code() };
     let mut result = TrialResult { trial: trial.name, sent: Vec::new(), actions: None };
     if let Some(action_counter) = &mut action_counter
         && let Err(why) = action_counter.prepare(&objects)
@@ -164,14 +165,16 @@ async fn run_trial(
             })
             .collect();
         for (kind, request) in pending {
-            let response = request.await.unwrap_or_else(|error| HandlerResponse::Nothing(error.to_string()));
-            result.sent.push(SentDelivery { kind, response });
+            let response =
+                request.await.unwrap_or_else(|error| HandlerResponse::NoResponse(error.to_string()));
+            result.sent.push(SentDelivery { event_type: kind, response });
         }
     }
     if let (Some(action_counter), None, Some((_, expected))) =
         (action_counter, &result.actions, &trial.actions)
     {
-        result.actions = Some(wait_for_actions(action_counter, &objects, *expected, plan.settle).await);
+        result.actions =
+            Some(wait_for_actions(action_counter, &objects, *expected, plan.action_timeout).await);
     }
     result
 }
@@ -179,8 +182,8 @@ async fn run_trial(
 /// Waits until the handler has acted as often as expected, then a little longer for a surplus action. Returns the
 /// number of actions.
 async fn wait_for_actions(
-    action_counter: &mut dyn Witness,
-    objects: &Order,
+    action_counter: &mut dyn ActionCounter,
+    objects: &TrialObjects,
     expected: u64,
     settle: Duration,
 ) -> Result<u64, String> {

@@ -11,9 +11,11 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::m
 
 use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
-use conformance_receiver::{Diagnosis, Keyring, Names, ReceivedRequest, diagnose};
+use conformance_receiver::{Diagnosis, Keyring, ReceivedRequest, WebhookNames, diagnose};
 
-use super::{Attempt, HandlerOutcome, Order, Progress, TrialStatement, Witness, attempt};
+use super::{
+    ActionCounter, HandlerOutcome, HandlerPlan, Progress, TrialObjects, TrialStatement, test_handler,
+};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 
@@ -77,7 +79,7 @@ impl Handler {
             body: verified_body.as_slice().into(),
         };
         let keyring = Keyring {
-            names: Names::default(),
+            names: WebhookNames::default(),
             secrets: vec![("OWN".to_owned(), Secret::new(SECRET))],
             other_mode: Vec::new(),
         };
@@ -172,13 +174,13 @@ impl Respond for Handler {
     }
 }
 
-impl Witness for Handler {
-    fn prepare(&mut self, objects: &Order) -> Result<(), String> {
+impl ActionCounter for Handler {
+    fn prepare(&mut self, objects: &TrialObjects) -> Result<(), String> {
         assert_eq!(objects.charge.len(), 12, "the code of a charge has 12 characters");
         Ok(())
     }
 
-    fn action_count(&mut self, objects: &Order) -> Result<u64, String> {
+    fn action_count(&mut self, objects: &TrialObjects) -> Result<u64, String> {
         Ok(self.shop.lock().unwrap().action_counts.get(&objects.charge).copied().unwrap_or(0))
     }
 }
@@ -189,21 +191,21 @@ impl Progress for Quiet {
     fn on_trial(&mut self, _: &str, _: usize, _: usize) {}
 }
 
-fn plan(url: &str) -> Attempt {
-    Attempt {
+fn plan(url: &str) -> HandlerPlan {
+    HandlerPlan {
         url: url.parse().expect("an address"),
         secret: Secret::new(SECRET),
         other_mode_secret: None,
         mode: Mode::Live,
-        names: Names::default(),
-        sample: None,
+        names: WebhookNames::default(),
+        sample_charge: None,
         only: Vec::new(),
         skip: Vec::new(),
-        without_acts: false,
+        without_actions: false,
         strict: false,
         seed: 7,
         time_limit: Duration::from_secs(5),
-        settle: Duration::from_millis(20),
+        action_timeout: Duration::from_millis(20),
         ca_pem: None,
         interrupt: Default::default(),
     }
@@ -211,7 +213,7 @@ fn plan(url: &str) -> Attempt {
 
 async fn attempt_with(
     fault: Fault,
-    change: impl FnOnce(&mut Attempt),
+    change: impl FnOnce(&mut HandlerPlan),
     counts_actions: bool,
 ) -> HandlerOutcome {
     let handler = Handler { fault, shop: Arc::default() };
@@ -220,9 +222,9 @@ async fn attempt_with(
     let mut plan = plan(&server.uri());
     change(&mut plan);
     let mut action_counter = handler;
-    let action_counter: Option<&mut dyn Witness> =
+    let action_counter: Option<&mut dyn ActionCounter> =
         if counts_actions { Some(&mut action_counter) } else { None };
-    attempt(&plan, action_counter, &mut Quiet).await
+    test_handler(&plan, action_counter, &mut Quiet).await
 }
 
 /// Returns the names of the violated statements.
@@ -285,7 +287,8 @@ async fn each_fault_violates_exactly_its_statements() {
 
 #[tokio::test]
 async fn warnings_count_as_failures_with_strict() {
-    let only = |plan: &mut Attempt| plan.only = vec!["answers.future".to_owned(), "answers.stale".to_owned()];
+    let only =
+        |plan: &mut HandlerPlan| plan.only = vec!["answers.future".to_owned(), "answers.stale".to_owned()];
     let lenient = attempt_with(Fault::IgnoresSignatureTime, only, false).await;
     let strict = attempt_with(
         Fault::IgnoresSignatureTime,
@@ -323,7 +326,7 @@ async fn refusals_are_not_judged_if_everything_is_refused() {
 async fn a_run_without_action_counts_is_incomplete_unless_actions_are_excluded() {
     let outcome = attempt_with(Fault::None, |_| {}, false).await;
     assert_eq!((outcome.exit_code(), violated_statements(&outcome).len()), (3, 0));
-    let outcome = attempt_with(Fault::None, |plan| plan.without_acts = true, false).await;
+    let outcome = attempt_with(Fault::None, |plan| plan.without_actions = true, false).await;
     assert_eq!(outcome.exit_code(), 0);
     assert!(outcome.rows.iter().any(|row| row.verdict.as_str() == "left out"));
 }
@@ -341,7 +344,7 @@ async fn only_selected_statements_are_reported_but_the_first_trial_is_always_run
 
 #[tokio::test]
 async fn a_missing_handler_is_unreachable() {
-    let outcome = attempt(&plan("http://127.0.0.1:9/hooks"), None, &mut Quiet).await;
+    let outcome = test_handler(&plan("http://127.0.0.1:9/hooks"), None, &mut Quiet).await;
     assert_eq!((outcome.exit_code(), outcome.rows.len()), (4, 0));
 }
 

@@ -31,7 +31,7 @@ pub(super) fn recheck_command(recording: &Recording, id: &str) -> String {
     };
     let statement_options = match id {
         _ if id.starts_with("extended.") => " --profile extended".to_owned(),
-        _ if id.starts_with("paging.stable") => match &recording.inserts.by[..] {
+        _ if id.starts_with("paging.stable") => match &recording.inserts.options[..] {
             [] => " --allow-writes".to_owned(),
             options => options
                 .iter()
@@ -48,12 +48,12 @@ pub(super) fn recheck_command(recording: &Recording, id: &str) -> String {
 /// Returns the value of the `Authorization` header in shell syntax.
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
     const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
-    let [live, test] = Mode::BOTH.map(|mode| mode.key_start(&recording.key_prefix));
+    let [live, test] = Mode::BOTH.map(|mode| mode.mode_prefix(&recording.key_prefix));
     Some(match caller {
         Caller::NoKey => return None,
         Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
         Caller::Own(Mode::Test) => format!("Bearer ${TEST_KEY}"),
-        Caller::Second => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
+        Caller::SecondKey => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
         Caller::OtherAccount => "Bearer $CHARGEPROOF_OTHER_ACCOUNT_KEY".into(),
         Caller::Revoked => "Bearer $CHARGEPROOF_REVOKED_KEY".into(),
         Caller::Forged(Forgery::EmptyBearer) => "Bearer".into(),

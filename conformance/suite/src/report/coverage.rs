@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use conformance_model::catalogue::{SENTENCES, catalogue};
-use conformance_model::verdict::{Row, Verdict};
+use conformance_model::verdict::{StatementResult, Verdict};
 
 /// A sentence of the specification, by its position, and the statements that restate it.
 #[derive(Serialize)]
@@ -53,7 +53,7 @@ impl Sentence {
 }
 
 /// Returns all sentences in the order of the specification. Empty if nothing was judged.
-pub(super) fn coverage(rows: &[Row]) -> Vec<Sentence> {
+pub(super) fn coverage(rows: &[StatementResult]) -> Vec<Sentence> {
     if rows.is_empty() {
         return Vec::new();
     }

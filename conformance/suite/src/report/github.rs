@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use conformance_model::verdict::{Row, Verdict};
+use conformance_model::verdict::{StatementResult, Verdict};
 
 use crate::check::Outcome;
 use crate::report::view::{ReportView, printable};
@@ -11,7 +11,7 @@ use crate::report::view::{ReportView, printable};
 pub fn github(outcome: &Outcome) -> String {
     let view = ReportView::from_outcome(outcome);
     let mut out = String::new();
-    if let Some(why) = view.stop() {
+    if let Some(why) = view.stop_reason() {
         annotate(&mut out, "error", "chargeproof", &why);
     }
     for row in &outcome.rows {
@@ -27,7 +27,7 @@ pub fn github(outcome: &Outcome) -> String {
             &annotation_text(&view, row),
         );
     }
-    for gap in view.gaps().into_iter().filter(|gap| gap.rows.iter().any(|row| row.is_gap())) {
+    for gap in view.gaps().into_iter().filter(|gap| gap.rows.iter().any(|row| row.is_unjudged_must())) {
         let text = format!("remedy: {}\n{}", gap.remedy, gap.ids().join(", "));
         annotate(&mut out, "warning", &format!("not judged, {}", gap.title()), &text);
     }
@@ -41,20 +41,20 @@ pub fn github(outcome: &Outcome) -> String {
     }
     let kind = if outcome.exit_code() == 0 { "notice" } else { "error" };
     let mut summary = view.notes();
-    summary.extend(view.origin());
-    summary.push(view.completeness());
+    summary.extend(view.origin_text());
+    summary.push(view.completeness_text());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
     summary.push(format!(
         "{}; {}, {requests} requests; exit {exit}",
         view.counts_text(),
-        view.reported_count()
+        view.reported_text()
     ));
-    let (verdict, _) = view.verdict();
+    let (verdict, _) = view.run_verdict();
     annotate(&mut out, kind, &format!("{verdict}: {}", outcome.recording.base), &summary.join("\n"));
     out
 }
 
-fn annotation_text(view: &ReportView<'_>, row: &Row) -> String {
+fn annotation_text(view: &ReportView<'_>, row: &StatementResult) -> String {
     let lines = view.details(row).into_iter().map(|(name, text)| format!("{name:<11} {text}"));
     [row.requirement.text.clone()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }

@@ -3,12 +3,12 @@
 use askama::Template;
 
 use conformance_judge::Observation;
-use conformance_model::recording::{Ending, Exchange, shorten};
-use conformance_model::verdict::Row;
+use conformance_model::recording::{Exchange, ExchangeOutcome, shorten};
+use conformance_model::verdict::StatementResult;
 
 use crate::check::Outcome;
 use crate::report::coverage::{Sentence, coverage};
-use crate::report::view::{Gap, ReportView, WORDS, one_line, printable, section_name};
+use crate::report::view::{Gap, ReportView, VERDICT_NAMES, one_line, printable, section_name};
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -84,7 +84,7 @@ struct ExchangeView {
 /// Returns the report as one HTML file.
 pub fn html(outcome: &Outcome) -> String {
     let view = ReportView::from_outcome(outcome);
-    let (verdict, reason) = view.verdict();
+    let (verdict, reason) = view.run_verdict();
     let headline = format!("{verdict}: {reason}");
     let run_class = match outcome.exit_code() {
         0 => "pass",
@@ -94,12 +94,12 @@ pub fn html(outcome: &Outcome) -> String {
     let count = |verdict: &'static str| VerdictCount {
         verdict,
         class: css_class(verdict),
-        count: view.rows(verdict).len(),
+        count: view.rows_with_verdict(verdict).len(),
     };
     let failures = [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")];
     let group = |(verdict, title): (&str, &'static str)| VerdictGroup {
         title,
-        entries: view.rows(verdict).into_iter().map(|row| entry(&view, row)).collect(),
+        entries: view.rows_with_verdict(verdict).into_iter().map(|row| entry(&view, row)).collect(),
     };
     let sentences = coverage(&outcome.rows);
     let judged = sentences.iter().filter(|sentence| sentence.is_judged()).count();
@@ -108,12 +108,12 @@ pub fn html(outcome: &Outcome) -> String {
         exit: outcome.exit_code(),
         headline,
         run_class,
-        stop: view.stop(),
-        completeness: view.completeness(),
-        reported: view.reported_count(),
+        stop: view.stop_reason(),
+        completeness: view.completeness_text(),
+        reported: view.reported_text(),
         requests: format!("{} requests", outcome.ledger.total()),
-        notes: view.notes().into_iter().chain(view.origin()).collect(),
-        tiles: WORDS.into_iter().map(count).collect(),
+        notes: view.notes().into_iter().chain(view.origin_text()).collect(),
+        tiles: VERDICT_NAMES.into_iter().map(count).collect(),
         sections: view
             .sections
             .iter()
@@ -126,7 +126,7 @@ pub fn html(outcome: &Outcome) -> String {
         failures: failures.into_iter().map(group).filter(|group| !group.entries.is_empty()).collect(),
         gaps: view.gaps(),
         observations: &view.observations,
-        power: view.power(),
+        power: view.power_lines(),
         coverage_summary: format!("{judged} of {} judged or observed", sentences.len()),
         chapters: chapters(sentences),
     };
@@ -145,7 +145,7 @@ fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {
     found
 }
 
-fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> StatementEntry<'a> {
+fn entry<'a>(view: &ReportView<'a>, row: &'a StatementResult) -> StatementEntry<'a> {
     let verdict = row.verdict.as_str();
     let symbol = match verdict {
         "pass" => "✓",
@@ -171,11 +171,13 @@ fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> StatementEntry<'a> {
 }
 
 fn exchange_view(exchange: &Exchange) -> ExchangeView {
-    let (status, headers, body) = match &exchange.ending {
-        Ending::Answered(response) => {
+    let (status, headers, body) = match &exchange.outcome {
+        ExchangeOutcome::Answered(response) => {
             (response.status.to_string(), &response.headers[..], lines(&response.body))
         }
-        Ending::Lost(why) => (format!("no response: {}", one_line(&shorten(why))), &[][..], Vec::new()),
+        ExchangeOutcome::NoResponse(why) => {
+            (format!("no response: {}", one_line(&shorten(why))), &[][..], Vec::new())
+        }
     };
     let headers = headers.iter().map(|(name, value)| (one_line(name), one_line(value))).collect();
     let target = one_line(&exchange.target);

@@ -7,12 +7,12 @@ use conformance_judge::Observation;
 use conformance_model::baseline::fingerprint;
 use conformance_model::catalogue::Level;
 use conformance_model::selection::Selection;
-use conformance_model::verdict::{Finding, Row, Stop, Verdict};
+use conformance_model::verdict::{Finding, StatementResult, Stop, Verdict};
 
 use crate::check::Outcome;
 use crate::report::command::{curl, recheck_command};
 use crate::report::coverage::{Sentence, coverage};
-use crate::report::view::{ReportView, is_unseen};
+use crate::report::view::{ReportView, is_invisible};
 
 /// The version of the format. Incremented when an older reader would misread a report.
 const FORMAT: u32 = 1;
@@ -201,16 +201,16 @@ pub fn json(outcome: &Outcome) -> String {
         interrupted: outcome.origin.interrupted.is_some(),
         exit_code: outcome.exit_code(),
         stop: outcome.stop.clone(),
-        expected: outcome.expected_checks(),
+        expected: outcome.expected_check_count(),
         reported: outcome.rows.len(),
-        required: view.required,
-        judged: view.judged,
+        required: view.required_count,
+        judged: view.judged_count,
         complete: view.is_complete,
-        accepted: outcome.is_accepted(),
+        accepted: outcome.are_gaps_accepted(),
         selection: outcome.selection.clone(),
         without: outcome.recording.without.iter().map(|part| part.as_str().to_owned()).collect(),
-        baseline_faults: outcome.faults.clone(),
-        private: outcome.private,
+        baseline_faults: outcome.stale_entries.clone(),
+        private: outcome.is_redacted,
         requests: Requests {
             live: ledger.live,
             test: ledger.test,
@@ -237,7 +237,7 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 pub fn escape_invisible(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
-        if (is_unseen(character) && character != '\n') || (character == '#' && escaped.ends_with('#')) {
+        if (is_invisible(character) && character != '\n') || (character == '#' && escaped.ends_with('#')) {
             // Such characters occur only within strings.
             for unit in character.encode_utf16(&mut [0; 2]) {
                 escaped.push_str(&format!("\\u{unit:04x}"));
@@ -249,7 +249,7 @@ pub fn escape_invisible(text: &str) -> String {
     escaped
 }
 
-fn report_statement(outcome: &Outcome, row: &Row) -> Statement {
+fn report_statement(outcome: &Outcome, row: &StatementResult) -> Statement {
     let requirement = &row.requirement;
     let blank = Statement {
         id: row.id.clone(),
@@ -318,7 +318,8 @@ mod tests {
         let sent = "a\u{7f}b\u{9b}2J\n\u{1b}[0m \u{202e}##[error]\u{e0041}";
         let text = pretty(&[sent]);
         assert!(
-            text.chars().all(|character| !is_unseen(character) || character == '\n') && !text.contains("##"),
+            text.chars().all(|character| !is_invisible(character) || character == '\n')
+                && !text.contains("##"),
             "{text:?}"
         );
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).expect("JSON"), [sent]);

@@ -5,7 +5,7 @@
 use chrono::DateTime;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use conformance_model::verdict::{Row, Verdict};
+use conformance_model::verdict::{StatementResult, Verdict};
 
 use crate::check::Outcome;
 use crate::report::view::{ReportView, one_line};
@@ -34,7 +34,7 @@ pub fn junit(outcome: &Outcome) -> String {
     report.to_string().expect("writing XML to memory cannot fail")
 }
 
-fn test_case(view: &ReportView<'_>, row: &Row) -> TestCase {
+fn test_case(view: &ReportView<'_>, row: &StatementResult) -> TestCase {
     let lines = view.details(row);
     let details: Vec<_> = lines.iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
     let status = match &row.verdict {
@@ -74,10 +74,10 @@ fn completeness_suite(view: &ReportView<'_>) -> TestSuite {
     let mut suite = TestSuite::new("completeness");
     for (name, value) in [
         ("base", outcome.recording.base.clone()),
-        ("expected", outcome.expected_checks().to_string()),
+        ("expected", outcome.expected_check_count().to_string()),
         ("reported", outcome.rows.len().to_string()),
-        ("required", view.required.to_string()),
-        ("judged", view.judged.to_string()),
+        ("required", view.required_count.to_string()),
+        ("judged", view.judged_count.to_string()),
         ("requests", outcome.ledger.total().to_string()),
         ("exit", outcome.exit_code().to_string()),
         ("version", outcome.origin.version.clone().unwrap_or_default()),
@@ -88,14 +88,14 @@ fn completeness_suite(view: &ReportView<'_>) -> TestSuite {
         let name = format!("observed: {}", observation.topic);
         suite.add_property(Property::new(name, observation.seen.clone()));
     }
-    let summary = format!("{}; {}; {}", view.completeness(), view.counts_text(), view.reported_count());
-    let status = match view.stop() {
+    let summary = format!("{}; {}; {}", view.completeness_text(), view.counts_text(), view.reported_text());
+    let status = match view.stop_reason() {
         Some(why) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status.set_type("stopped").set_message(why);
             status
         }
-        None if view.is_complete || outcome.is_accepted() => TestCaseStatus::success(),
+        None if view.is_complete || outcome.are_gaps_accepted() => TestCaseStatus::success(),
         None => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type("incomplete").set_message(summary.clone());
@@ -115,11 +115,11 @@ fn completeness_suite(view: &ReportView<'_>) -> TestSuite {
 
 /// Returns a suite with one case, which fails if the baseline has a stale entry.
 fn baseline_suite(outcome: &Outcome) -> TestSuite {
-    let status = if outcome.faults.is_empty() {
+    let status = if outcome.stale_entries.is_empty() {
         TestCaseStatus::success()
     } else {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_type("baseline").set_message(outcome.faults.join("; "));
+        status.set_type("baseline").set_message(outcome.stale_entries.join("; "));
         status
     };
     let mut case = TestCase::new("every known failure is still one", status);

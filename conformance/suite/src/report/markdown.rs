@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use conformance_model::verdict::Row;
+use conformance_model::verdict::StatementResult;
 
 use crate::check::Outcome;
-use crate::report::view::{ReportView, WORDS, is_unseen};
+use crate::report::view::{ReportView, VERDICT_NAMES, is_invisible};
 
 /// Returns the report in the Markdown of GitHub and GitLab.
 pub fn markdown(outcome: &Outcome) -> String {
     let view = ReportView::from_outcome(outcome);
     let mut out = String::new();
-    let (verdict, reason) = view.verdict();
+    let (verdict, reason) = view.run_verdict();
     let symbol = match outcome.exit_code() {
         0 => "✅",
         1 => "❌",
@@ -20,30 +20,30 @@ pub fn markdown(outcome: &Outcome) -> String {
     push_line(&mut out, &format!("## {symbol} {verdict}: {reason}\n"));
     push_line(
         &mut out,
-        &format!("{} — {}  ", code_span(&outcome.recording.base), escape(&view.completeness())),
+        &format!("{} — {}  ", code_span(&outcome.recording.base), escape(&view.completeness_text())),
     );
     push_line(
         &mut out,
         &format!(
             "{}; {}, {} requests; exit {}\n",
             view.counts_text(),
-            view.reported_count(),
+            view.reported_text(),
             outcome.ledger.total(),
             outcome.exit_code()
         ),
     );
-    for note in view.notes().into_iter().chain(view.origin()) {
+    for note in view.notes().into_iter().chain(view.origin_text()) {
         push_line(&mut out, &format!("{}\n", escape(&note)));
     }
-    for line in view.power() {
+    for line in view.power_lines() {
         push_line(&mut out, &format!("{}  ", escape(&line)));
     }
-    if let Some(why) = view.stop() {
+    if let Some(why) = view.stop_reason() {
         push_line(&mut out, &format!("> {}\n", escape(&why)));
     }
     write_matrix(&mut out, &view);
     for (verdict, title) in [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")] {
-        let rows = view.rows(verdict);
+        let rows = view.rows_with_verdict(verdict);
         if !rows.is_empty() {
             push_line(&mut out, &format!("### {title}\n"));
             rows.into_iter().for_each(|row| write_statement(&mut out, &view, row));
@@ -59,12 +59,12 @@ fn write_matrix(out: &mut String, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }
-    push_line(out, &format!("| section | {} |", WORDS.join(" | ")));
-    push_line(out, &format!("|---|{}", "--:|".repeat(WORDS.len())));
+    push_line(out, &format!("| section | {} |", VERDICT_NAMES.join(" | ")));
+    push_line(out, &format!("|---|{}", "--:|".repeat(VERDICT_NAMES.len())));
     for section in &view.sections {
         let count_of =
             |verdict: &&str| section.rows.iter().filter(|row| row.verdict.as_str() == *verdict).count();
-        let cells = WORDS
+        let cells = VERDICT_NAMES
             .iter()
             .map(count_of)
             .map(|count| if count == 0 { String::new() } else { count.to_string() });
@@ -76,7 +76,7 @@ fn write_matrix(out: &mut String, view: &ReportView<'_>) {
     push_line(out, "");
 }
 
-fn write_statement(out: &mut String, view: &ReportView<'_>, row: &Row) {
+fn write_statement(out: &mut String, view: &ReportView<'_>, row: &StatementResult) {
     push_line(out, &format!("**{}** {}\n", escape(&row.id), escape(&row.requirement.text)));
     let lines = view.details(row);
     let lines: Vec<_> =
@@ -149,7 +149,7 @@ fn code_span(text: &str) -> String {
 }
 
 fn on_one_line(text: &str) -> String {
-    text.chars().map(|character| if is_unseen(character) { ' ' } else { character }).collect()
+    text.chars().map(|character| if is_invisible(character) { ' ' } else { character }).collect()
 }
 
 /// Returns the length of the longest run of backticks.

@@ -1,15 +1,15 @@
 //! Reports, as pure functions of an outcome. One module per format; `view` has the common content.
 
+#[cfg(test)]
+mod browser_tests;
 mod command;
 mod coverage;
 mod github;
-#[cfg(test)]
-mod hostile;
 mod html;
+#[cfg(test)]
+mod injection_tests;
 mod json;
 mod junit;
-#[cfg(test)]
-mod looks;
 mod markdown;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -24,7 +24,7 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub(crate) use text::Tone;
 pub use text::{Detail, Layout, Style, text};
-pub use view::{is_unseen, one_line};
+pub use view::{is_invisible, one_line};
 
 use crate::check::Outcome;
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn every_format_reports_the_numbers_of_expected_and_reported_checks() {
         let outcome = samples::mixed();
-        let (expected, reported) = (outcome.expected_checks(), outcome.rows.len());
+        let (expected, reported) = (outcome.expected_check_count(), outcome.rows.len());
         let sentence = format!("{reported} of {expected} checks reported");
         let report_as = |format| render(&outcome, format, Style::Plain);
         for format in [Format::Text, Format::Junit, Format::Markdown, Format::Html, Format::Github] {

@@ -11,14 +11,15 @@ use conformance_model::catalogue::{Level, Requirement};
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::recording::{
-    Answer, Burst, Caller, Ending, Exchange, FORMAT, Inserts, List, PageRequest, Purpose, Recording, Side,
+    Burst, Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, Inserts, List, PageRequest, Purpose,
+    ReceivedResponse, Recording, Side,
 };
 use conformance_model::secret::Secret;
 use conformance_model::selection::{Profile, Selection};
-use conformance_model::verdict::{Finding, KnownFailure, Row, Stop, Verdict};
+use conformance_model::verdict::{Finding, KnownFailure, StatementResult, Stop, Verdict};
 use conformance_probe::Plan;
 
-use crate::check::{Accept, Origin, Outcome};
+use crate::check::{AcceptedGaps, Origin, Outcome};
 
 /// Returns all samples by name.
 pub(crate) fn all() -> [(&'static str, Outcome); 5] {
@@ -106,7 +107,7 @@ pub(crate) fn known() -> Outcome {
         }
     }
     outcome.baseline.today = "2026-11-21".into();
-    outcome.faults = outcome.baseline.apply(&mut outcome.rows);
+    outcome.stale_entries = outcome.baseline.apply(&mut outcome.rows);
     outcome
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn refused() -> Outcome {
     outcome(Vec::new(), Some(Stop::Configuration("the live key is refused with 401".into())))
 }
 
-fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
+fn outcome(rows: Vec<StatementResult>, stop: Option<Stop>) -> Outcome {
     // Samples must not change with the catalogue.
     let only = match rows.len() {
         0 => vec!["account.served".to_owned()],
@@ -145,8 +146,8 @@ fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
         rows,
         selection: Selection { profile: Profile::Spec, only, skip: Vec::new() },
         baseline: Baseline::default(),
-        faults: Vec::new(),
-        private: false,
+        stale_entries: Vec::new(),
+        is_redacted: false,
         stop,
         budget: conformance_probe::budget(&BTreeSet::new(), &plan()),
         ledger: Ledger { live: 3, test: 5, other: 1, in_bursts: 2, writes: 0, repeats: 0 },
@@ -156,7 +157,7 @@ fn outcome(rows: Vec<Row>, stop: Option<Stop>) -> Outcome {
             lasted: Some(Duration::from_millis(64_250)),
             interrupted: None,
         },
-        accept: Accept::Nothing,
+        accepted_gaps: AcceptedGaps::None,
         power: None,
     }
 }
@@ -166,7 +167,7 @@ fn plan() -> Plan {
     Plan::new("https://pay.example/api/".parse().expect("an address"), key("svc_live_x"), key("svc_test_x"))
 }
 
-fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
+fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> StatementResult {
     let requirement = Requirement {
         spec: spec.into(),
         level,
@@ -175,7 +176,7 @@ fn row(id: &str, spec: &str, level: Level, verdict: Verdict) -> Row {
         derived: None,
         unjudged: None,
     };
-    Row { id: id.into(), requirement, verdict }
+    StatementResult { id: id.into(), requirement, verdict }
 }
 
 fn recording() -> Recording {
@@ -206,13 +207,13 @@ fn recording() -> Recording {
         exchange(page(vec![("status".into(), "x".into())]), "/v1/charges?status=x", 200, &empty_page),
         exchange(event(Side::Foreign), &format!("/v1/events/{id}"), 403, &refusal),
         exchange(absent_filter, "/v1/events?type=x", 404, &refusal),
-        exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &refusal),
+        exchange(Purpose::Burst(Burst::UntilRefused { series: 1 }), "/v1/account", 429, &refusal),
     ];
     for (number, exchange) in (1..).zip(&mut exchanges) {
         exchange.number = number;
     }
     Recording {
-        format: FORMAT,
+        format: FORMAT_VERSION,
         base: "https://pay.example/api/".into(),
         key_prefix: "svc".into(),
         without: [Part::Revoked].into(),
@@ -237,6 +238,10 @@ fn exchange(purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchan
         target: target.into(),
         sent: Duration::ZERO,
         ended: Duration::ZERO,
-        ending: Ending::Answered(Answer { status, headers, body: body.to_string().into() }),
+        outcome: ExchangeOutcome::Answered(ReceivedResponse {
+            status,
+            headers,
+            body: body.to_string().into(),
+        }),
     }
 }

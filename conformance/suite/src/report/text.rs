@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::AnsiColor;
-use conformance_model::verdict::{Row, Verdict};
+use conformance_model::verdict::{StatementResult, Verdict};
 
 use crate::check::Outcome;
 use crate::report::view::ReportView;
@@ -20,19 +20,19 @@ pub enum Style {
 /// The meaning of a text, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
-    Good,
-    Bad,
-    Doubt,
+    Success,
+    Failure,
+    Warning,
     Dim,
     Title,
 }
 
 impl Style {
-    pub(crate) fn paint(self, verdict: &Verdict) -> String {
+    pub(crate) fn colour_verdict(self, verdict: &Verdict) -> String {
         let tone = match verdict {
-            Verdict::Pass { .. } => Tone::Good,
-            Verdict::Fail(_) => Tone::Bad,
-            Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => Tone::Doubt,
+            Verdict::Pass { .. } => Tone::Success,
+            Verdict::Fail(_) => Tone::Failure,
+            Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => Tone::Warning,
             _ => Tone::Dim,
         };
         self.colour(&format!("{:>14}", verdict.as_str()), tone)
@@ -41,9 +41,9 @@ impl Style {
     pub(crate) fn colour(self, text: &str, tone: Tone) -> String {
         let style = match tone {
             _ if self == Style::Plain => anstyle::Style::new(),
-            Tone::Good => AnsiColor::Green.on_default(),
-            Tone::Bad => AnsiColor::Red.on_default(),
-            Tone::Doubt => AnsiColor::Yellow.on_default(),
+            Tone::Success => AnsiColor::Green.on_default(),
+            Tone::Failure => AnsiColor::Red.on_default(),
+            Tone::Warning => AnsiColor::Yellow.on_default(),
             Tone::Dim => anstyle::Style::new().dimmed(),
             Tone::Title => anstyle::Style::new().bold(),
         };
@@ -97,7 +97,7 @@ pub fn text(outcome: &Outcome, style: Style) -> String {
 pub(super) fn text_with_layout(outcome: &Outcome, layout: Layout) -> String {
     let view = ReportView::from_outcome(outcome);
     let mut page = TextPage { layout, out: String::new() };
-    if let Some(why) = view.stop() {
+    if let Some(why) = view.stop_reason() {
         page.paragraph("", &why);
     }
     if layout.detail == Detail::Full {
@@ -105,9 +105,9 @@ pub(super) fn text_with_layout(outcome: &Outcome, layout: Layout) -> String {
     }
     write_violations(&mut page, &view);
     for (verdict, title) in [("known", "Known failures"), ("warn", "Warnings")] {
-        let rows = view.rows(verdict);
+        let rows = view.rows_with_verdict(verdict);
         if !rows.is_empty() && layout.detail == Detail::Brief {
-            page.title(title, Tone::Doubt);
+            page.title(title, Tone::Warning);
             rows.into_iter().for_each(|row| page.statement(&view, row));
             page.blank_line();
         }
@@ -157,12 +157,12 @@ impl TextPage {
     }
 
     /// Writes a statement with its evidence.
-    fn statement(&mut self, view: &ReportView<'_>, row: &Row) {
+    fn statement(&mut self, view: &ReportView<'_>, row: &StatementResult) {
         self.paragraph("  ", &format!("{} ({})  {}", row.id, row.requirement.spec, row.requirement.text));
         self.details(view, row, MARGIN);
     }
 
-    fn details(&mut self, view: &ReportView<'_>, row: &Row, margin: usize) {
+    fn details(&mut self, view: &ReportView<'_>, row: &StatementResult, margin: usize) {
         for (name, text) in view.details(row) {
             let prefix = format!("{:margin$}{name:<11} ", "");
             match COMMAND_DETAILS.contains(&name) {
@@ -187,7 +187,7 @@ fn write_statements(page: &mut TextPage, view: &ReportView<'_>) {
         let title = page.layout.style.colour(&section.name(), Tone::Title);
         page.paragraph("", &format!("{title}   {}", section.counts_text()));
         for row in &section.rows {
-            let prefix = format!("{}  ", page.layout.style.paint(&row.verdict));
+            let prefix = format!("{}  ", page.layout.style.colour_verdict(&row.verdict));
             page.paragraph(&prefix, &format!("{}   {}", row.id, row.requirement.text));
             page.details(view, row, VERDICT_MARGIN);
         }
@@ -207,11 +207,11 @@ fn write_statements(page: &mut TextPage, view: &ReportView<'_>) {
 
 /// Writes one failure for each cause, and the names of the others with the same exchange.
 fn write_violations(page: &mut TextPage, view: &ReportView<'_>) {
-    let causes = view.causes();
+    let causes = view.failures_by_exchange();
     if causes.is_empty() {
         return;
     }
-    page.title("Violations", Tone::Bad);
+    page.title("Violations", Tone::Failure);
     for rows in causes {
         let Some((first, others)) = rows.split_first() else { continue };
         page.statement(view, first);
@@ -228,7 +228,7 @@ fn write_gaps(page: &mut TextPage, view: &ReportView<'_>) {
     if gaps.is_empty() {
         return;
     }
-    page.title("Not judged", Tone::Doubt);
+    page.title("Not judged", Tone::Warning);
     for gap in gaps {
         page.paragraph("  ", &gap.title());
         page.paragraph(&" ".repeat(MARGIN), &gap.remedy);
@@ -255,26 +255,26 @@ fn write_chapters(page: &mut TextPage, view: &ReportView<'_>) {
 
 /// Writes the summary, whose last line is the verdict on the run.
 fn write_summary(page: &mut TextPage, view: &ReportView<'_>) {
-    for note in view.notes().into_iter().chain(view.origin()) {
+    for note in view.notes().into_iter().chain(view.origin_text()) {
         page.paragraph("", &note);
     }
-    for (index, line) in view.power().iter().enumerate() {
+    for (index, line) in view.power_lines().iter().enumerate() {
         page.paragraph(if index == 0 { "" } else { "  " }, line);
     }
-    page.paragraph("", &view.completeness());
+    page.paragraph("", &view.completeness_text());
     page.paragraph("", &view.counts_text());
     let requests = view.outcome.ledger.total();
     let hint = match page.layout.detail {
         Detail::Brief if !view.outcome.rows.is_empty() => "; --verbose lists every statement",
         _ => "",
     };
-    page.paragraph("", &format!("{}, {requests} requests{hint}", view.reported_count()));
+    page.paragraph("", &format!("{}, {requests} requests{hint}", view.reported_text()));
     page.blank_line();
-    let (verdict, reason) = view.verdict();
+    let (verdict, reason) = view.run_verdict();
     let tone = match view.outcome.exit_code() {
-        0 => Tone::Good,
-        1 | 4 => Tone::Bad,
-        _ => Tone::Doubt,
+        0 => Tone::Success,
+        1 | 4 => Tone::Failure,
+        _ => Tone::Warning,
     };
     let verdict = page.layout.style.colour(verdict, tone);
     page.paragraph("", &format!("{verdict}: {reason}; exit {}", view.outcome.exit_code()));

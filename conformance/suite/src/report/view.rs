@@ -10,13 +10,13 @@ use conformance_model::deliveries::Deliveries;
 use conformance_model::part::Part;
 use conformance_model::recording::{Exchange, NO_BURST_QUICK};
 use conformance_model::selection::Profile;
-use conformance_model::verdict::{Finding, Row, Stop, Verdict};
+use conformance_model::verdict::{Finding, StatementResult, Stop, Verdict};
 
-use crate::check::{Accept, Outcome};
+use crate::check::{AcceptedGaps, Outcome};
 use crate::report::command::{curl, recheck_command};
 
 /// The names of all verdicts, most severe first.
-pub(super) const WORDS: [&str; 8] =
+pub(super) const VERDICT_NAMES: [&str; 8] =
     ["fail", "known", "warn", "not judged", "pass", "observed", "not applicable", "left out"];
 
 /// The names of all verdicts with their labels in a summary, in order.
@@ -36,8 +36,8 @@ pub(super) struct ReportView<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) sections: Vec<Section<'a>>,
     pub(super) observations: Vec<Observation>,
-    pub(super) required: usize,
-    pub(super) judged: usize,
+    pub(super) required_count: usize,
+    pub(super) judged_count: usize,
     pub(super) is_complete: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Gap<'a> {
     /// The reasons, without repetition.
     pub(super) reasons: Vec<String>,
     pub(super) remedy: String,
-    pub(super) rows: Vec<&'a Row>,
+    pub(super) rows: Vec<&'a StatementResult>,
 }
 
 impl Gap<'_> {
@@ -70,7 +70,7 @@ impl Gap<'_> {
 /// A section of the specification, and its statements.
 pub(super) struct Section<'a> {
     pub(super) number: String,
-    pub(super) rows: Vec<&'a Row>,
+    pub(super) rows: Vec<&'a StatementResult>,
 }
 
 impl Section<'_> {
@@ -110,18 +110,18 @@ impl<'a> ReportView<'a> {
                     seen: one_line(&observation.seen),
                 })
                 .collect(),
-            required: required.len(),
-            judged: judged.count(),
+            required_count: required.len(),
+            judged_count: judged.count(),
             is_complete: outcome.is_complete(),
         }
     }
 
-    pub(super) fn rows(&self, verdict: &str) -> Vec<&'a Row> {
+    pub(super) fn rows_with_verdict(&self, verdict: &str) -> Vec<&'a StatementResult> {
         self.outcome.rows.iter().filter(|row| row.verdict.as_str() == verdict).collect()
     }
 
     /// Returns the reason why the run was stopped, as a sentence.
-    pub(super) fn stop(&self) -> Option<String> {
+    pub(super) fn stop_reason(&self) -> Option<String> {
         match self.outcome.stop.as_ref()? {
             Stop::Configuration(why) => Some(format!("cannot check: {}", one_line(why))),
             Stop::Unreachable(why) => {
@@ -131,23 +131,23 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the completeness of the run: `40 of 52 required statements judged: incomplete`.
-    pub(super) fn completeness(&self) -> String {
+    pub(super) fn completeness_text(&self) -> String {
         if self.outcome.rows.is_empty() {
             return "nothing was judged".to_owned();
         }
-        let completeness = match (self.is_complete, &self.outcome.accept) {
+        let completeness = match (self.is_complete, &self.outcome.accepted_gaps) {
             (true, _) => "complete".to_owned(),
             (false, _) if self.outcome.origin.interrupted.is_some() => "interrupted".to_owned(),
-            (false, Accept::Lacking(parts)) if self.outcome.is_accepted() => {
+            (false, AcceptedGaps::OfParts(parts)) if self.outcome.are_gaps_accepted() => {
                 let parts: Vec<_> = parts.iter().map(|part| part.as_str()).collect();
                 format!("incomplete, which --accept incomplete={} allows", parts.join(","))
             }
-            (false, _) if self.outcome.is_accepted() => {
+            (false, _) if self.outcome.are_gaps_accepted() => {
                 "incomplete, which --accept incomplete allows".to_owned()
             }
             (false, _) => "incomplete".to_owned(),
         };
-        format!("{} of {} required statements judged: {completeness}", self.judged, self.required)
+        format!("{} of {} required statements judged: {completeness}", self.judged_count, self.required_count)
     }
 
     /// Returns the numbers of verdicts: `39 passed, 1 failed`.
@@ -159,7 +159,7 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the origin of the run: `chargeproof 0.1.0, 2026-11-22T06:00:00Z, 64 s`.
-    pub(super) fn origin(&self) -> Option<String> {
+    pub(super) fn origin_text(&self) -> Option<String> {
         let origin = &self.outcome.origin;
         let version = origin.version.as_ref().map(|version| format!("chargeproof {version}"));
         let lasted = origin.lasted.map(|lasted| format!("{} s", lasted.as_secs()));
@@ -168,8 +168,8 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the failures grouped by exchange, because those of one exchange usually have one cause.
-    pub(super) fn causes(&self) -> Vec<Vec<&'a Row>> {
-        let mut causes: Vec<(Option<u32>, Vec<&'a Row>)> = Vec::new();
+    pub(super) fn failures_by_exchange(&self) -> Vec<Vec<&'a StatementResult>> {
+        let mut causes: Vec<(Option<u32>, Vec<&'a StatementResult>)> = Vec::new();
         for row in self.sections.iter().flat_map(|section| &section.rows) {
             let Verdict::Fail(finding) = &row.verdict else { continue };
             match causes.iter_mut().find(|(exchange, _)| exchange.is_some() && *exchange == finding.exchange)
@@ -202,17 +202,19 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the verdict on the run, such as `Violations`, and its reason.
-    pub(super) fn verdict(&self) -> (&'static str, String) {
+    pub(super) fn run_verdict(&self) -> (&'static str, String) {
         let statements = |count: usize, ending: &str| match count {
             1 => format!("1 required statement {ending}"),
             _ => format!("{count} required statements {ending}"),
         };
-        let gaps = self.outcome.rows.iter().filter(|row| row.is_gap()).count();
+        let gaps = self.outcome.rows.iter().filter(|row| row.is_unjudged_must()).count();
         match self.outcome.exit_code() {
             0 if !self.is_complete => ("Incomplete", "every statement that was judged holds".to_owned()),
             0 => ("Conforms", "every required statement was judged and holds".to_owned()),
-            1 if self.rows("fail").is_empty() => ("Violations", "the baseline is out of date".to_owned()),
-            1 => ("Violations", statements(self.rows("fail").len(), "violated")),
+            1 if self.rows_with_verdict("fail").is_empty() => {
+                ("Violations", "the baseline is out of date".to_owned())
+            }
+            1 => ("Violations", statements(self.rows_with_verdict("fail").len(), "violated")),
             2 => ("Not checked", "the configuration is wrong".to_owned()),
             3 => ("Incomplete", statements(gaps, "not judged")),
             130 => ("Interrupted", statements(gaps, "not judged")),
@@ -221,14 +223,14 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the number of reported checks: `52 of 52 checks reported`.
-    pub(super) fn reported_count(&self) -> String {
-        format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected_checks())
+    pub(super) fn reported_text(&self) -> String {
+        format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected_check_count())
     }
 
     /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
     /// would reveal more faults. There is no total, because a large chapter would hide a weak one. A chapter that the
     /// operator excludes has no share.
-    pub(super) fn power(&self) -> Vec<String> {
+    pub(super) fn power_lines(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
         let percent = |chapter: &Chapter| chapter.noticed * 100 / chapter.known.max(1);
         let judged = power.chapters.iter().filter(|chapter| !self.is_left_out(&chapter.chapter));
@@ -254,7 +256,7 @@ impl<'a> ReportView<'a> {
 
     /// Returns `true` if every statement of a chapter is left out.
     fn is_left_out(&self, chapter: &str) -> bool {
-        let is_of_chapter = |row: &&Row| row.id.split('.').next() == Some(chapter);
+        let is_of_chapter = |row: &&StatementResult| row.id.split('.').next() == Some(chapter);
         let mut rows = self.outcome.rows.iter().filter(is_of_chapter).peekable();
         rows.peek().is_some() && rows.all(|row| matches!(row.verdict, Verdict::LeftOut { .. }))
     }
@@ -273,7 +275,8 @@ impl<'a> ReportView<'a> {
         let parts = recording.without.iter().filter(|part| !(is_quick && **part == Part::Burst));
         let without: Vec<_> = parts.map(|part| part.as_str().to_owned()).collect();
         let deliveries = outcome.recording.deliveries.as_ref().map(deliveries_text);
-        let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
+        let privacy =
+            outcome.is_redacted.then(|| "--privacy: personal values and amounts are hidden".to_owned());
         let profile = (selection.profile == Profile::Extended).then(|| {
             "--profile extended: also judged by the choices of the reference server, where the specification leaves a choice"
                 .to_owned()
@@ -289,12 +292,12 @@ impl<'a> ReportView<'a> {
         ]
         .into_iter()
         .flatten()
-        .chain(outcome.faults.iter().map(|fault| format!("baseline: {fault}")))
+        .chain(outcome.stale_entries.iter().map(|fault| format!("baseline: {fault}")))
         .collect()
     }
 
     /// Returns the details of a statement as names and texts, with the command that repeats it at the end.
-    pub(super) fn details(&self, row: &Row) -> Vec<(&'static str, String)> {
+    pub(super) fn details(&self, row: &StatementResult) -> Vec<(&'static str, String)> {
         let lines = match &row.verdict {
             Verdict::Pass { note } => note.iter().map(|note| ("note", note.clone())).collect(),
             Verdict::Fail(finding) | Verdict::Warn(finding) => self.evidence(row, finding),
@@ -312,7 +315,7 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the exchange that shows the violation, if a single one does.
-    pub(super) fn violating_exchange(&self, row: &Row) -> Option<&'a Exchange> {
+    pub(super) fn violating_exchange(&self, row: &StatementResult) -> Option<&'a Exchange> {
         let (Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. }) = &row.verdict
         else {
             return None;
@@ -320,7 +323,7 @@ impl<'a> ReportView<'a> {
         self.outcome.recording.exchange(finding.exchange?)
     }
 
-    fn evidence(&self, row: &Row, finding: &Finding) -> Vec<(&'static str, String)> {
+    fn evidence(&self, row: &StatementResult, finding: &Finding) -> Vec<(&'static str, String)> {
         let recording = &self.outcome.recording;
         let mut lines = vec![("expected", finding.expected.clone()), ("actual", finding.actual.clone())];
         if let Some(exchange) = self.violating_exchange(row) {
@@ -347,7 +350,16 @@ fn most_needed(chapter: &Chapter) -> String {
 
 /// Returns the number of deliveries, and their source.
 fn deliveries_text(deliveries: &Deliveries) -> String {
-    let Deliveries { received, lost, strays, receiver, lasted, settled, trouble, .. } = deliveries;
+    let Deliveries {
+        received,
+        dropped: lost,
+        other_requests: strays,
+        receiver,
+        duration: lasted,
+        settled,
+        trigger_error: trouble,
+        ..
+    } = deliveries;
     let mut text = match receiver {
         Some(address) if *settled => {
             format!("webhooks: {} received at {address}, all that were expected", received.len())
@@ -368,7 +380,7 @@ fn deliveries_text(deliveries: &Deliveries) -> String {
 /// Replaces characters in the text of a server that could move the cursor of a terminal or reverse the line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
-        .map(|character| if is_unseen(character) && character != '\n' { '\u{fffd}' } else { character })
+        .map(|character| if is_invisible(character) && character != '\n' { '\u{fffd}' } else { character })
         .collect()
 }
 
@@ -380,7 +392,7 @@ pub fn one_line(text: &str) -> String {
 
 /// Returns `true` for an invisible character or one that XML forbids: a control, a zero-width character, a
 /// bidirectional mark or a noncharacter of Unicode.
-pub fn is_unseen(character: char) -> bool {
+pub fn is_invisible(character: char) -> bool {
     character.is_control()
         || u32::from(character) & 0xfffe == 0xfffe
         || matches!(character,
@@ -389,7 +401,7 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-fn counts_text<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
+fn counts_text<'a>(rows: impl IntoIterator<Item = &'a StatementResult>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     let count_of = |verdict: &str| rows.iter().filter(|row| row.verdict.as_str() == verdict).count();
     let counts = SUMMARY_LABELS
@@ -519,7 +531,7 @@ mod tests {
         };
         let chapters = vec![chapter("account", 9), chapter("limits", 0)];
         outcome.power = Some(Power { noticed: 9, known: 20, chapters });
-        let power_text = |outcome: &Outcome| ReportView::from_outcome(outcome).power().join("\n");
+        let power_text = |outcome: &Outcome| ReportView::from_outcome(outcome).power_lines().join("\n");
         assert!(power_text(&outcome).contains("at least 0 % of the known faults of each chapter; limits is"));
         let limits = outcome.rows.iter_mut().filter(|row| row.id.starts_with("limits."));
         limits.for_each(|limit| limit.verdict = Verdict::LeftOut { by: "--quick".into() });

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ::mutants::fake::{FakeServer, Reply, run_with};
-use conformance::{Ending, Exchange, Hook, Outcome, Paths, Plan, Profile};
+use ::mutants::fake::{EditableResponse, FakeServer, run_with};
+use conformance::{Exchange, ExchangeOutcome, Hook, ObjectPaths, Outcome, Plan, Profile};
 use serde_json::json;
 
 /// The options that change the requests. A combination is a bit set of their indexes.
@@ -11,11 +11,11 @@ const OPTIONS: [fn(&mut Plan); 7] = [
     |plan| plan.quick = true,
     |plan| plan.thorough = true,
     |plan| plan.profile = Profile::Extended,
-    |plan| plan.paths = Paths::default(),
+    |plan| plan.paths = ObjectPaths::default(),
     |plan| {
         (plan.second_key, plan.other_account_key, plan.revoked_key) = (None, None, None);
     },
-    |plan| plan.writes = None,
+    |plan| plan.create_request = None,
     |plan| plan.hook = Some(Hook { command: "true".into(), time_limit: Duration::from_secs(10) }),
 ];
 
@@ -23,12 +23,12 @@ const OPTIONS: [fn(&mut Plan); 7] = [
 fn unstable_server() -> FakeServer {
     let mut server = FakeServer::default();
     let mut request = 0;
-    server.rewrite(move |_, response| {
+    server.rewrite_responses(move |_, response| {
         request += 1;
         if request % 5 == 0 {
             let status = if request % 10 == 0 { 429 } else { 503 };
-            *response = Reply::json(status, json!({ "message": "Come back in a moment." }));
-            response.set("retry-after", "1");
+            *response = EditableResponse::json(status, json!({ "message": "Come back in a moment." }));
+            response.set_header("retry-after", "1");
         }
     });
     server
@@ -45,8 +45,7 @@ fn check(options: usize) {
     assert!(spent.functional() <= budget.outside_bursts() && spent.in_bursts <= budget.burst, "{context}");
     assert!(spent.writes <= budget.writes && spent.repeats <= budget.repeats, "{context}");
     // The ledger refuses requests beyond the budget. The probes must stay within it without that.
-    let refused =
-        |exchange: &Exchange| matches!(&exchange.ending, Ending::Lost(why) if why.contains("announced"));
+    let refused = |exchange: &Exchange| matches!(&exchange.outcome, ExchangeOutcome::NoResponse(why) if why.contains("announced"));
     assert!(!outcome.recording.exchanges.iter().any(refused), "{context}");
     let announcement = budget.to_string();
     assert!(announcement.starts_with(&format!("at most {} requests", budget.outside_bursts())), "{context}");

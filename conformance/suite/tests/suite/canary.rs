@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use conformance::report::{Format, Style, render};
 use conformance::{Level, Outcome, Profile};
-use conformance_judge::{Check, checks, rows_by};
+use conformance_judge::{Check, checks, judge_with};
 use conformance_model::verdict::CheckError;
 
 /// Returns the run of a correct service, without failures and gaps.
@@ -24,7 +24,7 @@ fn with_canary(passing: &Outcome, check: &Check) -> Outcome {
     // Excluded checks are not run, and no other check may hide the failure.
     let mut recording = outcome.recording.clone();
     recording.without.clear();
-    let canary_rows = rows_by(once(canary), &recording, |_| true, |_| false);
+    let canary_rows = judge_with(once(canary), &recording, |_| true, |_| false);
     let index = outcome.rows.iter().position(|row| row.id == check.id).expect("a row for each check");
     outcome.rows.splice(index..=index, canary_rows);
     outcome

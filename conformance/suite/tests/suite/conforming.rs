@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use ::mutants::fake::book::Book;
 use ::mutants::fake::{
-    FakeServer, LIVE_KEY, Limiter, OTHER_KEY, REVOKED_KEY, Reply, Request, SECOND_KEY, TEST_KEY, block_on,
-    ids_with_verdicts, plan, run, run_with, wire,
+    EditableResponse, FakeServer, LIVE_KEY, Limiter, OTHER_KEY, REVOKED_KEY, Request, SECOND_KEY, TEST_KEY,
+    block_on, http_server, ids_with_verdicts, plan, run, run_with,
 };
 use ::mutants::set_choices;
 use conformance::{
-    Budget, Caller, Ledger, Mode, Outcome, Part, Plan, Progress, Purpose, RealTime, Recording, Row, Silent,
-    Verdict, check as check_plan, judge, report,
+    Budget, Caller, Ledger, Mode, Outcome, Part, Plan, Progress, Purpose, RealClock, Recording, Silent,
+    StatementResult, Verdict, check as check_plan, judge, report,
 };
 use serde_json::json;
 
@@ -52,12 +52,12 @@ fn a_conforming_service_passes_everything() {
 fn a_burst_that_spans_two_windows_is_repeated() {
     let mut server = FakeServer {
         limiter: Limiter::AlignedMinute,
-        tick: Duration::from_millis(20),
+        response_time: Duration::from_millis(20),
         ..FakeServer::default()
     };
     server.clock.advance(Duration::from_secs(59));
     // Without a `Date`, the end of the minute is unknown.
-    server.rewrite(|_, response| response.set("date", "Thu, 01 Jan 2026 00:00:30 GMT"));
+    server.rewrite_responses(|_, response| response.set_header("date", "Thu, 01 Jan 2026 00:00:30 GMT"));
     let outcome = run(server);
     let report = report::text(&outcome, report::Style::Plain);
     assert!(report.contains("aligned window: the 163rd request"), "{report}");
@@ -79,10 +79,10 @@ fn a_transient_failure_is_retried() {
     for failing_request in [1, 2, 60, 121, 150, 170, 190] {
         let mut request_number = 0;
         check(move |server| {
-            server.rewrite(move |_, response| {
+            server.rewrite_responses(move |_, response| {
                 request_number += 1;
                 if request_number == failing_request {
-                    *response = Reply::json(503, json!({ "message": "Come back in a moment." }));
+                    *response = EditableResponse::json(503, json!({ "message": "Come back in a moment." }));
                 }
             });
         });
@@ -115,7 +115,7 @@ fn the_report_on_an_empty_account_names_the_objects_to_create() {
 fn records_created_during_the_run_are_not_a_violation() {
     let mut server = FakeServer::default();
     let mut requests = 0;
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if request.path == "/v1/events" && request.mode == Some(Mode::Live) && response.status == 200 {
             requests += 1;
             // A record was created between two requests.
@@ -130,7 +130,7 @@ fn records_created_during_the_run_are_not_a_violation() {
 }
 
 /// Replaces the page by one of a list with one more event.
-fn add_event(request: &Request, response: &mut Reply) {
+fn add_event(request: &Request, response: &mut EditableResponse) {
     let mut book = Book::with_objects(1, 9, 3);
     let mut newest = book.events[0].clone();
     // An invoice may be sent several times, but has one first view.
@@ -148,7 +148,7 @@ fn parts_may_be_excluded() {
             plan.revoked_key = None;
             plan.second_key = None;
             plan.other_account_key = None;
-            plan.without.extend([Part::Revoked, Part::Second, Part::Other]);
+            plan.without.extend([Part::Revoked, Part::SecondKey, Part::OtherAccount]);
         },
         0,
     );
@@ -174,7 +174,7 @@ fn a_quick_check_excludes_the_burst_and_reports_it() {
         assert_eq!(outcome.exit_code(), 0, "{report}");
         assert_eq!(outcome.budget.burst, 0);
         check_within_budget(&outcome);
-        let by_quick = |row: &&Row| row.verdict == Verdict::LeftOut { by: "--quick".to_owned() };
+        let by_quick = |row: &&StatementResult| row.verdict == Verdict::LeftOut { by: "--quick".to_owned() };
         let left_out: Vec<_> = outcome.rows.iter().filter(by_quick).map(|row| row.id.as_str()).collect();
         assert!(left_out.iter().all(|id| id.starts_with("limits.")), "{report}");
         assert!(left_out.contains(&"limits.second_key"), "{report}");
@@ -209,7 +209,7 @@ fn the_budget_is_reported_before_the_first_request() {
     let mut progress = ProgressLines(Vec::new());
     let server = FakeServer::default();
     let mut clock = server.clock.clone();
-    block_on(async { check_plan(plan(&wire::serve(server).await), &mut clock, &mut progress).await });
+    block_on(async { check_plan(plan(&http_server::serve(server).await), &mut clock, &mut progress).await });
     let expected = "at most 194 requests: 149 with the two keys, 41 with other keys or none, 4 repeats; \
                     2 of them create records\n\
                     in addition, bursts of about 140 requests with the test key (at most 909)\n\
@@ -220,9 +220,9 @@ fn the_budget_is_reported_before_the_first_request() {
 #[test]
 fn a_quick_check_runs_in_real_time() {
     let outcome = block_on(async {
-        let mut plan = plan(&wire::serve(FakeServer::default()).await);
+        let mut plan = plan(&http_server::serve(FakeServer::default()).await);
         plan.quick = true;
-        check_plan(plan, &mut RealTime::start(), &mut Silent).await
+        check_plan(plan, &mut RealClock::start(), &mut Silent).await
     });
     assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new());
 }
@@ -239,10 +239,10 @@ fn the_live_key_is_never_used_for_a_burst() {
 #[test]
 fn a_recording_contains_no_key_and_can_be_judged_again() {
     let mut server = FakeServer::default();
-    server.rewrite(|request, response| {
+    server.rewrite_responses(|request, response| {
         // The worst case: the server echoes all input.
         let sent_authorization = request.authorization.clone().unwrap_or_default();
-        response.set("x-you-sent", &sent_authorization);
+        response.set_header("x-you-sent", &sent_authorization);
         if response.status == 401 {
             response.body = json!({ "message": format!("no such key: {sent_authorization}") });
         }
@@ -260,6 +260,7 @@ fn a_recording_contains_no_key_and_can_be_judged_again() {
         }
     }
     let parsed: Recording = serde_json::from_str(&text).unwrap();
-    let verdicts = |rows: Vec<conformance::Row>| rows.into_iter().map(|row| row.verdict).collect::<Vec<_>>();
+    let verdicts =
+        |rows: Vec<conformance::StatementResult>| rows.into_iter().map(|row| row.verdict).collect::<Vec<_>>();
     assert_eq!(verdicts(judge(&parsed)), verdicts(outcome.rows));
 }

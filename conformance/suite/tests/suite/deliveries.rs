@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ::mutants::fake::sender::{Sender, mac, secret_of, signed_text};
+use ::mutants::fake::sender::{Sender, hmac_sha256, secret_of, signed_text};
 use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, ids_with_verdicts, run_with};
-use conformance::receiver::{BackgroundReceiver, Names, RawBytes, ReceivedRequest};
-use conformance::{Endpoint, Mode, Outcome, Part, Plan, Redaction, Secret, Source, Webhooks, judge, report};
+use conformance::receiver::{BackgroundReceiver, RawBytes, ReceivedRequest, WebhookNames};
+use conformance::{
+    DeliverySource, Endpoint, Mode, Outcome, Part, Plan, Redaction, Secret, Webhooks, judge, report,
+};
 use serde_json::json;
 
 fn server_with_sender(change: impl FnOnce(&mut Sender)) -> FakeServer {
@@ -57,14 +59,17 @@ fn a_correct_sender_passes_everything() {
 
 #[test]
 fn a_retry_may_have_a_new_id() {
-    check_report(&check(|sender| sender.new_ids = true), "after a 500 it was delivered again under a new id");
+    check_report(
+        &check(|sender| sender.retry_has_new_id = true),
+        "after a 500 it was delivered again under a new id",
+    );
 }
 
 #[test]
 fn deliveries_may_be_duplicated_and_reordered() {
     let outcome = check(|sender| {
-        sender.times = 2;
-        sender.reversed = true;
+        sender.attempts = 2;
+        sender.sends_newest_first = true;
     });
     check_report(&outcome, "were delivered again although they had been accepted");
     check_report(&outcome, "not always as created");
@@ -73,17 +78,19 @@ fn deliveries_may_be_duplicated_and_reordered() {
 #[test]
 fn other_signature_constructions_pass() {
     check(|sender| {
-        sender.sign =
-            |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))
+        sender.sign = |secret, t, body| {
+            format!("t={t},v1={}", hex::encode_upper(hmac_sha256(secret, &signed_text(t, body))))
+        }
     });
     check(|sender| {
-        sender.sign =
-            |secret, t, body| format!("v0=x, v1={}, t={t}", hex::encode(mac(secret, &signed_text(t, body))))
+        sender.sign = |secret, t, body| {
+            format!("v0=x, v1={}, t={t}", hex::encode(hmac_sha256(secret, &signed_text(t, body))))
+        }
     });
     let outcome = check(|sender| {
         sender.sign = |secret, t, body| {
             let message = [t.to_string().as_bytes(), b":", body].concat();
-            format!("t={t},v1={}", hex::encode(mac(secret, &message)))
+            format!("t={t},v1={}", hex::encode(hmac_sha256(secret, &message)))
         };
     });
     check_report(&outcome, "as usual, but the signed text is `<t>:<body>`");
@@ -95,7 +102,7 @@ fn an_unknown_signature_construction_is_not_a_violation() {
         server_with_sender(|sender| {
             sender.sign = |secret, t, body| {
                 let doubled = [body, body].concat();
-                format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, &doubled))))
+                format!("t={t},v1={}", hex::encode(hmac_sha256(secret, &signed_text(t, &doubled))))
             };
         }),
         |_| {},
@@ -115,7 +122,7 @@ fn a_test_delivery_needs_no_event_and_no_subscription() {
                 && (wants || (kind == "charge.created" && endpoint.path == "/live-some"))
         };
         sender.change_body = Box::new(|delivery, body| {
-            if delivery.path == "/live-some" && delivery.kind == "charge.created" {
+            if delivery.path == "/live-some" && delivery.event_type == "charge.created" {
                 body["test"] = json!(true);
                 body["event_id"] = json!(null);
             }
@@ -134,7 +141,7 @@ fn check_stored(server: impl Fn() -> FakeServer) {
     let unredacted = run_with(server(), |_| {});
     for privacy in [None, Some(Redaction::new([1; 32])), Some(Redaction::new([2; 32]))] {
         let is_redacted = privacy.is_some();
-        let outcome = run_with(server(), |plan| plan.privacy = privacy);
+        let outcome = run_with(server(), |plan| plan.redaction = privacy);
         assert_eq!(verdicts(&outcome), verdicts(&unredacted));
         let file = outcome.to_file();
         let parsed = Outcome::from_file(&file).expect("a stored run can be read");
@@ -158,8 +165,8 @@ fn stored_deliveries_have_equal_verdicts_and_no_secrets_or_personal_values() {
         server_with_sender(|sender| {
             // The worst case: the sender echoes all input.
             sender.change_request = |delivery, sent| {
-                sent.set("X-Secret", &secret_of(&delivery.path));
-                sent.set("X-Key", LIVE_KEY);
+                sent.set_header("X-Secret", &secret_of(&delivery.path));
+                sent.set_header("X-Key", LIVE_KEY);
             };
         })
     });
@@ -188,8 +195,8 @@ fn check_remedy(change: impl FnOnce(&mut Plan), id: &str, part: &str) {
     check_report(&outcome, part);
 }
 
-fn webhooks_from(source: Source) -> Webhooks {
-    Webhooks { names: Names::default(), source, public_url: None }
+fn webhooks_from(source: DeliverySource) -> Webhooks {
+    Webhooks { names: WebhookNames::default(), source, public_url: None }
 }
 
 #[test]
@@ -239,8 +246,10 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
         let endpoints = vec![endpoint("/live", Mode::Live), endpoint("/test", Mode::Test)];
-        plan.webhooks =
-            Some(webhooks_from(Source::Captured { received: captured_requests("t=1,v1=ab"), endpoints }));
+        plan.webhooks = Some(webhooks_from(DeliverySource::Captured {
+            received: captured_requests("t=1,v1=ab"),
+            endpoints,
+        }));
     });
     let failed = ids_with_verdicts(&outcome, &["fail"]);
     for id in ["webhooks.content_type", "webhooks.user_agent", "webhooks.delivery_id", "invoices.fields"] {
@@ -253,7 +262,7 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
         assert!(ids_with_verdicts(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
     }
     let deliveries = outcome.recording.deliveries.as_ref().expect("deliveries");
-    assert_eq!((deliveries.received.len(), deliveries.strays), (1, 1));
+    assert_eq!((deliveries.received.len(), deliveries.other_requests), (1, 1));
     assert_eq!(deliveries.received[0].headers[0].1, RawBytes(b"t=1,v1=ab".to_vec()));
 }
 
@@ -268,11 +277,12 @@ fn a_receiver_and_without_webhooks_are_mutually_exclusive() {
 #[test]
 fn a_receiver_without_deliveries_reports_it() {
     block_on(async {
-        let mut plan = ::mutants::fake::plan(&::mutants::fake::wire::serve(FakeServer::default()).await);
+        let mut plan =
+            ::mutants::fake::plan(&::mutants::fake::http_server::serve(FakeServer::default()).await);
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
         let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
-        plan.webhooks = Some(webhooks_from(Source::Receiver {
+        plan.webhooks = Some(webhooks_from(DeliverySource::Receiver {
             receiver: Arc::new(receiver),
             receive_for: Duration::from_secs(60),
             trigger: None,
@@ -290,12 +300,12 @@ fn two_endpoints_at_one_address_are_not_a_violation() {
     // Every second delivery to an address is signed with the secret of the other endpoint.
     let outcome = run_with(
         server_with_sender(|sender| {
-            sender.times = 2;
+            sender.attempts = 2;
             sender.sign = |secret, t, body| {
                 static SIGNATURES: AtomicU32 = AtomicU32::new(0);
                 let uses_other = SIGNATURES.fetch_add(1, Ordering::Relaxed) / 2 % 2 == 1;
                 let secret = if uses_other { secret_of("/elsewhere") } else { secret.to_owned() };
-                format!("t={t},v1={}", hex::encode(mac(&secret, &signed_text(t, body))))
+                format!("t={t},v1={}", hex::encode(hmac_sha256(&secret, &signed_text(t, body))))
             };
         }),
         |_| {},
@@ -310,15 +320,15 @@ fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, e
     let outcome = run_with(
         server_with_sender(|sender| {
             sender.delivers = delivers;
-            sender.settles = false;
+            sender.reports_settled = false;
         }),
         |_| {},
     );
     let mut recording = outcome.recording;
     let deliveries = recording.deliveries.as_mut().expect("the run has deliveries");
-    deliveries.lasted += longer;
+    deliveries.duration += longer;
     // A refused delivery may delay the next ones.
-    deliveries.received.iter_mut().for_each(|delivery| delivery.answered = Some(200));
+    deliveries.received.iter_mut().for_each(|delivery| delivery.response_status = Some(200));
     let rows = judge(&recording);
     let row = rows.iter().find(|row| row.id == "webhooks.pushed").expect("a row");
     assert_eq!(row.verdict.as_str(), expected, "{:?}", row.verdict);

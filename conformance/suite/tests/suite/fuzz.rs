@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, wire::serve};
+use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, http_server::serve};
 use conformance::{
-    Mode, Secret, Waiter,
+    Mode, Secret, TargetClock,
     fuzz::{Outcome, Plan, Progress, Reproduction, SavedFindings, fuzz, replay, saved_findings, text},
     report::Style,
 };
@@ -24,7 +24,7 @@ fn plan(base: &str, seed: u64) -> Plan {
         key_prefix: "svc".to_owned(),
         seed,
         requests: 300,
-        lasting: None,
+        duration_max: None,
         rate: Some(110),
         allow_writes: false,
         time_limit: Duration::from_secs(5),
@@ -40,7 +40,7 @@ fn run(add_fault: impl FnOnce(&mut FakeServer)) -> Outcome {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let base = serve(server).await;
-        fuzz(&plan(&base, 1), &mut clock as &mut dyn Waiter, &mut NoProgress).await
+        fuzz(&plan(&base, 1), &mut clock as &mut dyn TargetClock, &mut NoProgress).await
     })
 }
 
@@ -69,7 +69,7 @@ fn check(add_fault: impl FnOnce(&mut FakeServer), statement: &str, requests_max:
         .iter()
         .find(|found| found.violation.statement == statement)
         .unwrap_or_else(|| panic!("{report}"));
-    assert!(found.repeats && found.templates.len() <= requests_max, "{report}");
+    assert!(found.is_reproducible && found.templates.len() <= requests_max, "{report}");
     assert_eq!(outcome.exit_code(), 1);
     assert!(report.contains("request   curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
     assert!(report.contains("--replay saved.json"), "{report}");
@@ -82,7 +82,7 @@ fn check(add_fault: impl FnOnce(&mut FakeServer), statement: &str, requests_max:
 #[test]
 fn a_crash_on_an_invalid_value_is_shrunk_to_one_request() {
     let crash = |server: &mut FakeServer| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.query.get("page").is_some_and(|page| page.parse::<i32>().is_err()) {
                 response.status = 500;
             }
@@ -96,7 +96,7 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
     // The filter selects from both modes.
     let leak = |server: &mut FakeServer| {
         let rows = server.test.events.clone();
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             let leaks = request.mode == Some(Mode::Live) && response.status == 200;
             if let Some(row) = rows.iter().find(|row| {
                 leaks && request.query.get("charge").is_some_and(|code| row["charge"]["code"] == **code)
@@ -112,7 +112,7 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
 #[test]
 fn a_stored_sequence_can_be_replayed() {
     let add_fault = |server: &mut FakeServer| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.path.ends_with("/account") {
                 response.status = 500
             }
@@ -120,7 +120,7 @@ fn a_stored_sequence_can_be_replayed() {
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let found = run(|server| {
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.is_list() && request.query.contains_key("sort") {
                 response.status = 501;
             }

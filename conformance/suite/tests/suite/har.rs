@@ -1,6 +1,6 @@
 //! HAR files: the statements that can be judged from them, and the redaction of keys.
 
-use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, ids_with_verdicts, plan, wire};
+use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, http_server, ids_with_verdicts, plan};
 use conformance::{Outcome, Secret, Silent, check as check_plan, report};
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 fn har(server: FakeServer) -> Value {
     let outcome = block_on(async {
         let mut clock = server.clock.clone();
-        let mut plan = plan(&wire::serve(server).await);
+        let mut plan = plan(&http_server::serve(server).await);
         plan.quick = true;
         plan.revoked_key = Some(Secret::new("svc_live_oldOLDoldOLDoldOLD99"));
         check_plan(plan, &mut clock, &mut Silent).await
@@ -22,7 +22,7 @@ fn har(server: FakeServer) -> Value {
         .exchanges
         .iter()
         .filter_map(|exchange| {
-            let response = exchange.answer()?;
+            let response = exchange.response()?;
             let key = match format!("{:?}", exchange.caller).as_str() {
                 "Own(Live)" => vec![("Authorization".to_owned(), format!("Bearer {LIVE_KEY}"))],
                 "Own(Test)" => vec![("Authorization".to_owned(), format!("Bearer {TEST_KEY}"))],
@@ -72,7 +72,7 @@ fn a_har_file_of_a_correct_service_has_no_violation() {
 #[test]
 fn a_har_file_of_a_faulty_service_has_a_violation() {
     let mut server = FakeServer::default();
-    server.rewrite(|request, response| {
+    server.rewrite_responses(|request, response| {
         if request.path == "/v1/account" && response.status == 200 {
             response.body["meta"]["accepted_assets"] = json!("BTC");
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ::mutants::fake::{FakeServer, TEST_KEY, ids_with_verdicts, run_and_read};
-use conformance::{Caller, Create, Hook, Mode, Plan, report};
+use ::mutants::fake::{FakeServer, TEST_KEY, assert_run, ids_with_verdicts};
+use conformance::{Caller, CreateRequest, Hook, Mode, Plan, report};
 
 fn hook(command: &str) -> Option<Hook> {
     Some(Hook { command: command.into(), time_limit: Duration::from_secs(20) })
@@ -12,7 +12,7 @@ fn hook(command: &str) -> Option<Hook> {
 #[test]
 fn without_a_source_of_records_stability_is_not_judged() {
     let parts = ["nothing was created while the suite paged", "pass --allow-writes"];
-    let outcome = run_and_read(FakeServer::default(), |plan| plan.writes = None, 3, &parts);
+    let outcome = assert_run(FakeServer::default(), |plan| plan.create_request = None, 3, &parts);
     assert_eq!(outcome.ledger.writes, 0, "no write is sent unless writes are allowed");
     assert!(outcome.recording.exchanges.iter().all(|exchange| matches!(exchange.method(), "GET" | "HEAD")));
 }
@@ -20,7 +20,7 @@ fn without_a_source_of_records_stability_is_not_judged() {
 #[test]
 fn two_charges_are_created_and_both_ways_of_paging_are_reported() {
     let parts = ["charges by links: literally", "events by page number: literally"];
-    let outcome = run_and_read(FakeServer::default(), |_| {}, 0, &parts);
+    let outcome = assert_run(FakeServer::default(), |_| {}, 0, &parts);
     assert_eq!(outcome.ledger.writes, 2);
     let posts = outcome.recording.exchanges.iter().filter(|exchange| exchange.method() == "POST");
     let callers: Vec<_> = posts.map(|exchange| (exchange.caller, exchange.status())).collect();
@@ -31,19 +31,19 @@ fn two_charges_are_created_and_both_ways_of_paging_are_reported() {
 #[test]
 fn repeated_records_are_reported_as_shifted() {
     let mut server = FakeServer::default();
-    server.test.choices.steady = false;
+    server.test.choices.has_stable_pages = false;
     let parts = ["events by page number: records repeat", "as if nothing had been created"];
-    let outcome = run_and_read(server, |_| {}, 1, &parts);
+    let outcome = assert_run(server, |_| {}, 1, &parts);
     assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), ["paging.stable_literal"]);
 }
 
 #[test]
 fn one_stable_way_of_paging_suffices() {
     let mut server = FakeServer::default();
-    server.test.choices.steady = false;
+    server.test.choices.has_stable_pages = false;
     // Links with an anchor are stable; a page number refers to the current list.
     let books = [server.test.clone()];
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if request.method == "GET" && request.is_list() && request.query.contains_key("from") {
             let mut without_anchor = request.clone();
             without_anchor.query.remove("from");
@@ -56,31 +56,31 @@ fn one_stable_way_of_paging_suffices() {
         }
     });
     let outcome =
-        run_and_read(server, |plan| plan.only = vec!["paging.stable*".into()], 0, &["charges by links"]);
+        assert_run(server, |plan| plan.only = vec!["paging.stable*".into()], 0, &["charges by links"]);
     assert_eq!(ids_with_verdicts(&outcome, &["warn"]), Vec::<String>::new());
 }
 
 #[test]
 fn a_refused_create_request_is_reported_with_the_remedy() {
-    let invalid = Create { path: "/v1/payments".into(), ..Create::default() };
+    let invalid = CreateRequest { path: "/v1/payments".into(), ..CreateRequest::default() };
     let parts = ["POST /v1/payments: 404", "set `check.create`"];
-    run_and_read(FakeServer::default(), |plan| plan.writes = Some(invalid), 3, &parts);
-    let invalid = Create { path: "v1/payments".into(), ..Create::default() };
-    run_and_read(
+    assert_run(FakeServer::default(), |plan| plan.create_request = Some(invalid), 3, &parts);
+    let invalid = CreateRequest { path: "v1/payments".into(), ..CreateRequest::default() };
+    assert_run(
         FakeServer::default(),
-        |plan| plan.writes = Some(invalid),
+        |plan| plan.create_request = Some(invalid),
         2,
         &["an allowed one is /v1/charges"],
     );
-    let invalid = Create { body: "{".into(), ..Create::default() };
-    run_and_read(FakeServer::default(), |plan| plan.writes = Some(invalid), 2, &["is not JSON"]);
+    let invalid = CreateRequest { body: "{".into(), ..CreateRequest::default() };
+    assert_run(FakeServer::default(), |plan| plan.create_request = Some(invalid), 2, &["is not JSON"]);
 }
 
 #[test]
 fn a_failed_hook_is_reported_without_the_key() {
     let broken = "echo no luck with $CHARGEPROOF_TEST_KEY at $CHARGEPROOF_URL; exit 7";
-    let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook(broken));
-    let outcome = run_and_read(
+    let change = |plan: &mut Plan| (plan.create_request, plan.hook) = (None, hook(broken));
+    let outcome = assert_run(
         FakeServer::default(),
         change,
         3,
@@ -92,8 +92,8 @@ fn a_failed_hook_is_reported_without_the_key() {
 
 #[test]
 fn a_hook_that_creates_nothing_is_reported() {
-    let change = |plan: &mut Plan| (plan.writes, plan.hook) = (None, hook("true"));
-    run_and_read(
+    let change = |plan: &mut Plan| (plan.create_request, plan.hook) = (None, hook("true"));
+    assert_run(
         FakeServer::default(),
         change,
         3,
@@ -105,7 +105,7 @@ fn a_hook_that_creates_nothing_is_reported() {
 fn records_of_other_clients_between_two_pages_count() {
     let server_with_other_clients = |has_stable_pages: bool| {
         let mut server = FakeServer::default();
-        server.live.choices.steady = false;
+        server.live.choices.has_stable_pages = false;
         // Enough records for a full second page.
         for _ in 0..30 {
             server.live.create_charge();
@@ -113,7 +113,7 @@ fn records_of_other_clients_between_two_pages_count() {
         let old_book = server.live.clone();
         let mut book = server.live.clone();
         let mut has_grown = false;
-        server.rewrite(move |request, response| {
+        server.rewrite_responses(move |request, response| {
             if request.path != "/v1/events" || request.mode != Some(Mode::Live) || response.status != 200 {
                 return;
             }
@@ -138,14 +138,9 @@ fn records_of_other_clients_between_two_pages_count() {
         server
     };
     let only_paging = |plan: &mut Plan| {
-        plan.writes = None;
+        plan.create_request = None;
         plan.only = vec!["paging.stable*".into()];
     };
-    run_and_read(
-        server_with_other_clients(false),
-        only_paging,
-        1,
-        &["events by page number: records repeat"],
-    );
-    run_and_read(server_with_other_clients(true), only_paging, 0, &["events by page number: literally"]);
+    assert_run(server_with_other_clients(false), only_paging, 1, &["events by page number: records repeat"]);
+    assert_run(server_with_other_clients(true), only_paging, 0, &["events by page number: literally"]);
 }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use ::mutants::fake::{FakeServer, Limiter, Reply, ids_with_verdicts, run_and_read, wire};
+use ::mutants::fake::{EditableResponse, FakeServer, Limiter, assert_run, http_server, ids_with_verdicts};
 use conformance::{Mode, Plan, report};
 use serde_json::json;
 
 /// Returns a server that violates a statement about lists, and sets a header in the faulty responses.
 fn faulty_server_with_header(name: &'static str, value: &'static str) -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         if request.path == "/v1/invoices" && response.status == 200 {
-            *response = Reply::json(404, json!({ "message": "Not found." }));
-            response.set(name, value);
+            *response = EditableResponse::json(404, json!({ "message": "Not found." }));
+            response.set_header(name, value);
         }
     });
     server
@@ -21,7 +21,7 @@ fn faulty_server_with_header(name: &'static str, value: &'static str) -> FakeSer
 #[test]
 fn a_cached_response_is_not_a_violation() {
     for (name, value) in [("age", "7"), ("x-cache", "HIT from edge"), ("cf-cache-status", "HIT")] {
-        let outcome = run_and_read(
+        let outcome = assert_run(
             faulty_server_with_header(name, value),
             |plan| plan.quick = true,
             3,
@@ -38,7 +38,7 @@ fn a_cached_response_is_not_a_violation() {
 #[test]
 fn a_response_that_a_cache_forwarded_is_judged() {
     for (name, value) in [("age", "0"), ("x-cache", "MISS"), ("cf-cache-status", "DYNAMIC")] {
-        let outcome = run_and_read(faulty_server_with_header(name, value), |plan| plan.quick = true, 1, &[]);
+        let outcome = assert_run(faulty_server_with_header(name, value), |plan| plan.quick = true, 1, &[]);
         assert!(
             ids_with_verdicts(&outcome, &["fail"]).contains(&"lists.served".to_owned()),
             "{name}: {value}"
@@ -50,13 +50,13 @@ fn a_response_that_a_cache_forwarded_is_judged() {
 fn some_cached_responses_in_a_burst_do_not_prevent_verdicts_on_limits() {
     let mut server = FakeServer::default();
     let mut requests = 0;
-    server.rewrite(move |request, response| {
+    server.rewrite_responses(move |request, response| {
         requests += 1;
         if request.path == "/v1/account" && requests > 100 {
-            response.set("age", "3");
+            response.set_header("age", "3");
         }
     });
-    let outcome = run_and_read(server, |_| {}, 0, &["exit 0"]);
+    let outcome = assert_run(server, |_| {}, 0, &["exit 0"]);
     assert!(ids_with_verdicts(&outcome, &["pass"]).contains(&"limits.refused".to_owned()));
 }
 
@@ -64,53 +64,56 @@ fn some_cached_responses_in_a_burst_do_not_prevent_verdicts_on_limits() {
 fn a_date_that_goes_back_reveals_a_cache() {
     let mut server = FakeServer::default();
     let clock = server.clock.clone();
-    server.tick = Duration::from_millis(200);
+    server.response_time = Duration::from_millis(200);
     let mut first = None;
-    server.rewrite(move |request, response| {
-        let now = wire::http_date(clock.micros() / 1_000_000);
+    server.rewrite_responses(move |request, response| {
+        let now = http_server::http_date(clock.micros() / 1_000_000);
         let is_cached = request.path == "/v1/events"
             && request.number("per_page") == Some(100)
             && request.query.len() == 1
             && request.mode == Some(Mode::Live);
         let date = if is_cached { first.get_or_insert(now).clone() } else { now };
-        response.set("date", &date);
+        response.set_header("date", &date);
     });
-    run_and_read(server, |_| {}, 0, &["A cache in front", "by Date"]);
+    assert_run(server, |_| {}, 0, &["A cache in front", "by Date"]);
 }
 
 #[test]
 fn a_constant_date_does_not_reveal_a_cache() {
     let mut server = FakeServer::default();
-    server.rewrite(|_, response| response.set("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
-    let outcome = run_and_read(server, |_| {}, 0, &[]);
+    server.rewrite_responses(|_, response| response.set_header("date", "Thu, 01 Jan 2026 00:00:00 GMT"));
+    let outcome = assert_run(server, |_| {}, 0, &[]);
     assert!(!report::text(&outcome, report::Style::Plain).contains("A cache in front"));
 }
 
 /// Returns a server with a `Date` header and slow responses, whose clock starts at a second of a minute.
 fn slow_server(limiter: Limiter, start_second: u64) -> FakeServer {
-    let mut server = FakeServer { limiter, tick: Duration::from_millis(60), ..FakeServer::default() };
+    let mut server =
+        FakeServer { limiter, response_time: Duration::from_millis(60), ..FakeServer::default() };
     server.clock.advance(Duration::from_secs(start_second));
     let clock = server.clock.clone();
-    server.rewrite(move |_, response| response.set("date", &wire::http_date(clock.micros() / 1_000_000)));
+    server.rewrite_responses(move |_, response| {
+        response.set_header("date", &http_server::http_date(clock.micros() / 1_000_000))
+    });
     server
 }
 
 #[test]
 fn a_thorough_check_distinguishes_an_aligned_window_from_a_bucket() {
     let thorough = |plan: &mut Plan| plan.thorough = true;
-    run_and_read(
+    assert_run(
         slow_server(Limiter::AlignedMinute, 55),
         thorough,
         0,
         &["in the next minute exact, at the 121st"],
     );
-    run_and_read(
+    assert_run(
         slow_server(Limiter::Bucket, 55),
         thorough,
         0,
         &["in the next minute a refilling bucket still"],
     );
-    run_and_read(
+    assert_run(
         slow_server(Limiter::Sliding, 0),
         thorough,
         0,
@@ -120,7 +123,7 @@ fn a_thorough_check_distinguishes_an_aligned_window_from_a_bucket() {
 
 #[test]
 fn a_thorough_check_stays_within_its_budget() {
-    let outcome = run_and_read(slow_server(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
+    let outcome = assert_run(slow_server(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
     assert!(outcome.ledger.in_bursts <= outcome.budget.burst, "{:?}", outcome.ledger);
     assert!(outcome.budget.to_string().contains("bursts of about 270"), "{}", outcome.budget);
 }

@@ -1,7 +1,7 @@
 //! An interrupted run judges the responses so far, and reports no violation for missing requests.
 
 use ::mutants::fake::book::Book;
-use ::mutants::fake::{FakeServer, Limiter, block_on, ids_with_verdicts, plan, run, wire};
+use ::mutants::fake::{FakeServer, Limiter, block_on, http_server, ids_with_verdicts, plan, run};
 use conformance::{Interrupt, Ledger, Outcome, Progress, Purpose, Verdict, check as check_plan, judge};
 use tokio::sync::watch::Sender;
 
@@ -52,7 +52,7 @@ fn interrupted_run(requests: u32) -> Outcome {
     let server = FakeServer::default();
     let mut clock = server.clock.clone();
     block_on(async {
-        let mut plan = plan(&wire::serve(server).await);
+        let mut plan = plan(&http_server::serve(server).await);
         plan.interrupt = interrupt;
         check_plan(plan, &mut clock, &mut InterruptAfter { requests, raise }).await
     })

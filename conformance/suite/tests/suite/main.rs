@@ -1,6 +1,5 @@
 //! The suite against correct, faulty and unusual servers.
 
-mod any_recording;
 mod budget;
 mod canary;
 mod conforming;
@@ -10,7 +9,8 @@ mod har;
 mod inserts;
 mod interference;
 mod interrupts;
+mod invalid_responses;
+mod judge_properties;
 mod mutants;
-mod odd_answers;
 mod over_tls;
 mod run_file;

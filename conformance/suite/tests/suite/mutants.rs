@@ -5,7 +5,7 @@ use std::thread;
 
 use ::mutants::fake::{FakeServer, run};
 use ::mutants::{
-    Subject, combinations, is_foreign_event, kill_table, mutants, rewrite, run_trials, variants,
+    Subject, combinations, is_foreign_event, kill_table, mutants, rewrite_matching, run_trials, variants,
 };
 use conformance::{judged_statements, report};
 
@@ -48,10 +48,10 @@ fn names_are_unique() {
     assert_eq!(BTreeSet::from_iter(&names).len(), names.len());
     let known = judged_statements();
     for mutant in mutants() {
-        assert!(!mutant.breaks.is_empty(), "{} breaks nothing", mutant.name);
-        let named = mutant.breaks.iter().chain(mutant.may_fail);
+        assert!(!mutant.violates.is_empty(), "{} breaks nothing", mutant.name);
+        let named = mutant.violates.iter().chain(mutant.may_fail);
         assert!(named.clone().all(|id| known.contains_key(*id)), "{} names no statement", mutant.name);
-        for list in [mutant.breaks, mutant.may_fail] {
+        for list in [mutant.violates, mutant.may_fail] {
             assert_eq!(BTreeSet::from_iter(list).len(), list.len(), "{} names one twice", mutant.name);
         }
     }
@@ -59,7 +59,8 @@ fn names_are_unique() {
 
 #[test]
 fn every_statement_has_a_mutant() {
-    let named: BTreeSet<_> = mutants().into_iter().flat_map(|mutant| mutant.breaks.iter().copied()).collect();
+    let named: BTreeSet<_> =
+        mutants().into_iter().flat_map(|mutant| mutant.violates.iter().copied()).collect();
     for (id, requirement) in judged_statements() {
         let open = requirement.level.as_str() == "open";
         assert!(open || named.contains(id.as_str()), "no mutant breaks {id}");
@@ -69,7 +70,7 @@ fn every_statement_has_a_mutant() {
 #[test]
 fn a_failure_is_reported_with_commands_that_reproduce_it() {
     let mut server = FakeServer::default();
-    rewrite(&mut server, 404, is_foreign_event, |_, response| response.status = 403);
+    rewrite_matching(&mut server, 404, is_foreign_event, |_, response| response.status = 403);
     let outcome = run(server);
     let text = report::text(&outcome, report::Style::Plain);
     let base = &outcome.recording.base;

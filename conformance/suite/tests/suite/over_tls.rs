@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::mutants::fake::{Clock, FakeServer, block_on, ids_with_verdicts, plan, wire};
+use ::mutants::fake::{Clock, FakeServer, block_on, http_server, ids_with_verdicts, plan};
 use conformance::{Outcome, Plan, Silent, check as check_plan, report};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
@@ -35,7 +35,7 @@ fn run(host: &str, change: impl FnOnce(&mut Plan, String)) -> Outcome {
     let server = FakeServer { prefix: "/pay/api", ..FakeServer::default() };
     let mut clock = server.clock.clone();
     block_on(async {
-        let port = wire::serve_tls(server, tls).await;
+        let port = http_server::serve_tls(server, tls).await;
         let mut plan = plan(&format!("https://{host}:{port}/pay/api"));
         change(&mut plan, pem);
         check_plan(plan, &mut clock, &mut Silent).await
@@ -84,7 +84,7 @@ fn an_invalid_ca_file_is_a_configuration_error() {
 #[test]
 fn a_server_without_tls_is_reported() {
     let outcome = block_on(async {
-        let base = wire::serve(FakeServer::default()).await.replace("http://", "https://");
+        let base = http_server::serve(FakeServer::default()).await.replace("http://", "https://");
         check_plan(plan(&base), &mut Clock::default(), &mut Silent).await
     });
     let text = report::text(&outcome, report::Style::Plain);

@@ -1,6 +1,6 @@
 //! Run files: equal reports, and no keys or personal values in them.
 
-use ::mutants::fake::{FakeServer, LIVE_KEY, Reply, TEST_KEY, ids_with_verdicts, run_with};
+use ::mutants::fake::{EditableResponse, FakeServer, LIVE_KEY, TEST_KEY, ids_with_verdicts, run_with};
 use conformance::{Baseline, KnownFailure, Outcome, Part, Plan, Redaction, report};
 use report::{Format, Style, render};
 use serde_json::json;
@@ -28,7 +28,7 @@ fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
 /// Returns a server whose accepted assets are not an array.
 fn server_with_invalid_assets() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|request, response| {
+    server.rewrite_responses(|request, response| {
         if request.path == "/v1/account" && response.status == 200 {
             response.body["meta"]["accepted_assets"] = json!("BTC");
         }
@@ -51,7 +51,7 @@ fn a_known_failure_is_reported_as_known_and_the_run_passes() {
     assert!(baseline.known.contains_key("account.accepted_assets"), "{baseline:?}");
     let again = check(server_with_invalid_assets(), |plan| plan.baseline = baseline.clone());
     assert_eq!(ids_with_verdicts(&again, &["known"]).len(), baseline.known.len());
-    assert_eq!(again.exit_code(), 0, "{:?}", again.faults);
+    assert_eq!(again.exit_code(), 0, "{:?}", again.stale_entries);
     baseline.today = "2026-12-01".into();
     let late = check(server_with_invalid_assets(), |plan| plan.baseline = baseline);
     assert_eq!((late.exit_code(), ids_with_verdicts(&late, &["known"]).len()), (1, 0));
@@ -68,9 +68,12 @@ fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
 /// Returns a server that responds 403 to an event of the other mode, with the key in the response.
 fn leaky_server() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|request, response| {
+    server.rewrite_responses(|request, response| {
         if response.status == 404 {
-            *response = Reply::json(403, json!({ "message": "wrong mode", "given": request.authorization }));
+            *response = EditableResponse::json(
+                403,
+                json!({ "message": "wrong mode", "given": request.authorization }),
+            );
         }
     });
     server
@@ -82,7 +85,7 @@ fn a_stored_run_has_the_same_report() {
     check(FakeServer::default(), |plan| plan.only = vec!["paging.*".into(), "limits.refused".into()]);
     check(FakeServer::default(), |plan| {
         plan.skip = vec!["auth.*".into()];
-        plan.without.insert(Part::Other);
+        plan.without.insert(Part::OtherAccount);
     });
     check(FakeServer::default(), |plan| plan.quick = true);
     let broken = check(leaky_server(), |_| {});
@@ -119,9 +122,9 @@ fn check_privacy(server: impl Fn() -> FakeServer) {
     };
     let unredacted = run_with(server(), |_| {});
     for key in [1, 2, 3] {
-        let redacted = check(server(), |plan| plan.privacy = Some(Redaction::new([key; 32])));
+        let redacted = check(server(), |plan| plan.redaction = Some(Redaction::new([key; 32])));
         assert_eq!(verdicts(&redacted), verdicts(&unredacted));
-        assert!(redacted.private);
+        assert!(redacted.is_redacted);
     }
 }
 
@@ -132,7 +135,7 @@ fn redaction_changes_no_verdict() {
     check_privacy(|| {
         // A broken list: text that is not JSON does not become JSON.
         let mut server = FakeServer::default();
-        server.rewrite(|request, response| {
+        server.rewrite_responses(|request, response| {
             if request.path == "/v1/invoices" {
                 response.raw = Some("<html>Sorry, Ann Lee</html>".into());
             }
@@ -145,7 +148,7 @@ fn redaction_changes_no_verdict() {
 fn personal_values_and_amounts_are_not_in_the_file() {
     let personal = || {
         let mut server = FakeServer::default();
-        server.rewrite(|_, response| {
+        server.rewrite_responses(|_, response| {
             for row in response.body["data"].as_array_mut().into_iter().flatten() {
                 row["customer"] = json!({ "name": "Ann Leerick", "email": "ann@shop.example" });
                 row["metadata"] = json!({ "order": "A-4711-B" });
@@ -157,7 +160,7 @@ fn personal_values_and_amounts_are_not_in_the_file() {
     };
     let parts = ["Leerick", "shop.example", "4711", "4913.57", "bc1qxy2kgd"];
     let unredacted = run_with(personal(), |_| {}).to_file();
-    let redacted = run_with(personal(), |plan| plan.privacy = Some(Redaction::new([9; 32]))).to_file();
+    let redacted = run_with(personal(), |plan| plan.redaction = Some(Redaction::new([9; 32]))).to_file();
     for part in parts {
         assert!(unredacted.contains(part), "{part} is not in the unredacted file");
         assert!(!redacted.contains(part), "{part} is in the redacted file");

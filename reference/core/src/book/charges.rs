@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Book, BookContext, payouts::NextAddress};
+use super::{Book, BookContext, wallets::UnusedAddress};
 use crate::{
     asset::{Asset, Currency},
     call::{ChargeDraft, RefundDraft},
-    charge::{Bounds, Charge, ChargeChange, ChargeStatus, CustomField, Customer, Terms},
+    charge::{Charge, ChargeChange, ChargeStatus, CustomField, Customer, PaymentTolerances, Terms},
     endpoint::{Endpoint, EndpointStatus},
     error::{ApiError, FieldErrors},
     event::{Details, EventType, Subject},
@@ -33,7 +33,7 @@ pub(super) struct Order {
 pub(super) struct Quote {
     rate: Rate,
     due: Coin,
-    address: NextAddress,
+    address: UnusedAddress,
 }
 
 impl Book {
@@ -80,9 +80,9 @@ impl Book {
         context: &BookContext<'_>,
         order: Order,
     ) -> Result<ChargeNo, ApiError> {
-        let Quote { rate, due: asset_amount, address } = self.check_order(context, &order)?;
+        let Quote { rate, due: asset_amount, address } = self.quote_order(context, &order)?;
         let Order { asset, amount, currency, .. } = order;
-        let deposit_address = self.payouts.take(address);
+        let deposit_address = self.wallets.reserve(address);
         let no = ChargeNo::from_index(self.charges.len());
         let code = Code::draw(&self.rng_keys.charge, u64::from(no.0));
         let terms = Terms {
@@ -99,9 +99,9 @@ impl Book {
             metadata: order.metadata,
             custom_fields: order.custom_fields,
         };
-        let bounds = Bounds {
-            tolerance: context.settings.underpayment_tolerance,
-            threshold: context.settings.overpayment_threshold,
+        let bounds = PaymentTolerances {
+            underpayment: context.settings.underpayment_tolerance,
+            overpayment: context.settings.overpayment_threshold,
         };
         let charge = Charge::open(context.now, code, terms, bounds);
         let pending = ChargeStatus::Pending as usize;
@@ -117,18 +117,18 @@ impl Book {
         }
         self.charges.push(charge);
         self.charge_changes.push(0);
-        self.counting.push(None);
+        self.confirming_assets.push(None);
         self.record(context, EventType::ChargeCreated, Subject::Charge(no), Details::None);
         Ok(no)
     }
 
     /// Returns the rate, the amount due and an unused address, if the charge can be opened.
-    pub(super) fn check_order(&self, context: &BookContext<'_>, order: &Order) -> Result<Quote, ApiError> {
+    pub(super) fn quote_order(&self, context: &BookContext<'_>, order: &Order) -> Result<Quote, ApiError> {
         let &Order { asset, amount, currency, .. } = order;
         if amount == Fiat::ZERO {
             return Err(ApiError::field("amount", "The amount field must be greater than 0."));
         }
-        if !self.payouts.accepts(asset) {
+        if !self.wallets.accepts(asset) {
             let message = format!("The account has no wallet for {asset} in {} mode.", self.mode);
             return Err(ApiError::field("asset", message));
         }
@@ -139,8 +139,8 @@ impl Book {
         let due = rate.quote(amount, asset).ok_or_else(|| {
             ApiError::field("amount", format!("The amount field is too large to be paid in {asset}."))
         })?;
-        let is_used = |address: &str| self.charge_at(address).is_some();
-        let address = self.payouts.next_address(asset, is_used).ok_or_else(|| {
+        let is_used = |address: &str| self.charge_by_address(address).is_some();
+        let address = self.wallets.next_address(asset, is_used).ok_or_else(|| {
             let message = format!("The wallet for {asset} has no unused address left; add some.");
             ApiError::field("asset", message)
         })?;
@@ -204,7 +204,7 @@ impl Book {
     ) {
         let mut matched: Vec<(ChargeNo, &Sighting)> = Vec::new();
         for sighting in sightings {
-            let Some(no) = self.charge_at(&sighting.address) else { continue };
+            let Some(no) = self.charge_by_address(&sighting.address) else { continue };
             if self.charge(no).terms.asset == sighting.asset {
                 matched.push((no, sighting));
             } else {
@@ -225,7 +225,8 @@ impl Book {
             let sightings = group.iter().map(|(_, sighting)| *sighting);
             let charge = self.charge_mut(no);
             let changes = charge.on_sightings(context.now, sightings, required);
-            self.counting[no.index()] = charge.counts_blocks(required).then_some(charge.terms.asset);
+            self.confirming_assets[no.index()] =
+                charge.has_confirmed_transfer(required).then_some(charge.terms.asset);
             self.record_changes(context, no, changes);
         }
     }

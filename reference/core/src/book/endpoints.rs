@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Book, BookContext, Notice};
 use crate::{
     asset::{Asset, Currency},
-    charge::{Bounds, Charge, Customer, Terms},
+    charge::{Charge, Customer, PaymentTolerances, Terms},
     endpoint::{Endpoint, EndpointStatus, Secret, address_rule},
     error::ApiError,
     event::EventType,
@@ -155,7 +155,7 @@ impl Book {
     pub(crate) fn on_attempt_result(&mut self, now: Timestamp, no: DeliveryNo, report: AttemptReport) {
         let endpoint = &mut self.endpoints[self.outbox.get(no).endpoint.index()];
         if let Some(no) = self.outbox.on_attempt_result(now, no, report, endpoint) {
-            self.notices.push(Notice::EndpointOff(no));
+            self.notices.push(Notice::EndpointDisabled(no));
         }
     }
 
@@ -171,7 +171,7 @@ impl Book {
 }
 
 fn parse_url(url: &str) -> Result<address_rule::EndpointUrl, ApiError> {
-    address_rule::judge_url(url)
+    address_rule::parse_endpoint_url(url)
         .map_err(|refusal| ApiError::field("url", format!("The url field is invalid: {refusal}.")))
 }
 
@@ -207,6 +207,6 @@ fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
     };
     let code = Code::parse("testcharge00").expect("the constant is valid");
     let zero = crate::money::Percent::hundredths(0);
-    let bounds = Bounds { tolerance: zero, threshold: zero };
+    let bounds = PaymentTolerances { underpayment: zero, overpayment: zero };
     Charge::sample_paid(now, code, terms, bounds, Asset::Btc.required_confirmations(mode))
 }

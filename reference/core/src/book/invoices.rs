@@ -8,7 +8,7 @@ use crate::{
     error::ApiError,
     event::{Details, EventType, Subject},
     id::{ChargeNo, Code, InvoiceNo},
-    invoice::{Invoice, InvoiceStatus, InvoiceTerms, MAIL_PAUSE},
+    invoice::{Invoice, InvoiceStatus, InvoiceTerms, MAIL_INTERVAL_MIN},
     mail::{Mail, MailKind},
     mode::Mode,
     money::Fiat,
@@ -78,13 +78,13 @@ impl Book {
     /// Sends an invoice, or a reminder of it, by e-mail.
     pub(crate) fn send_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         let invoice = self.invoice(no);
-        invoice.must_be_open()?;
+        invoice.require_open()?;
         if let Some(sent_at) = invoice.sent_at
-            && context.now.since(sent_at) < MAIL_PAUSE
+            && context.now.since(sent_at) < MAIL_INTERVAL_MIN
         {
-            return Err(ApiError::TooMany {
+            return Err(ApiError::RateLimited {
                 message: "An invoice can be e-mailed at most once in 10 minutes.".into(),
-                retry_after_secs: sent_at.plus(MAIL_PAUSE).since(context.now).secs_rounded_up().max(1),
+                retry_after_secs: sent_at.plus(MAIL_INTERVAL_MIN).since(context.now).secs_rounded_up().max(1),
             });
         }
         self.check_mail_allowed(context, invoice.terms.customer_email.as_deref())?;
@@ -94,7 +94,7 @@ impl Book {
 
     /// Voids an invoice and cancels its pending charge. Refused if a payment to that charge was seen.
     pub(crate) fn void_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
-        self.invoice(no).must_be_open()?;
+        self.invoice(no).require_open()?;
         let open_charge = self.untouched_charge(no)?;
         self.invoice_mut(no).void(context.now)?;
         self.invoices_by_status.change(no.0, InvoiceStatus::Void as usize);
@@ -107,8 +107,8 @@ impl Book {
     }
 
     /// Records a view of the invoice's page.
-    pub(crate) fn view_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
-        if self.invoice_mut(no).view(context.now) {
+    pub(crate) fn record_invoice_view(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
+        if self.invoice_mut(no).record_view(context.now) {
             self.record(context, EventType::InvoiceViewed, Subject::Invoice(no), Details::None);
         }
     }
@@ -122,7 +122,7 @@ impl Book {
         asset: Asset,
     ) -> Result<ChargeNo, ApiError> {
         let invoice = self.invoice(no);
-        invoice.must_be_open()?;
+        invoice.require_open()?;
         if let Some(current) = self.open_charge_of(no)
             && self.charge(current).terms.asset == asset
         {
@@ -146,7 +146,7 @@ impl Book {
             custom_fields: Vec::new(),
         };
         // Checked before the earlier charge is canceled, so that an error changes nothing.
-        self.check_order(context, &order)?;
+        self.quote_order(context, &order)?;
         if let Some(earlier) = earlier {
             self.cancel_charge(context, earlier, Some("asset_switched"))
                 .expect("an untouched pending charge can be canceled");
@@ -213,7 +213,7 @@ impl Book {
                 "In test mode invoices are only e-mailed to members of the account.",
             ));
         }
-        self.mails.check(context.now)
+        self.mails.check_quota(context.now)
     }
 
     fn mail_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
@@ -221,7 +221,7 @@ impl Book {
         let kind = if invoice.sent_at.is_some() { MailKind::Reminder } else { MailKind::Invoice };
         let to = invoice.terms.customer_email.clone().expect("the recipient was checked before");
         invoice.sent_at = Some(context.now);
-        self.mails.push(Mail { to: to.clone(), kind, invoice: no, at: context.now });
+        self.mails.push(Mail { to: to.clone(), kind, invoice: no, sent_at: context.now });
         self.notices.push(Notice::Mail { to, kind, invoice: no });
         self.record(context, EventType::InvoiceSent, Subject::Invoice(no), Details::None);
     }

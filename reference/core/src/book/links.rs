@@ -5,7 +5,7 @@ use super::{
     charges::{Order, require_field},
 };
 use crate::{
-    call::{ChargeDraft, Choice, LinkDraft, PricingType},
+    call::{ChargeDraft, LinkDraft, PaymentChoice, PricingType},
     error::{ApiError, FieldErrors},
     id::{ChargeNo, Code, LinkNo},
     link::{Link, LinkTerms, Pricing},
@@ -62,7 +62,7 @@ impl Book {
     }
 
     /// Records a view of the link's page.
-    pub(crate) fn view_link(&mut self, no: LinkNo) {
+    pub(crate) fn record_link_view(&mut self, no: LinkNo) {
         self.links[no.index()].views += 1;
     }
 
@@ -71,7 +71,7 @@ impl Book {
         &mut self,
         context: &BookContext<'_>,
         no: LinkNo,
-        choice: Choice,
+        choice: PaymentChoice,
     ) -> Result<ChargeNo, ApiError> {
         let draft = ChargeDraft {
             asset: choice.asset,

@@ -7,7 +7,7 @@ mod commands;
 mod endpoints;
 mod invoices;
 mod links;
-mod payouts;
+mod wallets;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use addresses::Addresses;
-pub use payouts::{Payouts, UnmatchedTransfer};
+pub use wallets::{UnmatchedTransfer, Wallets};
 
 use crate::{
     account::Settings,
@@ -34,7 +34,7 @@ use crate::{
     id::{ChargeNo, Code, EndpointNo, EventNo, IdGenerator, InvoiceNo, LinkNo, parse_uuid},
     invoice::{Invoice, InvoiceStatus},
     link::Link,
-    mail::{MailKind, Mails},
+    mail::{MailKind, MailLog},
     mode::Mode,
     outbox::{Outbox, Payload, Snapshot},
     page::Listing,
@@ -68,7 +68,7 @@ pub enum Notice {
         invoice: InvoiceNo,
     },
     /// An endpoint failed too often and was disabled.
-    EndpointOff(EndpointNo),
+    EndpointDisabled(EndpointNo),
 }
 
 /// Objects by their codes. Codes are random, so clients cannot provoke hash collisions.
@@ -85,7 +85,7 @@ pub struct Book {
     /// The coin of each charge whose confirmations grow with the chain. Stored beside the charges, so that a list can be
     /// checked for changes without reading them.
     #[serde(skip)]
-    counting: Vec<Option<Asset>>,
+    confirming_assets: Vec<Option<Asset>>,
     #[serde(skip)]
     charge_codes: ByCode<ChargeNo>,
     #[serde(skip)]
@@ -111,12 +111,12 @@ pub struct Book {
     delivery_ids: IdGenerator,
     /// The number of webhook secrets drawn.
     secrets: u64,
-    mails: Mails,
-    payouts: Payouts,
+    mails: MailLog,
+    wallets: Wallets,
     /// By transaction id and output index.
     unmatched: BTreeMap<(String, u32), UnmatchedTransfer>,
     /// The number of keys created in this mode.
-    pub(crate) keys_made: u64,
+    pub(crate) keys_created: u64,
     notices: Vec<Notice>,
 }
 
@@ -146,7 +146,7 @@ impl Book {
             },
             charges: Vec::new(),
             charge_changes: Vec::new(),
-            counting: Vec::new(),
+            confirming_assets: Vec::new(),
             charge_codes: ByCode::default(),
             charges_by_status: StatusIndex::default(),
             addresses: Addresses::default(),
@@ -163,16 +163,16 @@ impl Book {
             outbox: Outbox::default(),
             delivery_ids: IdGenerator::new(rng_key("delivery")),
             secrets: 0,
-            mails: Mails::default(),
-            payouts: Payouts::from_seed(seed, wallet_cache, account, mode),
+            mails: MailLog::default(),
+            wallets: Wallets::from_seed(seed, wallet_cache, account, mode),
             unmatched: BTreeMap::new(),
-            keys_made: 0,
+            keys_created: 0,
             notices: Vec::new(),
         }
     }
 
     /// Rebuilds the indexes of a book that was restored from its objects.
-    pub(crate) fn index(&mut self) {
+    pub(crate) fn rebuild_indexes(&mut self) {
         let links = self.links.iter().map(|link| link.code).zip(0..);
         self.link_codes = links.map(|(code, no)| (code, LinkNo(no))).collect();
         for (no, charge) in (0..).zip(&self.charges) {
@@ -184,13 +184,13 @@ impl Book {
                 self.links[link.index()].charges.push(no, class);
             }
             let required = terms.asset.required_confirmations(self.mode);
-            self.counting.push(charge.counts_blocks(required).then_some(terms.asset));
+            self.confirming_assets.push(charge.has_confirmed_transfer(required).then_some(terms.asset));
         }
         for (no, invoice) in (0..).zip(&self.invoices) {
             self.invoice_codes.insert(invoice.code, InvoiceNo(no));
             self.invoices_by_status.push(no, invoice.status() as usize);
         }
-        self.events.index_all();
+        self.events.rebuild_indexes();
     }
 
     /// Returns the book's mode.
@@ -229,7 +229,8 @@ impl Book {
         let changes_of = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
             Subject::Charge(no) => {
-                let height = self.counting[no.index()].map_or(0, |asset| heights.get(self.mode, asset));
+                let height =
+                    self.confirming_assets[no.index()].map_or(0, |asset| heights.get(self.mode, asset));
                 (height << 32) | changes_of(&no)
             }
             Subject::Invoice(no) => {
@@ -252,7 +253,7 @@ impl Book {
     }
 
     /// Returns the charge with this deposit address.
-    pub fn charge_at(&self, address: &str) -> Option<ChargeNo> {
+    pub fn charge_by_address(&self, address: &str) -> Option<ChargeNo> {
         self.addresses.find(address, |no| &self.charge(no).terms.deposit_address)
     }
 
@@ -314,13 +315,13 @@ impl Book {
     }
 
     /// Returns the sent e-mails.
-    pub fn mails(&self) -> &Mails {
+    pub fn mails(&self) -> &MailLog {
         &self.mails
     }
 
     /// Returns the wallets.
-    pub fn payouts(&self) -> &Payouts {
-        &self.payouts
+    pub fn wallets(&self) -> &Wallets {
+        &self.wallets
     }
 
     /// Returns the transfers that belong to no charge: sent to the book's addresses in another coin.

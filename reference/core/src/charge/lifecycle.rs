@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Charge, ChargeStatus, Standing, Terms, Transfer};
 use crate::{
-    charge::Bounds,
+    charge::PaymentTolerances,
     error::ApiError,
     id::Code,
     money::Coin,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The time for which the rate of a new charge is locked (`open.charge.lock`).
-pub const LOCK: Span = Span::mins(30);
+pub const RATE_LOCK: Span = Span::mins(30);
 /// The longest time after the end of the lock for which transfers seen in time hold a charge open
 /// (`open.charge.hold`).
 pub const HOLD_MAX: Span = Span::hours(24);
@@ -64,13 +64,13 @@ pub enum ChargeChange {
 
 impl Charge {
     /// Opens a charge.
-    pub fn open(now: Timestamp, code: Code, terms: Terms, bounds: Bounds) -> Charge {
+    pub fn open(now: Timestamp, code: Code, terms: Terms, bounds: PaymentTolerances) -> Charge {
         Charge {
             code,
             terms: Arc::new(terms),
-            bounds,
+            tolerances: bounds,
             created_at: now,
-            expires_at: now.plus(LOCK),
+            expires_at: now.plus(RATE_LOCK),
             status: ChargeStatus::Pending,
             transfers: Vec::new(),
             refunds: Vec::new(),
@@ -83,7 +83,7 @@ impl Charge {
         now: Timestamp,
         code: Code,
         terms: Terms,
-        bounds: Bounds,
+        bounds: PaymentTolerances,
         confirmations: u32,
     ) -> Charge {
         let txid = "0".repeat(64).into();
@@ -95,8 +95,8 @@ impl Charge {
             amount,
             confirmations,
             height: 0,
-            gone: None,
-            credited: true,
+            disappearance: None,
+            is_credited: true,
             seen_at: now,
             confirmed_at: Some(now),
             standing: Standing::OnTime,
@@ -126,10 +126,10 @@ impl Charge {
             match self.transfer_index(sighting) {
                 Some(index) => {
                     let transfer = &mut self.transfers[index];
-                    if sighting.depth == Depth::Gone(Disappearance::Replaced) && transfer.is_alive() {
+                    if sighting.depth == Depth::Absent(Disappearance::Replaced) && transfer.is_present() {
                         replaced.push(index);
                     }
-                    transfer.take_depth(now, sighting, required);
+                    transfer.apply_depth(now, sighting, required);
                     self.report_lateness(index, &mut changes);
                     updated.push(index);
                 }
@@ -193,10 +193,10 @@ impl Charge {
     ) -> Option<usize> {
         let index = match self.transfer_index(sighting) {
             Some(index) => index,
-            None if matches!(sighting.depth, Depth::Gone(_)) => return None,
+            None if matches!(sighting.depth, Depth::Absent(_)) => return None,
             None => self.add_transfer(first_seen, sighting, changes),
         };
-        self.transfers[index].take_depth(now, sighting, required);
+        self.transfers[index].apply_depth(now, sighting, required);
         Some(index)
     }
 
@@ -274,7 +274,7 @@ impl Charge {
         let selected: Vec<usize> =
             (0..self.transfers.len()).filter(|&index| is_selected(&self.transfers[index])).collect();
         let accepted: Vec<usize> =
-            selected.iter().copied().filter(|&index| !self.is_refunded_late(index)).collect();
+            selected.iter().copied().filter(|&index| !self.is_late_and_refunded(index)).collect();
         if accepted.is_empty() {
             return Err(ApiError::conflict(match selected.is_empty() {
                 true => "There is no confirmed late payment to accept on this charge.",
@@ -286,7 +286,7 @@ impl Charge {
             transfer.standing = Standing::Accepted;
             // A transfer that fell short before is reported again once it is accepted.
             transfer.is_underpaid_reported = false;
-            transfer.credited = true;
+            transfer.is_credited = true;
         }
         let mut changes = Vec::new();
         self.update_payment_status(&accepted, required, &mut changes);
@@ -320,8 +320,8 @@ impl Charge {
             amount,
             confirmations: 0,
             height: sighting.height,
-            gone: None,
-            credited: false,
+            disappearance: None,
+            is_credited: false,
             seen_at: first_seen,
             confirmed_at: None,
             standing,
@@ -334,7 +334,7 @@ impl Charge {
     /// Reports a late transfer once, when it is present.
     fn report_lateness(&mut self, index: usize, changes: &mut Vec<ChargeChange>) {
         let transfer = &mut self.transfers[index];
-        if transfer.standing == Standing::Late && transfer.is_alive() && !transfer.is_late_reported {
+        if transfer.standing == Standing::Late && transfer.is_present() && !transfer.is_late_reported {
             transfer.is_late_reported = true;
             changes.push(ChargeChange::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
         }
@@ -350,11 +350,11 @@ impl Charge {
                 Standing::OnTime | Standing::Accepted | Standing::Extra => true,
             };
             let is_confirmed = transfer.is_confirmed(required);
-            if is_creditable && is_confirmed && !transfer.credited {
-                transfer.credited = true;
+            if is_creditable && is_confirmed && !transfer.is_credited {
+                transfer.is_credited = true;
                 credited.push(index);
             } else if !is_confirmed {
-                transfer.credited = false;
+                transfer.is_credited = false;
             }
         }
         self.update_payment_status(&credited, required, changes);
@@ -368,16 +368,17 @@ impl Charge {
         }
         // A closed charge has credit only from transfers that fell short while it was open, and from accepted ones.
         let txid = self.transfers[last].txid.clone();
-        if self.counted_amount().covers(self.terms.asset_amount, self.bounds.tolerance) {
+        if self.counted_amount().covers(self.terms.asset_amount, self.tolerances.underpayment) {
             self.status = ChargeStatus::Paid;
-            self.paid_at = self.transfers.iter().filter(|t| t.credited).filter_map(|t| t.confirmed_at).max();
+            self.paid_at =
+                self.transfers.iter().filter(|t| t.is_credited).filter_map(|t| t.confirmed_at).max();
             // Transfers to an open charge that are still pending now exceed the amount due.
             for index in 0..self.transfers.len() {
-                if !self.transfers[index].credited && !self.is_refunded_late(index) {
+                if !self.transfers[index].is_credited && !self.is_late_and_refunded(index) {
                     let transfer = &mut self.transfers[index];
                     transfer.standing = Standing::Extra;
                     // No later sighting may come for a confirmed transfer, so it is credited now.
-                    transfer.credited = transfer.is_confirmed(required);
+                    transfer.is_credited = transfer.is_confirmed(required);
                 }
             }
             changes.push(ChargeChange::Paid { txid, received: self.received_amount() });
@@ -398,10 +399,10 @@ impl Charge {
     /// Returns `true` if transfers seen in time hold the charge open after its lock: together they are enough, and the
     /// longest hold is not over. If less than the amount due sufficed, a dust payment would keep the rate.
     fn is_held_open(&self, now: Timestamp) -> bool {
-        let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
+        let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_present());
         let on_time_amount: Coin = on_time.map(|transfer| transfer.amount).sum();
-        let on_time_amount = on_time_amount.saturating_sub(self.refunded_of_received());
-        now < self.hold_end() && on_time_amount.covers(self.terms.asset_amount, self.bounds.tolerance)
+        let on_time_amount = on_time_amount.saturating_sub(self.refunded_received_amount());
+        now < self.hold_end() && on_time_amount.covers(self.terms.asset_amount, self.tolerances.underpayment)
     }
 
     /// Expires an open charge whose lock is over, unless transfers hold it open.
@@ -413,9 +414,9 @@ impl Charge {
         changes.push(ChargeChange::Expired);
         // Unconfirmed transfers become late.
         for transfer in &mut self.transfers {
-            if transfer.standing == Standing::OnTime && !transfer.credited {
+            if transfer.standing == Standing::OnTime && !transfer.is_credited {
                 transfer.standing = Standing::Late;
-                if transfer.is_alive() {
+                if transfer.is_present() {
                     transfer.is_late_reported = true;
                     changes.push(ChargeChange::LatePayment {
                         txid: transfer.txid.clone(),
@@ -430,7 +431,7 @@ impl Charge {
 /// Returns the amount that a transaction pays with its outputs that are on the chain or in the mempool.
 fn amount_paid_by(sightings: &[&Sighting], txid: &str) -> Coin {
     let is_present =
-        |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
+        |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Absent(_));
     let outputs: BTreeMap<u32, Coin> =
         sightings.iter().filter(is_present).map(|sighting| (sighting.output, sighting.amount)).collect();
     outputs.into_values().sum()

@@ -4,7 +4,7 @@ mod lifecycle;
 mod refund;
 mod transfer;
 
-pub use lifecycle::{ChargeChange, HOLD_MAX, LOCK};
+pub use lifecycle::{ChargeChange, HOLD_MAX, RATE_LOCK};
 pub use refund::Refund;
 use serde::{Deserialize, Serialize};
 pub use transfer::{Standing, Transfer};
@@ -89,17 +89,17 @@ impl Customer {
 }
 
 /// Key/value pairs of the account owner, in the order in which they were given.
-pub type Metadata = Vec<(String, MetaValue)>;
+pub type Metadata = Vec<(String, MetadataValue)>;
 
 /// A value of a key/value pair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MetaValue {
+pub enum MetadataValue {
     /// Text of at most 500 characters.
     Text(String),
     /// A number, verbatim.
     Number(String),
     /// `true` or `false`.
-    Truth(bool),
+    Bool(bool),
     /// No value.
     Null,
 }
@@ -163,7 +163,7 @@ pub struct Charge {
     /// The end of the rate lock.
     pub expires_at: Timestamp,
     /// The tolerances of a payment.
-    pub bounds: Bounds,
+    pub tolerances: PaymentTolerances,
     status: ChargeStatus,
     transfers: Vec<Transfer>,
     refunds: Vec<Refund>,
@@ -172,11 +172,11 @@ pub struct Charge {
 
 /// The account's tolerances when the charge was opened.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Bounds {
+pub struct PaymentTolerances {
     /// The percentage that may be missing.
-    pub tolerance: Percent,
+    pub underpayment: Percent,
     /// The percentage above which a payment is overpaid.
-    pub threshold: Percent,
+    pub overpayment: Percent,
 }
 
 impl Charge {
@@ -202,7 +202,7 @@ impl Charge {
 
     /// Returns the credited amount.
     pub fn received_amount(&self) -> Coin {
-        self.transfers.iter().filter(|transfer| transfer.credited).map(|transfer| transfer.amount).sum()
+        self.transfers.iter().filter(|transfer| transfer.is_credited).map(|transfer| transfer.amount).sum()
     }
 
     /// Returns the late amount that is confirmed and was not accepted.
@@ -216,7 +216,7 @@ impl Charge {
     pub fn counted_amount(&self) -> Coin {
         match self.status {
             ChargeStatus::Paid => self.received_amount(),
-            _ => self.received_amount().saturating_sub(self.refunded_of_received()),
+            _ => self.received_amount().saturating_sub(self.refunded_received_amount()),
         }
     }
 
@@ -227,23 +227,23 @@ impl Charge {
 
     /// Returns `true` if more was received than the overpayment threshold allows.
     pub fn is_overpaid(&self) -> bool {
-        self.counted_amount().exceeds(self.terms.asset_amount, self.bounds.threshold)
+        self.counted_amount().exceeds(self.terms.asset_amount, self.tolerances.overpayment)
     }
 
     /// Returns `true` if the charge is pending and no transfer to it is present or credited. Vanished ones do not count.
     pub fn is_untouched(&self) -> bool {
-        let is_payment = |transfer: &Transfer| transfer.is_alive() || transfer.credited;
+        let is_payment = |transfer: &Transfer| transfer.is_present() || transfer.is_credited;
         self.status == ChargeStatus::Pending && !self.transfers.iter().any(is_payment)
     }
 
     /// Returns `true` if the charge is paid but too little is credited now, because of a reorganisation.
     pub fn is_reorganised(&self) -> bool {
         self.status == ChargeStatus::Paid
-            && !self.received_amount().covers(self.terms.asset_amount, self.bounds.tolerance)
+            && !self.received_amount().covers(self.terms.asset_amount, self.tolerances.underpayment)
     }
 
     /// Returns `true` if a transfer is confirmed, so that its confirmations grow with the chain.
-    pub(crate) fn counts_blocks(&self, required: u32) -> bool {
+    pub(crate) fn has_confirmed_transfer(&self, required: u32) -> bool {
         self.transfers.iter().any(|transfer| transfer.is_confirmed(required))
     }
 

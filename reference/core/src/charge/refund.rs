@@ -28,8 +28,8 @@ impl Charge {
 
     /// Returns the total of the refunds of received money: all refunds except those of late transfers that are present and
     /// not accepted.
-    pub(super) fn refunded_of_received(&self) -> Coin {
-        let is_late = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
+    pub(super) fn refunded_received_amount(&self) -> Coin {
+        let is_late = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_present();
         let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_late(transfer));
         self.refunded_amount().saturating_sub(late.map(|(index, _)| self.late_refund_amount(index)).sum())
     }
@@ -41,7 +41,7 @@ impl Charge {
     }
 
     /// Returns `true` if the transfer is late and was refunded in full, so that it cannot be accepted.
-    pub(super) fn is_refunded_late(&self, index: usize) -> bool {
+    pub(super) fn is_late_and_refunded(&self, index: usize) -> bool {
         let transfer = &self.transfers[index];
         transfer.standing == Standing::Late && self.late_refund_amount(index) >= transfer.amount
     }
@@ -49,7 +49,7 @@ impl Charge {
     /// Returns the late transfers that were refunded.
     pub fn refunded_late_transfers(&self) -> impl Iterator<Item = &Transfer> {
         let indexes = 0..self.transfers.len();
-        indexes.filter(|&index| self.is_refunded_late(index)).map(|index| &self.transfers[index])
+        indexes.filter(|&index| self.is_late_and_refunded(index)).map(|index| &self.transfers[index])
     }
 
     /// Records a refund. All refunds together never exceed the received and the confirmed late payments.

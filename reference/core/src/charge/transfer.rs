@@ -38,9 +38,9 @@ pub struct Transfer {
     /// The height of the chain when they were seen.
     pub(super) height: u64,
     /// The reason for its absence, if it has vanished.
-    pub gone: Option<Disappearance>,
+    pub disappearance: Option<Disappearance>,
     /// `true` if it is part of the received amount.
-    pub credited: bool,
+    pub is_credited: bool,
     /// The service's time of the first sighting.
     pub seen_at: Timestamp,
     /// The time of the latest confirmation.
@@ -55,19 +55,19 @@ pub struct Transfer {
 
 impl Transfer {
     /// Returns `true` if it is in the mempool or on the active branch.
-    pub fn is_alive(&self) -> bool {
-        self.gone.is_none()
+    pub fn is_present(&self) -> bool {
+        self.disappearance.is_none()
     }
 
     /// Returns `true` if it has the required confirmations.
     pub fn is_confirmed(&self, required: u32) -> bool {
-        self.is_alive() && self.confirmations >= required
+        self.is_present() && self.confirmations >= required
     }
 
     /// Returns the status in responses: `pending`, `confirmed`, or the reason why it vanished: `double_spent`, `replaced`,
     /// `dropped`.
     pub fn status(&self, required: u32) -> &'static str {
-        match self.gone {
+        match self.disappearance {
             Some(reason) => reason.as_str(),
             None if self.is_confirmed(required) => "confirmed",
             None => "pending",
@@ -88,17 +88,17 @@ impl Transfer {
     }
 
     /// Applies the depth that the chain watcher reported.
-    pub(super) fn take_depth(&mut self, now: Timestamp, sighting: &Sighting, required: u32) {
+    pub(super) fn apply_depth(&mut self, now: Timestamp, sighting: &Sighting, required: u32) {
         let was_confirmed = self.is_confirmed(required);
         self.height = sighting.height;
         match sighting.depth {
             Depth::Confirmations(n) => {
                 self.confirmations = n;
-                self.gone = None;
+                self.disappearance = None;
             }
-            Depth::Gone(reason) => {
+            Depth::Absent(reason) => {
                 self.confirmations = 0;
-                self.gone = Some(reason);
+                self.disappearance = Some(reason);
             }
         }
         if !was_confirmed && self.is_confirmed(required) {

@@ -5,7 +5,7 @@
 //! 256-bit ceiling, and decimals are parsed by a strict grammar only.
 
 mod decimal_text;
-mod wide;
+mod u256;
 
 use std::{fmt, iter::Sum};
 
@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 pub use self::decimal_text::DecimalText;
-use self::wide::Wide;
+use self::u256::U256;
 use crate::asset::Asset;
 
 const ATTO_DIGITS: u32 = 18;
@@ -22,7 +22,7 @@ const ATTO_DIGITS: u32 = 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmountError {
     /// Not digits with an optional point and more digits.
-    Form,
+    NotDecimal,
     /// More decimal places than this.
     Decimals(u32),
     /// Above the largest amount.
@@ -38,7 +38,7 @@ pub enum AmountError {
 impl fmt::Display for AmountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AmountError::Form => f.write_str("must be a decimal number such as 49.90"),
+            AmountError::NotDecimal => f.write_str("must be a decimal number such as 49.90"),
             AmountError::Decimals(max) => write!(f, "may have at most {max} decimal places"),
             AmountError::TooLarge => f.write_str("is too large"),
             AmountError::Zero => f.write_str("must be greater than 0"),
@@ -53,24 +53,26 @@ impl fmt::Display for AmountError {
 fn split_digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
     if let Some(positive) = text.strip_prefix('-') {
         // The sign is reported only if the rest is valid.
-        return Err(split_digits(positive, decimals_max).map_or(AmountError::Form, |_| AmountError::Negative));
+        return Err(
+            split_digits(positive, decimals_max).map_or(AmountError::NotDecimal, |_| AmountError::Negative)
+        );
     }
     if let Some((number, exponent)) = text.split_once(['e', 'E']) {
         let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
         let is_number = number.parse::<Decimal>().is_ok() && exponent.parse::<u32>().is_ok();
-        return Err(if is_number { AmountError::Exponent } else { AmountError::Form });
+        return Err(if is_number { AmountError::Exponent } else { AmountError::NotDecimal });
     }
     let (whole, part) = match text.split_once('.') {
-        Some((_, "")) => return Err(AmountError::Form),
+        Some((_, "")) => return Err(AmountError::NotDecimal),
         Some(pair) => pair,
         None => (text, ""),
     };
     let is_all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !is_all_digits(whole) || !is_all_digits(part) {
-        return Err(AmountError::Form);
+        return Err(AmountError::NotDecimal);
     }
     if whole.len() > 1 && whole.starts_with('0') {
-        return Err(AmountError::Form);
+        return Err(AmountError::NotDecimal);
     }
     if part.len() > decimals_max as usize {
         return Err(AmountError::Decimals(decimals_max));
@@ -239,7 +241,7 @@ impl Rate {
         // due = amount / rate; in smallest units: minor × 10^(decimals + scale − 2) / mantissa.
         let mantissa = self.mantissa();
         let factor = 10_u128.pow(asset.facts().decimals + self.0.scale());
-        let product = Wide::product(u128::from(amount.minor()), factor);
+        let product = U256::product(u128::from(amount.minor()), factor);
         let units = product.ceil_div(mantissa * 100)?;
         Coin::new(units.checked_mul(unit)?)
     }
@@ -315,20 +317,20 @@ impl Coin {
 
     /// Returns `true` if this is at least `due` × (1 − `tolerance`), exactly (`open.charge.tolerance`).
     pub fn covers(self, due: Coin, tolerance: Percent) -> bool {
-        let required = Wide::product(due.0, u128::from(Percent::WHOLE - tolerance.0.min(Percent::WHOLE)));
-        Wide::product(self.0, u128::from(Percent::WHOLE)) >= required
+        let required = U256::product(due.0, u128::from(Percent::WHOLE - tolerance.0.min(Percent::WHOLE)));
+        U256::product(self.0, u128::from(Percent::WHOLE)) >= required
     }
 
     /// Returns `true` if this is more than `due` × (1 + `threshold`), exactly (`open.charge.overpaid`).
     pub fn exceeds(self, due: Coin, threshold: Percent) -> bool {
-        let limit = Wide::product(due.0, u128::from(Percent::WHOLE + threshold.0));
-        Wide::product(self.0, u128::from(Percent::WHOLE)) > limit
+        let limit = U256::product(due.0, u128::from(Percent::WHOLE + threshold.0));
+        U256::product(self.0, u128::from(Percent::WHOLE)) > limit
     }
 
     /// Returns the fraction `parts` / `whole` of this amount, rounded down to the smallest unit of `asset`.
     pub fn share(self, parts: u64, whole: u64, asset: Asset) -> Option<Coin> {
         let unit = Coin::unit(asset).0;
-        let units = Wide::product(self.0 / unit, u128::from(parts)).floor_div(u128::from(whole))?;
+        let units = U256::product(self.0 / unit, u128::from(parts)).floor_div(u128::from(whole))?;
         Coin::new(units.checked_mul(unit)?)
     }
 
@@ -396,8 +398,8 @@ mod tests {
             "", ".", ".5", "1.", "+1", "--1", "01", "00", "1_000", "1,5", "1e", "e5", "1e5e5", " 1", "1 ",
             "0x1", "١", "NaN", "1.2.3",
         ] {
-            assert_eq!(Fiat::parse(text), Err(AmountError::Form), "{text:?}");
-            assert_eq!(Coin::parse(text, Asset::Eth), Err(AmountError::Form), "{text:?}");
+            assert_eq!(Fiat::parse(text), Err(AmountError::NotDecimal), "{text:?}");
+            assert_eq!(Coin::parse(text, Asset::Eth), Err(AmountError::NotDecimal), "{text:?}");
         }
         for (text, error) in [
             ("-1", AmountError::Negative),
@@ -504,11 +506,11 @@ mod tests {
             let (asset, rate) = (Asset::ALL[n], Rate::from_units(units).unwrap());
             if let Some(due) = rate.quote(Fiat::from_minor(minor).unwrap(), asset) {
                 // due × rate ≥ amount > (due − unit) × rate, in units of 10⁻²⁶.
-                let amount = Wide::product(u128::from(minor), 10_u128.pow(24));
-                prop_assert!(Wide::product(due.0, u128::from(units)) >= amount);
+                let amount = U256::product(u128::from(minor), 10_u128.pow(24));
+                prop_assert!(U256::product(due.0, u128::from(units)) >= amount);
                 if due > Coin::ZERO {
                     let one_less = due.saturating_sub(Coin::unit(asset));
-                    prop_assert!(Wide::product(one_less.0, u128::from(units)) < amount);
+                    prop_assert!(U256::product(one_less.0, u128::from(units)) < amount);
                 }
                 prop_assert_eq!(due.0 % Coin::unit(asset).0, 0);
             }

@@ -5,12 +5,12 @@ use secp256k1::PublicKey;
 use sha3::{Digest, Keccak256};
 
 use super::{Script, base58, bip32::hash160, cashaddr};
-use crate::{asset::AddressForm, mode::Mode};
+use crate::{asset::AddressFormat, mode::Mode};
 
 /// Returns the address of the public key `point`; `None` for the formats that need lists. `script`: native segwit by
 /// default; used only by formats with several scripts.
 pub(super) fn address_from_point(
-    format: AddressForm,
+    format: AddressFormat,
     script: Option<Script>,
     mode: Mode,
     point: &PublicKey,
@@ -18,20 +18,20 @@ pub(super) fn address_from_point(
     let key_hash = || hash160(&point.serialize());
     let of_network = |network: &Network| network.address(script.unwrap_or(Script::P2wpkh), &key_hash());
     Some(match (format, mode) {
-        (AddressForm::Bitcoin, Mode::Live) => of_network(&BITCOIN),
-        (AddressForm::Bitcoin, Mode::Test) => of_network(&BITCOIN_TEST),
-        (AddressForm::Litecoin, Mode::Live) => of_network(&LITECOIN),
-        (AddressForm::Litecoin, Mode::Test) => of_network(&LITECOIN_TEST),
-        (AddressForm::Dogecoin, Mode::Live) => base58check(0x1e, &key_hash()),
-        (AddressForm::Dogecoin, Mode::Test) => base58check(0x71, &key_hash()),
-        (AddressForm::BitcoinCash, Mode::Live) => {
+        (AddressFormat::Bitcoin, Mode::Live) => of_network(&BITCOIN),
+        (AddressFormat::Bitcoin, Mode::Test) => of_network(&BITCOIN_TEST),
+        (AddressFormat::Litecoin, Mode::Live) => of_network(&LITECOIN),
+        (AddressFormat::Litecoin, Mode::Test) => of_network(&LITECOIN_TEST),
+        (AddressFormat::Dogecoin, Mode::Live) => base58check(0x1e, &key_hash()),
+        (AddressFormat::Dogecoin, Mode::Test) => base58check(0x71, &key_hash()),
+        (AddressFormat::BitcoinCash, Mode::Live) => {
             cashaddr::pay_to_public_key_hash("bitcoincash", &key_hash())
         }
-        (AddressForm::BitcoinCash, Mode::Test) => cashaddr::pay_to_public_key_hash("bchtest", &key_hash()),
+        (AddressFormat::BitcoinCash, Mode::Test) => cashaddr::pay_to_public_key_hash("bchtest", &key_hash()),
         // The test networks of these two use the same addresses as the main ones.
-        (AddressForm::Evm, _) => eip55(&account(point)),
-        (AddressForm::Tron, _) => base58check(0x41, &account(point)),
-        (AddressForm::Solana | AddressForm::Monero, _) => return None,
+        (AddressFormat::Evm, _) => eip55(&account(point)),
+        (AddressFormat::Tron, _) => base58check(0x41, &account(point)),
+        (AddressFormat::Solana | AddressFormat::Monero, _) => return None,
     })
 }
 
@@ -99,20 +99,24 @@ fn eip55(account: &[u8; 20]) -> String {
 /// Returns the normal spelling of an address. Some kinds have other valid spellings: accounts of the Ethereum family
 /// without the checksum in their letters, segwit in capitals as in QR codes, Bitcoin Cash without the network prefix.
 /// Any other text is returned unchanged.
-pub fn normalize_address(format: AddressForm, mode: Mode, text: &str) -> String {
+pub fn normalize_address(format: AddressFormat, mode: Mode, text: &str) -> String {
     let network = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
     match format {
-        AddressForm::Evm => {
+        AddressFormat::Evm => {
             let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
             let account =
                 digits.and_then(|digits| hex::decode(digits).ok()).and_then(|bytes| bytes.try_into().ok());
             account.map_or_else(|| text.to_owned(), |account| eip55(&account))
         }
-        AddressForm::Bitcoin | AddressForm::Litecoin if !text.contains(|c: char| c.is_ascii_lowercase()) => {
+        AddressFormat::Bitcoin | AddressFormat::Litecoin
+            if !text.contains(|c: char| c.is_ascii_lowercase()) =>
+        {
             text.to_ascii_lowercase()
         }
-        AddressForm::BitcoinCash if !text.contains(':') => format!("{network}{}", text.to_ascii_lowercase()),
-        AddressForm::BitcoinCash => text.to_ascii_lowercase(),
+        AddressFormat::BitcoinCash if !text.contains(':') => {
+            format!("{network}{}", text.to_ascii_lowercase())
+        }
+        AddressFormat::BitcoinCash => text.to_ascii_lowercase(),
         _ => text.to_owned(),
     }
 }
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(private_key: u8, format: AddressForm, script: Option<Script>, expected: &str) {
+    fn check(private_key: u8, format: AddressFormat, script: Option<Script>, expected: &str) {
         let mut bytes = [0; 32];
         bytes[31] = private_key;
         let point = SecretKey::from_byte_array(bytes).unwrap().public_key(&Secp256k1::signing_only());
@@ -162,11 +166,11 @@ mod tests {
     #[test]
     fn the_smallest_private_keys_have_their_known_addresses() {
         // The example of BIP-173 is the address of the private key 1.
-        check(1, AddressForm::Bitcoin, None, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
+        check(1, AddressFormat::Bitcoin, None, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
         let check_script = |script| {
             check(
                 1,
-                AddressForm::Bitcoin,
+                AddressFormat::Bitcoin,
                 Some(script),
                 match script {
                     Script::P2wpkh => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
@@ -176,25 +180,25 @@ mod tests {
             )
         };
         Script::ALL.into_iter().for_each(check_script);
-        check(1, AddressForm::Evm, None, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
-        check(2, AddressForm::Evm, None, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
+        check(1, AddressFormat::Evm, None, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
+        check(2, AddressFormat::Evm, None, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
     }
 
     #[test]
     fn every_spelling_of_an_address_is_normalized() {
         #[track_caller]
-        fn check(format: AddressForm, mode: Mode, spelling: &str, expected: &str) {
+        fn check(format: AddressFormat, mode: Mode, spelling: &str, expected: &str) {
             assert_eq!(normalize_address(format, mode, spelling), expected);
         }
         let account = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
-        check(AddressForm::Evm, Mode::Live, &account.to_lowercase(), account);
-        check(AddressForm::Evm, Mode::Live, &format!("0x{}", account[2..].to_uppercase()), account);
-        check(AddressForm::Evm, Mode::Live, account, account);
-        check(AddressForm::Evm, Mode::Live, "0x5aAe", "0x5aAe");
-        check(AddressForm::Bitcoin, Mode::Live, "BC1QW508D6", "bc1qw508d6");
-        check(AddressForm::Bitcoin, Mode::Live, "bc1Qw508d6", "bc1Qw508d6");
-        check(AddressForm::BitcoinCash, Mode::Live, "qpm2", "bitcoincash:qpm2");
-        check(AddressForm::BitcoinCash, Mode::Test, "BCHTEST:QPM2", "bchtest:qpm2");
-        check(AddressForm::Tron, Mode::Live, "TR7NHqje", "TR7NHqje");
+        check(AddressFormat::Evm, Mode::Live, &account.to_lowercase(), account);
+        check(AddressFormat::Evm, Mode::Live, &format!("0x{}", account[2..].to_uppercase()), account);
+        check(AddressFormat::Evm, Mode::Live, account, account);
+        check(AddressFormat::Evm, Mode::Live, "0x5aAe", "0x5aAe");
+        check(AddressFormat::Bitcoin, Mode::Live, "BC1QW508D6", "bc1qw508d6");
+        check(AddressFormat::Bitcoin, Mode::Live, "bc1Qw508d6", "bc1Qw508d6");
+        check(AddressFormat::BitcoinCash, Mode::Live, "qpm2", "bitcoincash:qpm2");
+        check(AddressFormat::BitcoinCash, Mode::Test, "BCHTEST:QPM2", "bchtest:qpm2");
+        check(AddressFormat::Tron, Mode::Live, "TR7NHqje", "TR7NHqje");
     }
 }

@@ -81,7 +81,7 @@ impl Node {
     /// Returns the point of child `n` and its chain code.
     ///
     /// `None` if `n` is hardened, and for the 1 in 2¹²⁷ numbers that BIP-32 skips.
-    pub(super) fn step(&self, n: u32) -> Option<(PublicKey, [u8; 32])> {
+    pub(super) fn derive_point(&self, n: u32) -> Option<(PublicKey, [u8; 32])> {
         if n >= HARDENED {
             return None;
         }
@@ -100,7 +100,7 @@ impl Node {
     /// Returns child `n` with its position in the tree; `None` as for [`Node::derive_point`], and below the maximum depth.
     pub(super) fn child(&self, n: u32) -> Option<Node> {
         let depth = self.depth.checked_add(1)?;
-        let (point, chain_code) = self.step(n)?;
+        let (point, chain_code) = self.derive_point(n)?;
         let [a, b, c, d, ..] = hash160(&self.point.serialize());
         Some(Node { version: self.version, depth, parent: [a, b, c, d], number: n, chain_code, point })
     }

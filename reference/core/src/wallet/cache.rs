@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{Script, Wallet};
-use crate::{asset::AddressForm, mode::Mode, rng::Seed};
+use crate::{asset::AddressFormat, mode::Mode, rng::Seed};
 
 /// The number of cached addresses of one wallet; later ones are derived each time.
 const CACHED_MAX: usize = 4_096;
@@ -22,11 +22,11 @@ pub struct WalletCache {
 }
 
 /// The values that determine a wallet's addresses: its identity, the format and script of its addresses, its mode.
-type WalletKey = (String, AddressForm, Option<Script>, Mode);
+type WalletKey = (String, AddressFormat, Option<Script>, Mode);
 
 #[derive(Default)]
 struct Entries {
-    wallets: BTreeMap<(String, AddressForm, Mode), Wallet>,
+    wallets: BTreeMap<(String, AddressFormat, Mode), Wallet>,
     addresses: BTreeMap<WalletKey, Vec<Option<String>>>,
 }
 
@@ -37,7 +37,7 @@ impl WalletCache {
     }
 
     /// Returns the built-in wallet of `realm`: that of [`Wallet::from_seed`] with the seed of this cache.
-    pub fn wallet(&self, realm: &str, format: AddressForm, mode: Mode) -> Wallet {
+    pub fn wallet(&self, realm: &str, format: AddressFormat, mode: Mode) -> Wallet {
         self.with_entries(|entries| {
             let key = (realm.to_owned(), format, mode);
             entries
@@ -55,7 +55,7 @@ impl WalletCache {
             return wallet.address(n);
         }
         self.with_entries(|entries| {
-            let key = (wallet.identity().to_owned(), wallet.form(), wallet.script(), wallet.mode());
+            let key = (wallet.identity().to_owned(), wallet.address_format(), wallet.script(), wallet.mode());
             let addresses = entries.addresses.entry(key).or_default();
             if addresses.len() <= index {
                 addresses.resize(index + 1, None);
@@ -89,7 +89,7 @@ mod tests {
         let wallet_cache = WalletCache::new(Seed(7));
         for mode in Mode::ALL {
             for asset in Asset::ALL {
-                let format = asset.facts().form;
+                let format = asset.facts().address_format;
                 let seeded = Wallet::from_seed(Seed(7), "acme", format, mode);
                 let cached = wallet_cache.wallet("acme", format, mode);
                 assert_eq!(seeded, cached);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Script, name, version::Version};
-use crate::{asset::AddressForm, mode::Mode};
+use crate::{asset::AddressFormat, mode::Mode};
 
 /// The reason why a key or an address is refused. The message states the problem, what is allowed and the remedy.
 ///
@@ -32,7 +32,7 @@ pub enum WalletError {
         /// The kind of the given key: `dgub`.
         got: &'static str,
         /// The format of the wallet.
-        format: AddressForm,
+        format: AddressFormat,
         /// The mode the wallet is for.
         mode: Mode,
     },
@@ -41,7 +41,7 @@ pub enum WalletError {
         /// The kind of the given key or address: `tpub`, `stagenet address`.
         got: &'static str,
         /// The format of the wallet.
-        format: AddressForm,
+        format: AddressFormat,
         /// The mode the wallet is for.
         mode: Mode,
     },
@@ -58,7 +58,7 @@ pub enum WalletError {
         script: Script,
     },
     /// This coin has one kind of address only.
-    NoScript(AddressForm),
+    NoScript(AddressFormat),
     /// The public key is not a point of the curve.
     NoPoint,
     /// A master key that claims to have a parent.
@@ -68,15 +68,15 @@ pub enum WalletError {
     /// A key at the maximum depth: nothing can be derived from it.
     TooDeep,
     /// This coin needs an extended public key, not addresses.
-    NeedsKey(AddressForm),
+    NeedsKey(AddressFormat),
     /// This coin needs a list of addresses, not an extended public key.
-    NeedsList(AddressForm),
+    NeedsList(AddressFormat),
     /// No extended key has an address of this number.
     NoSuchAddress(u32),
     /// An integrated address, which contains a payment id and is not a separate address.
     IntegratedAddress,
     /// The text is not an address of this coin.
-    NotAnAddress(AddressForm),
+    NotAnAddress(AddressFormat),
     /// A list without an address.
     EmptyList,
     /// The same address a second time.
@@ -171,14 +171,14 @@ impl fmt::Display for WalletError {
 impl std::error::Error for WalletError {}
 
 /// Displays the keys or addresses that a wallet of this format and mode accepts.
-struct AcceptedKeys(AddressForm, Mode);
+struct AcceptedKeys(AddressFormat, Mode);
 
 impl fmt::Display for AcceptedKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0, self.1) {
-            (AddressForm::Solana, _) => f.write_str("addresses of 32 bytes in base58"),
-            (AddressForm::Monero, Mode::Live) => f.write_str("mainnet addresses (4…, 8…)"),
-            (AddressForm::Monero, Mode::Test) => f.write_str("stagenet addresses (5…, 7…)"),
+            (AddressFormat::Solana, _) => f.write_str("addresses of 32 bytes in base58"),
+            (AddressFormat::Monero, Mode::Live) => f.write_str("mainnet addresses (4…, 8…)"),
+            (AddressFormat::Monero, Mode::Test) => f.write_str("stagenet addresses (5…, 7…)"),
             (format, mode) => {
                 for (n, version) in Version::accepted_for(format, mode).enumerate() {
                     f.write_str(if n == 0 { "" } else { " or " })?;

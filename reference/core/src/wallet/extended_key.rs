@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Script, WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
-use crate::{asset::AddressForm, mode::Mode, rng::Seed};
+use super::{Script, WalletError, address, bip32::Node, name, needs_address_list, secret, version::Version};
+use crate::{asset::AddressFormat, mode::Mode, rng::Seed};
 
 /// The first of an account's two chains: its receiving addresses. The second chain is for change outputs.
 const EXTERNAL_CHAIN: u32 = 0;
@@ -34,11 +34,11 @@ impl ExtendedKey {
     ///
     /// [`WalletError`] for a private key, another network or coin, or text that is not the extended key of an account.
     /// The message repeats no private key.
-    pub fn parse(text: &str, format: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
+    pub fn parse(text: &str, format: AddressFormat, mode: Mode) -> Result<ExtendedKey, WalletError> {
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
         }
-        if takes_list(format) {
+        if needs_address_list(format) {
             return Err(WalletError::NeedsList(format));
         }
         let account = Node::parse(text)?;
@@ -61,10 +61,10 @@ impl ExtendedKey {
     /// choice.
     ///
     /// Wallets export an `xpub` for every script, so the owner must choose.
-    pub(super) fn script(
+    pub(super) fn resolve_script(
         &self,
         requested: Option<Script>,
-        format: AddressForm,
+        format: AddressFormat,
     ) -> Result<Option<Script>, WalletError> {
         let version = Version::find(self.account.version);
         let got = version.map_or("key", |version| version.prefix);
@@ -84,7 +84,7 @@ impl ExtendedKey {
     ///
     /// The point is drawn: the first random number that is the x coordinate of a point. Finding its private key means
     /// solving the discrete logarithm, so coins sent to it are lost. It is for simulated coins only.
-    pub fn from_seed(seed: Seed, realm: &str, format: AddressForm, mode: Mode) -> Option<ExtendedKey> {
+    pub fn from_seed(seed: Seed, realm: &str, format: AddressFormat, mode: Mode) -> Option<ExtendedKey> {
         let version = Version::accepted_for(format, mode).next()?.bytes;
         let rng_key = seed.rng_key(realm, &format!("{} {mode}", name(format)), "extended key");
         (0..).find_map(|n| {
@@ -112,12 +112,12 @@ impl ExtendedKey {
     /// [`WalletError::NoSuchAddress`] from 2³¹ on, [`WalletError::NeedsList`] for the formats that need lists.
     pub fn address(
         &self,
-        format: AddressForm,
+        format: AddressFormat,
         script: Option<Script>,
         mode: Mode,
         n: u32,
     ) -> Result<String, WalletError> {
-        let (point, _) = self.external.step(n).ok_or(WalletError::NoSuchAddress(n))?;
+        let (point, _) = self.external.derive_point(n).ok_or(WalletError::NoSuchAddress(n))?;
         address::address_from_point(format, script, mode, &point).ok_or(WalletError::NeedsList(format))
     }
 

@@ -49,8 +49,8 @@ fn a_key_has_an_address_for_every_number_below_the_hardened_ones() {
     let key = wallet.extended_key().unwrap();
     assert_eq!(key.address(format, None, mode, 1 << 31), Err(WalletError::NoSuchAddress(1 << 31)));
     assert_eq!(
-        key.address(AddressForm::Monero, None, mode, 0),
-        Err(WalletError::NeedsList(AddressForm::Monero))
+        key.address(AddressFormat::Monero, None, mode, 0),
+        Err(WalletError::NeedsList(AddressFormat::Monero))
     );
 }
 
@@ -74,12 +74,14 @@ fn wallets_of_one_key_overlap_across_modes_and_coins() {
             .expect("every address format has a vector")
             .key
     };
-    let wallet = |format, mode| Wallet::parse(key(AddressForm::Evm), None, format, mode).unwrap();
-    let live = wallet(AddressForm::Evm, Mode::Live);
-    assert!(live.overlaps(&wallet(AddressForm::Evm, Mode::Test)));
-    assert!(live.overlaps(&wallet(AddressForm::BitcoinCash, Mode::Live)));
+    let wallet = |format, mode| Wallet::parse(key(AddressFormat::Evm), None, format, mode).unwrap();
+    let live = wallet(AddressFormat::Evm, Mode::Live);
+    assert!(live.overlaps(&wallet(AddressFormat::Evm, Mode::Test)));
+    assert!(live.overlaps(&wallet(AddressFormat::BitcoinCash, Mode::Live)));
     assert!(
-        !live.overlaps(&Wallet::parse(key(AddressForm::Tron), None, AddressForm::Tron, Mode::Live).unwrap())
+        !live.overlaps(
+            &Wallet::parse(key(AddressFormat::Tron), None, AddressFormat::Tron, Mode::Live).unwrap()
+        )
     );
 }
 
@@ -88,20 +90,20 @@ fn the_identity_of_a_wallet_never_changes() {
     let identity =
         |text, format| Wallet::parse(text, None, format, Mode::Live).unwrap().identity().to_owned();
     assert_eq!(
-        identity(&VECTORS.account[0].key, AddressForm::Bitcoin),
+        identity(&VECTORS.account[0].key, AddressFormat::Bitcoin),
         "key-e7b44782b0ca91cea145cb4ca9723583"
     );
     assert_eq!(
-        identity(VECTORS.text("solana"), AddressForm::Solana),
+        identity(VECTORS.text("solana"), AddressFormat::Solana),
         "list-6994d85e62bf3ce8581315d6e399d583"
     );
-    let seeded = Wallet::from_seed(Seed(7), "acme/live", AddressForm::Solana, Mode::Live);
+    let seeded = Wallet::from_seed(Seed(7), "acme/live", AddressFormat::Solana, Mode::Live);
     assert_eq!(seeded.identity(), "drawn-f6836d6e72fd2a1402893d21102732ff");
 }
 
 /// Returns the address formats of all coins, each once.
-pub(super) fn address_formats() -> BTreeSet<AddressForm> {
-    Asset::ALL.map(|asset| asset.facts().form).into()
+pub(super) fn address_formats() -> BTreeSet<AddressFormat> {
+    Asset::ALL.map(|asset| asset.facts().address_format).into()
 }
 
 #[test]
@@ -129,7 +131,7 @@ proptest! {
 
     #[test]
     fn drawn_addresses_are_valid(seed: u64, n: u32) {
-        for format in [AddressForm::Solana, AddressForm::Monero] {
+        for format in [AddressFormat::Solana, AddressFormat::Monero] {
             for mode in Mode::ALL {
                 let address = Wallet::from_seed(Seed(seed), "acme", format, mode).address(n).unwrap();
                 prop_assert_eq!(list::validate(format, mode, &address), Ok(()));

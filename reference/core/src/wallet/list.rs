@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{WalletError, base58, monero, name, secret, takes_list};
+use super::{WalletError, base58, monero, name, needs_address_list, secret};
 use crate::{
-    asset::AddressForm,
+    asset::AddressFormat,
     mode::Mode,
     rng::{RngKey, Seed},
 };
@@ -16,17 +16,17 @@ use crate::{
 const SOLANA_LEN: usize = 32;
 
 /// Checks one address.
-pub(super) fn validate(format: AddressForm, mode: Mode, text: &str) -> Result<(), WalletError> {
+pub(super) fn validate(format: AddressFormat, mode: Mode, text: &str) -> Result<(), WalletError> {
     if secret::is_secret(text) {
         return Err(WalletError::PrivateKey);
     }
     match format {
         // The test networks use the same addresses as the main one.
-        AddressForm::Solana => match base58::decode_unchecked(text)?.len() {
+        AddressFormat::Solana => match base58::decode_unchecked(text)?.len() {
             SOLANA_LEN => Ok(()),
             got => Err(WalletError::Length { got, expected: SOLANA_LEN }),
         },
-        AddressForm::Monero => monero::validate(mode, text),
+        AddressFormat::Monero => monero::validate(mode, text),
         _ => Err(WalletError::NeedsKey(format)),
     }
 }
@@ -36,12 +36,12 @@ pub(super) fn validate(format: AddressForm, mode: Mode, text: &str) -> Result<()
 pub(super) struct AddressList(Vec<String>);
 
 impl AddressList {
-    pub(super) fn check<'a>(
+    pub(super) fn parse<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
-        format: AddressForm,
+        format: AddressFormat,
         mode: Mode,
     ) -> Result<AddressList, WalletError> {
-        if !takes_list(format) {
+        if !needs_address_list(format) {
             return Err(WalletError::NeedsKey(format));
         }
         let mut list = Vec::new();
@@ -92,7 +92,7 @@ pub(super) struct SeededList {
 }
 
 impl SeededList {
-    pub(super) fn new(seed: Seed, realm: &str, format: AddressForm, mode: Mode) -> SeededList {
+    pub(super) fn new(seed: Seed, realm: &str, format: AddressFormat, mode: Mode) -> SeededList {
         let entity = format!("{} {mode}", name(format));
         let rng_key = |purpose| seed.rng_key(realm, &entity, purpose);
         let identity = format!("drawn-{}", hex::encode(rng_key("identity").stream(0).bytes::<16>()));
@@ -100,11 +100,11 @@ impl SeededList {
     }
 
     /// Draws address `n`; `None` for the formats whose addresses are derived from a key.
-    pub(super) fn address(&self, format: AddressForm, mode: Mode, n: u32) -> Option<String> {
+    pub(super) fn address(&self, format: AddressFormat, mode: Mode, n: u32) -> Option<String> {
         let mut stream = self.address_key.stream(u64::from(n));
         match format {
-            AddressForm::Solana => Some(bs58::encode(stream.bytes::<SOLANA_LEN>()).into_string()),
-            AddressForm::Monero => Some(monero::subaddress(mode, &stream.bytes())),
+            AddressFormat::Solana => Some(bs58::encode(stream.bytes::<SOLANA_LEN>()).into_string()),
+            AddressFormat::Monero => Some(monero::subaddress(mode, &stream.bytes())),
             _ => None,
         }
     }

@@ -30,13 +30,13 @@ pub use extended_key::ExtendedKey;
 pub use script::Script;
 use serde::{Deserialize, Serialize};
 
-use crate::{asset::AddressForm, mode::Mode, rng::Seed};
+use crate::{asset::AddressFormat, mode::Mode, rng::Seed};
 use list::{AddressList, SeededList};
 
 /// The source of deposit addresses of one format in one mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wallet {
-    format: AddressForm,
+    format: AddressFormat,
     mode: Mode,
     source: Source,
     identity: String,
@@ -62,14 +62,14 @@ impl Wallet {
     pub fn parse(
         text: &str,
         script: Option<Script>,
-        format: AddressForm,
+        format: AddressFormat,
         mode: Mode,
     ) -> Result<Wallet, WalletError> {
         // The whole text is checked, because a mnemonic may have one word per line.
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
         }
-        if takes_list(format) {
+        if needs_address_list(format) {
             return Wallet::from_addresses(
                 text.lines().map(str::trim).filter(|line| !line.is_empty()),
                 format,
@@ -77,7 +77,7 @@ impl Wallet {
             );
         }
         let key = ExtendedKey::parse(text.trim(), format, mode)?;
-        let script = key.script(script, format)?;
+        let script = key.resolve_script(script, format)?;
         Ok(Wallet::from_extended_key(key, script, format, mode))
     }
 
@@ -85,7 +85,7 @@ impl Wallet {
     fn from_extended_key(
         key: ExtendedKey,
         script: Option<Script>,
-        format: AddressForm,
+        format: AddressFormat,
         mode: Mode,
     ) -> Wallet {
         let identity = key.identity();
@@ -99,10 +99,10 @@ impl Wallet {
     /// [`WalletError`] for the first invalid address.
     pub fn from_addresses<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
-        format: AddressForm,
+        format: AddressFormat,
         mode: Mode,
     ) -> Result<Wallet, WalletError> {
-        let listed = AddressList::check(addresses, format, mode)?;
+        let listed = AddressList::parse(addresses, format, mode)?;
         let identity = listed.identity();
         Ok(Wallet { format, mode, source: Source::Listed(listed), identity })
     }
@@ -111,7 +111,7 @@ impl Wallet {
     ///
     /// It has no known private key ([`ExtendedKey::from_seed`]), so it is for simulated coins only. Its addresses for
     /// Solana and Monero are drawn bytes in the valid format; most are not points of the curve.
-    pub fn from_seed(seed: Seed, realm: &str, format: AddressForm, mode: Mode) -> Wallet {
+    pub fn from_seed(seed: Seed, realm: &str, format: AddressFormat, mode: Mode) -> Wallet {
         match ExtendedKey::from_seed(seed, realm, format, mode) {
             Some(key) => {
                 Wallet::from_extended_key(key, Script::is_for(format).then_some(Script::P2wpkh), format, mode)
@@ -125,7 +125,7 @@ impl Wallet {
     }
 
     /// Returns the format of its addresses.
-    pub fn form(&self) -> AddressForm {
+    pub fn address_format(&self) -> AddressFormat {
         self.format
     }
 
@@ -186,20 +186,20 @@ impl Wallet {
 }
 
 /// Returns `true` if wallets of this format are lists, because no address can be derived from a public key.
-pub const fn takes_list(format: AddressForm) -> bool {
-    matches!(format, AddressForm::Solana | AddressForm::Monero)
+pub const fn needs_address_list(format: AddressFormat) -> bool {
+    matches!(format, AddressFormat::Solana | AddressFormat::Monero)
 }
 
 /// Returns the format's name in messages and in the keys of random streams.
-const fn name(format: AddressForm) -> &'static str {
+const fn name(format: AddressFormat) -> &'static str {
     match format {
-        AddressForm::Bitcoin => "Bitcoin",
-        AddressForm::Litecoin => "Litecoin",
-        AddressForm::Dogecoin => "Dogecoin",
-        AddressForm::BitcoinCash => "Bitcoin Cash",
-        AddressForm::Evm => "Ethereum",
-        AddressForm::Tron => "Tron",
-        AddressForm::Solana => "Solana",
-        AddressForm::Monero => "Monero",
+        AddressFormat::Bitcoin => "Bitcoin",
+        AddressFormat::Litecoin => "Litecoin",
+        AddressFormat::Dogecoin => "Dogecoin",
+        AddressFormat::BitcoinCash => "Bitcoin Cash",
+        AddressFormat::Evm => "Ethereum",
+        AddressFormat::Tron => "Tron",
+        AddressFormat::Solana => "Solana",
+        AddressFormat::Monero => "Monero",
     }
 }

@@ -6,7 +6,7 @@
 use sha3::{Digest, Keccak256};
 
 use super::WalletError;
-use crate::{asset::AddressForm, mode::Mode};
+use crate::{asset::AddressFormat, mode::Mode};
 
 /// The digits of base58.
 const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
@@ -21,7 +21,7 @@ const INTEGRATED_LEN: usize = ADDRESS_LEN + 8;
 
 /// Checks an address of the mode's network: mainnet, or stagenet for test mode.
 pub(super) fn validate(mode: Mode, text: &str) -> Result<(), WalletError> {
-    const FORMAT: AddressForm = AddressForm::Monero;
+    const FORMAT: AddressFormat = AddressFormat::Monero;
     let bytes = decode(text).ok_or(WalletError::NotAnAddress(FORMAT))?;
     let [network, ..] = bytes[..] else { return Err(WalletError::NotAnAddress(FORMAT)) };
     let payload_len = match bytes.len() {

@@ -8,11 +8,11 @@ use super::{
     *,
 };
 
-use AddressForm::{Bitcoin, BitcoinCash, Dogecoin, Evm, Litecoin, Monero, Solana, Tron};
+use AddressFormat::{Bitcoin, BitcoinCash, Dogecoin, Evm, Litecoin, Monero, Solana, Tron};
 use Mode::{Live, Test};
 
 #[track_caller]
-fn check(text: &str, format: AddressForm, mode: Mode, expected: WalletError) {
+fn check(text: &str, format: AddressFormat, mode: Mode, expected: WalletError) {
     assert_eq!(Wallet::parse(text, None, format, mode), Err(expected));
 }
 
@@ -124,7 +124,7 @@ fn a_list_is_used_in_order_until_it_is_exhausted() {
         assert_eq!(addresses, list);
         assert_eq!(wallet.address(3), None);
         assert_eq!(wallet.address(u32::MAX), None);
-        assert_eq!((wallet.form(), wallet.mode(), wallet.extended_key()), (format, mode, None));
+        assert_eq!((wallet.address_format(), wallet.mode(), wallet.extended_key()), (format, mode, None));
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::asset::AddressForm;
+use crate::asset::AddressFormat;
 
 /// The type of the addresses of a public key. A key has an address of each type, and its wallet watches one type only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,8 +36,8 @@ impl Script {
     }
 
     /// Returns `true` if a coin of this format has several scripts.
-    pub const fn is_for(format: AddressForm) -> bool {
-        matches!(format, AddressForm::Bitcoin | AddressForm::Litecoin)
+    pub const fn is_for(format: AddressFormat) -> bool {
+        matches!(format, AddressFormat::Bitcoin | AddressFormat::Litecoin)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::Deserialize;
 
 use super::{Script, base58};
-use crate::{asset::AddressForm, mode::Mode};
+use crate::{asset::AddressFormat, mode::Mode};
 
 /// The vectors, parsed once.
 pub(super) static VECTORS: LazyLock<Vectors> = LazyLock::new(|| {
@@ -27,7 +27,7 @@ pub(super) struct Vectors {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AccountVector {
-    pub format: AddressForm,
+    pub format: AddressFormat,
     pub mode: Mode,
     /// The script of the wallet's addresses.
     pub script: Option<Script>,
@@ -41,7 +41,7 @@ pub(super) struct AccountVector {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SeededVector {
-    pub format: AddressForm,
+    pub format: AddressFormat,
     pub mode: Mode,
     /// `None` for a list.
     pub key: Option<String>,
@@ -55,7 +55,7 @@ pub(super) struct RefusedText {
     name: Option<String>,
     text: Option<String>,
     patch: Option<Patch>,
-    pub format: AddressForm,
+    pub format: AddressFormat,
     pub mode: Mode,
     pub requested: Option<Script>,
     /// The `WalletError`, as `Debug` prints it.

@@ -5,7 +5,7 @@
 
 use super::Script;
 use crate::{
-    asset::AddressForm::{self, Bitcoin, BitcoinCash, Dogecoin, Evm, Litecoin, Tron},
+    asset::AddressFormat::{self, Bitcoin, BitcoinCash, Dogecoin, Evm, Litecoin, Tron},
     mode::Mode,
 };
 
@@ -19,13 +19,13 @@ pub(super) struct Version {
     secret_prefix: &'static str,
     mode: Mode,
     /// The address formats of such keys; empty for multisig.
-    formats: &'static [AddressForm],
+    formats: &'static [AddressFormat],
     /// The script, if the version determines it; `None` for versions that wallets export for every script.
     pub script: Option<Script>,
 }
 
-const SEGWIT: &[AddressForm] = &[Bitcoin, Litecoin];
-const ALL_DERIVED: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
+const SEGWIT: &[AddressFormat] = &[Bitcoin, Litecoin];
+const ALL_DERIVED: &[AddressFormat] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
 
 /// All versions, the most specific first: seeded keys have the first one that their format and mode accept.
 static VERSIONS: [Version; 15] = [
@@ -51,7 +51,7 @@ const fn version(
     prefix: &'static str,
     secret_prefix: &'static str,
     mode: Mode,
-    formats: &'static [AddressForm],
+    formats: &'static [AddressFormat],
 ) -> Version {
     Version { bytes: bytes.to_be_bytes(), prefix, secret_prefix, mode, formats, script: None }
 }
@@ -68,17 +68,17 @@ impl Version {
     }
 
     /// Returns the versions that a wallet accepts, the most specific first.
-    pub(super) fn accepted_for(format: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
+    pub(super) fn accepted_for(format: AddressFormat, mode: Mode) -> impl Iterator<Item = &'static Version> {
         VERSIONS.iter().filter(move |version| version.is_for(format) && version.is_for_mode(format, mode))
     }
 
     /// Returns `true` if addresses of this format are usually derived from such a key.
-    pub(super) fn is_for(&self, format: AddressForm) -> bool {
+    pub(super) fn is_for(&self, format: AddressFormat) -> bool {
         self.formats.contains(&format)
     }
 
     /// Returns `true` if such a key belongs to the network of this mode.
-    pub(super) fn is_for_mode(&self, format: AddressForm, mode: Mode) -> bool {
+    pub(super) fn is_for_mode(&self, format: AddressFormat, mode: Mode) -> bool {
         // Ethereum and Tron have the same addresses on their test networks, and their wallets export an `xpub` for
         // both. The reverse is refused: a `tpub` is not meant for value.
         let shares_networks = matches!(format, Evm | Tron);
@@ -96,7 +96,7 @@ pub(super) fn has_secret_prefix(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wallet::{base58, golden::address_formats, takes_list};
+    use crate::wallet::{base58, golden::address_formats, needs_address_list};
 
     #[test]
     fn the_bytes_of_a_version_print_as_its_prefix() {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(format: AddressForm, mode: Mode, expected: &str) {
+    fn check(format: AddressFormat, mode: Mode, expected: &str) {
         let accepted: Vec<_> = Version::accepted_for(format, mode).map(|version| version.prefix).collect();
         assert_eq!(accepted.join(" "), expected);
     }
@@ -129,8 +129,8 @@ mod tests {
         check(Evm, Mode::Test, "tpub xpub");
         check(Tron, Mode::Live, "xpub");
         check(Tron, Mode::Test, "tpub xpub");
-        check(AddressForm::Solana, Mode::Live, "");
-        check(AddressForm::Monero, Mode::Test, "");
+        check(AddressFormat::Solana, Mode::Live, "");
+        check(AddressFormat::Monero, Mode::Test, "");
     }
 
     /// Otherwise a coin's wallet could have no address.
@@ -141,7 +141,7 @@ mod tests {
                 let takes_key = Version::accepted_for(format, mode).any(|version| version.prefix == prefix);
                 assert_eq!(
                     takes_key,
-                    !takes_list(format),
+                    !needs_address_list(format),
                     "{format:?}: ALL_DERIVED lists the formats that are derived from a key"
                 );
             }

@@ -21,7 +21,9 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::{activity::Activity, config::Bounds, gate::ConnectionAddrs, refusal::Refusal, router::Router};
+use crate::{
+    activity::Activity, config::Bounds, refusal::Refusal, router::Router, sandbox_access::ConnectionAddrs,
+};
 
 /// Serves one connection to its end.
 pub(crate) async fn serve<S>(
@@ -40,9 +42,9 @@ pub(crate) async fn serve<S>(
         let router_and_activity = Arc::clone(&router_and_activity);
         async move {
             let (router, activity) = &*router_and_activity;
-            activity.on_turn();
-            let response = router.answer(addrs, activity, request).await;
-            activity.on_turn();
+            activity.on_request_boundary();
+            let response = router.respond(addrs, activity, request).await;
+            activity.on_request_boundary();
             Ok::<_, Infallible>(response)
         }
     });
@@ -126,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
 
     /// Updates the state of the head: it is complete if a request has started or ended since the latest check.
     fn update_head(&mut self) {
-        let turns = self.activity.turn_count();
+        let turns = self.activity.request_boundary_count();
         if turns != self.last_turn_count {
             self.last_turn_count = turns;
             self.head = HeadState::None;
@@ -144,7 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
         }
         if matches!(self.head, HeadState::Arriving) {
             self.head = HeadState::ArrivingSince(self.last_byte_at);
-            self.activity.on_await(self.last_byte_at);
+            self.activity.on_wait_for_client(self.last_byte_at);
         }
         let idle_until =
             self.last_byte_at + if self.is_stalled { self.stall_timeout } else { self.idle_timeout };

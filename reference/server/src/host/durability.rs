@@ -191,7 +191,7 @@ impl Host {
 
     /// Returns the refusal of a change while the worlds that were opened on request use all of their memory budget.
     pub(super) fn memory_refusal(&self) -> Option<Response> {
-        let exceeded = self.memory.exceeded()?;
+        let exceeded = self.memory.limit_error()?;
         Some(unavailable(&format!(
             "{exceeded}, so nothing was changed. Reads still work. End worlds that are no longer needed (DELETE /sandbox/worlds/{{world}}), \
              or restart the server with more memory for worlds, and try again."
@@ -248,11 +248,11 @@ impl Host {
             });
             let reading = state.clock.read();
             state.clock.set(reading, now);
-            state.armed = None;
+            state.timer_due = None;
             self.memory.set(state.world.held_bytes());
-            writer.recover(disk);
+            writer.resume_after_failure(disk);
             if is_writable {
-                let late = std::mem::take(&mut state.late);
+                let late = std::mem::take(&mut state.unreported_attempts);
                 for (id, report) in late {
                     state.world.on_attempt_result(now, id, report);
                 }
@@ -260,7 +260,7 @@ impl Host {
             }
         });
         self.notify_observers(super::WorldChange::Everything);
-        self.rearm.notify_one();
+        self.timer_changed.notify_one();
         self.attempt_ended.notify_waiters();
         self.recovered.notify_waiters();
         is_writable && recovered.is_ok()
@@ -272,11 +272,11 @@ impl Host {
         durability: &Durability,
         request: &Request<'_>,
     ) -> Result<Response, InternalError> {
-        let snapshot_request = match snapshots::read(request, &durability.journal.snapshots()) {
+        let snapshot_request = match snapshots::parse_request(request, &durability.journal.snapshots()) {
             Ok(snapshot_request) => snapshot_request,
             Err(error) => return Ok(Response::refusal(&error)),
         };
-        if snapshot_request.is_change() && !self.is_durable() {
+        if snapshot_request.changes_world() && !self.is_durable() {
             return Ok(self.storage_failure());
         }
         self.wait_until_readable().await;
@@ -288,26 +288,26 @@ impl Host {
             SnapshotRequest::List => {
                 self.with_state(|state| snapshots::list(&durability.journal, state.world.now()))
             }
-            SnapshotRequest::Take { name } => {
+            SnapshotRequest::Create { name } => {
                 if let Some(refusal) = self.memory_refusal() {
                     return Ok(refusal);
                 }
                 // Everything due happens first, so that the snapshot contains it.
                 let stepped = self.step(super::Effect::Changes, |world, now| {
                     world.advance_to(now);
-                    snapshots::take(&durability.journal, name, world)
+                    snapshots::take_snapshot(&durability.journal, name, world)
                 })?;
                 match stepped {
                     Err(failure) => Ok(failure),
                     Ok((response, ticket)) => Ok(self.respond_after_commit(response, ticket).await),
                 }
             }
-            SnapshotRequest::Drop { n } => {
+            SnapshotRequest::Delete { n } => {
                 let response =
                     self.with_state(|state| snapshots::delete(&durability.journal, n, state.world.now()))?;
                 Ok(self.respond_after_commit(response, self.ticket()).await)
             }
-            SnapshotRequest::File { n } => {
+            SnapshotRequest::Download { n } => {
                 Ok(snapshots::file(Arc::clone(&durability.journal), durability.setup.clone(), n).await)
             }
             SnapshotRequest::Restore(moment) => self.restore(durability, moment).await,

@@ -53,7 +53,7 @@ pub(crate) struct InternalError;
 /// The world, its clock and its timer.
 pub(crate) struct Host {
     state: Mutex<HostState>,
-    rearm: Notify,
+    timer_changed: Notify,
     /// Notified after every attempt that ends, for calls that wait for one.
     attempt_ended: Notify,
     /// Notified when the world has been restored after a failure of the disk.
@@ -62,7 +62,7 @@ pub(crate) struct Host {
     sender_handle: Option<SenderHandle>,
     is_frozen: bool,
     /// The latest time on the world's clock, for readers without the lock.
-    shown: AtomicU64,
+    latest_time: AtomicU64,
     /// Receives every event.
     log: Option<LogSink>,
     /// Updated with every observable change; see [`Host::subscribe`].
@@ -126,9 +126,9 @@ struct HostState {
     world: Box<dyn World>,
     clock: Clock,
     /// The time for which the timer is set.
-    armed: Option<Timestamp>,
+    timer_due: Option<Timestamp>,
     /// Attempts that ended while the disk was failing.
-    late: Vec<(AttemptId, AttemptReport)>,
+    unreported_attempts: Vec<(AttemptId, AttemptReport)>,
 }
 
 impl Host {
@@ -143,10 +143,10 @@ impl Host {
         memory.set(world.held_bytes());
         let is_frozen = clock.is_frozen();
         Host {
-            shown: AtomicU64::new(world.now().0),
+            latest_time: AtomicU64::new(world.now().0),
             log,
-            state: Mutex::new(HostState { world, clock, armed: None, late: Vec::new() }),
-            rearm: Notify::new(),
+            state: Mutex::new(HostState { world, clock, timer_due: None, unreported_attempts: Vec::new() }),
+            timer_changed: Notify::new(),
             attempt_ended: Notify::new(),
             recovered: Notify::new(),
             sender_handle,
@@ -202,7 +202,7 @@ impl Host {
             let events = state.world.events_after(n);
             // Incomplete if the log has dropped older events, or if a world with a new log replaced this one.
             let is_complete = count.checked_sub(n) == u64::try_from(events.len()).ok();
-            (!is_complete || events.iter().any(|event| matches(&event.what)), count)
+            (!is_complete || events.iter().any(|event| matches(&event.kind)), count)
         })
     }
 
@@ -227,7 +227,7 @@ impl Host {
 
     /// Returns the time of the service clock at the latest call, without locking the world.
     pub(crate) fn latest_time(&self) -> Timestamp {
-        Timestamp(self.shown.load(Ordering::Relaxed))
+        Timestamp(self.latest_time.load(Ordering::Relaxed))
     }
 
     /// Returns the bytes of memory that the world uses, estimated.
@@ -327,7 +327,7 @@ impl Host {
         }
         // The futures are boxed: few requests need them, and otherwise every request's future would include their size.
         let mut host_check = match &self.sender_handle {
-            Some(sender_handle) if sender::may_save(request) => {
+            Some(sender_handle) if sender::may_save_endpoint(request) => {
                 Box::pin(sender_handle.sender.check_host(sender_handle.world, account, request)).await
             }
             _ => None,
@@ -336,7 +336,7 @@ impl Host {
             Some(HostCheck::TimedOut { host }) => {
                 Some(format!("The name {host} could not be looked up in time. Try again in a minute."))
             }
-            Some(HostCheck::Local(why)) => Some(why.clone()),
+            Some(HostCheck::LocalAddress(why)) => Some(why.clone()),
             _ => None,
         };
         if let Some(why) = refusal {
@@ -346,9 +346,9 @@ impl Host {
         loop {
             let stepped = self.step(Effect::from_request(request), |world, now| {
                 match host_check.take() {
-                    Some(HostCheck::Resolved { host, addresses }) => world.learn_name(&host, addresses),
+                    Some(HostCheck::Resolved { host, addresses }) => world.on_name_resolved(&host, addresses),
                     Some(HostCheck::Forwarded { host }) => world.declare_forwarded(&host),
-                    Some(HostCheck::TimedOut { .. } | HostCheck::Local(_)) | None => {}
+                    Some(HostCheck::TimedOut { .. } | HostCheck::LocalAddress(_)) | None => {}
                 }
                 respond(world, now)
             })?;
@@ -404,7 +404,7 @@ impl Host {
         let copy = report.clone();
         if let Ok(Err(_)) = self.step(Effect::Changes, |world, now| world.on_attempt_result(now, id, report))
         {
-            let _ = self.with_state(|state| state.late.push((id, copy)));
+            let _ = self.with_state(|state| state.unreported_attempts.push((id, copy)));
         }
         self.attempt_ended.notify_waiters();
     }
@@ -440,9 +440,9 @@ impl Host {
             }
             self.dispatch_outgoing(state);
             let due = state.world.next_due();
-            let is_sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
+            let is_sooner = due.is_some_and(|due| state.timer_due.is_none_or(|armed| due < armed));
             if is_sooner {
-                state.armed = due;
+                state.timer_due = due;
             }
             // A read may show changes whose commit is still pending, so it waits too.
             let ticket = if durability == DurabilityState::Durable { self.ticket() } else { None };
@@ -457,14 +457,14 @@ impl Host {
             self.notify_observers(change);
         }
         if rearm {
-            self.rearm.notify_one();
+            self.timer_changed.notify_one();
         }
         Ok(Ok(outcome))
     }
 
     /// Logs the events after the `before`th. Under the lock, so that they are logged in order.
     fn log_events(&self, state: &HostState, before: u64) {
-        self.shown.store(state.world.now().0, Ordering::Relaxed);
+        self.latest_time.store(state.world.now().0, Ordering::Relaxed);
         let Some(log) = &self.log else { return };
         let count = state.world.event_count();
         if count != before {
@@ -493,7 +493,7 @@ impl Host {
             }
         };
         match &self.durability {
-            Some(durability) => durability.journal.send_after_commit(send),
+            Some(durability) => durability.journal.dispatch_after_commit(send),
             None => send(),
         }
     }
@@ -524,10 +524,10 @@ impl Host {
         loop {
             match self.advance() {
                 Err(InternalError) => return,
-                Ok(None) => self.rearm.notified().await,
+                Ok(None) => self.timer_changed.notified().await,
                 Ok(Some(sleep_for)) => {
                     tokio::select! {
-                        () = self.rearm.notified() => {}
+                        () = self.timer_changed.notified() => {}
                         () = tokio::time::sleep(sleep_for.clamp(SLEEP_MIN, SLEEP_MAX)) => {}
                     }
                 }
@@ -540,7 +540,7 @@ impl Host {
         let (sleep_for, has_changed) = self.with_state(|state| {
             if self.durability_state() != DurabilityState::Durable {
                 // Recovery sets the timer again.
-                state.armed = None;
+                state.timer_due = None;
                 return (None, false);
             }
             let reading = state.clock.read();
@@ -553,8 +553,8 @@ impl Host {
                 self.memory.set(state.world.held_bytes());
                 self.dispatch_outgoing(state);
             }
-            state.armed = state.world.next_due();
-            let sleep_for = state.armed.and_then(|due| state.clock.duration_until(now, due));
+            state.timer_due = state.world.next_due();
+            let sleep_for = state.timer_due.and_then(|due| state.clock.duration_until(now, due));
             (sleep_for, state.world.event_count() != before)
         })?;
         if has_changed {

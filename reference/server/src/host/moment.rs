@@ -9,7 +9,7 @@ use simulator::sandbox::Setup;
 use super::{Host, HostState, InternalError, durability::Durability};
 use crate::{
     clock::ClockKind,
-    journal::{Finder, NewWorld, Renaming, Replay, WorldPosition},
+    journal::{BranchTranslation, MomentFinder, NewWorld, Replay, WorldPosition},
     snapshots::{self, WorldMoment, run_replay},
     world::RestoreKind,
 };
@@ -42,7 +42,7 @@ impl Host {
         if !self.wait_for_commit(ticket).await {
             return Ok(Err(self.storage_failure()));
         }
-        Ok(position.map(|position| (now, position)).map_err(snapshots::refusal_response))
+        Ok(position.map(|position| (now, position)).map_err(snapshots::error_response))
     }
 
     /// Finds a moment among the records. `field`: the name of the request field, for the error message.
@@ -69,7 +69,7 @@ impl Host {
         };
         let (journal, setup) = (Arc::clone(&durability.journal), durability.setup.clone());
         let found = run_replay(move || {
-            let mut finder = Finder::new(&setup, at);
+            let mut finder = MomentFinder::new(&setup, at);
             journal.read(position, |lines| finder.replay_lines(lines))?;
             let (world_start, count) = finder.result();
             Ok(Some((world_start, journal.position_of(count, position))))
@@ -122,14 +122,14 @@ impl Host {
             }
             let (now, reading) = (state.world.now(), state.clock.read());
             state.clock.set(reading, now);
-            state.armed = None;
+            state.timer_due = None;
             self.memory.set(state.world.held_bytes());
-            self.shown.store(now.0, std::sync::atomic::Ordering::Relaxed);
+            self.latest_time.store(now.0, std::sync::atomic::Ordering::Relaxed);
             self.dispatch_outgoing(state);
             (snapshots::restored_response(&moment, now), self.ticket())
         })?;
         self.notify_observers(super::WorldChange::Everything);
-        self.rearm.notify_one();
+        self.timer_changed.notify_one();
         // Calls that waited in the replaced world must end.
         self.attempt_ended.notify_waiters();
         Ok(self.respond_after_commit(response, ticket).await)
@@ -152,11 +152,11 @@ impl Host {
             };
         let journal = Arc::clone(&durability.journal);
         let setup = rename(durability.setup.clone());
-        let renaming = Renaming::new(&durability.setup, &setup);
+        let renaming = BranchTranslation::new(&durability.setup, &setup);
         let branched = run_replay(move || {
             let (mut records, mut replay) = (Vec::new(), Replay::new(&setup));
             journal.read(position, |lines| {
-                let lines = replay.replay_renamed(lines, &renaming)?;
+                let lines = replay.replay_translated(lines, &renaming)?;
                 snapshots::append_records(&mut records, &lines)
             })?;
             if let Some(until) = until {

@@ -14,7 +14,7 @@ use reference_wire::{Request, bearer};
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{AdmittedRecord, AttemptId, PendingRecord, Sandbox, Setup};
 
-use super::outcome::{BeforeCall, CallOutcome, CallResult};
+use super::outcome::{BeforeCall, CallResult, OutcomeDigest};
 
 /// A call of the host, in the order in which the world was called. `at` is the service time in microseconds.
 #[derive(Serialize, Deserialize)]
@@ -23,31 +23,31 @@ pub(crate) enum HostCall<'a> {
     /// The clock moved, and everything due by then happened.
     Advance { at: u64 },
     /// A key was authenticated, which counts a request against its rate limit.
-    Admit { at: u64, authorization: Option<Bytes<'a>> },
+    Admit { at: u64, authorization: Option<TextOrBytes<'a>> },
     /// A request that was not authenticated before.
     Respond { at: u64, request: RecordedRequest<'a> },
     /// An authenticated request.
     RespondAs {
         at: u64,
         #[serde(rename = "who")]
-        who: AdmittedRecord,
+        admitted: AdmittedRecord,
         request: RecordedRequest<'a>,
     },
     /// A call that moves the clock continued after a pause.
     #[serde(rename = "go_on")]
-    GoOn { at: u64, pending: PendingRecord },
+    Continue { at: u64, pending: PendingRecord },
     /// A delivery attempt ended.
     #[serde(rename = "ended")]
-    Ended { at: u64, id: AttemptId, report: Box<ReportRecord> },
+    AttemptEnded { at: u64, id: AttemptId, report: Box<ReportRecord> },
     /// A host name was resolved.
     #[serde(rename = "name")]
-    Name { host: Cow<'a, str>, addresses: Vec<IpAddr> },
+    NameResolved { host: Cow<'a, str>, addresses: Vec<IpAddr> },
     /// The server forwards deliveries for a host name.
     #[serde(rename = "own_way")]
-    OwnWay { host: Cow<'a, str> },
+    NameForwarded { host: Cow<'a, str> },
     /// The world replaced another one, whose era and number of attempts continue.
     #[serde(rename = "succeed")]
-    Succeed { era: u32, attempts: u64 },
+    ContinueLineage { era: u32, attempts: u64 },
 }
 
 /// A request of an API client.
@@ -59,33 +59,33 @@ pub(crate) struct RecordedRequest<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     query: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    authorization: Option<Bytes<'a>>,
+    authorization: Option<TextOrBytes<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    content_type: Option<Bytes<'a>>,
+    content_type: Option<TextOrBytes<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    idempotency_key: Option<Bytes<'a>>,
+    idempotency_key: Option<TextOrBytes<'a>>,
     base: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Bytes::is_empty")]
-    body: Bytes<'a>,
+    #[serde(default, skip_serializing_if = "TextOrBytes::is_empty")]
+    body: TextOrBytes<'a>,
 }
 
 /// Bytes, stored as text if they are UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Bytes<'a> {
+pub(crate) enum TextOrBytes<'a> {
     Text(Cow<'a, str>),
     Raw(Cow<'a, [u8]>),
 }
 
-impl<'a> Bytes<'a> {
-    pub(crate) fn from_slice(bytes: &'a [u8]) -> Bytes<'a> {
-        str::from_utf8(bytes).map_or(Bytes::Raw(bytes.into()), |text| Bytes::Text(text.into()))
+impl<'a> TextOrBytes<'a> {
+    pub(crate) fn from_slice(bytes: &'a [u8]) -> TextOrBytes<'a> {
+        str::from_utf8(bytes).map_or(TextOrBytes::Raw(bytes.into()), |text| TextOrBytes::Text(text.into()))
     }
 
     pub(crate) fn get(&self) -> &[u8] {
         match self {
-            Bytes::Text(text) => text.as_bytes(),
-            Bytes::Raw(bytes) => bytes,
+            TextOrBytes::Text(text) => text.as_bytes(),
+            TextOrBytes::Raw(bytes) => bytes,
         }
     }
 
@@ -94,9 +94,9 @@ impl<'a> Bytes<'a> {
     }
 }
 
-impl Default for Bytes<'_> {
+impl Default for TextOrBytes<'_> {
     fn default() -> Self {
-        Bytes::Text("".into())
+        TextOrBytes::Text("".into())
     }
 }
 
@@ -106,11 +106,11 @@ impl<'a> RecordedRequest<'a> {
             method: request.method.into(),
             path: request.path.into(),
             query: request.query.map(Cow::from),
-            authorization: request.authorization.map(Bytes::from_slice),
-            content_type: request.content_type.map(Bytes::from_slice),
-            idempotency_key: request.idempotency_key.map(Bytes::from_slice),
+            authorization: request.authorization.map(TextOrBytes::from_slice),
+            content_type: request.content_type.map(TextOrBytes::from_slice),
+            idempotency_key: request.idempotency_key.map(TextOrBytes::from_slice),
             base: request.base.into(),
-            body: Bytes::from_slice(request.body),
+            body: TextOrBytes::from_slice(request.body),
         }
     }
 
@@ -119,9 +119,9 @@ impl<'a> RecordedRequest<'a> {
             method: &self.method,
             path: &self.path,
             query: self.query.as_deref(),
-            authorization: self.authorization.as_ref().map(Bytes::get),
-            content_type: self.content_type.as_ref().map(Bytes::get),
-            idempotency_key: self.idempotency_key.as_ref().map(Bytes::get),
+            authorization: self.authorization.as_ref().map(TextOrBytes::get),
+            content_type: self.content_type.as_ref().map(TextOrBytes::get),
+            idempotency_key: self.idempotency_key.as_ref().map(TextOrBytes::get),
             base: &self.base,
             body: self.body.get(),
         }
@@ -163,15 +163,15 @@ impl From<AttemptReport> for ReportRecord {
     fn from(report: AttemptReport) -> ReportRecord {
         ReportRecord {
             result: match report.result {
-                AttemptResult::Answered(status) => ResultRecord::Response(status),
+                AttemptResult::Response(status) => ResultRecord::Response(status),
                 AttemptResult::Unreachable(why) => ResultRecord::Unreachable(why),
                 AttemptResult::TimedOut => ResultRecord::TimedOut,
-                AttemptResult::Refused(why) => ResultRecord::NotPublic(why),
+                AttemptResult::NotPublic(why) => ResultRecord::NotPublic(why),
             },
             trace: report.trace.map(|trace| {
                 let HttpTrace { address, request_headers, response_headers, response_body, note, took_ms } =
                     *trace;
-                let SentHeaders::Kept(request_headers) = request_headers else {
+                let SentHeaders::Stored(request_headers) = request_headers else {
                     unreachable!("an attempt over the real network records its headers")
                 };
                 TraceRecord { address, request_headers, response_headers, response_body, note, took_ms }
@@ -184,17 +184,17 @@ impl From<ReportRecord> for AttemptReport {
     fn from(record: ReportRecord) -> AttemptReport {
         AttemptReport {
             result: match record.result {
-                ResultRecord::Response(status) => AttemptResult::Answered(status),
+                ResultRecord::Response(status) => AttemptResult::Response(status),
                 ResultRecord::Unreachable(why) => AttemptResult::Unreachable(why),
                 ResultRecord::TimedOut => AttemptResult::TimedOut,
-                ResultRecord::NotPublic(why) => AttemptResult::Refused(why),
+                ResultRecord::NotPublic(why) => AttemptResult::NotPublic(why),
             },
             trace: record.trace.map(|trace| {
                 let TraceRecord { address, request_headers, response_headers, response_body, note, took_ms } =
                     trace;
                 Box::new(HttpTrace {
                     address,
-                    request_headers: SentHeaders::Kept(request_headers),
+                    request_headers: SentHeaders::Stored(request_headers),
                     response_headers,
                     response_body,
                     note,
@@ -206,21 +206,21 @@ impl From<ReportRecord> for AttemptReport {
 }
 
 /// The translation of keys and addresses from a world to its branch.
-pub(crate) struct Renaming {
+pub(crate) struct BranchTranslation {
     /// The starts of live and test keys, such as `svc_live_`.
     key_starts: [String; 2],
     from_tag: String,
     to_tag: String,
 }
 
-impl Renaming {
-    pub(crate) fn new(from: &Setup, to: &Setup) -> Renaming {
+impl BranchTranslation {
+    pub(crate) fn new(from: &Setup, to: &Setup) -> BranchTranslation {
         let key_starts = Mode::ALL.map(|mode| from.dialect.key_start(mode));
-        Renaming { key_starts, from_tag: from.key_tag.clone(), to_tag: to.key_tag.clone() }
+        BranchTranslation { key_starts, from_tag: from.key_tag.clone(), to_tag: to.key_tag.clone() }
     }
 
     /// Translates a call of the world into one of the branch. Its outcome may differ.
-    pub(crate) fn rename_call<'a>(&self, mut call: HostCall<'a>) -> HostCall<'a> {
+    pub(crate) fn translate_call<'a>(&self, mut call: HostCall<'a>) -> HostCall<'a> {
         match &mut call {
             HostCall::Admit { authorization, .. } => self.translate_key(authorization),
             HostCall::Respond { request, .. } | HostCall::RespondAs { request, .. } => {
@@ -237,9 +237,9 @@ impl Renaming {
 
     /// Translates a key: the tag of the branch replaces that of the world. The random part is cut, so that the length
     /// stays.
-    fn translate_key(&self, authorization: &mut Option<Bytes<'_>>) {
+    fn translate_key(&self, authorization: &mut Option<TextOrBytes<'_>>) {
         let translated = || {
-            let text = str::from_utf8(bearer(authorization.as_ref().map(Bytes::get))?).ok()?;
+            let text = str::from_utf8(bearer(authorization.as_ref().map(TextOrBytes::get))?).ok()?;
             let (start, secret) =
                 self.key_starts.iter().find_map(|start| Some((start, text.strip_prefix(start)?)))?;
             let drawn = secret.strip_prefix(&*self.from_tag)?;
@@ -247,7 +247,7 @@ impl Renaming {
             Some(format!("Bearer {start}{}{drawn}", self.to_tag))
         };
         if let Some(translated) = translated() {
-            *authorization = Some(Bytes::Text(translated.into()));
+            *authorization = Some(TextOrBytes::Text(translated.into()));
         }
     }
 }
@@ -255,13 +255,13 @@ impl Renaming {
 /// A line of a journal.
 pub(crate) struct JournalLine<'a> {
     /// `None` if an earlier version of the program wrote it.
-    pub(crate) outcome: Option<CallOutcome>,
+    pub(crate) outcome: Option<OutcomeDigest>,
     pub(crate) call: HostCall<'a>,
 }
 
 impl<'a> JournalLine<'a> {
     /// Parses a line; `None` if it is invalid.
-    pub(crate) fn read(line: &'a [u8]) -> Option<JournalLine<'a>> {
+    pub(crate) fn parse(line: &'a [u8]) -> Option<JournalLine<'a>> {
         let line = line.strip_suffix(b"\n")?;
         if line.starts_with(b"[") {
             let (outcome, call) = serde_json::from_slice(line).ok()?;
@@ -273,7 +273,7 @@ impl<'a> JournalLine<'a> {
 
 impl HostCall<'_> {
     /// Returns the journal line of the call.
-    pub(crate) fn to_line(&self, outcome: CallOutcome) -> Vec<u8> {
+    pub(crate) fn to_line(&self, outcome: OutcomeDigest) -> Vec<u8> {
         let mut line = serde_json::to_vec(&(outcome, self)).expect("strings and numbers are JSON");
         line.push(b'\n');
         line
@@ -282,7 +282,7 @@ impl HostCall<'_> {
     /// Repeats the call on a world.
     ///
     /// Returns the outcome; `None` if the record names an object that this world does not have.
-    pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<CallOutcome> {
+    pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<OutcomeDigest> {
         let before = BeforeCall::from_sandbox(sandbox);
         let progress;
         let result = match self {
@@ -291,38 +291,38 @@ impl HostCall<'_> {
                 CallResult::Nothing
             }
             HostCall::Admit { at, authorization } => {
-                drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(Bytes::get)));
+                drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(TextOrBytes::get)));
                 CallResult::Nothing
             }
             HostCall::Respond { at, request } => {
                 progress = sandbox.call(Timestamp(at), &request.request());
                 (&progress).into()
             }
-            HostCall::RespondAs { at, who, request } => {
-                let admitted = sandbox.recall_admitted(&who)?;
+            HostCall::RespondAs { at, admitted: who, request } => {
+                let admitted = sandbox.restore_admitted(&who)?;
                 progress = sandbox.call_as(Timestamp(at), &admitted, &request.request());
                 (&progress).into()
             }
-            HostCall::GoOn { at, pending } => {
-                let pending = sandbox.recall_pending(&pending)?;
+            HostCall::Continue { at, pending } => {
+                let pending = sandbox.restore_pending(&pending)?;
                 progress = sandbox.continue_call(Timestamp(at), pending);
                 (&progress).into()
             }
-            HostCall::Ended { at, id, report } => {
+            HostCall::AttemptEnded { at, id, report } => {
                 sandbox.on_attempt_result(Timestamp(at), id, AttemptReport::from(*report));
                 CallResult::Nothing
             }
-            HostCall::Name { host, addresses } => {
-                sandbox.learn_name(&host, addresses);
-                CallResult::Timeless
+            HostCall::NameResolved { host, addresses } => {
+                sandbox.set_resolution(&host, addresses);
+                CallResult::NothingAtAnyTime
             }
-            HostCall::OwnWay { host } => {
+            HostCall::NameForwarded { host } => {
                 sandbox.declare_forwarded(&host);
-                CallResult::Timeless
+                CallResult::NothingAtAnyTime
             }
-            HostCall::Succeed { era, attempts } => {
+            HostCall::ContinueLineage { era, attempts } => {
                 sandbox.continue_lineage((era.into(), attempts));
-                CallResult::Timeless
+                CallResult::NothingAtAnyTime
             }
         };
         Some(before.outcome(sandbox, result))
@@ -337,12 +337,14 @@ impl HostCall<'_> {
             HostCall::Respond { at, request } | HostCall::RespondAs { at, request, .. } => {
                 timed(format!("{} {}", request.method, request.path), *at)
             }
-            HostCall::GoOn { at, .. } => {
+            HostCall::Continue { at, .. } => {
                 timed("the continuation of a call that moves the clock".to_owned(), *at)
             }
-            HostCall::Ended { at, .. } => timed("the end of a delivery attempt".to_owned(), *at),
-            HostCall::Name { host, .. } | HostCall::OwnWay { host } => format!("the address of {host}"),
-            HostCall::Succeed { .. } => "a restored snapshot".to_owned(),
+            HostCall::AttemptEnded { at, .. } => timed("the end of a delivery attempt".to_owned(), *at),
+            HostCall::NameResolved { host, .. } | HostCall::NameForwarded { host } => {
+                format!("the address of {host}")
+            }
+            HostCall::ContinueLineage { .. } => "a restored snapshot".to_owned(),
         }
     }
 }

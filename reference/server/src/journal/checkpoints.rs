@@ -120,7 +120,8 @@ impl Job {
         let write = move || {
             let _writing = wait_for_other_checkpoints(&stop_requested)?;
             let started_at = Instant::now();
-            let written = rebuild((&*storage, &disk), (end, &metadata), &setup, &stop_requested)?.checkpoint;
+            let written =
+                rebuild((&*storage, &disk), (end, &metadata), &setup, &stop_requested)?.checkpoint_position;
             match written == metadata.records {
                 true => Ok((written, started_at.elapsed())),
                 false => Err(io::Error::other("the checkpoint could not be written")),

@@ -36,7 +36,7 @@ pub(crate) const OPEN_BYTES: u64 = 128 * 1_024;
 #[derive(Default)]
 pub(crate) struct Batch {
     /// The number of its first record.
-    pub(crate) first: u64,
+    pub(crate) first_record: u64,
     /// The records, each a line.
     pub(crate) lines: Vec<u8>,
     pub(crate) end: Option<CommitEnd>,
@@ -44,7 +44,7 @@ pub(crate) struct Batch {
     /// Snapshots by their numbers; `None` for a deleted one.
     pub(crate) snapshots: Vec<(u64, Option<Snapshot>)>,
     /// The number of worlds opened on request.
-    pub(crate) worlds: Option<u64>,
+    pub(crate) world_count: Option<u64>,
 }
 
 /// The open database of a journal.
@@ -315,14 +315,17 @@ fn write_batch(
     }
     let mut after = before;
     if !batch.lines.is_empty() {
-        transaction.open_table(CHUNKS)?.insert(batch.first, &*batch.lines)?;
+        transaction.open_table(CHUNKS)?.insert(batch.first_record, &*batch.lines)?;
         let count = count_lines(&batch.lines);
-        let rewinds = rewinds_within(&transaction.open_table(REWINDS)?, batch.first..batch.first + count)?;
+        let rewinds = rewinds_within(
+            &transaction.open_table(REWINDS)?,
+            batch.first_record..batch.first_record + count,
+        )?;
         after = before.next(&rewinds, &batch.lines, count, batch.end);
         insert_seal(transaction, &after)?;
     }
     *seal = Some(after);
-    if let Some(worlds) = &batch.worlds {
+    if let Some(worlds) = &batch.world_count {
         transaction.open_table(FACTS)?.insert("worlds", &*json(worlds))?;
     }
     for (n, snapshot) in &batch.snapshots {

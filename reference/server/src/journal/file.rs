@@ -38,7 +38,7 @@ struct FileHead {
 #[derive(Debug)]
 pub(crate) struct WorldFile {
     pub(crate) setup: SetupRecord,
-    pub(crate) tip: WorldPosition,
+    pub(crate) end: WorldPosition,
     pub(crate) records: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl WorldFile {
         if head.sha256 != hex::encode(Sha256::digest(records)) {
             return Err(damage_error("it was truncated or changed: its records do not match its digest"));
         }
-        Ok(WorldFile { setup: head.setup, tip: head.end, records: records.to_vec() })
+        Ok(WorldFile { setup: head.setup, end: head.end, records: records.to_vec() })
     }
 
     /// Replays the world.
@@ -92,6 +92,6 @@ impl WorldFile {
     pub(crate) fn replay(&self, setup: &Setup) -> io::Result<ReplayedWorld> {
         let mut replay = Replay::new(setup);
         replay.replay_lines(&self.records)?;
-        replay.finish(Some(self.tip))
+        replay.finish(Some(self.end))
     }
 }

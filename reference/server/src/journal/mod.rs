@@ -69,11 +69,11 @@ use simulator::sandbox::{OutgoingAttempt, Setup};
 
 pub use self::file::WORLD_FILE_MAX;
 pub(crate) use self::{
-    call::{HostCall, Renaming},
+    call::{BranchTranslation, HostCall},
     file::{RECORDS_MAX, WorldFile},
     history::Snapshot,
     open::StoredWorld,
-    replay::{Finder, Replay, ReplayedWorld, new_sandbox},
+    replay::{MomentFinder, Replay, ReplayedWorld, new_sandbox},
     setup::{SetupRecord, damage_error},
     storage::{Directory, DirectoryOptions},
     world::JournaledWorld,
@@ -83,10 +83,10 @@ pub(crate) use self::{
 use self::{
     disk::{count_lines, lines_in_range},
     history::{Rewind, position_of, record_ranges},
-    outcome::CallOutcome,
+    outcome::OutcomeDigest,
     seal::CommitEnd,
 };
-use crate::{clock, config::Data, world::World};
+use crate::{clock, config::StorageConfig, world::World};
 
 /// The bytes of records that the first world stores in memory if it has no directory. A world with more records cannot be
 /// restored to an earlier moment.
@@ -127,9 +127,9 @@ pub(crate) struct JournalMetadata {
     rewinds: Vec<Rewind>,
     snapshots: Vec<Snapshot>,
     /// The highest number of any snapshot, deleted ones included.
-    last_snapshot: u64,
+    last_snapshot_number: u64,
     /// The number of worlds opened on request, ended ones included.
-    worlds: u64,
+    world_count: u64,
 }
 
 impl JournalMetadata {
@@ -148,12 +148,12 @@ impl JournalMetadata {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SnapshotError {
     /// The world has more records than are stored in memory.
-    TooLong {
+    JournalTooLong {
         /// The largest number of bytes stored.
         bytes_max: usize,
     },
     /// The world has [`SNAPSHOTS_MAX`] snapshots.
-    TooMany,
+    TooManySnapshots,
 }
 
 impl Journal {
@@ -168,7 +168,7 @@ impl Journal {
     pub(crate) fn record(
         &self,
         call: &HostCall<'_>,
-        outcome: CallOutcome,
+        outcome: OutcomeDigest,
         fsync: FsyncPolicy,
         end: WorldPosition,
     ) {
@@ -197,10 +197,10 @@ impl Journal {
     }
 
     /// Runs `dispatch`, which starts delivery attempts, once the records that led to them are on the disk.
-    pub(crate) fn send_after_commit(&self, dispatch: impl FnOnce() + Send + 'static) {
+    pub(crate) fn dispatch_after_commit(&self, dispatch: impl FnOnce() + Send + 'static) {
         match self {
             Journal::Memory(_) => dispatch(),
-            Journal::Disk(writer) => writer.queue_posts(Box::new(dispatch)),
+            Journal::Disk(writer) => writer.queue_dispatch(Box::new(dispatch)),
         }
     }
 
@@ -231,7 +231,7 @@ impl Journal {
             Journal::Disk(writer) => Ok(writer.with_metadata(|metadata| metadata.records)),
             Journal::Memory(memory) => match &*lock(memory) {
                 MemoryJournal { lines: None, bytes_max, .. } => {
-                    Err(SnapshotError::TooLong { bytes_max: *bytes_max })
+                    Err(SnapshotError::JournalTooLong { bytes_max: *bytes_max })
                 }
                 MemoryJournal { metadata, .. } => Ok(metadata.records),
             },
@@ -267,10 +267,10 @@ impl Journal {
         let position = self.position()?;
         let snapshot = self.with_metadata(|metadata| {
             if metadata.snapshots.len() >= SNAPSHOTS_MAX {
-                return Err(SnapshotError::TooMany);
+                return Err(SnapshotError::TooManySnapshots);
             }
-            metadata.last_snapshot += 1;
-            let snapshot = Snapshot { n: metadata.last_snapshot, name, position, end };
+            metadata.last_snapshot_number += 1;
+            let snapshot = Snapshot { n: metadata.last_snapshot_number, name, position, end };
             metadata.snapshots.push(snapshot.clone());
             Ok(snapshot)
         })?;
@@ -281,7 +281,7 @@ impl Journal {
     }
 
     /// Deletes a snapshot; returns `false` if there is none with this number.
-    pub(crate) fn drop_snapshot(&self, n: u64) -> bool {
+    pub(crate) fn delete_snapshot(&self, n: u64) -> bool {
         let found = self.with_metadata(|metadata| {
             let found = metadata.snapshot(n).is_some();
             metadata.snapshots.retain(|snapshot| snapshot.n != n);
@@ -309,12 +309,12 @@ impl Journal {
 
     /// Returns the number of worlds opened on request, ended ones included.
     pub(crate) fn world_count(&self) -> u64 {
-        self.with_metadata(|metadata| metadata.worlds)
+        self.with_metadata(|metadata| metadata.world_count)
     }
 
     /// Sets the number of worlds opened on request.
     pub(crate) fn record_world_count(&self, worlds: u64) {
-        self.with_metadata(|metadata| metadata.worlds = worlds);
+        self.with_metadata(|metadata| metadata.world_count = worlds);
         if let Journal::Disk(writer) = self {
             writer.record_world_count(worlds);
         }
@@ -441,7 +441,7 @@ impl RunningWorld {
     }
 }
 
-impl Data {
+impl StorageConfig {
     /// Returns `true` if this directory holds a world.
     pub fn has_world(directory: &Path) -> bool {
         Directory::has_world(directory)
@@ -460,7 +460,7 @@ impl Data {
 /// Those of [`Writer::open`], and `InvalidData` if the file is not a world.
 pub(crate) fn open_or_create(
     requested: &Setup,
-    data: Option<&Data>,
+    data: Option<&StorageConfig>,
     from: Option<&[u8]>,
 ) -> io::Result<RunningWorld> {
     let file_error =
@@ -471,7 +471,7 @@ pub(crate) fn open_or_create(
         setup = file.setup.to_setup(&requested.public_url);
         let requested = Setup { rate_limit: setup.rate_limit, ..requested.clone() };
         file.setup
-            .judge(&requested, None, None)
+            .check_compatible(&requested, None, None)
             .map_err(|why| invalid_input(format!("the world in the file {why}")))?;
     }
     if let Some(data) = data {
@@ -482,7 +482,7 @@ pub(crate) fn open_or_create(
                 data.directory.display()
             ))
         })?;
-        let check_setup = |record: &SetupRecord| record.judge(requested, data.seed, data.start);
+        let check_setup = |record: &SetupRecord| record.check_compatible(requested, data.seed, data.start);
         return Ok(RunningWorld::from_journal(Writer::open(storage, &setup, file.as_ref(), check_setup)?));
     }
     let Some(file) = file else { return Ok(RunningWorld::in_memory(&setup, MEMORY_MAX)) };

@@ -53,7 +53,7 @@ impl Writer {
             let (record, last_end) = match disk.setup()? {
                 None => {
                     let record = SetupRecord::from_setup(new_setup);
-                    let end = world_file.map(|file| (file.tip, clock::unix_micros()));
+                    let end = world_file.map(|file| (file.end, clock::unix_micros()));
                     let lines = world_file.map(|file| file.records.clone()).unwrap_or_default();
                     disk.initialize(&record.to_json(), None, &Batch { lines, end, ..Batch::default() })?;
                     (record, end)
@@ -140,9 +140,10 @@ fn open_or_recover<T>(
         match Damage::from_error(&error) {
             // Each iteration leaves fewer records, so the loop ends.
             Some(damage)
-                if storage.recovers() && damage.good.is_some_and(|good| good.records < records_before) =>
+                if storage.recovers()
+                    && damage.last_good.is_some_and(|good| good.records < records_before) =>
             {
-                let good = damage.good.expect("the guard checked that there is a good commit");
+                let good = damage.last_good.expect("the guard checked that there is a good commit");
                 notices.push(
                     recover(storage, damage, &good).map_err(|error| with_storage_name(&**storage, error))?,
                 );
@@ -156,7 +157,13 @@ fn open_or_recover<T>(
 fn read_metadata(disk: &Disk) -> io::Result<JournalMetadata> {
     let (snapshots, last_snapshot) = disk.snapshots()?;
     let (records, rewinds, worlds) = (disk.records()?, disk.rewinds()?, disk.world_count()?);
-    Ok(JournalMetadata { records, rewinds, snapshots, last_snapshot, worlds })
+    Ok(JournalMetadata {
+        records,
+        rewinds,
+        snapshots,
+        last_snapshot_number: last_snapshot,
+        world_count: worlds,
+    })
 }
 
 fn with_storage_name(storage: &dyn Storage, error: io::Error) -> io::Error {
@@ -190,7 +197,7 @@ fn resume(
     let metadata = read_metadata(&disk)?;
     let end = last_end.map(|(end, _)| end);
     let rebuilt = rebuild((&**storage, &disk), (end, &metadata), &setup, &AtomicBool::new(false));
-    let RebuiltWorld { world, checkpoint, ignored } =
+    let RebuiltWorld { world, checkpoint_position: checkpoint, ignored_reason: ignored } =
         rebuilt.map_err(|error| damage_from_replay(&disk, &metadata, error))?;
     if !disk.is_sealed() {
         disk.add_seals(&SetupRecord::from_setup(&setup).to_json(), last_end)?;
@@ -210,7 +217,9 @@ fn resume(
 
 /// Returns the error of a replay as [`Damage`], with the last seal before the record that failed.
 fn damage_from_replay(disk: &Disk, metadata: &JournalMetadata, error: io::Error) -> io::Error {
-    let Some(ReplayError { sound, .. }) = error.get_ref().and_then(|error| error.downcast_ref()) else {
+    let Some(ReplayError { records_before: sound, .. }) =
+        error.get_ref().and_then(|error| error.downcast_ref())
+    else {
         return error;
     };
     let position = position_of(*sound, &record_ranges(&metadata.rewinds, metadata.records));

@@ -17,21 +17,21 @@ use super::world_position::WorldPosition;
 /// A digest of 64 bits, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "&str", into = "String")]
-pub(crate) struct CallOutcome([u8; 8]);
+pub(crate) struct OutcomeDigest([u8; 8]);
 
-impl From<CallOutcome> for String {
-    fn from(outcome: CallOutcome) -> String {
+impl From<OutcomeDigest> for String {
+    fn from(outcome: OutcomeDigest) -> String {
         hex::encode(outcome.0)
     }
 }
 
-impl TryFrom<&str> for CallOutcome {
+impl TryFrom<&str> for OutcomeDigest {
     type Error = hex::FromHexError;
 
-    fn try_from(text: &str) -> Result<CallOutcome, hex::FromHexError> {
+    fn try_from(text: &str) -> Result<OutcomeDigest, hex::FromHexError> {
         let mut bytes = [0; 8];
         hex::decode_to_slice(text, &mut bytes)?;
-        Ok(CallOutcome(bytes))
+        Ok(OutcomeDigest(bytes))
     }
 }
 
@@ -39,7 +39,7 @@ impl TryFrom<&str> for CallOutcome {
 pub(crate) enum CallResult<'a> {
     Nothing,
     /// No result. The digest ignores the clock, which may have advanced since the last call without a record.
-    Timeless,
+    NothingAtAnyTime,
     Response(&'a Response),
     Waiting(&'a PendingAdvance),
 }
@@ -64,20 +64,20 @@ impl BeforeCall {
     }
 
     /// Returns the outcome of the call: its result, its events, and the position of the world.
-    pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> CallOutcome {
+    pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> OutcomeDigest {
         let mut hash = HashingWriter::new(io::sink());
         let position = WorldPosition::from_sandbox(sandbox);
-        hash_bytes(&mut hash, &position.happened.to_le_bytes());
-        if !matches!(result, CallResult::Timeless) {
+        hash_bytes(&mut hash, &position.event_count.to_le_bytes());
+        if !matches!(result, CallResult::NothingAtAnyTime) {
             hash_bytes(&mut hash, &position.now.to_le_bytes());
         }
         // A replaced world has a new log.
-        let from = if position.happened < self.event_count { 0 } else { self.event_count };
+        let from = if position.event_count < self.event_count { 0 } else { self.event_count };
         for event in sandbox.log().events_after(from) {
             hash_json(&mut hash, event);
         }
         match result {
-            CallResult::Nothing | CallResult::Timeless => {}
+            CallResult::Nothing | CallResult::NothingAtAnyTime => {}
             CallResult::Waiting(pending) => hash_json(&mut hash, &pending.record()),
             CallResult::Response(response) => {
                 hash_bytes(&mut hash, &response.status.to_le_bytes());
@@ -88,7 +88,7 @@ impl BeforeCall {
             }
         }
         let (_, digest) = hash.finish();
-        CallOutcome(*digest.first_chunk().expect("a digest has at least 8 bytes"))
+        OutcomeDigest(*digest.first_chunk().expect("a digest has at least 8 bytes"))
     }
 }
 

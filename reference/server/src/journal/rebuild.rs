@@ -21,9 +21,9 @@ use super::{
 pub(super) struct RebuiltWorld {
     pub(super) world: ReplayedWorld,
     /// The number of records before the newest checkpoint; 0 for none.
-    pub(super) checkpoint: u64,
+    pub(super) checkpoint_position: u64,
     /// The reason why the existing checkpoint was ignored.
-    pub(super) ignored: Option<String>,
+    pub(super) ignored_reason: Option<String>,
 }
 
 /// Replays the records that lead to the world's current position, from the checkpoint on if there is one. `end`: the
@@ -66,5 +66,5 @@ pub(super) fn rebuild(
     {
         position = metadata.records;
     }
-    Ok(RebuiltWorld { world, checkpoint: position, ignored })
+    Ok(RebuiltWorld { world, checkpoint_position: position, ignored_reason: ignored })
 }

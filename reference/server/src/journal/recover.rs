@@ -19,7 +19,7 @@ pub(super) fn recover(storage: &Arc<dyn Storage>, damage: &Damage, good: &Seal) 
     let copied = catch_panic(|| {
         let from = Disk::open(storage, DatabaseAccess::Read)?;
         let to = Disk::open(storage, DatabaseAccess::Replacement)?;
-        copy((&from, &to), good, damage.has_sound_facts)
+        copy((&from, &to), good, damage.has_intact_facts)
     });
     copied.unwrap_or_else(|| Err(damage_error("its undamaged part could not be read")))?;
     let damaged_name = storage.replace_damaged()?;
@@ -51,7 +51,7 @@ fn copy((from, to): (&Disk, &Disk), good: &Seal, has_sound_facts: bool) -> io::R
         let snapshots = std::iter::once((last, None))
             .chain(snapshots.map(|snapshot| (snapshot.n, Some(snapshot))))
             .collect();
-        to.append(&Batch { snapshots, worlds: Some(from.world_count()?), ..Batch::default() })?;
+        to.append(&Batch { snapshots, world_count: Some(from.world_count()?), ..Batch::default() })?;
     }
     Ok(())
 }
@@ -72,7 +72,7 @@ fn batches(from: &Disk, records: Range<u64>) -> io::Result<Vec<Batch>> {
             let end = seals.get(chunk_end)?.and_then(|row| Seal::from_row(chunk_end, row.value()).end);
             let rewinds = rewinds_within(&rewinds, first..chunk_end)?;
             bytes += lines.len();
-            batches.push(Batch { first, lines, end, rewinds, ..Batch::default() });
+            batches.push(Batch { first_record: first, lines, end, rewinds, ..Batch::default() });
             if bytes > BYTES_AT_ONCE {
                 break;
             }

@@ -12,8 +12,8 @@ use reference_core::time::Timestamp;
 use simulator::sandbox::{OutgoingAttempt, Sandbox, Setup};
 
 use super::{
-    call::{HostCall, JournalLine, Renaming},
-    outcome::CallOutcome,
+    call::{BranchTranslation, HostCall, JournalLine},
+    outcome::OutcomeDigest,
     setup::damage_error,
     world_position::WorldPosition,
 };
@@ -59,7 +59,7 @@ pub(super) fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
 #[derive(Debug)]
 pub(super) struct ReplayError {
     /// The number of records before it.
-    pub(super) sound: u64,
+    pub(super) records_before: u64,
     why: String,
 }
 
@@ -106,10 +106,14 @@ impl Replay {
     }
 
     /// Replays the records of another world, translated for this one. Returns the translated records.
-    pub(crate) fn replay_renamed(&mut self, lines: &[u8], renaming: &Renaming) -> io::Result<Vec<u8>> {
+    pub(crate) fn replay_translated(
+        &mut self,
+        lines: &[u8],
+        renaming: &BranchTranslation,
+    ) -> io::Result<Vec<u8>> {
         let mut translated = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let call = renaming.rename_call(self.next_call(line)?.call);
+            let call = renaming.translate_call(self.next_call(line)?.call);
             let text = serde_json::to_vec(&call).expect("strings and numbers are JSON");
             let outcome = self.replay_call(call)?;
             let call: HostCall<'_> = serde_json::from_slice(&text).expect("the call was serialized above");
@@ -121,29 +125,29 @@ impl Replay {
     /// Parses a line and counts it.
     fn next_call<'a>(&mut self, line: &'a [u8]) -> io::Result<JournalLine<'a>> {
         self.records += 1;
-        JournalLine::read(line).ok_or_else(|| self.record_error("is unreadable"))
+        JournalLine::parse(line).ok_or_else(|| self.record_error("is unreadable"))
     }
 
-    fn replay_call(&mut self, call: HostCall<'_>) -> io::Result<CallOutcome> {
+    fn replay_call(&mut self, call: HostCall<'_>) -> io::Result<OutcomeDigest> {
         let outcome = catch_panic(|| call.replay(&mut self.sandbox)).flatten();
-        self.sandbox.forget_outgoing();
+        self.sandbox.discard_outgoing();
         outcome.ok_or_else(|| self.record_error("does not belong to this world"))
     }
 
     /// Returns an error about the last record.
     fn record_error(&self, why: &str) -> io::Error {
         let why = format!("record {} {why}", self.records);
-        io::Error::new(io::ErrorKind::InvalidData, ReplayError { sound: self.records - 1, why })
+        io::Error::new(io::ErrorKind::InvalidData, ReplayError { records_before: self.records - 1, why })
     }
 
     /// Replays one line; returns `true` if a new world replaced the one before.
     fn replay_line(&mut self, line: &[u8]) -> io::Result<bool> {
         let JournalLine { outcome: recorded, call } = self.next_call(line)?;
         let (era, _) = self.sandbox.lineage();
-        let continues_lineage = matches!(call, HostCall::Succeed { .. });
+        let continues_lineage = matches!(call, HostCall::ContinueLineage { .. });
         let outcome = self.replay_call(call)?;
         if recorded.is_some_and(|recorded| recorded != outcome) {
-            let label = JournalLine::read(line).map(|line| line.call.label()).unwrap_or_default();
+            let label = JournalLine::parse(line).map(|line| line.call.label()).unwrap_or_default();
             return Err(self.record_error(&format!(
                 "({label}) has a different outcome than when it was recorded: another version of this program recorded it"
             )));
@@ -187,19 +191,19 @@ impl Replay {
                  this program recorded them",
                 self.records,
                 time(&reached),
-                reached.happened,
+                reached.event_count,
                 time(&recorded),
-                recorded.happened
+                recorded.event_count
             )));
         }
-        self.sandbox.forget_outgoing();
+        self.sandbox.discard_outgoing();
         let in_flight = self.sandbox.open_attempts().collect();
         Ok(ReplayedWorld { sandbox: self.sandbox, in_flight })
     }
 }
 
 /// A search for the records before a moment `at`, by replay.
-pub(crate) struct Finder {
+pub(crate) struct MomentFinder {
     replay: Replay,
     at: Timestamp,
     /// The start of the present world.
@@ -208,11 +212,11 @@ pub(crate) struct Finder {
     records_before: Option<u64>,
 }
 
-impl Finder {
-    pub(crate) fn new(setup: &Setup, at: Timestamp) -> Finder {
+impl MomentFinder {
+    pub(crate) fn new(setup: &Setup, at: Timestamp) -> MomentFinder {
         let replay = Replay::new(setup);
         let world_start = replay.sandbox.now();
-        Finder { replay, at, world_start, records_before: None }
+        MomentFinder { replay, at, world_start, records_before: None }
     }
 
     /// Replays the records of these lines.

@@ -98,14 +98,14 @@ impl Seal {
 
     pub(super) fn from_row(records: u64, (chain, now, event_count, wall): SealRow) -> Seal {
         // Zero means that the end is unknown.
-        let end = (now != 0).then_some((WorldPosition { now, happened: event_count }, wall));
+        let end = (now != 0).then_some((WorldPosition { now, event_count }, wall));
         Seal { records, chain: Digest(chain), end }
     }
 }
 
 fn row_of(chain: &Digest, end: Option<CommitEnd>) -> SealRow {
-    let (WorldPosition { now, happened: event_count }, wall) =
-        end.unwrap_or((WorldPosition { now: 0, happened: 0 }, 0));
+    let (WorldPosition { now, event_count }, wall) =
+        end.unwrap_or((WorldPosition { now: 0, event_count: 0 }, 0));
     (chain.0, now, event_count, wall)
 }
 

@@ -115,7 +115,7 @@ impl SetupRecord {
     /// # Errors
     ///
     /// Names the first setting that differs, with both values.
-    pub(crate) fn judge(
+    pub(crate) fn check_compatible(
         &self,
         given: &Setup,
         seed: Option<Seed>,

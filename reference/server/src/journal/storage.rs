@@ -12,7 +12,7 @@ use redb::{Builder, Database, DatabaseError, StorageBackend, backends::FileBacke
 use super::overlay::Overlay;
 
 /// The file of the database.
-pub(super) const FILE: &str = "world.redb";
+pub(super) const DATABASE_FILE: &str = "world.redb";
 /// The file of a database that is being written to replace a damaged one.
 const REPLACEMENT_FILE: &str = "world.redb.next";
 const ACKNOWLEDGED_FILE: &str = "world.acknowledged";
@@ -22,7 +22,7 @@ const NEXT_CHECKPOINT_FILE: &str = "world.state.next";
 pub(crate) const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
 
 /// Writes a whole checkpoint.
-pub(crate) type WriteTo<'a> = dyn FnMut(&mut dyn io::Write) -> io::Result<()> + 'a;
+pub(crate) type CheckpointWriter<'a> = dyn FnMut(&mut dyn io::Write) -> io::Result<()> + 'a;
 
 /// The way in which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) trait Storage: Send + Sync {
     fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>>;
 
     /// Replaces the checkpoint atomically.
-    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()>;
+    fn write_checkpoint(&self, write: &mut CheckpointWriter<'_>) -> io::Result<()>;
 
     /// Returns the number of records between two checkpoints; `None` to neither read nor write any.
     fn checkpoint_after(&self) -> Option<u64>;
@@ -129,7 +129,7 @@ impl Directory {
 
     /// Returns `true` if the directory contains a world.
     pub(crate) fn has_world(path: &Path) -> bool {
-        path.join(FILE).exists()
+        path.join(DATABASE_FILE).exists()
     }
 
     /// Deletes an incomplete checkpoint, because records may need its space.
@@ -148,7 +148,7 @@ impl Directory {
 
     /// Opens the file of the database for writing.
     fn backend(&self, access: FileAccess) -> Result<FileBackend, DatabaseError> {
-        let file = self.file(FILE, access)?;
+        let file = self.file(DATABASE_FILE, access)?;
         #[cfg(unix)]
         {
             *lock(&self.database_identity) = Some(identity(&file.metadata()?));
@@ -201,11 +201,11 @@ impl Storage for Directory {
                 Ok(database)
             }
             DatabaseAccess::Verify => {
-                let base = FileBackend::new(self.file(FILE, FileAccess::Write)?)?;
+                let base = FileBackend::new(self.file(DATABASE_FILE, FileAccess::Write)?)?;
                 open_database(Overlay::with_locks(base)?, access, cache)
             }
             DatabaseAccess::Read => {
-                let base = FileBackend::new(self.file(FILE, FileAccess::Read)?)?;
+                let base = FileBackend::new(self.file(DATABASE_FILE, FileAccess::Read)?)?;
                 open_database(Overlay::new(base)?, access, cache)
             }
             DatabaseAccess::Replacement => {
@@ -222,15 +222,15 @@ impl Storage for Directory {
 
     #[cfg(unix)]
     fn check_in_place(&self) -> io::Result<()> {
-        let current = fs::metadata(self.path.join(FILE));
+        let current = fs::metadata(self.path.join(DATABASE_FILE));
         match current {
             Ok(current) if Some(identity(&current)) == *lock(&self.database_identity) => Ok(()),
             Ok(_) => Err(io::Error::other(format!(
-                "`{FILE}` was replaced while the server runs; restore the original file, or restart the server"
+                "`{DATABASE_FILE}` was replaced while the server runs; restore the original file, or restart the server"
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let why = "was removed while the server runs; restore it, or restart the server";
-                Err(io::Error::other(format!("`{FILE}` {why}")))
+                Err(io::Error::other(format!("`{DATABASE_FILE}` {why}")))
             }
             Err(error) => Err(error),
         }
@@ -261,13 +261,13 @@ impl Storage for Directory {
     }
 
     fn replace_damaged(&self) -> io::Result<String> {
-        let is_free = |n: &u32| !self.path.join(format!("{FILE}.damaged-{n}")).exists();
+        let is_free = |n: &u32| !self.path.join(format!("{DATABASE_FILE}.damaged-{n}")).exists();
         let n = (1..).find(is_free).expect("a directory has fewer than 2^32 files, so a number is free");
-        let damaged_name = format!("{FILE}.damaged-{n}");
+        let damaged_name = format!("{DATABASE_FILE}.damaged-{n}");
         // A copy, so that the database exists at every moment.
-        fs::copy(self.path.join(FILE), self.path.join(&damaged_name))?;
+        fs::copy(self.path.join(DATABASE_FILE), self.path.join(&damaged_name))?;
         File::open(self.path.join(&damaged_name))?.sync_all()?;
-        fs::rename(self.path.join(REPLACEMENT_FILE), self.path.join(FILE))?;
+        fs::rename(self.path.join(REPLACEMENT_FILE), self.path.join(DATABASE_FILE))?;
         sync_directory(&self.path)?;
         Ok(damaged_name)
     }
@@ -284,7 +284,7 @@ impl Storage for Directory {
         }
     }
 
-    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()> {
+    fn write_checkpoint(&self, write: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let mut file = self.file(NEXT_CHECKPOINT_FILE, FileAccess::Create)?;
         file.set_len(0)?;
         let written = write(&mut file).and_then(|()| file.sync_all()).and_then(|()| {
@@ -350,6 +350,6 @@ mod tests {
         // A killed process leaves an incomplete checkpoint behind.
         fs::write(temp_dir.path().join(NEXT_CHECKPOINT_FILE), "half").unwrap();
         drop(directory.open(DatabaseAccess::Create).unwrap());
-        assert_eq!(files(), [FILE, CHECKPOINT_FILE]);
+        assert_eq!(files(), [DATABASE_FILE, CHECKPOINT_FILE]);
     }
 }

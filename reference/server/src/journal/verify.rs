@@ -12,7 +12,7 @@ use super::{
     replay::catch_panic,
     seal::{AcknowledgedCommit, Seal},
     setup::SetupRecord,
-    storage::{DatabaseAccess, FILE, Storage},
+    storage::{DATABASE_FILE, DatabaseAccess, Storage},
 };
 
 /// The damage of a journal, and the end of its undamaged part.
@@ -20,14 +20,14 @@ use super::{
 pub(crate) struct Damage {
     why: String,
     /// The last commit before the damage; `None` if nothing can be opened.
-    pub(super) good: Option<Seal>,
+    pub(super) last_good: Option<Seal>,
     /// `true` if the snapshots and counts are undamaged.
-    pub(super) has_sound_facts: bool,
+    pub(super) has_intact_facts: bool,
 }
 
 impl Damage {
     pub(super) fn new(good: Option<Seal>, why: String) -> Damage {
-        Damage { why, good, has_sound_facts: true }
+        Damage { why, last_good: good, has_intact_facts: true }
     }
 
     /// Returns the description of the damage, without the remedy.
@@ -43,7 +43,7 @@ impl Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.good {
+        match &self.last_good {
             Some(good) => write!(
                 f,
                 "{}; `--recover` opens it in its state after {}, and keeps the damaged file in the same directory",
@@ -131,7 +131,7 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
         Some(stored) if Seal::first(&setup, disk.options()?.as_deref(), stored.end) == stored => stored,
         _ => {
             let why = format!(
-                "`{FILE}` is damaged: the initial settings of the world (seed, start, rate limit, prefixes)"
+                "`{DATABASE_FILE}` is damaged: the initial settings of the world (seed, start, rate limit, prefixes)"
             );
             return Err(Damage::new(None, why).into());
         }
@@ -141,15 +141,15 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
     let newest = disk.last_seal()?;
     let digest = newest.map(|newest| disk.digest_after(&last, newest.commit)).transpose()?;
     if newest.map(|newest| newest.digest) != digest || newest.is_none() {
-        let why = format!("`{FILE}` is damaged: the snapshots or the counts");
-        return Err(Damage { why, good: Some(last), has_sound_facts: false }.into());
+        let why = format!("`{DATABASE_FILE}` is damaged: the snapshots or the counts");
+        return Err(Damage { why, last_good: Some(last), has_intact_facts: false }.into());
     }
     let Some(acknowledged) = acknowledged else { return Ok(()) };
     let commit = newest.map_or(0, |newest| newest.commit);
     let is_behind = acknowledged.commit > commit || acknowledged.records > last.records;
     if is_behind {
         let why = format!(
-            "the newest commit in `{FILE}` is damaged or missing: commit {} with {} records was acknowledged, and the newest \
+            "the newest commit in `{DATABASE_FILE}` is damaged or missing: commit {} with {} records was acknowledged, and the newest \
              that can be read is commit {commit} with {}",
             acknowledged.commit, acknowledged.records, last.records
         );
@@ -160,7 +160,7 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
         .is_none_or(|stored| stored.records != acknowledged.records || stored.chain != acknowledged.chain)
     {
         let why = format!(
-            "the first {} records in `{FILE}` are not the acknowledged ones: another file replaced it",
+            "the first {} records in `{DATABASE_FILE}` are not the acknowledged ones: another file replaced it",
             acknowledged.records
         );
         return Err(Damage::new(Some(last), why).into());
@@ -196,7 +196,8 @@ fn verify_chain(disk: &Disk, first: Seal) -> io::Result<Seal> {
         let last = seals.last()?.map(|(records, _)| records.value());
         Ok(last.filter(|last| *last != good.records).map(|last| good.records..last))
     });
-    let damage_of = |why: String| Damage::new(Some(good), format!("`{FILE}` is damaged: {why}")).into();
+    let damage_of =
+        |why: String| Damage::new(Some(good), format!("`{DATABASE_FILE}` is damaged: {why}")).into();
     match first_damaged {
         Ok(None) => Ok(good),
         Ok(Some(Range { start, end })) if end <= start + 1 => Err(damage_of(format!("record {}", start + 1))),

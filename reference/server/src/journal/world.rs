@@ -14,7 +14,7 @@ use simulator::{
 
 use super::{
     FsyncPolicy, HostCall, Journal, WorldPosition,
-    call::{Bytes, RecordedRequest},
+    call::{RecordedRequest, TextOrBytes},
     outcome::{BeforeCall, CallResult},
 };
 use crate::world::{RequestHead, RestoreKind, World};
@@ -62,7 +62,7 @@ impl JournaledWorld {
         let is_counted =
             self.sandbox.setup().rate_limit.is_some() && !is_refused_key(admitted.as_ref().err());
         if was_due || is_counted {
-            let authorization = authorization.map(Bytes::from_slice);
+            let authorization = authorization.map(TextOrBytes::from_slice);
             let call = HostCall::Admit { at: now.0, authorization };
             self.record(&call, FsyncPolicy::Later, before, CallResult::Nothing);
         }
@@ -148,7 +148,7 @@ impl World for JournaledWorld {
         if was_due || !is_read(request) {
             let call = HostCall::RespondAs {
                 at: now.0,
-                who: admitted.record(),
+                admitted: admitted.record(),
                 request: RecordedRequest::from_request(request),
             };
             self.record(&call, fsync_policy(request), before, (&progress).into());
@@ -159,7 +159,7 @@ impl World for JournaledWorld {
     fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
         let (pending_record, before) = (pending.record(), self.before_call());
         let progress = self.sandbox.continue_call(now, pending);
-        let call = HostCall::GoOn { at: now.0, pending: pending_record };
+        let call = HostCall::Continue { at: now.0, pending: pending_record };
         self.record(&call, FsyncPolicy::BeforeResponse, before, (&progress).into());
         progress
     }
@@ -171,25 +171,25 @@ impl World for JournaledWorld {
     fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
         let before = self.before_call();
         self.sandbox.on_attempt_result(now, id, report.clone());
-        let call = HostCall::Ended { at: now.0, id, report: Box::new(report.into()) };
+        let call = HostCall::AttemptEnded { at: now.0, id, report: Box::new(report.into()) };
         self.record(&call, FsyncPolicy::BeforeResponse, before, CallResult::Nothing);
     }
 
-    fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
+    fn on_name_resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
         let before = self.before_call();
-        self.sandbox.learn_name(host, addresses.clone());
-        let call = HostCall::Name { host: host.into(), addresses };
-        self.record(&call, FsyncPolicy::Later, before, CallResult::Timeless);
+        self.sandbox.set_resolution(host, addresses.clone());
+        let call = HostCall::NameResolved { host: host.into(), addresses };
+        self.record(&call, FsyncPolicy::Later, before, CallResult::NothingAtAnyTime);
     }
 
     fn declare_forwarded(&mut self, host: &str) {
         let before = self.before_call();
         self.sandbox.declare_forwarded(host);
         self.record(
-            &HostCall::OwnWay { host: host.into() },
+            &HostCall::NameForwarded { host: host.into() },
             FsyncPolicy::Later,
             before,
-            CallResult::Timeless,
+            CallResult::NothingAtAnyTime,
         );
     }
 
@@ -206,7 +206,7 @@ impl World for JournaledWorld {
     }
 
     fn held_bytes(&self) -> u64 {
-        self.sandbox.held_bytes() + self.journal.held_bytes()
+        self.sandbox.estimated_bytes() + self.journal.held_bytes()
     }
 
     fn events_after(&self, n: u64) -> Vec<WorldEvent> {
@@ -224,10 +224,10 @@ impl World for JournaledWorld {
             // Each world before this one left at least one record.
             let era = u32::try_from(era).expect("fewer than 2^32 worlds before this one");
             self.record(
-                &HostCall::Succeed { era, attempts },
+                &HostCall::ContinueLineage { era, attempts },
                 FsyncPolicy::BeforeResponse,
                 before,
-                CallResult::Timeless,
+                CallResult::NothingAtAnyTime,
             );
         }
     }

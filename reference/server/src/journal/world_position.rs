@@ -11,11 +11,11 @@ pub(crate) struct WorldPosition {
     pub(crate) now: u64,
     /// The number of events.
     #[serde(rename = "happened")]
-    pub(crate) happened: u64,
+    pub(crate) event_count: u64,
 }
 
 impl WorldPosition {
     pub(crate) fn from_sandbox(sandbox: &Sandbox) -> WorldPosition {
-        WorldPosition { now: sandbox.now().0, happened: sandbox.log().count() }
+        WorldPosition { now: sandbox.now().0, event_count: sandbox.log().count() }
     }
 }

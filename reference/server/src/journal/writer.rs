@@ -143,7 +143,7 @@ impl Writer {
             queue: Mutex::new(Queue {
                 disk,
                 removed_disk: None,
-                batch: Batch { first: records, ..Batch::default() },
+                batch: Batch { first_record: records, ..Batch::default() },
                 waiting_dispatches: Vec::new(),
                 is_urgent: false,
                 inputs,
@@ -200,7 +200,7 @@ impl Writer {
 
     /// Records the number of worlds opened on request.
     pub(super) fn record_world_count(&self, worlds: u64) {
-        self.add_to_batch(|batch| batch.worlds = Some(worlds));
+        self.add_to_batch(|batch| batch.world_count = Some(worlds));
     }
 
     pub(super) fn rewind(&self, rewind: Rewind) {
@@ -217,7 +217,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn queue_posts(&self, dispatch: Dispatch) {
+    pub(super) fn queue_dispatch(&self, dispatch: Dispatch) {
         let mut queue = self.queue();
         if queue.durability == DurabilityState::Durable {
             queue.waiting_dispatches.push(dispatch);
@@ -308,7 +308,7 @@ impl Writer {
     }
 
     /// Continues with the world that [`Writer::reopen`] returned: writable if there is a disk, read-only otherwise.
-    pub(crate) fn recover(&self, disk: Option<ReopenedDisk>) {
+    pub(crate) fn resume_after_failure(&self, disk: Option<ReopenedDisk>) {
         let mut queue = self.queue();
         queue.durability = if disk.is_some() { DurabilityState::Durable } else { DurabilityState::ReadOnly };
         queue.disk = disk.map(|ReopenedDisk(disk)| disk);
@@ -382,7 +382,7 @@ impl Queue {
         // If the file still exists, it is opened again, and redb locks it against a second opener.
         self.removed_disk = disk.filter(|_| storage.check_in_place().is_err());
         self.metadata = self.last_commit.1.clone();
-        self.batch = Batch { first: self.metadata.records, ..Batch::default() };
+        self.batch = Batch { first_record: self.metadata.records, ..Batch::default() };
         self.required = self.inputs;
         self.waiting_dispatches.clear();
         self.is_urgent = false;
@@ -443,7 +443,7 @@ impl WriterState {
             let Some(disk) = queue.disk.clone() else { continue };
             let metadata = queue.metadata.clone();
             let batch = take(&mut queue.batch);
-            queue.batch.first = metadata.records;
+            queue.batch.first_record = metadata.records;
             let (waiting_dispatches, inputs) = (take(&mut queue.waiting_dispatches), queue.inputs);
             queue.is_urgent = false;
             drop(queue);

@@ -20,7 +20,7 @@ use rmcp::{
 use serde_json::Value;
 
 use super::{Caller, toolbox::Toolbox};
-use crate::{backend::Backend, config::McpClock, refusal::Refusal};
+use crate::{backend::Backend, config::McpClockAccess, refusal::Refusal};
 
 /// The instructions for every client.
 const INSTRUCTIONS: &str = "Tools of a crypto payment service. Amounts are decimal strings such as \"49.90\". Lists \
@@ -48,7 +48,7 @@ impl Handler {
         let caller = caller(context)?;
         let mode = if caller.admitted.mode() == Mode::Live { LIVE } else { TEST };
         let parts = [INSTRUCTIONS, mode, SANDBOX];
-        let instructions = if caller.in_sandbox { &parts[..] } else { &parts[..2] };
+        let instructions = if caller.may_use_sandbox { &parts[..] } else { &parts[..2] };
         Ok(self.get_info().with_instructions(instructions.join(" ")))
     }
 
@@ -64,7 +64,7 @@ impl Handler {
         if !moves_clock {
             return Ok(());
         }
-        if !backend.host.is_frozen() && backend.mcp_clock == McpClock::FrozenOnly {
+        if !backend.host.is_frozen() && backend.mcp_clock == McpClockAccess::FrozenOnly {
             return Err(
                 "This server's clock follows real time, and tools may not move it. Wait instead, or ask \
                         the operator of the server to allow it or to start it with a frozen clock."
@@ -112,7 +112,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let in_sandbox = caller(&context)?.in_sandbox;
+        let in_sandbox = caller(&context)?.may_use_sandbox;
         Ok(ListToolsResult::with_all_items(Toolbox::get().tools_for(in_sandbox)))
     }
 
@@ -151,7 +151,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        Toolbox::get().find(name, true).map(|tool| tool.shown.clone())
+        Toolbox::get().find(name, true).map(|tool| tool.definition.clone())
     }
 
     async fn call_tool(
@@ -161,7 +161,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = caller(&context)?;
         let name = &request.name;
-        let Some(tool) = Toolbox::get().find(name, caller.in_sandbox) else {
+        let Some(tool) = Toolbox::get().find(name, caller.may_use_sandbox) else {
             let why = match Toolbox::get().find(name, true) {
                 Some(_) => "it requires a test key, and the server's own machine or its sandbox token",
                 None => "tools/list lists the available tools",

@@ -23,12 +23,12 @@ use simulator::sandbox::AdmittedRequest;
 
 use self::handler::Handler;
 use crate::{
-    answer::{self, Answer},
     backend::Backend,
     body::RequestBody,
     config::Bounds,
-    gate::{self, ConnectionAddrs},
     refusal::Refusal,
+    response::{self, HttpResponse},
+    sandbox_access::{self, ConnectionAddrs},
 };
 
 const JSON: &str = "application/json";
@@ -42,7 +42,7 @@ struct Caller {
     /// The base URL of links in responses.
     base: String,
     /// `true` if the caller may use the sandbox tools.
-    in_sandbox: bool,
+    may_use_sandbox: bool,
 }
 
 /// The MCP server.
@@ -64,7 +64,7 @@ impl Mcp {
     }
 
     /// Responds to a request to `/mcp`.
-    pub(crate) async fn answer(
+    pub(crate) async fn respond(
         &self,
         backend: &Arc<Backend>,
         addrs: ConnectionAddrs,
@@ -72,25 +72,25 @@ impl Mcp {
         authorization: Option<&[u8]>,
         authority: Option<&str>,
         body: &RequestBody<'_>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<HttpResponse, Refusal> {
         backend.host.wait_until_readable().await;
         let admitted = backend.host.admit(authorization)?;
         // Checked after `admit`, because rejected requests count against the rate limit too.
-        let is_local = gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
+        let is_local = sandbox_access::is_trusted_caller(addrs, head, authority, &backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(answer::from_world(refusal)?),
+            Err(refusal) => return Ok(response::from_world(refusal)?),
         };
         let may_use_sandbox = is_local || backend.token.matches_token_header(&head.headers);
         let caller = Caller {
             backend: Arc::clone(backend),
             admitted,
             base: backend.addresses.base_url(authority).into_owned(),
-            in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_use_sandbox,
+            may_use_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_use_sandbox,
         };
         let body = match body.read().await {
             Ok(body) => body,
-            Err(refusal) => return Ok(answer::with_quota(refusal.answer(), admitted.quota())?),
+            Err(refusal) => return Ok(response::with_quota(refusal.response(), admitted.quota())?),
         };
         let request_body = body.clone();
         let mut request = http::Request::new(Full::new(body));
@@ -103,7 +103,7 @@ impl Mcp {
         let is_invalid_body =
             response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json(&head.headers);
         let response = if is_invalid_body { invalid_body_response(&request_body) } else { response };
-        Ok(answer::with_quota(response, admitted.quota())?)
+        Ok(response::with_quota(response, admitted.quota())?)
     }
 }
 
@@ -113,19 +113,19 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the error for a body that is not one JSON-RPC message.
-fn invalid_body_response(body: &[u8]) -> Answer {
+fn invalid_body_response(body: &[u8]) -> HttpResponse {
     let error = match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
         Ok(_) => ErrorData::invalid_request("The body is not one message of JSON-RPC 2.0.", None),
         Err(error) => ErrorData::parse_error(format!("The body is not JSON: {error}."), None),
     };
     let message = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": error });
-    answer::json(StatusCode::BAD_REQUEST, message.to_string())
+    response::json(StatusCode::BAD_REQUEST, message.to_string())
 }
 
 /// Converts a response of the SDK. Its errors are plain text; they become JSON like the other errors of this server.
 async fn from_sdk_response(
     response: http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     let (head, body) = response.into_parts();
     let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     // The SDK is configured for single responses, so it sends no event stream.
@@ -135,10 +135,10 @@ async fn from_sdk_response(
     let Ok(body) = body.collect().await;
     let body = body.to_bytes();
     let mut response = if body.is_empty() || is_json(&head.headers) {
-        answer::json(head.status, body)
+        response::json(head.status, body)
     } else {
         let message = String::from_utf8_lossy(&body);
-        answer::json(head.status, serde_json::json!({ "message": message }).to_string())
+        response::json(head.status, serde_json::json!({ "message": message }).to_string())
     };
     for (name, value) in &head.headers {
         if name != CONTENT_TYPE {

@@ -28,7 +28,7 @@ pub(super) struct Toolbox {
 
 /// An operation as a tool.
 pub(super) struct Tool {
-    pub(super) shown: McpTool,
+    pub(super) definition: McpTool,
     method: &'static str,
     /// The path template, such as `/v1/charges/{id}`.
     path: String,
@@ -73,12 +73,12 @@ impl Toolbox {
 
     /// Returns the tools that a client may use.
     pub(super) fn tools_for(&self, may_use_sandbox: bool) -> Vec<McpTool> {
-        self.available(may_use_sandbox).map(|tool| tool.shown.clone()).collect()
+        self.available(may_use_sandbox).map(|tool| tool.definition.clone()).collect()
     }
 
     /// Returns the tool with this name, if the client may use it.
     pub(super) fn find(&self, name: &str, may_use_sandbox: bool) -> Option<&Tool> {
-        self.available(may_use_sandbox).find(|tool| tool.shown.name == name)
+        self.available(may_use_sandbox).find(|tool| tool.definition.name == name)
     }
 
     fn available(&self, may_use_sandbox: bool) -> impl Iterator<Item = &Tool> {
@@ -146,12 +146,19 @@ impl Tool {
         let mut shown = McpTool::new(to_snake_case(id), description, Arc::new(input)).with_annotations(hints);
         shown.title = Some(operation["summary"].as_str().unwrap_or_default().to_owned());
         shown.output_schema = schema::response_schema(operation, document).map(Arc::new);
-        Tool { shown, method, path: path.to_owned(), path_arguments, query_arguments, body_fields }
+        Tool {
+            definition: shown,
+            method,
+            path: path.to_owned(),
+            path_arguments,
+            query_arguments,
+            body_fields,
+        }
     }
 
     /// Returns the end of a sentence that lists the arguments.
     fn argument_list(&self) -> String {
-        let names = self.shown.input_schema["properties"].as_object().into_iter().flat_map(Map::keys);
+        let names = self.definition.input_schema["properties"].as_object().into_iter().flat_map(Map::keys);
         match names.map(String::as_str).collect::<Vec<_>>().join(", ") {
             names if names.is_empty() => "this tool has no arguments.".to_owned(),
             names => format!("the arguments of this tool are {names}."),

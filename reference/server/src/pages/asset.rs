@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 use sha2::{Digest, Sha256};
 
-use crate::answer::{self, Answer};
+use crate::response::{self, HttpResponse};
 
 /// The number of bytes of the digest in a name.
 const DIGEST_BYTES: usize = 6;
@@ -63,9 +63,9 @@ impl Asset {
     }
 
     /// Returns the response with the file.
-    pub(super) fn response(&self) -> Answer {
+    pub(super) fn response(&self) -> HttpResponse {
         let content_type = HeaderValue::from_static(self.content_type);
-        let mut response = answer::with_media_type(
+        let mut response = response::with_media_type(
             StatusCode::OK,
             content_type,
             Bytes::from_static(self.content.as_bytes()),

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use reference_core::{
     book::Book,
-    call::Answer,
+    call::CallResult,
     error::ApiError,
     id::{AccountNo, Code, EventNo, parse_uuid},
     mode::Mode,
@@ -62,9 +62,9 @@ impl<'w> BookReader<'w> {
     pub(crate) fn list(&self, path: &str) -> Result<(Page, Option<String>), ApiError> {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let request = ("GET", &*format!("/v1/{path}"), query);
-        let (call, _) = reference_wire::read_call(self, request, b"")?;
+        let (call, _) = reference_wire::parse_call(self, request, b"")?;
         match self.sandbox.service().owner_read(self.account_and_mode, call)? {
-            Answer::Page { page, anchor, .. } => Ok((page, anchor)),
+            CallResult::Page { page, anchor, .. } => Ok((page, anchor)),
             other => unreachable!("{path} is a list, not {other:?}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header::CONTENT_TYPE};
 use serde::Serialize;
-use simulator::api::LinkAnswer;
+use simulator::api::CustomFieldValue;
 use url::form_urlencoded;
 
 use crate::refusal::Refusal;
@@ -51,7 +51,7 @@ pub(crate) struct CustomerChoice<'f> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) customer_name: &'f str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) custom_fields: Vec<LinkAnswer>,
+    pub(crate) custom_fields: Vec<CustomFieldValue>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use askama::Template;
 use http::{Method, StatusCode, header::ACCEPT, request::Parts};
 
 use super::{PageRequest, Site, html};
-use crate::{answer::Answer, refusal::Refusal};
+use crate::{refusal::Refusal, response::HttpResponse};
 
 #[derive(Template)]
 #[template(path = "home.html")]
@@ -21,7 +21,7 @@ pub(crate) fn accepts_html(head: &Parts) -> bool {
 }
 
 /// Responds to `/` for browsers.
-pub(crate) fn home(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+pub(crate) fn home(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     html(
         StatusCode::OK,
         &HomePage { site: &request.site()?, title: "A reference server", is_not_found: false },
@@ -29,7 +29,7 @@ pub(crate) fn home(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
 }
 
 /// Responds to an unknown path: with the first steps for a browser, with a JSON error for a program.
-pub(crate) fn not_found(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+pub(crate) fn not_found(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     if !accepts_html(request.head) {
         return Err(Refusal::NotFound);
     }

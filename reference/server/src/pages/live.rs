@@ -21,9 +21,9 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use super::WorldClient;
 use crate::{
     activity::Activity,
-    answer::{Answer, Content},
     config::Bounds,
     refusal::Refusal,
+    response::{HttpResponse, ResponseBody},
 };
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -113,7 +113,11 @@ struct Rendering {
 
 /// Returns a stream of the parts that `render` returns, now and after each change. Ends when `render` fails, when the
 /// browser disconnects, or when the server stops. Streams with the same topic share their renderings.
-pub(crate) fn stream_parts<R, F>(client: WorldClient, topic: Topic, render: R) -> Result<Answer, Refusal>
+pub(crate) fn stream_parts<R, F>(
+    client: WorldClient,
+    topic: Topic,
+    render: R,
+) -> Result<HttpResponse, Refusal>
 where
     R: Fn(WorldClient) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Vec<Part>, Refusal>> + Send + 'static,
@@ -139,7 +143,7 @@ where
     // At most one message is queued: a slow browser skips outdated renderings.
     let (sender, chunks) = mpsc::channel(1);
     tokio::spawn(send_changes(client, renderings, sender));
-    let mut response = Answer::new(Content::Stream { chunks, _permit: permit });
+    let mut response = HttpResponse::new(ResponseBody::Stream { chunks, _permit: permit });
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
     headers.insert(http::header::CONTENT_TYPE, EVENTS);

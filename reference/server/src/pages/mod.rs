@@ -36,12 +36,12 @@ use {dashboard::Dashboard, form::Form, live::Streams};
 
 use crate::{
     activity::Activity,
-    answer::{self, Answer},
     backend::Backend,
     body::RequestBody,
     config::Bounds,
-    gate::{self, ConnectionAddrs},
     refusal::Refusal,
+    response::{self, HttpResponse},
+    sandbox_access::{self, ConnectionAddrs},
     worlds::Worlds,
 };
 
@@ -107,7 +107,7 @@ impl PageRequest<'_> {
     /// Checks that the caller may use `/sandbox`: this machine, or a caller with the token.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
         let PageRequest { backend, addrs, head, authority, .. } = self;
-        gate::admit(*addrs, head, *authority, &backend.addresses, &backend.token)
+        sandbox_access::admit(*addrs, head, *authority, &backend.addresses, &backend.token)
     }
 
     /// Checks by the browser's headers that a form was sent from a page of this server. Other clients send no such
@@ -120,8 +120,8 @@ impl PageRequest<'_> {
         };
         let is_same_origin = |site: &HeaderValue| site == "same-origin";
         let is_allowed = headers.get_all(ORIGIN).iter().all(is_own)
-            && headers.get_all(gate::SEC_FETCH_SITE).iter().all(is_same_origin);
-        if is_allowed { Ok(()) } else { Err(Refusal::FormOrigin) }
+            && headers.get_all(sandbox_access::SEC_FETCH_SITE).iter().all(is_same_origin);
+        if is_allowed { Ok(()) } else { Err(Refusal::ForeignForm) }
     }
 
     /// Returns a client of the world that outlives this request.
@@ -181,7 +181,7 @@ impl WorldClient {
     /// Reads the world at the present time. An unknown object is [`Refusal::NotFound`].
     pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> Result<T, ApiError>) -> Result<T, Refusal> {
         let result = self.backend.host.read(view).await?;
-        result.ok_or(Refusal::Unreadable)?.map_err(|_| Refusal::NotFound)
+        result.ok_or(Refusal::StorageUnavailable)?.map_err(|_| Refusal::NotFound)
     }
 
     /// Sends a request to the world, which records it like that of an HTTP client. Returns the parsed response, or the
@@ -248,7 +248,7 @@ impl Site {
 }
 
 /// Responds to `/assets/{file_name}`.
-pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
+pub(crate) fn asset(path: &str) -> Result<HttpResponse, Refusal> {
     let file_name = path.strip_prefix("/assets/").ok_or(Refusal::NotFound)?;
     if let Some(brand_css) = hosted::brand_css(file_name) {
         return Ok(brand_css);
@@ -268,9 +268,9 @@ pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
 }
 
 /// Returns the response with a page.
-pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, Refusal> {
+pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<HttpResponse, Refusal> {
     let text = page.render().map_err(|_| Refusal::Broken)?;
-    let mut response = answer::with_media_type(status, HTML, text);
+    let mut response = response::with_media_type(status, HTML, text);
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -281,21 +281,21 @@ pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, R
 }
 
 /// Returns the redirect to a page of this server after a form.
-pub(crate) fn see_other(site: &Site, path: &str) -> Result<Answer, Refusal> {
+pub(crate) fn see_other(site: &Site, path: &str) -> Result<HttpResponse, Refusal> {
     redirect(&site.to(path))
 }
 
 /// Returns a redirect to an address of this server.
-pub(crate) fn redirect(to: &str) -> Result<Answer, Refusal> {
-    let mut response = answer::with_media_type(StatusCode::SEE_OTHER, HTML, Bytes::new());
+pub(crate) fn redirect(to: &str) -> Result<HttpResponse, Refusal> {
+    let mut response = response::with_media_type(StatusCode::SEE_OTHER, HTML, Bytes::new());
     let location = HeaderValue::try_from(to).map_err(|_| Refusal::Broken)?;
     response.headers_mut().insert(LOCATION, location);
     Ok(response)
 }
 
 /// Returns the error response of a page that does not accept the method. `methods`: the allowed ones.
-pub(crate) fn method_not_allowed(methods: &'static str) -> Answer {
-    let mut response = Refusal::PageMethod.answer();
+pub(crate) fn method_not_allowed(methods: &'static str) -> HttpResponse {
+    let mut response = Refusal::MethodNotAllowed.response();
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     response
 }

@@ -6,7 +6,7 @@ use reference_core::{
     account::{Account, AccountKind, Settings},
     asset::Asset,
     book::Book,
-    charge::{self, ChargeStatus, Customer, MetaValue, Metadata},
+    charge::{self, ChargeStatus, Customer, Metadata, MetadataValue},
     event::{self, Subject},
     id::{ChargeNo, Code, EventNo, InvoiceNo, LinkNo},
     invoice::{self, InvoiceStatus},
@@ -15,7 +15,7 @@ use reference_core::{
     money::{Coin, Fiat},
     time::Timestamp,
 };
-use simulator::api::LinkAnswer;
+use simulator::api::CustomFieldValue;
 
 use super::formats;
 
@@ -94,10 +94,10 @@ impl Charge {
 fn pairs(metadata: &Metadata) -> impl Iterator<Item = (&str, &str)> {
     metadata.iter().map(|(key, value)| {
         let text = match value {
-            MetaValue::Text(text) | MetaValue::Number(text) => text,
-            MetaValue::Truth(true) => "true",
-            MetaValue::Truth(false) => "false",
-            MetaValue::Null => "null",
+            MetadataValue::Text(text) | MetadataValue::Number(text) => text,
+            MetadataValue::Bool(true) => "true",
+            MetadataValue::Bool(false) => "false",
+            MetadataValue::Null => "null",
         };
         (key.as_str(), text)
     })
@@ -241,9 +241,9 @@ impl Link {
     }
 
     /// Returns a simulated customer's answers to the required questions.
-    pub(crate) fn sample_answers(&self) -> Vec<LinkAnswer> {
+    pub(crate) fn sample_answers(&self) -> Vec<CustomFieldValue> {
         let required = self.terms.custom_fields.iter().filter(|question| question.required);
-        let answer = |Question { label, .. }: &Question| LinkAnswer {
+        let answer = |Question { label, .. }: &Question| CustomFieldValue {
             label: label.clone(),
             value: "simulated".to_owned(),
         };
@@ -295,7 +295,7 @@ impl AccountView {
             id: account.id.to_string(),
             kind: account.kind,
             settings: account.settings.clone(),
-            accepted_assets: account.book(mode).payouts().accepted_assets().collect(),
+            accepted_assets: account.book(mode).wallets().accepted_assets().collect(),
         }
     }
 }

@@ -16,8 +16,8 @@ use tokio::{
 
 use super::{
     LOCAL_HINT, Tenant, WebhookSender,
-    forward::{self, Target, TargetName},
-    lookups::Share,
+    forward::{self, NameSource, Target},
+    lookups::LookupConsumer,
 };
 
 /// A connection to a receiver.
@@ -34,7 +34,7 @@ impl WebhookSender {
         target: Option<&Target>,
         trace: &mut HttpTrace,
     ) -> Result<Box<dyn Connection>, AttemptResult> {
-        let (share, until) = (Share::Tenant(tenant), Instant::now() + self.bounds.connect_time);
+        let (share, until) = (LookupConsumer::Delivery(tenant), Instant::now() + self.bounds.connect_timeout);
         let addresses = match target {
             Some(target) => self.forward_addresses(&share, target, until).await?,
             None => self.public_addresses(&share, url, until).await?,
@@ -51,7 +51,7 @@ impl WebhookSender {
             return Ok(Box::new(stream));
         }
         let host = match target {
-            Some(Target { called: TargetName::AsItself, host, .. }) => host,
+            Some(Target { name_source: NameSource::Target, host, .. }) => host,
             _ => url.host(),
         };
         let name = match host {
@@ -68,27 +68,27 @@ impl WebhookSender {
     /// Returns the addresses of the endpoint's host, after checking that all are public.
     async fn public_addresses(
         &self,
-        share: &Share,
+        share: &LookupConsumer,
         url: &EndpointUrl,
         until: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
         let host = url.host();
         let addresses = self.addresses(share, host, until).await?;
-        match address_rule::judge_resolved(&addresses) {
+        match address_rule::check_resolved(&addresses) {
             Ok(()) => Ok(with_port(addresses, url.port())),
             // Not a violation of the address rule, and possibly temporary.
             Err(refusal @ Refusal::Unresolved) => Err(unreachable_error(host, &refusal)),
             Err(refusal) if forward::is_local(&refusal) => {
-                Err(AttemptResult::Refused(format!("{host}: {refusal}; {LOCAL_HINT}")))
+                Err(AttemptResult::NotPublic(format!("{host}: {refusal}; {LOCAL_HINT}")))
             }
-            Err(refusal) => Err(AttemptResult::Refused(format!("{host}: {refusal}"))),
+            Err(refusal) => Err(AttemptResult::NotPublic(format!("{host}: {refusal}"))),
         }
     }
 
     /// Returns the addresses of a forward's target, to which the address rule does not apply.
     async fn forward_addresses(
         &self,
-        share: &Share,
+        share: &LookupConsumer,
         target: &Target,
         until: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
@@ -102,7 +102,7 @@ impl WebhookSender {
     /// Returns the addresses of a host; an IP address needs no lookup.
     async fn addresses(
         &self,
-        share: &Share,
+        share: &LookupConsumer,
         host: &Host,
         until: Instant,
     ) -> Result<Vec<IpAddr>, AttemptResult> {

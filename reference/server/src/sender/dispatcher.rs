@@ -41,7 +41,7 @@ struct RunningAttempt {
 impl Dispatcher {
     pub(crate) fn new(sender: Arc<WebhookSender>, owners: Arc<dyn AttemptOwners>) -> Dispatcher {
         let bounds = sender.bounds;
-        let limits = SendLimits { total: bounds.posts.max(1), per_host: bounds.posts_per_host.max(1) };
+        let limits = SendLimits { total: bounds.attempts.max(1), per_host: bounds.attempts_per_host.max(1) };
         Dispatcher {
             sender,
             queue: SendQueue::new(limits),
@@ -95,7 +95,7 @@ impl Dispatcher {
         // Slots of attempts that were already aborted will be free soon.
         let mut missing =
             starved.saturating_sub(self.running.values().filter(|attempt| attempt.abort.is_none()).count());
-        let yield_time = self.sender.bounds.yield_time;
+        let yield_time = self.sender.bounds.abort_after;
         while missing > 0 {
             let (queue, now) = (&self.queue, Instant::now());
             let running = self.running.values_mut().filter(|attempt| attempt.abort.is_some());
@@ -120,7 +120,7 @@ impl Dispatcher {
     }
 
     fn enqueue(&mut self, attempt: WorldAttempt) {
-        let host = attempt.attempt.post.url.host().to_string();
+        let host = attempt.attempt.request.url.host().to_string();
         let tenant = Tenant { world: attempt.world, account: attempt.attempt.account };
         self.queue.push(tenant, &host, attempt);
     }
@@ -133,8 +133,9 @@ impl Dispatcher {
         }
         let (id, sender) = (outgoing.attempt.id, Arc::clone(&self.sender));
         let (abort, aborted) = oneshot::channel();
-        let task =
-            self.tasks.spawn(async move { sender.post(tenant, &outgoing.attempt.post, aborted).await });
+        let task = self
+            .tasks
+            .spawn(async move { sender.make_attempt(tenant, &outgoing.attempt.request, aborted).await });
         let attempt = RunningAttempt { id, tenant, host, since: Instant::now(), abort: Some(abort) };
         self.running.insert(task.id(), attempt);
     }
@@ -153,7 +154,7 @@ impl Dispatcher {
         };
         let RunningAttempt { id, tenant, host, since, .. } =
             self.running.remove(&id).expect("a task is removed only when it ends, which it does once");
-        let is_slow = since.elapsed() >= self.sender.bounds.yield_time;
+        let is_slow = since.elapsed() >= self.sender.bounds.abort_after;
         self.queue.end(tenant, &host, if is_slow { Pace::Slow } else { Pace::Quick });
         self.owners.end_attempt(tenant.world, id, report);
     }

@@ -11,7 +11,7 @@ use reference_wire::AttemptRequest;
 use tokio::time::timeout;
 
 use super::{
-    Record,
+    PartialReport,
     connector::Connection,
     head_limit::{HEAD_BYTES_MAX, LimitedHead},
 };
@@ -32,10 +32,10 @@ pub(super) async fn exchange(
     connection: Box<dyn Connection>,
     attempt: &AttemptRequest,
     headers: &[(String, String)],
-    record: &mut Record,
+    record: &mut PartialReport,
 ) -> Result<(), AttemptResult> {
     let unreachable = |error: &dyn Error| AttemptResult::Unreachable(with_causes(error));
-    let mut request = Request::builder().method(Method::POST).uri(attempt.url.path());
+    let mut request = Request::builder().method(Method::POST).uri(attempt.url.path_and_query());
     for (name, value) in headers {
         request = request.header(name, value);
     }

@@ -26,16 +26,16 @@ pub(super) struct Target {
     pub(super) is_encrypted: bool,
     pub(super) host: Host,
     pub(super) port: u16,
-    pub(super) called: TargetName,
+    pub(super) name_source: NameSource,
 }
 
 /// The name of the target in the `Host` header and in its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TargetName {
+pub(super) enum NameSource {
     /// The name of the endpoint, as with curl's `--connect-to`.
-    AsEndpoint,
+    Endpoint,
     /// The target's own name: development servers reject requests for unknown names.
-    AsItself,
+    Target,
 }
 
 /// A webhook handler on the developer's machine, and the public-looking address of its endpoints.
@@ -58,7 +58,7 @@ pub struct LocalHandler {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardError {
     /// The text is not two addresses with `=` between them.
-    Form(String),
+    Format(String),
     /// The public address is invalid.
     Source(String),
     /// The local address is invalid.
@@ -67,7 +67,7 @@ pub enum ForwardError {
 
 impl fmt::Display for ForwardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (ForwardError::Form(message) | ForwardError::Source(message) | ForwardError::Target(message)) =
+        let (ForwardError::Format(message) | ForwardError::Source(message) | ForwardError::Target(message)) =
             self;
         f.write_str(message)
     }
@@ -83,9 +83,9 @@ impl Forward {
     /// [`ForwardError`] names the address that is invalid.
     pub fn parse(text: &str) -> Result<Forward, ForwardError> {
         const FORMAT: &str = "a forward is `https://shop.example=http://127.0.0.1:3000`";
-        let no_separator = || ForwardError::Form(format!("`{text}` has no `=`; {FORMAT}"));
+        let no_separator = || ForwardError::Format(format!("`{text}` has no `=`; {FORMAT}"));
         let (from, to) = text.split_once('=').ok_or_else(no_separator)?;
-        let source = address_rule::judge_url(from)
+        let source = address_rule::parse_endpoint_url(from)
             .map_err(|refusal| ForwardError::Source(format!("`{from}`: {refusal}")))?;
         if source.is_simulated() {
             let message = format!(
@@ -93,7 +93,7 @@ impl Forward {
             );
             return Err(ForwardError::Source(message));
         }
-        if source.path() != "/" {
+        if source.path_and_query() != "/" {
             let message = format!("`{from}` has a path; a forward applies to all paths of a host");
             return Err(ForwardError::Source(message));
         }
@@ -122,13 +122,13 @@ impl LocalHandler {
             .map_err(|error| ForwardError::Target(format!("not a URL ({error}); {FORMAT}")))?;
         let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
         let mut target = Target::from_url(&url, FORMAT)?;
-        target.called = TargetName::AsItself;
+        target.name_source = NameSource::Target;
         let label_char = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let label: String = format!("{}-{}", target.host, target.port).chars().map(label_char).collect();
         let name = format!("{}.{HANDLER_DOMAIN}", label.trim_matches('-'));
         let target_url = format!("{target}{path}{query}");
         let url = format!("https://{name}{path}{query}");
-        address_rule::judge_url(&url)
+        address_rule::parse_endpoint_url(&url)
             .map_err(|refusal| ForwardError::Target(format!("`{target_url}`: {refusal}")))?;
         let forward = Forward { host: Host::Name(name), port: HANDLER_PORT, target };
         Ok(LocalHandler { target_url, url, forward })
@@ -140,7 +140,7 @@ impl LocalHandler {
         let handler = LocalHandler::parse(url.as_str()).ok()?;
         // The rule decides about the host only if the scheme is allowed.
         let _ = url.set_scheme("https");
-        let refusal = address_rule::judge_url(url.as_str()).err()?;
+        let refusal = address_rule::parse_endpoint_url(url.as_str()).err()?;
         is_local(&refusal).then_some(handler)
     }
 
@@ -205,16 +205,16 @@ impl Target {
         };
         let port = url.port_or_known_default().filter(|port| *port != 0);
         let port = port.ok_or_else(|| ForwardError::Target(format!("`{url}` has port 0; {format}")))?;
-        Ok(Target { is_encrypted, host, port, called: TargetName::AsEndpoint })
+        Ok(Target { is_encrypted, host, port, name_source: NameSource::Endpoint })
     }
 
     /// Returns the `Host` header for the target; `None` to use that of the endpoint.
     pub(super) fn authority(&self) -> Option<String> {
         let (default_port, Target { host, port, .. }) = (self.default_port(), self);
-        match self.called {
-            TargetName::AsEndpoint => None,
-            TargetName::AsItself if *port == default_port => Some(host.to_string()),
-            TargetName::AsItself => Some(format!("{host}:{port}")),
+        match self.name_source {
+            NameSource::Endpoint => None,
+            NameSource::Target if *port == default_port => Some(host.to_string()),
+            NameSource::Target => Some(format!("{host}:{port}")),
         }
     }
 
@@ -224,7 +224,7 @@ impl Target {
 
     /// Returns the note for the delivery log: the target, and the decision of the address rule about it.
     pub(super) fn log_note(&self, ip: IpAddr) -> String {
-        match address_rule::judge_address(ip) {
+        match address_rule::check_address(ip) {
             Ok(()) => format!("forwarded to {self}"),
             Err(refusal) => {
                 format!("forwarded to {self}; the address rule refuses {ip}: {}", refusal.rule())
@@ -305,7 +305,11 @@ mod tests {
     #[track_caller]
     fn check_applies(forward: &str, url: &str, expected: bool) {
         let forward = Forward::parse(forward).expect("forwards in tests are valid");
-        assert_eq!(forward.applies_to(&address_rule::judge_url(url).expect("a good URL")), expected, "{url}");
+        assert_eq!(
+            forward.applies_to(&address_rule::parse_endpoint_url(url).expect("a good URL")),
+            expected,
+            "{url}"
+        );
     }
 
     #[test]
@@ -322,7 +326,10 @@ mod tests {
         let handler = LocalHandler::parse(text).expect(text);
         assert_eq!((handler.target(), handler.url()), (text, url));
         assert_eq!(handler.forward.target.authority().as_deref(), Some(authority));
-        assert!(handler.forward.applies_to(&address_rule::judge_url(url).expect("a good URL")), "{url}");
+        assert!(
+            handler.forward.applies_to(&address_rule::parse_endpoint_url(url).expect("a good URL")),
+            "{url}"
+        );
     }
 
     #[test]

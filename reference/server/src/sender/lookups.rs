@@ -16,22 +16,22 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{Resolve, Tenant, WorldNo, queue::may_take};
+use super::{Resolve, Tenant, WorldNo, queue::may_take_slot};
 
 /// The consumer whose quota a lookup counts against.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Share {
+pub(super) enum LookupConsumer {
     /// Delivery attempts of an account.
-    Tenant(Tenant),
+    Delivery(Tenant),
     /// Saving endpoints with a key of an account.
-    SavingOf(Tenant),
+    SaveWithKey(Tenant),
     /// Saving endpoints in a world through the sandbox, for the account of this name; `None` if the request has none.
-    SavingFor(WorldNo, Option<String>),
+    SaveForAccount(WorldNo, Option<String>),
 }
 
 /// The result of a lookup. In an `Arc`, because `io::Error` is not `Clone`.
 type LookupResult = Arc<io::Result<Vec<IpAddr>>>;
-type Running = BTreeMap<(Share, String), watch::Receiver<Option<LookupResult>>>;
+type Running = BTreeMap<(LookupConsumer, String), watch::Receiver<Option<LookupResult>>>;
 
 /// The lookups of a server.
 pub(super) struct Lookups {
@@ -55,7 +55,7 @@ impl Lookups {
     /// `TimedOut` if there is no result by `until`; otherwise the error of the resolver.
     pub(super) async fn resolve(
         self: &Arc<Self>,
-        share: &Share,
+        share: &LookupConsumer,
         host: &str,
         until: Instant,
     ) -> Result<Vec<IpAddr>, io::Error> {
@@ -68,7 +68,7 @@ impl Lookups {
     }
 
     /// Waits for a slot and then for the result of the lookup.
-    async fn wait_for_result(self: &Arc<Self>, share: &Share, host: &str) -> LookupResult {
+    async fn wait_for_result(self: &Arc<Self>, share: &LookupConsumer, host: &str) -> LookupResult {
         let mut running = loop {
             // Register before checking, so that no notification is lost between the two.
             let mut ended = pin!(self.ended.notified());
@@ -89,7 +89,7 @@ impl Lookups {
     /// Returns the running lookup of this name, or starts one; `None` if there is no free slot.
     fn join_or_start(
         self: &Arc<Self>,
-        share: &Share,
+        share: &LookupConsumer,
         host: &str,
     ) -> Option<watch::Receiver<Option<LookupResult>>> {
         let mut running = self.lock();
@@ -99,7 +99,9 @@ impl Lookups {
         }
         let (total, per_share) = self.limits;
         let slots_in_use = running.keys().filter(|(other, _)| other == share).count();
-        if slots_in_use >= per_share || !may_take(slots_in_use, total.saturating_sub(running.len()), total) {
+        if slots_in_use >= per_share
+            || !may_take_slot(slots_in_use, total.saturating_sub(running.len()), total)
+        {
             return None;
         }
         let (sender, receiver) = watch::channel(None);
@@ -122,7 +124,7 @@ impl Lookups {
 /// Guard: the slot of a lookup, freed on drop.
 struct LookupSlot {
     lookups: Arc<Lookups>,
-    key: (Share, String),
+    key: (LookupConsumer, String),
 }
 
 impl Drop for LookupSlot {

@@ -37,10 +37,10 @@ mod dispatcher;
 mod exchange;
 mod forward;
 mod head_limit;
+mod host_check;
 mod lookups;
 mod queue;
 mod resolve;
-mod saving;
 mod settings;
 mod trust;
 
@@ -52,6 +52,7 @@ use std::{
 pub(crate) use dispatcher::Dispatcher;
 use forward::Target;
 pub use forward::{Forward, ForwardError, LocalHandler};
+pub(crate) use host_check::{HostCheck, may_save_endpoint};
 use http::HeaderName;
 use lookups::Lookups;
 use reference_core::{
@@ -61,8 +62,7 @@ use reference_core::{
     outbox::{AttemptReport, AttemptResult, HttpTrace, SentHeaders},
 };
 use reference_wire::AttemptRequest;
-pub use resolve::{Resolve, Resolved, SystemResolver};
-pub(crate) use saving::{HostCheck, may_save};
+pub use resolve::{Resolve, ResolveFuture, SystemResolver};
 pub use settings::{SenderBounds, SenderConfig};
 use simulator::sandbox::{AttemptId, OutgoingAttempt};
 use tokio::{
@@ -119,7 +119,7 @@ pub(crate) trait AttemptOwners: Send + Sync {
 
 /// The part of an attempt's report that is known so far.
 #[derive(Default)]
-struct Record {
+struct PartialReport {
     status: Option<u16>,
     trace: HttpTrace,
 }
@@ -155,26 +155,26 @@ impl WebhookSender {
     ///
     /// The status code decides the result. After it, an endless, slow or truncated body only shortens the excerpt in the
     /// delivery log (`open.delivery.success`).
-    pub(crate) async fn post(
+    pub(crate) async fn make_attempt(
         &self,
         tenant: Tenant,
         request: &AttemptRequest,
         abort: oneshot::Receiver<()>,
     ) -> AttemptReport {
         let started_at = Instant::now();
-        let mut record = Record::default();
+        let mut record = PartialReport::default();
         let exchange = self.connect_and_exchange(tenant, request, &mut record);
         let ended = tokio::select! {
             biased;
-            ended = timeout(self.bounds.total_time, exchange) => ended,
+            ended = timeout(self.bounds.attempt_timeout, exchange) => ended,
             Ok(()) = abort => Ok(Err(AttemptResult::Unreachable(format!(
                 "aborted after {} s without a response: all {} delivery slots were in use, and another account had none",
                 started_at.elapsed().as_secs(),
-                self.bounds.posts,
+                self.bounds.attempts,
             )))),
         };
         let result = match (record.status, ended) {
-            (Some(status), _) => AttemptResult::Answered(status),
+            (Some(status), _) => AttemptResult::Response(status),
             (None, Ok(Err(error))) => error,
             (None, Ok(Ok(())) | Err(_)) => AttemptResult::TimedOut,
         };
@@ -224,12 +224,12 @@ impl WebhookSender {
         &self,
         tenant: Tenant,
         request: &AttemptRequest,
-        record: &mut Record,
+        record: &mut PartialReport,
     ) -> Result<(), AttemptResult> {
         let target = self.target_of(&request.url);
         let connection = self.connect(tenant, &request.url, target.as_ref(), &mut record.trace).await?;
         let headers = self.headers(request, target.as_ref());
-        record.trace.request_headers = SentHeaders::Kept(headers.clone());
+        record.trace.request_headers = SentHeaders::Stored(headers.clone());
         exchange::exchange(connection, request, &headers, record).await
     }
 

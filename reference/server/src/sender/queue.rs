@@ -13,7 +13,7 @@ const RESERVE_DIVISOR: usize = 4;
 /// Returns `true` if an account with `held` slots may take another one. The first slot may be any free one. For a further
 /// one, more slots than the account holds must be free besides the reserve, so that a few busy accounts leave slots for
 /// others.
-pub(super) fn may_take(held: usize, free: usize, total: usize) -> bool {
+pub(super) fn may_take_slot(held: usize, free: usize, total: usize) -> bool {
     held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_DIVISOR) }
 }
 
@@ -89,7 +89,7 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         let slots_in_use = |account: &A| self.accounts[account].running;
         let prioritized =
             self.turns.iter().position(|account| self.has_priority(account)).filter(|_| free > 0);
-        let next = || self.turns.iter().position(|account| may_take(slots_in_use(account), free, total));
+        let next = || self.turns.iter().position(|account| may_take_slot(slots_in_use(account), free, total));
         let next = prioritized.or_else(next)?;
         let account = self.turns.remove(next)?;
         let queue = self.accounts.get_mut(&account).expect("only an account with a queue has a turn");

@@ -12,14 +12,14 @@ use std::{
 use tokio::sync::oneshot;
 
 /// The future of a lookup: the addresses of a name, or an error.
-pub type Resolved<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
 /// Resolves names. The address rule checks all returned addresses, so a resolver need not.
 ///
 /// The caller limits the number of concurrent lookups; see [`SenderBounds::lookups`](crate::SenderBounds::lookups).
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// Returns all addresses of `host`, which is a name and not an IP address.
-    fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a>;
+    fn resolve<'a>(&'a self, host: &'a str) -> ResolveFuture<'a>;
 }
 
 /// The operating system's resolver.
@@ -27,7 +27,7 @@ pub trait Resolve: fmt::Debug + Send + Sync {
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
-    fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a> {
+    fn resolve<'a>(&'a self, host: &'a str) -> ResolveFuture<'a> {
         let host = host.to_owned();
         Box::pin(run_on_thread(move || {
             // The port is not used.

@@ -38,17 +38,17 @@ impl Default for SenderConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderBounds {
     /// The maximum time for lookup, connection and TLS together.
-    pub connect_time: Duration,
+    pub connect_timeout: Duration,
     /// The maximum time of an attempt, from the lookup to the end of the response.
-    pub total_time: Duration,
+    pub attempt_timeout: Duration,
     /// The maximum number of concurrent attempts, at least 1. A quarter is a reserve for accounts that have no
     /// slot. An account may take a further slot only while, besides the reserve, more slots are free than it holds.
-    pub posts: usize,
+    pub attempts: usize,
     /// The time after which an attempt is aborted if all slots are in use and an account has none. The longest attempt
     /// of the account with the most slots is aborted first.
-    pub yield_time: Duration,
+    pub abort_after: Duration,
     /// The maximum number of concurrent attempts of one account to one host, at least 1.
-    pub posts_per_host: usize,
+    pub attempts_per_host: usize,
     /// The maximum number of concurrent DNS lookups, at least 1, shared like attempts.
     pub lookups: usize,
     /// The maximum number of concurrent DNS lookups of one account, at least 1.
@@ -58,11 +58,11 @@ pub struct SenderBounds {
 impl Default for SenderBounds {
     fn default() -> SenderBounds {
         SenderBounds {
-            connect_time: Duration::from_secs(5),
-            total_time: Duration::from_secs(15),
-            posts: 256,
-            yield_time: Duration::from_secs(3),
-            posts_per_host: 8,
+            connect_timeout: Duration::from_secs(5),
+            attempt_timeout: Duration::from_secs(15),
+            attempts: 256,
+            abort_after: Duration::from_secs(3),
+            attempts_per_host: 8,
             lookups: 64,
             lookups_per_account: 8,
         }

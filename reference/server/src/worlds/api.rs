@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::{OpenError, OpenedWorld, TooManyWorlds, WORLDS_MAX, WorldOptions, Worlds};
 use crate::{
-    answer::{self, Answer},
     clock::ClockKind,
     host::InternalError,
     refusal::Refusal,
+    response::{self, HttpResponse},
 };
 
 const PATH: &str = "/sandbox/worlds";
@@ -57,36 +57,36 @@ struct CreatedWorld<'a> {
 }
 
 /// Responds to a request of a client that may use the sandbox.
-pub(crate) async fn answer(
+pub(crate) async fn respond(
     worlds: &Worlds,
     head: &Parts,
     path: &str,
     authority: Option<&str>,
     body: &Bytes,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
     let result = match path.strip_prefix(PATH).unwrap_or_default() {
         "" => match *method {
             Method::GET => list(worlds, authority).await,
             Method::POST => open(worlds, authority, body).await,
-            _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, POST".into() }.into()),
+            _ => Err(ApiError::MethodNotAllowed { allow: "GET, HEAD, POST".into() }.into()),
         },
         rest => {
             let id = Code::parse(rest.trim_start_matches('/')).ok_or(Refusal::UnknownWorld)?;
-            worlds.waiting.open(id).await;
+            worlds.waiting.open_next(id).await;
             match *method {
                 Method::GET => {
                     let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
                     json_response(StatusCode::OK, &record(&world, authority)?)
                 }
                 Method::DELETE => end(worlds, id, authority, body).await,
-                _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }.into()),
+                _ => Err(ApiError::MethodNotAllowed { allow: "GET, HEAD, DELETE".into() }.into()),
             }
         }
     };
     match result {
         Ok(response) => Ok(response),
-        Err(WorldsError::Refused(response)) => Ok(answer::from_world(response)?),
+        Err(WorldsError::Refused(response)) => Ok(response::from_world(response)?),
         Err(WorldsError::Unknown) => Err(Refusal::UnknownWorld),
         Err(WorldsError::Broken) => Err(Refusal::Broken),
     }
@@ -129,14 +129,14 @@ async fn end(
     id: Code,
     authority: Option<&str>,
     body: &Bytes,
-) -> Result<Answer, WorldsError> {
+) -> Result<HttpResponse, WorldsError> {
     Fields::require_empty(body)?;
     let world = worlds.end(id).ok_or(WorldsError::Unknown)?;
     world.backend.host.wait_for_all_commits().await.map_err(WorldsError::Refused)?;
     json_response(StatusCode::OK, &record(&world, authority)?)
 }
 
-async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, WorldsError> {
+async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<HttpResponse, WorldsError> {
     worlds.waiting.wait_for_all().await;
     let all = worlds.all();
     // The clock of a world with an internal error cannot be read; the other worlds are listed nevertheless.
@@ -153,7 +153,7 @@ pub(super) fn refusal_response(why: OpenError) -> Response {
             "{WORLDS_MAX} worlds are open, the maximum. DELETE {PATH}/{{world}} ends one, and one that is opened \
              with a ttl, such as \"10m\", ends by itself when it is unused."
         ),
-        OpenError::NoRoom(why) => format!(
+        OpenError::OutOfMemory(why) => format!(
             "{why}, so no world is opened. DELETE {PATH}/{{world}} ends one, and GET {PATH} shows the memory of each; or start \
              the server with a higher limit."
         ),
@@ -165,20 +165,20 @@ pub(super) fn refusal_response(why: OpenError) -> Response {
     Response::refusal(&ApiError::conflict(why))
 }
 
-async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, WorldsError> {
+async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<HttpResponse, WorldsError> {
     if worlds.has_waiting() {
         // Opens the world to branch from, if it is stored and not open yet.
         let request: Value = serde_json::from_slice(body).unwrap_or_default();
         if let Some(id) = request["from"]["world"].as_str().and_then(Code::parse) {
-            worlds.waiting.open(id).await;
+            worlds.waiting.open_next(id).await;
         }
     }
     let (options, branch_point) = WorldOptions::read(body, worlds.defaults(), |id| worlds.backend(id))?;
     let world = match branch_point {
         None => worlds.open(options)?,
-        Some(branch_point) => worlds.open_from(options, &branch_point).await?,
+        Some(branch_point) => worlds.open_branch(options, &branch_point).await?,
     };
-    worlds.settle(&world).await.map_err(WorldsError::Refused)?;
+    worlds.wait_until_stored(&world).await.map_err(WorldsError::Refused)?;
     let keys = world.backend.host.first_keys()?;
     let record = record(&world, authority)?;
     let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| InternalError)?;
@@ -213,7 +213,7 @@ fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRe
     })
 }
 
-fn json_response(status: StatusCode, value: &impl Serialize) -> Result<Answer, WorldsError> {
+fn json_response(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, WorldsError> {
     let body = serde_json::to_vec(value).map_err(|_| InternalError)?;
-    Ok(answer::json(status, body))
+    Ok(response::json(status, body))
 }

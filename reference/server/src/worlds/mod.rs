@@ -7,7 +7,7 @@
 
 pub(crate) mod api;
 mod options;
-mod placing;
+mod routing;
 mod stored_worlds;
 mod waiting;
 
@@ -27,10 +27,10 @@ use simulator::sandbox::{AttemptId, Setup, WORLD_BYTES};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 pub(crate) use self::options::WorldOptions;
-pub use self::waiting::{LostWorld, Openings};
+pub use self::waiting::{OpeningProgress, UnavailableWorld};
 use self::{options::BranchPoint, stored_worlds::WorldsDirectory, waiting::WaitingWorlds};
 use crate::{
-    backend::{Backend, Identity, Shared, Terms},
+    backend::{Backend, SharedState, WorldIdentity, WorldParameters},
     host::InternalError,
     journal::{MEMORY_MAX, NewWorld, RunningWorld},
     log::REQUESTS_MAX,
@@ -52,14 +52,14 @@ const SEED_BITS: u32 = 53;
 /// All worlds of a server.
 pub(crate) struct Worlds {
     first: Arc<Backend>,
-    shared: Shared,
+    shared: SharedState,
     /// The defaults of a new world.
-    defaults: Terms,
+    defaults: WorldParameters,
     /// The starts of live and test keys, such as `svc_live_`.
     key_starts: [String; 2],
     open_worlds: RwLock<OpenWorlds>,
     /// The number of open worlds besides the first, readable without the lock.
-    open: AtomicUsize,
+    open_count: AtomicUsize,
     /// Notified when a world with a time to live opens.
     opened_with_ttl: Notify,
     /// The directory of opened worlds; `None` if they end with the server.
@@ -81,7 +81,7 @@ struct OpenWorlds {
 pub(crate) struct OpenedWorld {
     pub(crate) id: Code,
     pub(crate) name: Option<String>,
-    pub(crate) terms: Terms,
+    pub(crate) terms: WorldParameters,
     pub(crate) ttl: Option<Duration>,
     pub(crate) backend: Arc<Backend>,
     usage: Mutex<Usage>,
@@ -94,7 +94,7 @@ pub(crate) struct OpenedWorld {
 /// The latest use of a world.
 struct Usage {
     /// The number of requests in progress.
-    under_way: usize,
+    requests_in_progress: usize,
     /// The end of the latest request.
     idle_since: Instant,
 }
@@ -107,7 +107,7 @@ pub(crate) struct TooManyWorlds;
 pub(crate) enum OpenError {
     TooMany(TooManyWorlds),
     /// The memory for worlds is used up: a clause for a message.
-    NoRoom(String),
+    OutOfMemory(String),
     /// The world cannot be stored.
     NotStored(io::Error),
     /// The response of the world to branch from, which refused.
@@ -122,7 +122,7 @@ struct Reservation {
     id: Code,
     memory: MemoryShare,
     /// `true` for a stored world, which is already counted in [`OpenWorlds::count`].
-    is_kept: bool,
+    is_stored: bool,
 }
 
 impl OpenedWorld {
@@ -134,7 +134,7 @@ impl OpenedWorld {
     /// Returns the time at which the world ends unless it is used again; `None` if it has no time to live.
     fn ends_at(&self, now: Instant) -> Option<Instant> {
         let usage = self.usage();
-        let from = if usage.under_way > 0 { now } else { usage.idle_since };
+        let from = if usage.requests_in_progress > 0 { now } else { usage.idle_since };
         // A time that overflows is never reached.
         self.ttl.and_then(|ttl| from.checked_add(ttl))
     }
@@ -158,13 +158,17 @@ impl Worlds {
     ///
     /// Those of `begin`.
     pub(crate) fn new<E>(
-        shared: Shared,
-        mut defaults: Terms,
+        shared: SharedState,
+        mut defaults: WorldParameters,
         begin: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
     ) -> Result<Worlds, E> {
         let memory = MemoryBudget::new(shared.bounds.world_bytes);
-        let identity =
-            Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX, memory: memory.share() };
+        let identity = WorldIdentity {
+            no: WorldNo(0),
+            id: "",
+            requests_max: REQUESTS_MAX,
+            memory: memory.unbounded_share(),
+        };
         let first = Arc::new(Backend::start(&shared, &defaults, identity, begin)?);
         // The seed of a stored world overrides the configured one; worlds opened by name derive theirs from it.
         defaults.seed = first.host.seed().unwrap_or(defaults.seed);
@@ -174,7 +178,7 @@ impl Worlds {
             shared,
             defaults,
             open_worlds: RwLock::default(),
-            open: AtomicUsize::new(0),
+            open_count: AtomicUsize::new(0),
             opened_with_ttl: Notify::new(),
             directory: None,
             memory,
@@ -188,12 +192,12 @@ impl Worlds {
     }
 
     /// Returns the defaults of a new world.
-    pub(crate) fn defaults(&self) -> &Terms {
+    pub(crate) fn defaults(&self) -> &WorldParameters {
         &self.defaults
     }
 
     pub(crate) fn totals(&self) -> WorldTotals {
-        let opened = self.read_opened();
+        let opened = self.read_open_worlds();
         WorldTotals {
             open: opened.worlds.len() + 1,
             opened: opened.count,
@@ -213,7 +217,7 @@ impl Worlds {
     }
 
     /// Waits until an opened world is stored; ends it if it cannot be stored.
-    pub(crate) async fn settle(&self, world: &OpenedWorld) -> Result<(), Response> {
+    pub(crate) async fn wait_until_stored(&self, world: &OpenedWorld) -> Result<(), Response> {
         let settled = match world.backend.host.wait_for_all_commits().await {
             Ok(()) => self.first.host.wait_for_all_commits().await,
             refused => refused,
@@ -225,7 +229,7 @@ impl Worlds {
     }
 
     /// Opens a branch from a moment of another world.
-    pub(crate) async fn open_from(
+    pub(crate) async fn open_branch(
         &self,
         options: WorldOptions,
         BranchPoint { backend, moment }: &BranchPoint,
@@ -253,11 +257,11 @@ impl Worlds {
         backend: &Arc<Backend>,
         at: Timestamp,
     ) -> Result<Result<Arc<OpenedWorld>, Response>, InternalError> {
-        let terms = backend.terms().unwrap_or_else(|| self.defaults.clone());
+        let terms = backend.parameters().unwrap_or_else(|| self.defaults.clone());
         let options = WorldOptions { seed: Some(terms.seed), ..WorldOptions::from_terms(&terms) };
         let branch_point = BranchPoint { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
-        match self.open_from(options, &branch_point).await {
-            Ok(world) => Ok(self.settle(&world).await.map(|()| world)),
+        match self.open_branch(options, &branch_point).await {
+            Ok(world) => Ok(self.wait_until_stored(&world).await.map(|()| world)),
             Err(OpenError::Broken(error)) => Err(error),
             Err(why) => Ok(Err(api::refusal_response(why))),
         }
@@ -265,11 +269,11 @@ impl Worlds {
 
     /// Reserves an id and `bytes` of memory for a world.
     fn reserve(&self, bytes: u64) -> Result<Reservation, OpenError> {
-        let mut opened = self.write_opened();
+        let mut opened = self.write_open_worlds();
         if opened.worlds.len() + self.waiting.remaining() >= WORLDS_MAX {
             return Err(OpenError::TooMany(TooManyWorlds));
         }
-        let memory = self.memory.reserve(bytes).map_err(OpenError::NoRoom)?;
+        let memory = self.memory.reserve(bytes).map_err(OpenError::OutOfMemory)?;
         let ids = self.defaults.seed.rng_key("worlds", "id", "code");
         let (no, id) = loop {
             opened.count += 1;
@@ -282,20 +286,20 @@ impl Worlds {
         if self.directory.is_some() {
             self.first.host.record_world_count(opened.count);
         }
-        Ok(Reservation { no, id, memory, is_kept: false })
+        Ok(Reservation { no, id, memory, is_stored: false })
     }
 
     /// Starts a reserved world, which `begin` creates or opens, and adds it to the open ones.
     fn start_world(
         &self,
-        Reservation { no, id, memory, is_kept }: Reservation,
+        Reservation { no, id, memory, is_stored: is_kept }: Reservation,
         options: WorldOptions,
         begin: impl FnOnce(&WorldOptions, &Setup) -> io::Result<RunningWorld>,
     ) -> Result<Arc<OpenedWorld>, OpenError> {
         let WorldOptions { ref name, seed, start, clock, rate_limit, ttl } = options;
         let seed = seed.unwrap_or_else(|| derive_seed(self.defaults.seed, name.as_deref(), no));
-        let terms = Terms { seed, start, clock, rate_limit };
-        let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX, memory };
+        let terms = WorldParameters { seed, start, clock, rate_limit };
+        let identity = WorldIdentity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX, memory };
         let backend = Backend::start(&self.shared, &terms, identity, |setup| begin(&options, setup));
         let backend = Arc::new(backend.map_err(OpenError::NotStored)?);
         let timer = (!backend.host.is_frozen()).then(|| {
@@ -306,10 +310,10 @@ impl Worlds {
             let host = Arc::clone(&backend.host);
             tokio::spawn(async move { host.recover_storage().await }).abort_handle()
         });
-        let usage = Mutex::new(Usage { under_way: 0, idle_since: Instant::now() });
+        let usage = Mutex::new(Usage { requests_in_progress: 0, idle_since: Instant::now() });
         let name = options.name;
         let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, recovery });
-        let mut opened = self.write_opened();
+        let mut opened = self.write_open_worlds();
         // Other worlds may have been opened meanwhile.
         if !is_kept && opened.worlds.len() + self.waiting.remaining() >= WORLDS_MAX {
             drop(opened);
@@ -318,7 +322,7 @@ impl Worlds {
         }
         opened.by_id.insert(id, no);
         opened.worlds.insert(no, Arc::clone(&world));
-        self.open.store(opened.worlds.len(), Ordering::Release);
+        self.open_count.store(opened.worlds.len(), Ordering::Release);
         drop(opened);
         if ttl.is_some() {
             self.opened_with_ttl.notify_one();
@@ -329,7 +333,7 @@ impl Worlds {
     /// Ends a world: its keys and paths become unknown. Running delivery attempts finish unreported; no further one starts.
     pub(crate) fn end(&self, id: Code) -> Option<Arc<OpenedWorld>> {
         let world = {
-            let mut opened = self.write_opened();
+            let mut opened = self.write_open_worlds();
             let no = *opened.by_id.get(&id)?;
             self.remove(&mut opened, no)
         }?;
@@ -341,13 +345,13 @@ impl Worlds {
     fn remove(&self, opened: &mut OpenWorlds, no: WorldNo) -> Option<Arc<OpenedWorld>> {
         let world = opened.worlds.remove(&no)?;
         opened.by_id.remove(&world.id);
-        self.open.store(opened.worlds.len(), Ordering::Release);
+        self.open_count.store(opened.worlds.len(), Ordering::Release);
         Some(world)
     }
 
     /// Returns an open world.
     pub(crate) fn get(&self, id: Code) -> Option<Arc<OpenedWorld>> {
-        let opened = self.read_opened();
+        let opened = self.read_open_worlds();
         opened.worlds.get(opened.by_id.get(&id)?).cloned()
     }
 
@@ -361,11 +365,11 @@ impl Worlds {
 
     /// Returns all opened worlds, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<OpenedWorld>> {
-        self.read_opened().worlds.values().cloned().collect()
+        self.read_open_worlds().worlds.values().cloned().collect()
     }
 
     /// Ends idle worlds when their time to live is over. Never returns.
-    pub(crate) async fn end_idle_ones(&self) {
+    pub(crate) async fn end_idle_worlds(&self) {
         loop {
             let next_opened = self.opened_with_ttl.notified();
             match self.end_idle_at(Instant::now()) {
@@ -380,7 +384,7 @@ impl Worlds {
 
     /// Ends the worlds that are due; returns the time of the next check.
     fn end_idle_at(&self, now: Instant) -> Option<Instant> {
-        let mut opened = self.write_opened();
+        let mut opened = self.write_open_worlds();
         let end_times: Vec<_> =
             opened.worlds.iter().filter_map(|(no, world)| Some((*no, world.ends_at(now)?))).collect();
         let (due, later): (Vec<_>, Vec<_>) = end_times.into_iter().partition(|(_, at)| *at <= now);
@@ -408,19 +412,19 @@ impl Worlds {
         hosts().for_each(|host| host.finish_journal());
     }
 
-    fn read_opened(&self) -> std::sync::RwLockReadGuard<'_, OpenWorlds> {
+    fn read_open_worlds(&self) -> std::sync::RwLockReadGuard<'_, OpenWorlds> {
         // Nothing that can panic happens under the lock.
         self.open_worlds.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_opened(&self) -> std::sync::RwLockWriteGuard<'_, OpenWorlds> {
+    fn write_open_worlds(&self) -> std::sync::RwLockWriteGuard<'_, OpenWorlds> {
         self.open_worlds.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AttemptOwners for Worlds {
     fn is_open(&self, world: WorldNo) -> bool {
-        world == WorldNo(0) || self.read_opened().worlds.contains_key(&world)
+        world == WorldNo(0) || self.read_open_worlds().worlds.contains_key(&world)
     }
 
     fn end_attempt(&self, world: WorldNo, id: AttemptId, report: AttemptReport) {
@@ -428,7 +432,7 @@ impl AttemptOwners for Worlds {
             return self.first.host.end_attempt(id, report);
         }
         // An ended world accepts no reports.
-        let found = self.read_opened().worlds.get(&world).cloned();
+        let found = self.read_open_worlds().worlds.get(&world).cloned();
         if let Some(world) = found {
             world.backend.host.end_attempt(id, report);
         }

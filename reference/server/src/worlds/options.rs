@@ -11,7 +11,7 @@ use reference_core::{
 use reference_wire::fields::{Fields, TEXT_MAX};
 
 use crate::{
-    backend::{Backend, Terms},
+    backend::{Backend, WorldParameters},
     clock::ClockKind,
     snapshots::WorldMoment,
 };
@@ -47,8 +47,8 @@ pub(crate) struct WorldOptions {
 
 impl WorldOptions {
     /// Returns the options of a new world with these defaults.
-    pub(crate) fn from_terms(defaults: &Terms) -> WorldOptions {
-        let Terms { start, clock, rate_limit, .. } = *defaults;
+    pub(crate) fn from_terms(defaults: &WorldParameters) -> WorldOptions {
+        let WorldParameters { start, clock, rate_limit, .. } = *defaults;
         WorldOptions { name: None, seed: None, start, clock, rate_limit, ttl: None }
     }
 
@@ -60,13 +60,13 @@ impl WorldOptions {
     /// The refusal, with all errors of the request.
     pub(crate) fn read(
         body: &[u8],
-        defaults: &Terms,
+        defaults: &WorldParameters,
         find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
     ) -> Result<(WorldOptions, Option<BranchPoint>), ApiError> {
         let mut fields = Fields::read(body)?;
         fields.reject_unknown(&FIELDS);
         let branch_point = fields.object("from", |fields| read_branch_point(fields, &find));
-        let inherited = branch_point.as_ref().and_then(|branch_point| branch_point.backend.terms());
+        let inherited = branch_point.as_ref().and_then(|branch_point| branch_point.backend.parameters());
         for name in INHERITED {
             if branch_point.is_some() && fields.has(name) {
                 fields.add_error(name, "The {} field is determined by the world in from; leave it out.");
@@ -113,7 +113,7 @@ fn read_branch_point(
     Some(BranchPoint { backend, moment })
 }
 
-fn read_clock(fields: &mut Fields<'_>, defaults: &Terms) -> ClockKind {
+fn read_clock(fields: &mut Fields<'_>, defaults: &WorldParameters) -> ClockKind {
     let kind = fields.choice("clock", &["wall", "fast", "frozen"], |text| match text {
         "wall" => Some(ClockKind::Wall),
         "fast" => Some(ClockKind::Fast { factor: DEFAULT_SPEED }),
@@ -135,7 +135,7 @@ fn read_clock(fields: &mut Fields<'_>, defaults: &Terms) -> ClockKind {
 mod tests {
     use super::*;
 
-    const DEFAULTS: Terms = Terms {
+    const DEFAULTS: WorldParameters = WorldParameters {
         seed: Seed(1),
         start: Some(Timestamp(1_000_000)),
         clock: ClockKind::Wall,

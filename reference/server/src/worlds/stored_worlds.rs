@@ -8,11 +8,12 @@ use simulator::sandbox::{Setup, WORLD_BYTES};
 use tokio::sync::watch;
 
 use super::{
-    LostWorld, OPENED_MEMORY_MAX, Openings, Reservation, WORLDS_MAX, WaitingWorlds, WorldOptions, Worlds,
+    OPENED_MEMORY_MAX, OpeningProgress, Reservation, UnavailableWorld, WORLDS_MAX, WaitingWorlds,
+    WorldOptions, Worlds,
 };
 use crate::{
     clock::ClockKind,
-    config::Data,
+    config::StorageConfig,
     journal::{
         Directory, DirectoryOptions, NewWorld, RunningWorld, SetupRecord, StoredWorld, Writer, damage_error,
     },
@@ -94,7 +95,7 @@ impl Worlds {
     /// # Errors
     ///
     /// The directory cannot be read.
-    pub(crate) fn use_directory(&mut self, data: &Data) -> io::Result<()> {
+    pub(crate) fn use_directory(&mut self, data: &StorageConfig) -> io::Result<()> {
         let directory = WorldsDirectory {
             path: data.directory.join(WORLDS_DIRECTORY),
             options: data.options(CACHE_BYTES),
@@ -105,16 +106,16 @@ impl Worlds {
                 Some(id) => worlds.push_back(id),
                 None => {
                     let why = damage_error("its name is not a world id").to_string();
-                    lost.push(LostWorld { id: name, why });
+                    lost.push(UnavailableWorld { id: name, why });
                 }
             }
         }
         let notices = self.first.host.notices();
-        self.waiting = WaitingWorlds::new(worlds, Openings { waiting: 0, lost, notices });
+        self.waiting = WaitingWorlds::new(worlds, OpeningProgress { waiting: 0, unavailable: lost, notices });
         self.directory = Some(directory);
         // No number is used twice, because ids and seeds are derived from it.
         let stored_count = self.first.host.world_count();
-        let mut opened = self.write_opened();
+        let mut opened = self.write_open_worlds();
         opened.count = opened.count.max(stored_count);
         Ok(())
     }
@@ -138,7 +139,7 @@ impl Worlds {
     }
 
     /// Returns the progress of opening stored worlds.
-    pub(crate) fn openings(&self) -> watch::Receiver<Openings> {
+    pub(crate) fn openings(&self) -> watch::Receiver<OpeningProgress> {
         self.waiting.openings()
     }
 
@@ -162,7 +163,11 @@ impl Worlds {
             if setup.key_tag != name {
                 return Err(format!("is `{}`, which is not the name of its directory", setup.key_tag));
             }
-            record.judge(&Setup { rate_limit: setup.rate_limit, ..first_setup.clone() }, None, None)
+            record.check_compatible(
+                &Setup { rate_limit: setup.rate_limit, ..first_setup.clone() },
+                None,
+                None,
+            )
         };
         let Some(StoredWorld { options, opened }) =
             Writer::open_stored(Arc::new(directory.directory_of(name)), &public_url, check_setup)?
@@ -171,7 +176,7 @@ impl Worlds {
         };
         let record: WorldOptionsRecord =
             serde_json::from_slice(&options).map_err(|_| damage_error("its options are unreadable"))?;
-        if self.read_opened().worlds.len() >= WORLDS_MAX {
+        if self.read_open_worlds().worlds.len() >= WORLDS_MAX {
             return Err(io::Error::other(format!("{WORLDS_MAX} worlds are open already")));
         }
         let setup = &opened.setup;
@@ -183,11 +188,11 @@ impl Worlds {
             rate_limit: setup.rate_limit,
             ttl: record.ttl_micros.map(Duration::from_micros),
         };
-        let reservation = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
+        let reservation = Reservation { no: WorldNo(record.no), id, memory, is_stored: true };
         let world = self
             .start_world(reservation, options, |_, _| Ok(RunningWorld::from_journal(opened)))
             .map_err(|_| damage_error("it cannot be started"))?;
-        let mut open_worlds = self.write_opened();
+        let mut open_worlds = self.write_open_worlds();
         open_worlds.count = open_worlds.count.max(record.no);
         Ok(world.backend.host.notices())
     }

@@ -9,26 +9,30 @@ use crate::{
     address::Addresses,
     clock::ClockKind,
     config::{Bounds, SandboxAccess},
-    gate::Token,
-    in_flight::InFlight,
+    response_budget::ResponseBudget,
+    sandbox_access::SandboxToken,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn worlds() -> Worlds {
-    let shared = Shared {
+    let shared = SharedState {
         addresses: Addresses::new((Ipv4Addr::LOCALHOST, 8080).into(), None, SandboxAccess::default()),
-        token: Arc::new(Token::generate().expect("randomness")),
+        token: Arc::new(SandboxToken::generate().expect("randomness")),
         bounds: Bounds::default(),
-        in_flight: Arc::new(InFlight::new(1)),
+        in_flight: Arc::new(ResponseBudget::new(1)),
         dialect: Dialect::default(),
         log: None,
-        exit: None,
+        webhook_sender: None,
         #[cfg(feature = "mcp")]
-        mcp_clock: crate::config::McpClock::default(),
+        mcp_clock: crate::config::McpClockAccess::default(),
     };
-    let terms =
-        Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
+    let terms = WorldParameters {
+        seed: Seed(1),
+        start: Some(Timestamp(0)),
+        clock: ClockKind::Frozen,
+        rate_limit: None,
+    };
     let begin = |setup: &Setup| Ok::<_, Infallible>(RunningWorld::in_memory(setup, OPENED_MEMORY_MAX));
     let Ok(worlds) = Worlds::new(shared, terms, begin);
     worlds
@@ -81,7 +85,7 @@ async fn a_world_ends_when_it_was_idle_for_its_ttl() {
 async fn idle_worlds_end_by_themselves() {
     let worlds = Arc::new(worlds());
     let shared = Arc::clone(&worlds);
-    let task = tokio::spawn(async move { shared.end_idle_ones().await });
+    let task = tokio::spawn(async move { shared.end_idle_worlds().await });
     tokio::time::sleep(100 * SECOND).await;
     let world = open(&worlds, None, Some(10 * SECOND));
     tokio::time::sleep(9 * SECOND).await;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// A stored world that cannot be opened.
 #[derive(Clone, Debug)]
-pub struct LostWorld {
+pub struct UnavailableWorld {
     /// Its id, or the name of the file found instead of a world.
     pub id: String,
     /// The reason, with the path.
@@ -22,11 +22,11 @@ pub struct LostWorld {
 
 /// The progress of opening the stored worlds.
 #[derive(Clone, Debug, Default)]
-pub struct Openings {
+pub struct OpeningProgress {
     /// The number of worlds that are not open yet.
     pub waiting: usize,
     /// The worlds that cannot be opened. Their files are not changed.
-    pub lost: Vec<LostWorld>,
+    pub unavailable: Vec<UnavailableWorld>,
     /// Notices about open worlds for the operator, one sentence each: an ignored checkpoint, recovered damage, a clock that is
     /// ahead.
     pub notices: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct WaitingWorlds {
     queue: Mutex<OpeningQueue>,
     /// The number of worlds that are not open yet, for readers without the lock.
     remaining: AtomicUsize,
-    openings: watch::Sender<Openings>,
+    openings: watch::Sender<OpeningProgress>,
 }
 
 #[derive(Default)]
@@ -50,12 +50,12 @@ struct OpeningQueue {
 
 impl WaitingWorlds {
     /// Creates the queue. `initial`: the progress before the first opening.
-    pub(super) fn new(worlds: VecDeque<Code>, initial: Openings) -> WaitingWorlds {
+    pub(super) fn new(worlds: VecDeque<Code>, initial: OpeningProgress) -> WaitingWorlds {
         let waiting = worlds.len();
         WaitingWorlds {
             queue: Mutex::new(OpeningQueue { next: worlds, in_progress: BTreeSet::new() }),
             remaining: AtomicUsize::new(waiting),
-            openings: watch::Sender::new(Openings { waiting, ..initial }),
+            openings: watch::Sender::new(OpeningProgress { waiting, ..initial }),
         }
     }
 
@@ -80,7 +80,7 @@ impl WaitingWorlds {
             openings.waiting -= 1;
             match opened {
                 Ok(notices) => openings.notices.extend(notices),
-                Err(why) => openings.lost.push(LostWorld { id: id.to_string(), why }),
+                Err(why) => openings.unavailable.push(UnavailableWorld { id: id.to_string(), why }),
             }
         });
     }
@@ -95,7 +95,7 @@ impl WaitingWorlds {
         self.remaining.load(Ordering::Acquire)
     }
 
-    pub(super) fn openings(&self) -> watch::Receiver<Openings> {
+    pub(super) fn openings(&self) -> watch::Receiver<OpeningProgress> {
         self.openings.subscribe()
     }
 
@@ -105,7 +105,7 @@ impl WaitingWorlds {
     }
 
     /// Moves a world to the front of the queue and waits until it is open or unavailable.
-    pub(super) async fn open(&self, id: Code) {
+    pub(super) async fn open_next(&self, id: Code) {
         let mut openings = self.openings.subscribe();
         while self.prioritize(id) {
             // The sender lives as long as `self`.
@@ -145,11 +145,11 @@ mod tests {
     async fn a_requested_world_is_opened_first() {
         let ids = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"].map(|id| Code::parse(id).expect("an id"));
         let [a, b, c] = ids;
-        let waiting = Arc::new(WaitingWorlds::new(ids.into(), Openings::default()));
+        let waiting = Arc::new(WaitingWorlds::new(ids.into(), OpeningProgress::default()));
         assert_eq!(waiting.take(), Some(a));
         let request = |id| {
             let waiting = Arc::clone(&waiting);
-            tokio::spawn(async move { waiting.open(id).await })
+            tokio::spawn(async move { waiting.open_next(id).await })
         };
         let (first, last) = (request(a), request(c));
         tokio::task::yield_now().await;
@@ -159,8 +159,8 @@ mod tests {
         assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
         waiting.finish(a, Err("damaged".to_owned()));
         first.await.expect("the task of a request does not panic");
-        assert_eq!((waiting.remaining(), waiting.openings().borrow().lost.len()), (1, 1));
-        waiting.open(a).await;
+        assert_eq!((waiting.remaining(), waiting.openings().borrow().unavailable.len()), (1, 1));
+        waiting.open_next(a).await;
         assert_eq!(waiting.take(), Some(b));
         waiting.finish(b, Ok(vec!["a notice".to_owned()]));
         waiting.wait_for_all().await;

@@ -2,7 +2,7 @@
 
 use testkit::browser::{Browser, Viewport, axe};
 
-use crate::shop::{Shop, picture};
+use crate::shop::{Shop, save_screenshot};
 
 #[tokio::test]
 async fn a_call_is_sent_from_its_documentation() {
@@ -58,9 +58,9 @@ async fn documentation_pages_are_accessible() {
             page.open(&shop.url(path)).await;
             page.wait_for_text("main", expected).await;
             page.assert_fits().await;
-            picture(&page, &format!("{name}-{}", viewport.name)).await;
+            save_screenshot(&page, &format!("{name}-{}", viewport.name)).await;
         }
-        axe::judge(&page, name).await;
+        axe::assert_accessible(&page, name).await;
     }
     page.set_viewport(Viewport::DESKTOP).await;
     page.open(&shop.url("/docs")).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use testkit::browser::Browser;
 
-use crate::shop::{Shop, picture};
+use crate::shop::{Shop, save_screenshot};
 
 /// Returns coin and status of the charges of an invoice.
 async fn charges(shop: &Shop, invoice: &str) -> Vec<(String, String)> {
@@ -55,7 +55,7 @@ async fn an_invoice_is_paid_after_its_coin_was_switched() {
     assert!(page.is_visible("[data-print]").await);
     page.use_print_styles().await;
     assert!(!page.is_visible("[data-print]").await, "the printed page has a button");
-    picture(&page, "invoice-printed").await;
+    save_screenshot(&page, "invoice-printed").await;
     assert_eq!(page.errors(), Vec::<String>::new());
 }
 

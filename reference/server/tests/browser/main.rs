@@ -4,13 +4,13 @@
 
 mod checkout;
 mod dashboard;
-mod dashboard_looks;
+mod dashboard_layout;
 mod docs;
-mod gallery;
-mod hostile;
+mod hosted_pages;
+mod hostile_input;
 mod invoice;
 mod link;
-mod making;
-mod plain;
+mod object_forms;
+mod page_headers;
 mod shop;
-mod world;
+mod world_page;

@@ -143,7 +143,7 @@ impl Shop {
 }
 
 /// Stores a screenshot of a page in the target directory if `CHARGEPROOF_PICTURES` is set.
-pub(crate) async fn picture(page: &Page, name: &str) {
+pub(crate) async fn save_screenshot(page: &Page, name: &str) {
     if std::env::var_os("CHARGEPROOF_PICTURES").is_some() {
         page.screenshot(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures").join(format!("{name}.png")))
             .await;

@@ -1,12 +1,12 @@
 //! The server over real sockets: responses, deliveries, the OpenAPI document and the MCP tools.
 
-mod data;
 mod guide;
 mod local;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod openapi;
 mod sender;
+mod stored_worlds;
 mod wire;
 
 use reference_core::time::Timestamp;

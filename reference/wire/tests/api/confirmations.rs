@@ -9,7 +9,7 @@ use crate::test_service::{DROPPED, MEMPOOL, TestService, confirmed};
 /// confirmations. Two are required.
 fn charge_with_transfer(confirmations: u32) -> (TestService, String) {
     let mut service = TestService::new();
-    let charge = service.charge();
+    let charge = service.create_charge();
     service.height = 100;
     service.report_sighting(&charge, "a", "0.0025", confirmed(confirmations));
     (service, charge)
@@ -19,7 +19,7 @@ fn charge_with_transfer(confirmations: u32) -> (TestService, String) {
 #[track_caller]
 fn confirmations(service: &mut TestService, charge: &str) -> u64 {
     let confirmations_of = |charge: &Value| charge["transactions"][0]["confirmations"].as_u64().unwrap();
-    let single = confirmations_of(&service.show_charge(charge));
+    let single = confirmations_of(&service.read_charge(charge));
     assert_eq!(confirmations_of(&service.list("/v1/charges")[0]), single);
     assert_eq!(confirmations_of(&service.list("/v1/events")[0]["charge"]), single);
     single
@@ -82,13 +82,13 @@ fn a_delivery_keeps_the_confirmations_of_its_event() {
     let mut service = TestService::new();
     let kinds = [EventType::ChargePaid, EventType::ChargeRefunded];
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &kinds);
-    let charge = service.charge();
+    let charge = service.create_charge();
     service.height = 100;
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     set_height(&mut service, 105);
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.001"})).data();
     set_height(&mut service, 200);
-    let attempts = service.attempt_all(&AttemptResult::Answered(200));
+    let attempts = service.attempt_all(&AttemptResult::Response(200));
     let bodies = attempts.iter().map(|(_, attempt)| serde_json::from_slice::<Value>(&attempt.body).unwrap());
     let found: Vec<Value> =
         bodies.map(|body| body["data"]["charge"]["transactions"][0]["confirmations"].clone()).collect();

@@ -13,7 +13,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, TICK, TestService, code};
+use crate::test_service::{TICK, TestRequest, TestService, parse_code};
 
 /// An operation in one mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,8 +74,9 @@ impl Run {
     }
 
     fn call(&mut self, mode: Mode, method: &str, target: &str, body: Option<Value>) {
-        let key = if mode == Mode::Live { self.service.live.clone() } else { self.service.test.clone() };
-        let mut call = Call::new(method, target).key(&key);
+        let key =
+            if mode == Mode::Live { self.service.live_key.clone() } else { self.service.test_key.clone() };
+        let mut call = TestRequest::new(method, target).key(&key);
         if let Some(body) = body {
             call = call.json(&body);
         }
@@ -108,7 +109,8 @@ impl Run {
 
     fn pay(&mut self, mode: Mode, charge: &str, depth: u32) {
         let book = self.service.book(mode);
-        let charge = book.charge(book.find_charge(code(charge)).expect("the book has its newest charge"));
+        let charge =
+            book.charge(book.find_charge(parse_code(charge)).expect("the book has its newest charge"));
         let sighting = reference_core::sighting::Sighting {
             mode,
             asset: charge.terms.asset,
@@ -124,7 +126,7 @@ impl Run {
 
     /// Makes all due delivery attempts of both modes, each with this status.
     fn attempt_all(&mut self, mode: Mode, status: u16) {
-        let attempts = self.service.attempt_all(&AttemptResult::Answered(status));
+        let attempts = self.service.attempt_all(&AttemptResult::Response(status));
         for (attempt_mode, attempt) in attempts {
             let (secret, body) = (attempt.secret.reveal(), String::from_utf8_lossy(&attempt.body));
             self.record_observation(attempt_mode, format!("{} {secret} {body}", attempt.id));
@@ -147,9 +149,9 @@ impl Run {
             (Op::Invoice, ..) => self.call(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
             (Op::ChooseCoin(asset), _, Some(invoice), _) => {
                 let asset = Asset::parse(asset).expect("the operation has a coin code");
-                self.visit(mode, Visit::ChooseCoin { invoice: code(&invoice), asset });
+                self.visit(mode, Visit::ChooseCoin { invoice: parse_code(&invoice), asset });
             }
-            (Op::View, _, Some(invoice), _) => self.visit(mode, Visit::ViewInvoice(code(&invoice))),
+            (Op::View, _, Some(invoice), _) => self.visit(mode, Visit::ViewInvoice(parse_code(&invoice))),
             (Op::Pay(depth), Some(charge), ..) => self.pay(mode, &charge, depth),
             (Op::Cancel, Some(charge), ..) => {
                 self.call(mode, "POST", &format!("/v1/charges/{charge}/cancel"), None);
@@ -159,7 +161,7 @@ impl Run {
                 self.call(mode, "POST", &path, Some(json!({"amount": "0.0001"})));
             }
             (Op::Accept, Some(charge), ..) => {
-                self.run_command(mode, BookCommand::AcceptLate { charge: code(&charge), txid: None });
+                self.run_command(mode, BookCommand::AcceptLate { charge: parse_code(&charge), txid: None });
             }
             (Op::Read(target), ..) => self.call(mode, "GET", target, None),
             (Op::Endpoint, ..) => {
@@ -235,10 +237,10 @@ proptest! {
 fn another_seed_gives_other_keys_and_codes() {
     let ids = |seed: u64| {
         let mut service = TestService::with_seed_and_limit(Seed(seed), None);
-        let charge = service.charge();
-        let object = service.show_charge(&charge);
+        let charge = service.create_charge();
+        let object = service.read_charge(&charge);
         [
-            service.live.clone(),
+            service.live_key.clone(),
             charge,
             object["deposit_address"].to_string(),
             service.list("/v1/events")[0]["id"].to_string(),
@@ -281,12 +283,12 @@ fn time_never_decreases() {
 #[test]
 fn keys_and_codes_have_the_documented_format() {
     let mut service = TestService::new();
-    let charge = service.charge();
+    let charge = service.create_charge();
     assert!(
         charge.len() == 12 && charge.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
         "{charge}"
     );
-    for (key, prefix) in [(&service.live, "svc_live_"), (&service.test, "svc_test_")] {
+    for (key, prefix) in [(&service.live_key, "svc_live_"), (&service.test_key, "svc_test_")] {
         let rest = key.strip_prefix(prefix).expect("the prefix names the mode");
         assert!(rest.len() == 40 && rest.bytes().all(|b| b.is_ascii_alphanumeric()), "{rest}");
     }

@@ -14,7 +14,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{LOCK, TestService, code, string};
+use crate::test_service::{LOCK, TestService, parse_code, string};
 
 /// The amount due of every charge of these histories.
 const DUE: &str = "0.0025";
@@ -47,7 +47,7 @@ fn a_step() -> impl Strategy<Value = Step> {
     let transfer = 0..TRANSFERS.len();
     let depth = prop_oneof![
         8 => (0_u32..4).prop_map(Depth::Confirmations),
-        2 => select(&[Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped][..]).prop_map(Depth::Gone),
+        2 => select(&[Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped][..]).prop_map(Depth::Absent),
     ];
     let almost = Span(LOCK.0 - 1);
     let wait = select(vec![Span(0), Span(1), Span::mins(10), almost, LOCK, Span(LOCK.0 + 1), Span::days(1)]);
@@ -100,7 +100,7 @@ fn is_transition_allowed(from: &str, to: &str, accepted_any: bool) -> bool {
 /// Checks the invariants of a charge, and updates its expected state.
 #[expect(clippy::too_many_lines, reason = "one invariant after the other")]
 fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Result<(), TestCaseError> {
-    let object = service.show_charge(&charge.code);
+    let object = service.read_charge(&charge.code);
     let status = string(&object["status"]);
     prop_assert!(
         is_transition_allowed(&charge.status, &status, !charge.accepted.is_empty()),
@@ -240,7 +240,7 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
 }
 
 fn open(service: &mut TestService) -> ExpectedCharge {
-    let code = service.charge();
+    let code = service.create_charge();
     ExpectedCharge {
         code,
         lock_ends_at: service.now.plus(LOCK),
@@ -268,7 +268,7 @@ fn run_history(steps: &[Step]) -> Result<(), TestCaseError> {
                 service.report_sighting(&charges[nth].code, txid, amount, depth);
                 match charges[nth].transfers.get_mut(&index) {
                     Some(known) => known.1 = depth,
-                    None if matches!(depth, Depth::Gone(_)) => {}
+                    None if matches!(depth, Depth::Absent(_)) => {}
                     None => drop(charges[nth].transfers.insert(index, (now, depth))),
                 }
             }
@@ -279,14 +279,15 @@ fn run_history(steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Cancel { charge: nth } => {
                 let charge = &charges[nth % charges.len()];
                 let is_untouched =
-                    charge.transfers.values().all(|(_, depth)| matches!(depth, Depth::Gone(_)));
+                    charge.transfers.values().all(|(_, depth)| matches!(depth, Depth::Absent(_)));
                 let allowed = charge.status == "pending" && is_untouched;
                 let response = service.post(&format!("/v1/charges/{}/cancel", charge.code), &json!({}));
                 prop_assert_eq!(response.status(), if allowed { 200 } else { 409 });
             }
             Step::Accept { charge: nth, transfer: index } => {
                 let nth = nth % charges.len();
-                let result = service.accept(&charges[nth].code, index.map(|index| TRANSFERS[index].0));
+                let result =
+                    service.accept_late_payments(&charges[nth].code, index.map(|index| TRANSFERS[index].0));
                 let has_ended = matches!(charges[nth].status.as_str(), "expired" | "canceled");
                 let has_confirmed = charges[nth].transfers.iter().any(|(known, (_, depth))| {
                     index.is_none_or(|index| index == *known) && is_confirmed(*depth)
@@ -307,7 +308,7 @@ fn run_history(steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Refund { charge: nth, amount } => {
                 let charge = &charges[nth % charges.len()];
-                let before = service.show_charge(&charge.code);
+                let before = service.read_charge(&charge.code);
                 let total = coin_of(&before["refunded_amount"]).plus(coin(amount));
                 let late = before["transactions"].as_array().expect("a list").iter();
                 let late = late
@@ -328,7 +329,7 @@ fn run_history(steps: &[Step]) -> Result<(), TestCaseError> {
     for charge in &charges {
         let listed = service.list(&format!("/v1/charges?status={}", charge.status));
         prop_assert!(listed.iter().any(|object| object["code"] == charge.code.as_str()));
-        service.book(Mode::Live).find_charge(code(&charge.code)).expect("a charge is never lost");
+        service.book(Mode::Live).find_charge(parse_code(&charge.code)).expect("a charge is never lost");
     }
     Ok(())
 }

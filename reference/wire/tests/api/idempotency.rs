@@ -3,25 +3,31 @@
 use reference_core::{mode::Mode, time::Span};
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, Reply, TICK, TestService, code_of};
+use crate::test_service::{ReceivedResponse, TICK, TestRequest, TestService, code_of};
 
 fn charge_body() -> Value {
     json!({"asset": "BTC", "amount": "150.00"})
 }
 
 /// Sends a `POST` with this API key and idempotency key.
-fn write(service: &mut TestService, key: &str, target: &str, body: &Value, idempotency_key: &str) -> Reply {
-    service.send(&Call::new("POST", target).key(key).json(body).idempotency_key(idempotency_key))
+fn write(
+    service: &mut TestService,
+    key: &str,
+    target: &str,
+    body: &Value,
+    idempotency_key: &str,
+) -> ReceivedResponse {
+    service.send(&TestRequest::new("POST", target).key(key).json(body).idempotency_key(idempotency_key))
 }
 
-fn is_replayed(response: &Reply) -> bool {
+fn is_replayed(response: &ReceivedResponse) -> bool {
     response.header("idempotent-replayed") == Some("true")
 }
 
 #[test]
 fn a_repeated_write_is_executed_once_and_gets_the_same_response() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     let first = write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     assert!(!is_replayed(&first));
     service.wait(Span::mins(5));
@@ -39,7 +45,7 @@ fn a_repeated_write_is_executed_once_and_gets_the_same_response() {
 #[test]
 fn a_key_used_for_another_request_is_refused() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     let other = json!({"asset": "BTC", "amount": "150.01"});
     assert_eq!(write(&mut service, &live, "/v1/charges", &other, "k").status(), 409);
@@ -58,9 +64,9 @@ fn a_key_used_for_another_request_is_refused() {
 #[test]
 fn equal_json_in_another_notation_is_the_same_request() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     let mut send = |body: &str| {
-        let call = Call::new("POST", "/v1/charges")
+        let call = TestRequest::new("POST", "/v1/charges")
             .key(&live)
             .raw_body("application/json", body)
             .idempotency_key("k");
@@ -76,7 +82,7 @@ fn equal_json_in_another_notation_is_the_same_request() {
 #[test]
 fn a_key_is_scoped_to_account_mode_method_and_path() {
     let mut service = TestService::new();
-    let (live, test) = (service.live.clone(), service.test.clone());
+    let (live, test) = (service.live_key.clone(), service.test_key.clone());
     let bolt = service.open_account("bolt");
     let bolt = service.new_key(bolt, Mode::Live);
     let second = service.new_key(service.acme, Mode::Live);
@@ -92,10 +98,11 @@ fn a_key_is_scoped_to_account_mode_method_and_path() {
     );
     assert!(!is_replayed(&write(&mut service, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
-    let archive =
-        Call::new("POST", &format!("/v1/payment-links/{link}/archive")).key(&live).idempotency_key("k");
+    let archive = TestRequest::new("POST", &format!("/v1/payment-links/{link}/archive"))
+        .key(&live)
+        .idempotency_key("k");
     assert_eq!(service.send(&archive).status(), 200);
-    let restore = Call { method: "DELETE".to_owned(), ..archive.clone() };
+    let restore = TestRequest { method: "DELETE".to_owned(), ..archive.clone() };
     assert!(!is_replayed(&service.send(&restore)), "another method of the same path");
     assert!(is_replayed(&service.send(&archive)));
 }
@@ -103,7 +110,7 @@ fn a_key_is_scoped_to_account_mode_method_and_path() {
 #[test]
 fn a_failed_write_stores_nothing() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     let invalid = json!({"asset": "BTC"});
     assert_eq!(write(&mut service, &live, "/v1/charges", &invalid, "k").status(), 422);
     assert_eq!(
@@ -129,7 +136,7 @@ fn a_failed_write_stores_nothing() {
 #[test]
 fn a_response_is_stored_for_24_hours() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     service.wait(Span::hours(24));
     service.now = service.now.minus(TICK);
@@ -148,7 +155,7 @@ fn a_response_is_stored_for_24_hours() {
 #[test]
 fn a_key_has_up_to_255_characters() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     for (key, status) in
         [("k".repeat(255), 201), ("k".repeat(256), 400), ("ä".repeat(255), 201), ("ä".repeat(256), 400)]
     {
@@ -159,7 +166,7 @@ fn a_key_has_up_to_255_characters() {
             key.len()
         );
     }
-    let mut call = Call::new("POST", "/v1/charges").key(&live).json(&charge_body());
+    let mut call = TestRequest::new("POST", "/v1/charges").key(&live).json(&charge_body());
     call.idempotency_key = Some(vec![0xff, 0xfe]);
     assert_eq!(service.send(&call).status(), 400);
     // Empty, sent more than once, or blank.
@@ -173,10 +180,10 @@ fn a_key_has_up_to_255_characters() {
 #[test]
 fn a_read_ignores_the_idempotency_key() {
     let mut service = TestService::new();
-    let live = service.live.clone();
-    let read = Call::new("GET", "/v1/charges").key(&live).idempotency_key("k");
+    let live = service.live_key.clone();
+    let read = TestRequest::new("GET", "/v1/charges").key(&live).idempotency_key("k");
     assert_eq!(service.send(&read).json()["meta"]["total"], 0);
-    service.charge();
+    service.create_charge();
     let response = service.send(&read);
     assert_eq!((response.json()["meta"]["total"].clone(), is_replayed(&response)), (json!(1), false));
 }
@@ -184,7 +191,7 @@ fn a_read_ignores_the_idempotency_key() {
 #[test]
 fn responses_survive_a_restart() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     service.api.service.restart(service.now);
     assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")));

@@ -8,7 +8,9 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{LOCK, MEMPOOL, Reply, TICK, TestService, code, code_of, confirmed, string};
+use crate::test_service::{
+    LOCK, MEMPOOL, ReceivedResponse, TICK, TestService, code_of, confirmed, parse_code, string,
+};
 
 fn issue(service: &mut TestService) -> String {
     service.create(
@@ -17,11 +19,11 @@ fn issue(service: &mut TestService) -> String {
     )
 }
 
-fn send(service: &mut TestService, invoice: &str) -> Reply {
+fn send(service: &mut TestService, invoice: &str) -> ReceivedResponse {
     service.post(&format!("/v1/invoices/{invoice}/send"), &json!({}))
 }
 
-fn void(service: &mut TestService, invoice: &str) -> Reply {
+fn void(service: &mut TestService, invoice: &str) -> ReceivedResponse {
     service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))
 }
 
@@ -37,7 +39,7 @@ fn invoice_numbers_are_consecutive() {
     let mut service = TestService::new();
     for number in ["INV-0001", "INV-0002", "INV-0003"] {
         let invoice = issue(&mut service);
-        assert_eq!(service.show_invoice(&invoice)["number"], number);
+        assert_eq!(service.read_invoice(&invoice)["number"], number);
         assert_eq!(
             service.post("/v1/invoices", &json!({})).status(),
             422,
@@ -52,12 +54,12 @@ fn only_the_first_view_is_an_event() {
     let invoice = issue(&mut service);
     service.wait(Span::secs(1));
     for _ in 0..3 {
-        service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
+        service.visit(Visit::ViewInvoice(parse_code(&invoice))).unwrap();
         service.wait(Span::secs(1));
     }
     assert_eq!(event_types(&mut service), ["invoice.created", "invoice.viewed"]);
-    assert_eq!(service.show_invoice(&invoice)["viewed_at"], "2026-09-20T10:00:01.000000Z");
-    assert!(service.visit(Visit::ViewInvoice(code("aaaaaaaaaaaa"))).is_err());
+    assert_eq!(service.read_invoice(&invoice)["viewed_at"], "2026-09-20T10:00:01.000000Z");
+    assert!(service.visit(Visit::ViewInvoice(parse_code("aaaaaaaaaaaa"))).is_err());
 }
 
 #[test]
@@ -65,16 +67,16 @@ fn a_paid_charge_settles_its_invoice() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
-    let object = service.show_charge(&charge);
+    let object = service.read_charge(&charge);
     assert_eq!(
         (&object["invoice"], &object["fiat_amount"], &object["customer_email"]),
         (&json!(invoice), &json!("150.00"), &json!("ada@shop.example"))
     );
     service.report_sighting(&charge, "a", "0.001", confirmed(2));
-    assert_eq!(service.show_invoice(&invoice)["status"], "open", "an underpaid charge settles no invoice");
+    assert_eq!(service.read_invoice(&invoice)["status"], "open", "an underpaid charge settles no invoice");
     service.wait(TICK);
     service.report_sighting(&charge, "b", "0.0015", confirmed(2));
-    let object = service.show_invoice(&invoice);
+    let object = service.read_invoice(&invoice);
     assert_eq!(
         (&object["status"], &object["paid_at"]),
         (&json!("paid"), &json!("2026-09-20T10:00:00.000001Z"))
@@ -94,10 +96,10 @@ fn another_coin_cancels_the_earlier_charge() {
     assert_eq!(service.choose_coin(&invoice, Asset::Btc).unwrap(), first, "the same coin is the same charge");
     let second = service.choose_coin(&invoice, Asset::Eth).unwrap();
     assert_eq!(
-        (service.status(&first), service.status(&second)),
+        (service.charge_status(&first), service.charge_status(&second)),
         ("canceled".to_owned(), "pending".to_owned())
     );
-    let charges = service.show_invoice(&invoice)["charges"].clone();
+    let charges = service.read_invoice(&invoice)["charges"].clone();
     assert_eq!(
         charges,
         json!([
@@ -112,7 +114,7 @@ fn another_coin_cancels_the_earlier_charge() {
     // An unavailable coin does not change the earlier charge.
     service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Ltc)).unwrap();
     assert_eq!(service.choose_coin(&invoice, Asset::Ltc).unwrap_err().status(), 422);
-    assert_eq!(service.status(&second), "pending");
+    assert_eq!(service.charge_status(&second), "pending");
     service.report_sighting(&second, "a", "0.001", MEMPOOL);
     assert_eq!(service.choose_coin(&invoice, Asset::Btc).unwrap_err().status(), 409);
     assert_eq!(void(&mut service, &invoice).status(), 409);
@@ -132,7 +134,7 @@ fn an_expired_charge_can_be_replaced() {
     let second = service.choose_coin(&invoice, Asset::Btc).unwrap();
     assert_ne!(first, second);
     assert_eq!(
-        (service.status(&first), service.status(&second)),
+        (service.charge_status(&first), service.charge_status(&second)),
         ("expired".to_owned(), "pending".to_owned())
     );
 }
@@ -145,13 +147,13 @@ fn an_invoice_is_settled_by_one_charge_only() {
     let second = service.choose_coin(&invoice, Asset::Eth).unwrap();
     service.report_sighting(&first, "a", "0.0025", confirmed(2));
     service.report_sighting(&second, "b", "0.05", confirmed(100));
-    assert_eq!(service.show_invoice(&invoice)["status"], "paid");
-    let paid_at = service.show_invoice(&invoice)["paid_at"].clone();
+    assert_eq!(service.read_invoice(&invoice)["status"], "paid");
+    let paid_at = service.read_invoice(&invoice)["paid_at"].clone();
     service.wait(Span::secs(1));
-    service.accept(&first, None).unwrap();
-    assert_eq!(service.status(&first), "paid", "the late payment is accepted");
+    service.accept_late_payments(&first, None).unwrap();
+    assert_eq!(service.charge_status(&first), "paid", "the late payment is accepted");
     assert_eq!(event_types(&mut service).iter().filter(|kind| *kind == "invoice.paid").count(), 1);
-    assert_eq!(service.show_invoice(&invoice)["paid_at"], paid_at);
+    assert_eq!(service.read_invoice(&invoice)["paid_at"], paid_at);
 }
 
 #[test]
@@ -169,8 +171,8 @@ fn a_late_payment_never_settles_a_voided_invoice() {
         json!({"reason": "invoice_voided"})
     );
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
-    service.accept(&charge, None).unwrap();
-    let object = service.show_invoice(&invoice);
+    service.accept_late_payments(&charge, None).unwrap();
+    let object = service.read_invoice(&invoice);
     assert_eq!((&object["status"], &object["paid_at"]), (&json!("void"), &Value::Null));
     assert!(!event_types(&mut service).contains(&"invoice.paid".to_owned()));
     for response in [send(&mut service, &invoice), void(&mut service, &invoice)] {
@@ -185,9 +187,9 @@ fn an_accepted_late_payment_settles_an_invoice_that_is_still_open() {
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
     service.wait(LOCK);
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
-    assert_eq!(service.show_invoice(&invoice)["status"], "open");
-    service.accept(&charge, Some("a")).unwrap();
-    assert_eq!(service.show_invoice(&invoice)["status"], "paid");
+    assert_eq!(service.read_invoice(&invoice)["status"], "open");
+    service.accept_late_payments(&charge, Some("a")).unwrap();
+    assert_eq!(service.read_invoice(&invoice)["status"], "paid");
 }
 
 #[test]
@@ -196,11 +198,11 @@ fn an_invoice_is_overdue_when_its_day_is_over() {
     let invoice = service.create("/v1/invoices", &json!({"amount": "1", "due_at": "2026-09-20"}));
     service.wait(Span::hours(14));
     service.now = service.now.minus(TICK);
-    assert_eq!(service.show_invoice(&invoice)["overdue"], false);
+    assert_eq!(service.read_invoice(&invoice)["overdue"], false);
     service.wait(TICK);
-    assert_eq!(service.show_invoice(&invoice)["overdue"], true);
+    assert_eq!(service.read_invoice(&invoice)["overdue"], true);
     void(&mut service, &invoice);
-    assert_eq!(service.show_invoice(&invoice)["overdue"], false, "a voided invoice is never overdue");
+    assert_eq!(service.read_invoice(&invoice)["overdue"], false, "a voided invoice is never overdue");
 }
 
 #[test]
@@ -211,14 +213,14 @@ fn an_invoice_may_be_due_today_until_the_day_is_over() {
     assert_eq!(service.post("/v1/invoices", &due_today).status(), 201);
     service.wait(TICK);
     let refused = service.post("/v1/invoices", &due_today);
-    assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["due_at".to_owned()]));
+    assert_eq!((refused.status(), refused.invalid_fields()), (422, vec!["due_at".to_owned()]));
 }
 
 #[test]
 fn an_invoice_is_mailed_once_in_10_minutes() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
-    assert_eq!(service.show_invoice(&invoice)["sent_at"], Value::Null);
+    assert_eq!(service.read_invoice(&invoice)["sent_at"], Value::Null);
     assert_eq!(send(&mut service, &invoice).status(), 200);
     service.wait(Span::millis(500));
     let refused = send(&mut service, &invoice);
@@ -230,7 +232,7 @@ fn an_invoice_is_mailed_once_in_10_minutes() {
     service.wait(TICK);
     assert_eq!(send(&mut service, &invoice).status(), 200);
     assert_eq!(event_types(&mut service), ["invoice.created", "invoice.sent", "invoice.sent"]);
-    assert_eq!(service.show_invoice(&invoice)["sent_at"], "2026-09-20T10:10:00.000000Z");
+    assert_eq!(service.read_invoice(&invoice)["sent_at"], "2026-09-20T10:10:00.000000Z");
     let kinds: Vec<&str> = service.book(Mode::Live).mails().iter().map(|mail| mail.kind.as_str()).collect();
     assert_eq!(kinds, ["invoice", "reminder"]);
     // The e-mail at creation counts towards the limit.
@@ -244,7 +246,7 @@ fn an_invoice_without_an_address_is_not_mailed() {
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &json!({"amount": "1"}));
     let refused = send(&mut service, &invoice);
-    assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["customer_email".to_owned()]));
+    assert_eq!((refused.status(), refused.invalid_fields()), (422, vec!["customer_email".to_owned()]));
 }
 
 #[test]
@@ -269,7 +271,7 @@ fn an_account_sends_at_most_100_mails_per_hour_and_mode() {
         members: Some(vec!["ada@shop.example".to_owned()]),
         ..SettingsDraft::default()
     });
-    let test = service.test.clone();
+    let test = service.test_key.clone();
     assert_eq!(service.post_as(&test, "/v1/invoices", &body).status(), 201, "each mode has its own limit");
     service.wait(Span::secs(2_600));
     service.now = service.now.minus(TICK);
@@ -282,10 +284,10 @@ fn an_account_sends_at_most_100_mails_per_hour_and_mode() {
 #[test]
 fn test_invoices_are_mailed_to_members_only() {
     let mut service = TestService::new();
-    let test = service.test.clone();
+    let test = service.test_key.clone();
     let body = json!({"amount": "1", "customer_email": "Ada@shop.example", "send_email": true});
     let refused = service.post_as(&test, "/v1/invoices", &body);
-    assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["customer_email".to_owned()]));
+    assert_eq!((refused.status(), refused.invalid_fields()), (422, vec!["customer_email".to_owned()]));
     let unsent = code_of(
         &service
             .post_as(&test, "/v1/invoices", &json!({"amount": "1", "customer_email": "eve@shop.example"}))

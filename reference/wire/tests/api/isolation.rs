@@ -3,7 +3,7 @@
 use reference_core::mode::Mode;
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, LOCK, Reply, TestService, code_of, string};
+use crate::test_service::{LOCK, ReceivedResponse, TestRequest, TestService, code_of, string};
 
 /// One object of each kind, by its public id.
 struct Objects {
@@ -19,7 +19,7 @@ fn create_all_objects(service: &mut TestService, key: &str) -> Objects {
     let charge =
         code_of(&service.post_as(key, "/v1/charges", &json!({"asset": "BTC", "payment_link": link})).data());
     let invoice = code_of(&service.post_as(key, "/v1/invoices", &json!({"amount": "1"})).data());
-    let events = service.send(&Call::new("GET", "/v1/events").key(key)).data();
+    let events = service.send(&TestRequest::new("GET", "/v1/events").key(key)).data();
     Objects { charge, link, invoice, event: string(&events[0]["id"]) }
 }
 
@@ -27,7 +27,7 @@ const ABSENT: &str = "aaaaaaaaaaaa";
 const ABSENT_EVENT: &str = "01900000-0000-7000-8000-000000000000";
 
 /// Returns the response without the parts that differ between requests.
-fn comparable_parts(response: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
+fn comparable_parts(response: &ReceivedResponse, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
     let headers =
         response.0.headers.iter().filter(|(name, _)| *name != "x-ratelimit-remaining").cloned().collect();
     (response.status(), headers, response.text().replace(id, "<id>"))
@@ -35,7 +35,13 @@ fn comparable_parts(response: &Reply, id: &str) -> (u16, Vec<(&'static str, Stri
 
 /// Sends the request with a foreign id and with an absent one in place of `{}`, and expects the same response.
 #[track_caller]
-fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&str, &str), status: u16) {
+fn check(
+    service: &mut TestService,
+    key: &str,
+    call: &TestRequest,
+    (theirs, absent): (&str, &str),
+    status: u16,
+) {
     let with_id = |id: &str| {
         let mut call = call.clone().key(key);
         call.path = call.path.replace("{}", id);
@@ -56,8 +62,9 @@ fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&
 
 /// Checks that requests with ids of `theirs` get the same responses as requests with absent ids.
 fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
-    let raw =
-        |method: &str, target: &str, body: &str| Call::new(method, target).raw_body("application/json", body);
+    let raw = |method: &str, target: &str, body: &str| {
+        TestRequest::new(method, target).raw_body("application/json", body)
+    };
     let charge = (theirs.charge.as_str(), ABSENT);
     let link = (theirs.link.as_str(), ABSENT);
     let invoice = (theirs.invoice.as_str(), ABSENT);
@@ -77,8 +84,8 @@ fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
         ("GET", "/v1/invoices/{}", charge),
         ("GET", "/v1/payment-links/{}", invoice),
     ] {
-        check(service, key, &Call::new(method, target), id, 404);
-        check(service, key, &Call::new(method, target).idempotency_key("k"), id, 404);
+        check(service, key, &TestRequest::new(method, target), id, 404);
+        check(service, key, &TestRequest::new(method, target).idempotency_key("k"), id, 404);
     }
     check(service, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": "1"}"#), charge, 404);
     check(service, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": []}"#), charge, 404);
@@ -92,7 +99,7 @@ fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
         ("/v1/events?invoice={}", invoice),
         ("/v1/events?invoice={}&type=invoice.created", invoice),
     ] {
-        check(service, key, &Call::new("GET", target), id, 200);
+        check(service, key, &TestRequest::new("GET", target), id, 200);
     }
     for (target, id) in [
         ("/v1/charges?anchor={}", charge),
@@ -100,14 +107,14 @@ fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
         ("/v1/payment-links?anchor={}", link),
         ("/v1/events?anchor={}", (theirs.event.as_str(), ABSENT_EVENT)),
     ] {
-        check(service, key, &Call::new("GET", target), id, 422);
+        check(service, key, &TestRequest::new("GET", target), id, 422);
     }
 }
 
 #[test]
 fn objects_of_the_other_mode_are_not_found() {
     let mut service = TestService::with_seed_and_limit(reference_core::rng::Seed(7), Some(1_000));
-    let (live, test) = (service.live.clone(), service.test.clone());
+    let (live, test) = (service.live_key.clone(), service.test_key.clone());
     let live_objects = create_all_objects(&mut service, &live);
     let test_objects = create_all_objects(&mut service, &test);
     check_all(&mut service, &live, &test_objects);
@@ -119,7 +126,7 @@ fn objects_of_the_other_mode_are_not_found() {
 #[test]
 fn objects_of_another_account_are_not_found() {
     let mut service = TestService::with_seed_and_limit(reference_core::rng::Seed(7), Some(1_000));
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     let bolt = service.open_account("bolt");
     let bolt = service.new_key(bolt, Mode::Live);
     let acme_objects = create_all_objects(&mut service, &live);
@@ -133,19 +140,19 @@ fn objects_of_another_account_are_not_found() {
 /// Checks that the objects of the key are as they were created.
 #[track_caller]
 fn assert_untouched(service: &mut TestService, key: &str) {
-    let events = service.send(&Call::new("GET", "/v1/events").key(key)).json();
+    let events = service.send(&TestRequest::new("GET", "/v1/events").key(key)).json();
     assert_eq!(events["meta"]["total"], 2, "charge.created and invoice.created");
-    let link = service.send(&Call::new("GET", "/v1/payment-links").key(key)).data();
+    let link = service.send(&TestRequest::new("GET", "/v1/payment-links").key(key)).data();
     assert_eq!((&link[0]["status"], &link[0]["title"]), (&json!("active"), &json!("A hat")));
 }
 
 #[test]
 fn lists_contain_only_objects_of_the_keys_book() {
     let mut service = TestService::new();
-    let (live, test) = (service.live.clone(), service.test.clone());
+    let (live, test) = (service.live_key.clone(), service.test_key.clone());
     create_all_objects(&mut service, &live);
     for list in ["charges", "invoices", "payment-links", "events"] {
-        let page = service.send(&Call::new("GET", &format!("/v1/{list}")).key(&test)).json();
+        let page = service.send(&TestRequest::new("GET", &format!("/v1/{list}")).key(&test)).json();
         assert_eq!((&page["data"], &page["meta"]["total"]), (&json!([]), &json!(0)), "{list}");
     }
     let invoice = service.post_as(&test, "/v1/invoices", &json!({"amount": "1"})).data();
@@ -157,8 +164,8 @@ fn no_deposit_address_is_shared() {
     let mut service = TestService::new();
     let bolt = service.open_account("bolt");
     let keys = [
-        service.live.clone(),
-        service.test.clone(),
+        service.live_key.clone(),
+        service.test_key.clone(),
         service.new_key(bolt, Mode::Live),
         service.new_key(bolt, Mode::Test),
     ];
@@ -178,7 +185,7 @@ fn no_deposit_address_is_shared() {
 #[test]
 fn many_expiries_at_once_delay_only_requests_to_their_own_book() {
     let mut service = TestService::new();
-    (0..9).for_each(|_| drop(service.charge()));
+    (0..9).for_each(|_| drop(service.create_charge()));
     let neighbour = service.open_account("neighbour");
     let key = service.new_key(neighbour, Mode::Live);
     service.wait(LOCK);
@@ -190,7 +197,7 @@ fn many_expiries_at_once_delay_only_requests_to_their_own_book() {
         "without endpoints an ended lock is one unit of work"
     );
     assert_eq!((expired(&service), service.api.service.next_tick()), (4, Some(service.now)));
-    assert_eq!(service.send(&Call::new("GET", "/v1/account").key(&key)).status(), 200);
+    assert_eq!(service.send(&TestRequest::new("GET", "/v1/account").key(&key)).status(), 200);
     assert_eq!(expired(&service), 4, "a request of another account expires no charge of this book");
     assert_eq!(
         service.total("/v1/charges?status=expired"),

@@ -2,7 +2,7 @@
 
 use reference_core::{
     asset::Asset,
-    call::Choice,
+    call::PaymentChoice,
     charge::{CustomField, Customer},
     command::{Visit, VisitResult},
     money::Fiat,
@@ -10,10 +10,10 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, Reply, TICK, TestService, code, code_of, confirmed};
+use crate::test_service::{ReceivedResponse, TICK, TestRequest, TestService, code_of, confirmed, parse_code};
 
 /// Creates a charge from a link, with these fields besides coin and link.
-fn pay(service: &mut TestService, link: &str, fields: &Value) -> Reply {
+fn pay(service: &mut TestService, link: &str, fields: &Value) -> ReceivedResponse {
     let mut body = json!({"asset": "BTC", "payment_link": link});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     service.post("/v1/charges", &body)
@@ -26,7 +26,7 @@ fn check(terms: &Value, fields: Value, status: u16, invalid: &[&str]) {
     let link = service.create("/v1/payment-links", terms);
     let response = pay(&mut service, &link, &fields);
     assert_eq!(
-        (response.status(), response.wrong_fields()),
+        (response.status(), response.invalid_fields()),
         (status, invalid.iter().map(|&name| name.to_owned()).collect()),
         "{}",
         response.text()
@@ -117,7 +117,8 @@ fn a_link_accepts_no_payment_after_max_payments() {
         service.report_sighting(&charge, txid, "0.0025", confirmed(2));
     }
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
-    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live.clone());
+    let patch =
+        TestRequest::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live_key.clone());
     let object = service.send(&patch.json(&json!({"max_payments": null}))).data();
     assert_eq!((&object["max_payments"], &object["accepting_payments"]), (&Value::Null, &json!(true)));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
@@ -135,8 +136,8 @@ fn an_archived_link_opens_no_charge_and_can_be_restored() {
         422,
         "invalid fields are reported before the state"
     );
-    assert_eq!(service.status(&charge), "pending", "earlier charges stay open");
-    service.call("DELETE", &format!("/v1/payment-links/{link}/archive"));
+    assert_eq!(service.charge_status(&charge), "pending", "earlier charges stay open");
+    service.request("DELETE", &format!("/v1/payment-links/{link}/archive"));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
 }
 
@@ -148,7 +149,8 @@ fn a_change_sets_the_given_fields_and_does_not_affect_earlier_charges() {
     let charge = code_of(&pay(&mut service, &link, &json!({})).data());
     service.wait(Span::secs(1));
     let before = service.get(&format!("/v1/payment-links/{link}")).data();
-    let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live.clone());
+    let patch =
+        TestRequest::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live_key.clone());
     let mut expected = before.clone();
     expected["amount"] = json!("80.00");
     expected["description"] = Value::Null;
@@ -157,7 +159,7 @@ fn a_change_sets_the_given_fields_and_does_not_affect_earlier_charges() {
         service.send(&patch.clone().json(&json!({"amount": "80", "description": null}))).data(),
         expected
     );
-    assert_eq!(service.show_charge(&charge)["fiat_amount"], "75.00");
+    assert_eq!(service.read_charge(&charge)["fiat_amount"], "75.00");
     for (change, field) in [
         (json!({"title": null}), "title"),
         (json!({"title": ""}), "title"),
@@ -167,7 +169,7 @@ fn a_change_sets_the_given_fields_and_does_not_affect_earlier_charges() {
         (json!({"title": "B", "max_payments": -1}), "max_payments"),
     ] {
         let response = service.send(&patch.clone().json(&change));
-        assert_eq!((response.status(), response.wrong_fields()), (422, vec![field.to_owned()]), "{change}");
+        assert_eq!((response.status(), response.invalid_fields()), (422, vec![field.to_owned()]), "{change}");
         assert_eq!(service.get(&format!("/v1/payment-links/{link}")).data(), expected, "{change}");
     }
     let opened =
@@ -186,8 +188,8 @@ fn the_page_creates_charges_by_the_rules_of_the_api() {
     let terms = json!({"title": "A gift", "pricing_type": "open", "max_amount": "10", "custom_fields": [{"label": "Wish", "required": true}]});
     let link = service.create("/v1/payment-links", &terms);
     let visit = |amount: &str, wish: &str| Visit::PayLink {
-        link: code(&link),
-        choice: Box::new(Choice {
+        link: parse_code(&link),
+        choice: Box::new(PaymentChoice {
             asset: Asset::Btc,
             amount: Some(Fiat::parse(amount).unwrap()),
             customer: Customer::default(),
@@ -200,7 +202,7 @@ fn the_page_creates_charges_by_the_rules_of_the_api() {
         panic!("the visit creates a charge")
     };
     let charge = service.api.service.account(account).book(mode).charge(no).code.to_string();
-    let object = service.show_charge(&charge);
+    let object = service.read_charge(&charge);
     assert_eq!((&object["payment_link"], &object["description"]), (&json!(link), &json!("A gift")));
     assert_eq!(object["custom_fields"], json!([{"label": "Wish", "value": "peace"}]));
     let listed = service.list(&format!("/v1/charges?payment_link={link}"));
@@ -215,7 +217,7 @@ fn terms_that_cannot_be_paid_are_refused() {
         body.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
         let response = TestService::new().post("/v1/payment-links", &body);
         assert_eq!(
-            (response.status(), response.wrong_fields()),
+            (response.status(), response.invalid_fields()),
             (422, invalid.iter().map(|&name| name.to_owned()).collect())
         );
     }
@@ -235,7 +237,7 @@ fn only_page_visits_are_counted_as_views() {
     let mut service = TestService::new();
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     for _ in 0..3 {
-        service.visit(Visit::ViewLink(code(&link))).unwrap();
+        service.visit(Visit::ViewLink(parse_code(&link))).unwrap();
     }
     let object = service.get(&format!("/v1/payment-links/{link}")).data();
     assert_eq!((&object["views_count"], &object["updated_at"]), (&json!(3), &object["created_at"]));

@@ -3,23 +3,23 @@
 
 mod test_service;
 
-mod bodies;
-mod charge_life;
+mod charge_lifecycle;
 mod confirmations;
 mod determinism;
+mod field_validation;
 mod histories;
-mod hostile;
 mod idempotency;
 mod invoices;
 mod isolation;
 mod late_payments;
-mod limit;
 mod links;
+mod malformed_requests;
 mod outbox;
 mod paging;
-mod queries;
+mod rate_limit;
 mod refunds;
+mod request_bodies;
 mod routes;
 mod shapes;
-mod untouched;
+mod untouched_charges;
 mod wallets;

@@ -13,11 +13,11 @@ use reference_core::{
 use reference_wire::AttemptRequest;
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, MEMPOOL, TICK, TestService, confirmed};
+use crate::test_service::{MEMPOOL, TICK, TestRequest, TestService, confirmed};
 
 const URL: &str = "https://shop.example/hook";
-const SUCCESS: AttemptResult = AttemptResult::Answered(200);
-const FAILURE: AttemptResult = AttemptResult::Answered(500);
+const SUCCESS: AttemptResult = AttemptResult::Response(200);
+const FAILURE: AttemptResult = AttemptResult::Response(500);
 
 /// Returns a service with one live endpoint that subscribes to new charges only.
 fn service_with_endpoint() -> (TestService, Code) {
@@ -47,7 +47,7 @@ fn report_attempt(service: &mut TestService, attempt: &InFlight, result: Attempt
 #[test]
 fn a_failed_delivery_is_tried_14_times_on_schedule() {
     let (mut service, _) = service_with_endpoint();
-    service.charge();
+    service.create_charge();
     let minutes = [1, 5, 30, 60, 120, 240, 480, 600, 600, 600, 600, 600, 600];
     let mut first: Option<AttemptRequest> = None;
     for number in 1..=14_u32 {
@@ -84,7 +84,7 @@ fn only_2xx_is_success() {
     #[track_caller]
     fn check(result: AttemptResult, is_delivered: bool) {
         let (mut service, _) = service_with_endpoint();
-        service.charge();
+        service.create_charge();
         let attempt = start_attempt(&mut service);
         report_attempt(&mut service, &attempt, result.clone());
         let state = service.book(Mode::Live).outbox().get(attempt.request.delivery).state;
@@ -92,14 +92,14 @@ fn only_2xx_is_success() {
         assert_eq!(matches!(state, DeliveryState::Waiting(_)), !is_delivered, "{result:?}");
     }
     for status in [200, 201, 202, 204, 299] {
-        check(AttemptResult::Answered(status), true);
+        check(AttemptResult::Response(status), true);
     }
     for status in [0, 100, 199, 300, 301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503, 600] {
-        check(AttemptResult::Answered(status), false);
+        check(AttemptResult::Response(status), false);
     }
     check(AttemptResult::TimedOut, false);
     check(AttemptResult::Unreachable("connection refused".to_owned()), false);
-    check(AttemptResult::Refused("the name resolves to 10.0.0.1".to_owned()), false);
+    check(AttemptResult::NotPublic("the name resolves to 10.0.0.1".to_owned()), false);
 }
 
 /// Fails every attempt until no retry is left.
@@ -118,13 +118,13 @@ fn states(service: &TestService) -> Vec<&'static str> {
 fn fifteen_failed_deliveries_in_a_row_disable_the_endpoint() {
     let (mut service, endpoint) = service_with_endpoint();
     for _ in 0..15 {
-        service.charge();
+        service.create_charge();
     }
     // A sixteenth, shortly after the others.
     let first = start_attempt(&mut service);
     report_attempt(&mut service, &first, FAILURE);
     service.wait(Span::mins(10));
-    service.charge();
+    service.create_charge();
     service.api.service.take_notices();
     fail_all_attempts(&mut service);
     assert_eq!(service.endpoint(Mode::Live, endpoint).status, EndpointStatus::Disabled);
@@ -132,8 +132,11 @@ fn fifteen_failed_deliveries_in_a_row_disable_the_endpoint() {
     assert_eq!(states.iter().filter(|state| **state == "failed").count(), 15);
     assert_eq!(states[15], "canceled", "disabling the endpoint cancels waiting deliveries");
     let notices = service.api.service.take_notices();
-    assert_eq!(notices.iter().filter(|(_, _, notice)| matches!(notice, Notice::EndpointOff(_))).count(), 1);
-    service.charge();
+    assert_eq!(
+        notices.iter().filter(|(_, _, notice)| matches!(notice, Notice::EndpointDisabled(_))).count(),
+        1
+    );
+    service.create_charge();
     assert!(service.poll_delivery().is_none(), "a disabled endpoint receives nothing");
     assert_eq!(service.book(Mode::Live).outbox().iter().count(), 16);
 }
@@ -145,17 +148,17 @@ fn a_success_resets_the_count_of_failed_deliveries() {
         [(14, EndpointStatus::Enabled), (14, EndpointStatus::Enabled), (15, EndpointStatus::Disabled)]
     {
         for _ in 0..failures {
-            service.charge();
+            service.create_charge();
             fail_all_attempts(&mut service);
         }
         assert_eq!(service.endpoint(Mode::Live, endpoint).status, status);
-        service.charge();
+        service.create_charge();
         service.attempt_all(&SUCCESS);
     }
     let enable = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
     service.run_command(Mode::Live, enable).unwrap();
     for _ in 0..14 {
-        service.charge();
+        service.create_charge();
         fail_all_attempts(&mut service);
     }
     assert_eq!(
@@ -168,7 +171,7 @@ fn a_success_resets_the_count_of_failed_deliveries() {
 #[test]
 fn a_rotated_secret_signs_from_the_next_attempt_on() {
     let (mut service, endpoint) = service_with_endpoint();
-    service.charge();
+    service.create_charge();
     let attempt = start_attempt(&mut service);
     let old = attempt.request.secret.reveal().to_owned();
     assert!(old.starts_with("whsec_") && old.len() == 6 + 32, "{old}");
@@ -200,7 +203,7 @@ fn resend(service: &mut TestService, mode: Mode, attempt: &AttemptRequest) -> u1
 #[test]
 fn a_resend_keeps_the_delivery_id_and_is_one_attempt() {
     let (mut service, endpoint) = service_with_endpoint();
-    service.charge();
+    service.create_charge();
     let attempt = start_attempt(&mut service);
     assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 409, "an attempt is in flight");
     report_attempt(&mut service, &attempt, SUCCESS);
@@ -230,7 +233,7 @@ fn attempts(service: &TestService, attempt: &InFlight) -> usize {
 #[test]
 fn a_failed_resend_does_not_change_the_retry_schedule() {
     let (mut service, endpoint) = service_with_endpoint();
-    service.charge();
+    service.create_charge();
     let attempt = start_attempt(&mut service);
     report_attempt(&mut service, &attempt, FAILURE);
     let first_retry = service.now.plus(Span::mins(1));
@@ -275,7 +278,7 @@ fn disabling_cancels_a_resend_but_keeps_earlier_results() {
     for (first, after) in [(SUCCESS, "delivered"), (FAILURE, "canceled")] {
         for in_flight in [false, true] {
             let (mut service, endpoint) = service_with_endpoint();
-            service.charge();
+            service.create_charge();
             let attempt = start_attempt(&mut service);
             report_attempt(&mut service, &attempt, first.clone());
             assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
@@ -317,8 +320,8 @@ fn a_test_delivery_is_sent_to_one_endpoint_only() {
 fn a_disabled_or_removed_endpoint_gets_no_attempts() {
     for remove in [false, true] {
         let (mut service, endpoint) = service_with_endpoint();
-        service.charge();
-        service.charge();
+        service.create_charge();
+        service.create_charge();
         let attempt = start_attempt(&mut service);
         let command = match remove {
             true => BookCommand::RemoveEndpoint(endpoint),
@@ -327,7 +330,7 @@ fn a_disabled_or_removed_endpoint_gets_no_attempts() {
             }
         };
         service.run_command(Mode::Live, command).unwrap();
-        service.charge();
+        service.create_charge();
         assert!(service.poll_delivery().is_none());
         report_attempt(&mut service, &attempt, FAILURE);
         assert_eq!(states(&service), ["canceled", "canceled"], "a delivery in flight is not retried either");
@@ -336,7 +339,7 @@ fn a_disabled_or_removed_endpoint_gets_no_attempts() {
             BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(true) };
         let result = service.run_command(Mode::Live, enable).map(drop).map_err(|error| error.status());
         assert_eq!(result, if remove { Err(404) } else { Ok(()) });
-        service.charge();
+        service.create_charge();
         assert_eq!(
             service.attempt_all(&SUCCESS).len(),
             usize::from(!remove),
@@ -348,15 +351,15 @@ fn a_disabled_or_removed_endpoint_gets_no_attempts() {
 #[test]
 fn the_delivery_log_keeps_30_days() {
     let (mut service, endpoint) = service_with_endpoint();
-    service.charge();
+    service.create_charge();
     let delivered = start_attempt(&mut service);
     report_attempt(&mut service, &delivered, SUCCESS);
     service.wait(Span::days(30));
     service.now = service.now.minus(TICK);
-    service.charge();
+    service.create_charge();
     assert_eq!(states(&service), ["delivered", "waiting"]);
     service.wait(TICK);
-    service.charge();
+    service.create_charge();
     assert_eq!(states(&service), ["waiting", "waiting"]);
     assert_eq!(resend(&mut service, Mode::Live, &delivered.request), 404);
     // A pending delivery is found by its number, although earlier ones were dropped.
@@ -385,12 +388,12 @@ fn the_delivery_log_keeps_30_days() {
 #[test]
 fn a_delivery_body_keeps_the_state_at_the_event() {
     let (mut service, _) = service_with_endpoint();
-    let charge = service.charge();
+    let charge = service.create_charge();
     let before = start_attempt(&mut service);
     report_attempt(&mut service, &before, FAILURE);
     service.report_sighting(&charge, "a", "0.0025", MEMPOOL);
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
-    assert_eq!(service.status(&charge), "paid");
+    assert_eq!(service.charge_status(&charge), "paid");
     service.wait(Span::mins(1));
     let after = start_attempt(&mut service).request;
     assert_eq!(after.body, before.request.body);
@@ -407,10 +410,12 @@ fn an_event_is_delivered_to_the_endpoints_of_its_mode_that_subscribe_to_its_type
     let all = service.add_endpoint(Mode::Live, "https://two.example/", &EventType::ALL);
     service.add_endpoint(Mode::Live, "https://three.example/", &[EventType::InvoicePaid]);
     let test = service.add_endpoint(Mode::Test, "https://one.example/", &EventType::ALL);
-    let charge = service.charge();
+    let charge = service.create_charge();
     service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
-    let key = service.test.clone();
-    service.send(&Call::new("POST", "/v1/charges").key(&key).json(&json!({"asset": "BTC", "amount": "1"})));
+    let key = service.test_key.clone();
+    service.send(
+        &TestRequest::new("POST", "/v1/charges").key(&key).json(&json!({"asset": "BTC", "amount": "1"})),
+    );
     let attempts = service.attempt_all(&SUCCESS);
     let delivered: Vec<(Mode, Code, &str)> = attempts
         .iter()
@@ -442,7 +447,7 @@ fn an_event_is_delivered_to_the_endpoints_of_its_mode_that_subscribe_to_its_type
 #[test]
 fn an_attempt_interrupted_by_a_restart_is_repeated_with_its_id() {
     let (mut service, _) = service_with_endpoint();
-    service.charge();
+    service.create_charge();
     let attempt = start_attempt(&mut service);
     service.wait(Span::secs(3));
     service.api.service.restart(service.now);
@@ -464,7 +469,7 @@ fn next_tick_is_the_time_of_the_next_attempt_or_expiry() {
     let (mut service, _) = service_with_endpoint();
     assert_eq!(service.api.service.next_tick(), None);
     let end = service.now.plus(crate::test_service::LOCK);
-    service.charge();
+    service.create_charge();
     assert_eq!(service.api.service.next_tick(), Some(service.now), "an attempt is due at once");
     service.attempt_all(&SUCCESS);
     assert_eq!(service.api.service.next_tick(), Some(end));
@@ -478,7 +483,7 @@ fn the_work_of_an_expiry_includes_its_notified_endpoints() {
     let disable = BookCommand::ChangeEndpoint { id: off, url: None, events: None, enabled: Some(false) };
     service.run_command(Mode::Live, disable).unwrap();
     for _ in 0..3 {
-        service.charge();
+        service.create_charge();
     }
     service.wait(crate::test_service::LOCK);
     let work = [4, 9].map(|work_max| service.api.service.on_tick_in_part(service.now, work_max));

@@ -3,7 +3,9 @@
 use reference_core::{asset::Asset, event::EventType, mode::Mode, time::Span};
 use serde_json::{Value, json};
 
-use crate::test_service::{BASE, Call, DROPPED, LOCK, MEMPOOL, TestService, code_of, confirmed, string};
+use crate::test_service::{
+    BASE, DROPPED, LOCK, MEMPOOL, TestRequest, TestService, code_of, confirmed, string,
+};
 
 /// A service with records of every kind, status and event type, whose statuses no longer change.
 struct PopulatedService {
@@ -240,11 +242,11 @@ fn incrementing_page_reads_the_list_as_of_page_1() {
 fn page_1_is_always_current_and_an_anchor_lives_10_minutes() {
     let mut service = TestService::new();
     for _ in 0..3 {
-        service.charge();
+        service.create_charge();
     }
     let total = |service: &mut TestService, target: &str| service.get(target).json()["meta"]["total"].clone();
     assert_eq!(total(&mut service, "/v1/charges?per_page=2"), 3);
-    service.charge();
+    service.create_charge();
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 3, "the anchor is used");
     assert_eq!(
         total(&mut service, "/v1/charges?per_page=1&page=2"),
@@ -257,10 +259,10 @@ fn page_1_is_always_current_and_an_anchor_lives_10_minutes() {
         "an anchor applies to one set of filters only"
     );
     let other = service.new_key(service.acme, Mode::Live);
-    let page = service.send(&Call::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
+    let page = service.send(&TestRequest::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
     assert_eq!(page.json()["meta"]["total"], 4, "an anchor applies to one key only");
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=1"), 4, "page 1 is fresh");
-    service.charge();
+    service.create_charge();
     service.wait(Span::mins(10));
     service.now = service.now.minus(Span::micros(1));
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4);
@@ -271,7 +273,7 @@ fn page_1_is_always_current_and_an_anchor_lives_10_minutes() {
         "a read extends the lifetime of the anchor"
     );
     for (page, expected) in [(1, 5), (2, 4)] {
-        let head = service.call("HEAD", &format!("/v1/charges?per_page=2&page={page}"));
+        let head = service.request("HEAD", &format!("/v1/charges?per_page=2&page={page}"));
         assert_eq!(head.json()["meta"]["total"], expected, "HEAD uses the anchor as GET does");
     }
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "HEAD does not extend it");
@@ -283,7 +285,7 @@ fn page_1_is_always_current_and_an_anchor_lives_10_minutes() {
 fn page_2_of_a_list_that_was_empty_at_page_1_is_empty() {
     let mut service = TestService::new();
     assert_eq!(service.get("/v1/charges").json()["meta"]["total"], 0);
-    service.charge();
+    service.create_charge();
     let second = service.get("/v1/charges?page=2").json();
     assert_eq!((&second["meta"]["total"], &second["data"]), (&json!(0), &json!([])));
 }
@@ -294,7 +296,7 @@ fn every_link_works_and_keeps_filters_and_size() {
     let link = code_of(&service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     for _ in 0..5 {
         service.create("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
-        service.charge();
+        service.create_charge();
     }
     let target = format!("/v1/charges?payment_link={link}&status=pending&per_page=2&page=2");
     let page = service.get(&target).json();

@@ -4,21 +4,21 @@ use reference_core::{asset::Asset, time::Span};
 use serde_json::json;
 
 use crate::{
-    charge_life::{
-        Step::{self, Accept, Refund, RefundOf, See, Until, Wait},
-        check, play,
+    charge_lifecycle::{
+        Step::{self, Accept, Refund, RefundOf, Transfer, Until, Wait},
+        check_steps, run_steps,
     },
     test_service::{DROPPED, MEMPOOL, TestService, confirmed, string},
 };
 
-const HALF: Step = See("a", "0.00125", confirmed(2));
-const OTHER_HALF: Step = See("b", "0.00125", confirmed(2));
+const HALF: Step = Transfer("a", "0.00125", confirmed(2));
+const OTHER_HALF: Step = Transfer("b", "0.00125", confirmed(2));
 
 /// Checks `remaining_amount` and `overpaid` of the charge after the steps.
 #[track_caller]
 fn check_shown(steps: &[Step], remaining: &str, overpaid: bool) {
-    let (mut service, charge) = play(steps);
-    let object = service.show_charge(&charge);
+    let (mut service, charge) = run_steps(steps);
+    let object = service.read_charge(&charge);
     let found = (string(&object["remaining_amount"]), object["overpaid"] == true);
     assert_eq!(found, (remaining.to_owned(), overpaid), "{steps:?}");
 }
@@ -26,19 +26,25 @@ fn check_shown(steps: &[Step], remaining: &str, overpaid: bool) {
 #[test]
 fn a_refunded_part_payment_does_not_count_towards_the_amount_due() {
     let events = "payment_detected underpaid refunded payment_detected";
-    check(&[HALF, Refund("0.00125", 201), OTHER_HALF], &format!("underpaid 0.0025: {events} underpaid"));
-    check(&[HALF, Refund("0.0005", 201), OTHER_HALF], &format!("underpaid 0.0025: {events} underpaid"));
-    let rest = See("c", "0.00125", confirmed(2));
-    check(
+    check_steps(
+        &[HALF, Refund("0.00125", 201), OTHER_HALF],
+        &format!("underpaid 0.0025: {events} underpaid"),
+    );
+    check_steps(&[HALF, Refund("0.0005", 201), OTHER_HALF], &format!("underpaid 0.0025: {events} underpaid"));
+    let rest = Transfer("c", "0.00125", confirmed(2));
+    check_steps(
         &[HALF, Refund("0.00125", 201), OTHER_HALF, rest],
         &format!("paid 0.00375: {events} underpaid payment_detected paid"),
     );
     // Within the tolerance of the amount due, and one unit more.
-    check(&[HALF, Refund("0.000025", 201), OTHER_HALF], &format!("paid 0.0025: {events} paid"));
-    check(&[HALF, Refund("0.00002501", 201), OTHER_HALF], &format!("underpaid 0.0025: {events} underpaid"));
+    check_steps(&[HALF, Refund("0.000025", 201), OTHER_HALF], &format!("paid 0.0025: {events} paid"));
+    check_steps(
+        &[HALF, Refund("0.00002501", 201), OTHER_HALF],
+        &format!("underpaid 0.0025: {events} underpaid"),
+    );
     // A paid charge stays paid.
     let both = [HALF, OTHER_HALF, Refund("0.0025", 201)];
-    check(&both, "paid 0.0025: payment_detected underpaid payment_detected paid refunded");
+    check_steps(&both, "paid 0.0025: payment_detected underpaid payment_detected paid refunded");
 }
 
 #[test]
@@ -49,14 +55,14 @@ fn refunded_amounts_are_due_again() {
     check_shown(&[HALF, Refund("0.0005", 201), Until(0)], "0.00175", false);
     check_shown(&[HALF, Refund("0.00125", 201), OTHER_HALF], "0.00125", false);
     // More than the amount due was received, but most was refunded: an unpaid charge is not overpaid.
-    let much = See("c", "0.0024", confirmed(2));
+    let much = Transfer("c", "0.0024", confirmed(2));
     let most = [much, Refund("0.0024", 201), HALF, Refund("0.00125", 201), OTHER_HALF];
     check_shown(&most, "0.00125", false);
     // A transfer may be orphaned after it was refunded.
-    check_shown(&[HALF, Refund("0.00125", 201), See("a", "0.00125", DROPPED)], "0.0025", false);
+    check_shown(&[HALF, Refund("0.00125", 201), Transfer("a", "0.00125", DROPPED)], "0.0025", false);
     // A paid charge shows the amount on the chain.
     check_shown(&[HALF, OTHER_HALF, Refund("0.0025", 201)], "0", false);
-    check_shown(&[See("a", "0.003", confirmed(2)), Refund("0.0005", 201)], "0", true);
+    check_shown(&[Transfer("a", "0.003", confirmed(2)), Refund("0.0005", 201)], "0", true);
 }
 
 #[test]
@@ -67,24 +73,24 @@ fn refunded_payments_do_not_settle_an_invoice() {
     service.report_sighting(&charge, "a", "0.00125", confirmed(2));
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.00125"})).data();
     service.report_sighting(&charge, "b", "0.00125", confirmed(2));
-    assert_eq!(service.show_invoice(&invoice)["status"], "open");
+    assert_eq!(service.read_invoice(&invoice)["status"], "open");
     service.report_sighting(&charge, "c", "0.00125", confirmed(2));
-    assert_eq!(service.show_invoice(&invoice)["status"], "paid");
+    assert_eq!(service.read_invoice(&invoice)["status"], "paid");
 }
 
 #[test]
 fn a_refund_that_leaves_too_little_ends_the_hold_of_a_charge() {
-    let rest = See("b", "0.00125", MEMPOOL);
+    let rest = Transfer("b", "0.00125", MEMPOOL);
     let steps = [HALF, rest, Until(9)];
     let held_then = |more: &[Step]| [&steps[..], more].concat();
     let events = "payment_detected underpaid payment_detected";
-    check(&held_then(&[Refund("0.000025", 201)]), &format!("underpaid 0.00125: {events} refunded"));
-    check(
+    check_steps(&held_then(&[Refund("0.000025", 201)]), &format!("underpaid 0.00125: {events} refunded"));
+    check_steps(
         &held_then(&[Refund("0.00002501", 201)]),
         &format!("expired 0.00125: {events} refunded expired late_payment"),
     );
     // A transfer that was refunded before the lock expired does not hold the charge open.
-    check(
+    check_steps(
         &[HALF, Refund("0.00125", 201), rest, Until(0)],
         "expired 0.00125: payment_detected underpaid refunded payment_detected expired late_payment",
     );
@@ -92,34 +98,34 @@ fn a_refund_that_leaves_too_little_ends_the_hold_of_a_charge() {
 
 #[test]
 fn refunded_late_payments_are_not_accepted() {
-    let late = See("a", "0.0025", confirmed(2));
+    let late = Transfer("a", "0.0025", confirmed(2));
     let refunded = [Until(0), late, Refund("0.0025", 201)];
     for txid in [None, Some("a")] {
         let expected = "expired 0: expired late_payment refunded";
-        check(&[&refunded[..], &[Accept(txid, 409)]].concat(), expected);
+        check_steps(&[&refunded[..], &[Accept(txid, 409)]].concat(), expected);
     }
     // Of two, only the one without a refund is accepted. The other does not count, although the charge is now paid.
-    let other = See("b", "0.0025", confirmed(2));
+    let other = Transfer("b", "0.0025", confirmed(2));
     for txid in [None, Some("b")] {
-        check(
+        check_steps(
             &[&refunded[..], &[other, Accept(Some("a"), 409), Accept(txid, 200)]].concat(),
             "paid 0.0025: expired late_payment refunded late_payment paid",
         );
     }
     // Refunded in two parts.
-    check(
+    check_steps(
         &[Until(0), late, Refund("0.001", 201), Refund("0.0015", 201), Accept(None, 409)],
         "expired 0: expired late_payment refunded refunded",
     );
     // A partly refunded transfer is accepted, and is too little.
     let part = [Until(0), late, Refund("0.001", 201), Accept(None, 200)];
-    check(&part, "expired 0.0025: expired late_payment refunded underpaid");
+    check_steps(&part, "expired 0.0025: expired late_payment refunded underpaid");
     check_shown(&part, "0.001", false);
 }
 
 #[test]
 fn a_refund_uses_late_payments_before_received_ones() {
-    let (first, second) = (See("c", "0.001", confirmed(2)), See("d", "0.0015", confirmed(2)));
+    let (first, second) = (Transfer("c", "0.001", confirmed(2)), Transfer("d", "0.0015", confirmed(2)));
     let two_late = [HALF, Until(0), first, second];
     let two_late_then = |more: &[Step]| [&two_late[..], more].concat();
     // No part of the received amount was refunded.
@@ -130,17 +136,17 @@ fn a_refund_uses_late_payments_before_received_ones() {
     let check_accepts = |refund: Step, c_status: u16, d_status: u16, end: &str| {
         let steps = two_late_then(&[refund, Accept(Some("c"), c_status), Accept(Some("d"), d_status)]);
         let paid = if c_status + d_status == 818 { "" } else { " paid" };
-        check(&steps, &format!("{end}: {events} refunded{paid}"));
+        check_steps(&steps, &format!("{end}: {events} refunded{paid}"));
     };
     // The oldest is refunded first, unless another has exactly this amount.
     check_accepts(Refund("0.001", 201), 409, 200, "paid 0.00275");
-    check(
+    check_steps(
         &two_late_then(&[Refund("0.0015", 201), Accept(Some("d"), 409)]),
         &format!("expired 0.00125: {events} refunded"),
     );
     check_accepts(Refund("0.0025", 201), 409, 409, "expired 0.00125");
     // A refund may name the transaction that it returns.
-    check(
+    check_steps(
         &two_late_then(&[RefundOf("0.001", "d"), Accept(Some("c"), 200)]),
         &format!("expired 0.00225: {events} refunded underpaid"),
     );
@@ -152,15 +158,15 @@ fn a_refund_uses_late_payments_before_received_ones() {
 #[test]
 fn a_refund_does_not_cover_later_transfers() {
     // The part that was on time was refunded. The late transfer is another payment.
-    check(
+    check_steps(
         &[HALF, Refund("0.00125", 201), Until(0), OTHER_HALF, Wait(Span::hours(1)), Accept(None, 200)],
         "expired 0.0025: payment_detected underpaid refunded expired late_payment underpaid",
     );
     // A late payment that was refunded and then dropped is missing from the rest.
-    let late = See("a", "0.0025", confirmed(2));
-    let vanished = [Until(0), late, Refund("0.0025", 201), See("a", "0.0025", DROPPED)];
-    let again = See("b", "0.0025", confirmed(2));
-    check(
+    let late = Transfer("a", "0.0025", confirmed(2));
+    let vanished = [Until(0), late, Refund("0.0025", 201), Transfer("a", "0.0025", DROPPED)];
+    let again = Transfer("b", "0.0025", confirmed(2));
+    check_steps(
         &[&vanished[..], &[again, Accept(None, 200)]].concat(),
         "expired 0.0025: expired late_payment refunded late_payment underpaid",
     );

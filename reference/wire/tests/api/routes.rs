@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::test_service::{Call, TestService, code_of, string};
+use crate::test_service::{TestRequest, TestService, code_of, string};
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get"];
 
@@ -13,13 +13,13 @@ fn check(path: &str, allow: &str) {
     for method in METHODS {
         let mut service = TestService::new();
         let ids = [
-            ("CHARGE", service.charge()),
+            ("CHARGE", service.create_charge()),
             ("LINK", service.create("/v1/payment-links", &json!({"title": "A", "amount": "1"}))),
             ("INVOICE", service.create("/v1/invoices", &json!({"amount": "1"}))),
             ("EVENT", string(&service.list("/v1/events")[0]["id"])),
         ];
         let path = ids.iter().fold(path.to_owned(), |path, (name, id)| path.replace(name, id));
-        let response = service.call(method, &path);
+        let response = service.request(method, &path);
         if allowed.contains(&method) {
             assert!(!matches!(response.status(), 405), "{method} {path}");
         } else {
@@ -56,18 +56,18 @@ fn a_405_response_lists_the_methods_of_its_path() {
 #[test]
 fn head_has_the_response_of_get() {
     let mut service = TestService::new();
-    let charge = service.charge();
+    let charge = service.create_charge();
     for path in
         ["/v1/account", "/v1/charges", "/v1/events", &format!("/v1/charges/{charge}"), "/v1/charges/x"]
     {
-        assert_eq!(service.call("HEAD", path), service.get(path), "{path}");
+        assert_eq!(service.request("HEAD", path), service.get(path), "{path}");
     }
 }
 
 #[test]
 fn every_other_path_gets_404_in_json() {
     let mut service = TestService::new();
-    let charge = service.charge();
+    let charge = service.create_charge();
     let absent = service.get("/v1/charges/aaaaaaaaaaaa");
     assert_eq!(absent.status(), 404);
     for path in [
@@ -113,7 +113,7 @@ fn every_other_path_gets_404_in_json() {
 #[test]
 fn percent_encoded_paths_are_decoded() {
     let mut service = TestService::new();
-    let charge = service.charge();
+    let charge = service.create_charge();
     let expected = service.get(&format!("/v1/charges/{charge}"));
     let encoded: String = charge.bytes().map(|byte| format!("%{byte:02x}")).collect();
     assert_eq!(service.get(&format!("/v1/charges/{encoded}")), expected);
@@ -123,15 +123,15 @@ fn percent_encoded_paths_are_decoded() {
 #[test]
 fn a_request_without_a_valid_key_gets_401_for_every_path() {
     let mut service = TestService::new();
-    let charge = service.charge();
-    let refused = service.send(&Call::new("GET", "/v1/account"));
+    let charge = service.create_charge();
+    let refused = service.send(&TestRequest::new("GET", "/v1/account"));
     assert_eq!((refused.status(), refused.header("www-authenticate")), (401, Some("Bearer")));
     for path in ["/v1/nowhere", "/v1/charges", &format!("/v1/charges/{charge}"), "/v1/charges?page=0"] {
         for method in ["GET", "DELETE", "POST"] {
-            assert_eq!(service.send(&Call::new(method, path)), refused, "{method} {path}");
+            assert_eq!(service.send(&TestRequest::new(method, path)), refused, "{method} {path}");
         }
     }
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     for authorization in [
         "",
         "Bearer",
@@ -147,11 +147,11 @@ fn a_request_without_a_valid_key_gets_401_for_every_path() {
         &format!("Bearer {live}x"),
         &format!("Bearer {}", live.to_lowercase()),
     ] {
-        let mut call = Call::new("GET", "/v1/account");
+        let mut call = TestRequest::new("GET", "/v1/account");
         call.authorization = Some(authorization.as_bytes().to_vec());
         assert_eq!(service.send(&call), refused, "{authorization}");
     }
-    let mut call = Call::new("GET", "/v1/account");
+    let mut call = TestRequest::new("GET", "/v1/account");
     call.authorization = Some(vec![b'B', b'e', b'a', b'r', b'e', b'r', b' ', 0xff, 0x00]);
     assert_eq!(service.send(&call), refused);
     call.authorization = Some(format!("bearer  {live} ").into_bytes());
@@ -167,7 +167,7 @@ fn a_body_needs_a_json_content_type() {
     #[track_caller]
     fn check(content_type: Option<&[u8]>, body: &str, status: u16) {
         let mut service = TestService::new();
-        let mut call = Call::new("POST", "/v1/charges").key(&service.live.clone());
+        let mut call = TestRequest::new("POST", "/v1/charges").key(&service.live_key.clone());
         call.content_type = content_type.map(<[u8]>::to_vec);
         call.body = body.as_bytes().to_vec();
         let type_text = content_type.map(String::from_utf8_lossy);
@@ -204,12 +204,12 @@ fn a_body_needs_a_json_content_type() {
 #[test]
 fn a_body_has_at_most_256_kib() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     let body = |len: usize| {
         let json = r#"{"asset": "BTC", "amount": "1.00"}"#;
         format!("{json}{}", " ".repeat(len - json.len()))
     };
-    let call = Call::new("POST", "/v1/charges").key(&live);
+    let call = TestRequest::new("POST", "/v1/charges").key(&live);
     assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024))).status(), 201);
     assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024 + 1))).status(), 413);
 }
@@ -217,10 +217,10 @@ fn a_body_has_at_most_256_kib() {
 #[test]
 fn writes_without_fields_accept_no_body_or_any_object() {
     let mut service = TestService::new();
-    let live = service.live.clone();
+    let live = service.live_key.clone();
     for (body, status) in [("", 200), ("{}", 200), ("{\"why\": 1}", 200), ("nonsense", 400), ("{", 400)] {
-        let charge = service.charge();
-        let mut call = Call::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
+        let charge = service.create_charge();
+        let mut call = TestRequest::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
         if !body.is_empty() {
             call = call.raw_body("application/json", body);
         }
@@ -230,7 +230,7 @@ fn writes_without_fields_accept_no_body_or_any_object() {
     for (method, status) in
         [("POST", "archived"), ("POST", "archived"), ("DELETE", "active"), ("DELETE", "active")]
     {
-        let response = service.call(method, &format!("/v1/payment-links/{link}/archive"));
+        let response = service.request(method, &format!("/v1/payment-links/{link}/archive"));
         assert_eq!((response.status(), response.data()["status"].as_str()), (200, Some(status)));
     }
 }
@@ -238,7 +238,7 @@ fn writes_without_fields_accept_no_body_or_any_object() {
 #[test]
 fn event_ids_are_case_insensitive() {
     let mut service = TestService::new();
-    service.charge();
+    service.create_charge();
     let id = string(&service.list("/v1/events")[0]["id"]);
     for id in [&id, &id.to_uppercase()] {
         assert_eq!(service.get(&format!("/v1/events/{id}")).status(), 200);
@@ -253,11 +253,11 @@ fn event_ids_are_case_insensitive() {
 #[test]
 fn errors_are_checked_in_a_fixed_order() {
     let mut service = TestService::new();
-    let live = service.live.clone();
-    let charge = service.charge();
+    let live = service.live_key.clone();
+    let charge = service.create_charge();
     let body = vec![b'x'; 256 * 1024 + 1];
     let mut status = |method: &str, path: &str, key: &str, content_type: &str, body: &[u8]| {
-        service.send(&Call::new(method, path).key(key).raw_body(content_type, body)).status()
+        service.send(&TestRequest::new(method, path).key(key).raw_body(content_type, body)).status()
     };
     let known = format!("/v1/charges/{charge}");
     // 401 comes before everything, 404 before the method, the method before the body, its size before its type, its

@@ -11,10 +11,12 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, confirmed, indent_json, string};
+use crate::test_service::{
+    MEMPOOL, ReceivedResponse, TestRequest, TestService, code_of, confirmed, indent_json, parse_code, string,
+};
 
 /// Returns status, headers and body as one string.
-fn response_text(response: &Reply) -> String {
+fn response_text(response: &ReceivedResponse) -> String {
     let mut text = format!("{}\n", response.status());
     for (name, value) in &response.0.headers {
         text.push_str(&format!("{name}: {value}\n"));
@@ -23,7 +25,7 @@ fn response_text(response: &Reply) -> String {
 }
 
 #[track_caller]
-fn check(name: &str, response: &Reply) {
+fn check(name: &str, response: &ReceivedResponse) {
     insta::assert_snapshot!(name, response_text(response));
 }
 
@@ -73,7 +75,7 @@ fn the_account_states_the_mode_of_the_key() {
     });
     service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Xmr)).unwrap();
     check("account_live", &service.get("/v1/account"));
-    let response = service.send(&Call::new("GET", "/v1/account").key(&service.test.clone()));
+    let response = service.send(&TestRequest::new("GET", "/v1/account").key(&service.test_key.clone()));
     assert_eq!(response.json()["meta"]["mode"], "test");
     assert!(response.json()["meta"]["accepted_assets"].as_array().unwrap().contains(&json!("XMR")));
 }
@@ -93,7 +95,7 @@ fn a_charge_before_and_after_it_is_paid() {
     let response = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
     check("charge_paid_and_refunded", &response);
     assert_eq!(
-        service.show_charge(&charge),
+        service.read_charge(&charge),
         response.data(),
         "the response to a refund is the current charge"
     );
@@ -113,7 +115,7 @@ fn payment_links_with_a_fixed_and_an_open_price() {
         "success_message": "Thanks!", "expires_at": "2026-12-24T18:00:00Z", "max_payments": 3,
     });
     let open = code_of(&service.post("/v1/payment-links", &open).data());
-    service.visit(Visit::ViewLink(code(&open))).unwrap();
+    service.visit(Visit::ViewLink(parse_code(&open))).unwrap();
     service.wait(Span::secs(1));
     check("link_open_archived", &service.post(&format!("/v1/payment-links/{open}/archive"), &json!({})));
 }
@@ -134,7 +136,7 @@ fn an_invoice_with_items_and_a_charge() {
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &invoice_with_items());
     service.wait(Span::secs(5));
-    service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
+    service.visit(Visit::ViewInvoice(parse_code(&invoice))).unwrap();
     service.choose_coin(&invoice, Asset::Eth).unwrap();
     check("invoice_open", &service.get(&format!("/v1/invoices/{invoice}")));
 }
@@ -142,7 +144,7 @@ fn an_invoice_with_items_and_a_charge() {
 #[test]
 fn an_event_of_a_charge_and_one_of_an_invoice() {
     let mut service = TestService::new();
-    let charge = service.charge();
+    let charge = service.create_charge();
     service.wait(Span::secs(1));
     service.report_sighting(&charge, "tx1", "0.001", MEMPOOL);
     service.create("/v1/invoices", &json!({"amount": "20.00", "customer_name": "Ada"}));
@@ -157,7 +159,7 @@ fn an_event_of_a_charge_and_one_of_an_invoice() {
 }
 
 /// Returns the ids, links and meta of a list as one string, without its records, which have their own snapshots.
-fn list_without_records(response: &Reply) -> String {
+fn list_without_records(response: &ReceivedResponse) -> String {
     let json = response.json();
     let codes: Vec<&str> =
         json["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
@@ -173,7 +175,7 @@ fn lists_without_records_with_a_middle_page_and_with_filters() {
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     for _ in 0..5 {
         service.create("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
-        service.charge();
+        service.create_charge();
     }
     service.get("/v1/charges?per_page=3");
     insta::assert_snapshot!(
@@ -188,25 +190,25 @@ fn lists_without_records_with_a_middle_page_and_with_filters() {
 #[test]
 fn error_responses_of_every_status() {
     let mut service = TestService::with_rate_limit();
-    let key = service.live.clone();
+    let key = service.live_key.clone();
     let charge_request =
-        |body: &str| Call::new("POST", "/v1/charges").key(&key).raw_body("application/json", body);
+        |body: &str| TestRequest::new("POST", "/v1/charges").key(&key).raw_body("application/json", body);
     check("error_400_not_json", &service.send(&charge_request("{\"asset\": ")));
     check(
         "error_400_idempotency_key",
         &service.send(&charge_request("{}").idempotency_key(&"k".repeat(256))),
     );
-    check("error_401", &service.send(&Call::new("GET", "/v1/account")));
+    check("error_401", &service.send(&TestRequest::new("GET", "/v1/account")));
     check("error_404", &service.get("/v1/charges/aaaaaaaaaaaa"));
-    check("error_405", &service.call("DELETE", "/v1/charges"));
-    let charge = service.charge();
+    check("error_405", &service.request("DELETE", "/v1/charges"));
+    let charge = service.create_charge();
     service.report_sighting(&charge, "tx1", "0.001", MEMPOOL);
     check("error_409", &service.post(&format!("/v1/charges/{charge}/cancel"), &json!({})));
     let large = format!("{{\"description\": \"{}\"}}", "x".repeat(256 * 1024));
     check("error_413", &service.send(&charge_request(&large)));
     check(
         "error_415",
-        &service.send(&Call::new("POST", "/v1/charges").key(&key).raw_body("text/plain", "{}")),
+        &service.send(&TestRequest::new("POST", "/v1/charges").key(&key).raw_body("text/plain", "{}")),
     );
     check("error_422_one_field", &service.post("/v1/charges", &json!({"amount": "1.00"})));
     let many_errors = json!({
@@ -227,7 +229,7 @@ fn error_responses_of_every_status() {
 /// Makes all due delivery attempts; returns event type, attempt number and body of each.
 fn attempted_bodies(service: &mut TestService) -> String {
     let mut text = String::new();
-    for (_, attempt) in service.attempt_all(&AttemptResult::Answered(200)) {
+    for (_, attempt) in service.attempt_all(&AttemptResult::Response(200)) {
         let body: Value = serde_json::from_slice(&attempt.body).unwrap();
         assert_eq!(string(&body["id"]), attempt.id.to_string(), "webhooks.delivery_id");
         assert_eq!(string(&body["event"]), attempt.kind.as_str(), "webhooks.event_header");
@@ -257,7 +259,7 @@ fn webhooks_of_a_charge() {
 #[test]
 fn webhooks_of_late_payments_and_invoices() {
     let mut service = TestService::new();
-    let charge = service.charge();
+    let charge = service.create_charge();
     service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
     service.report_sighting(&charge, "tx1", "0.0025", confirmed(1));
@@ -284,7 +286,7 @@ fn webhooks_contain_no_api_only_fields() {
     let invoice = service.create("/v1/invoices", &invoice_with_items());
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
     service.report_sighting(&charge, "tx1", "1", confirmed(2));
-    for (_, attempt) in service.attempt_all(&AttemptResult::Answered(204)) {
+    for (_, attempt) in service.attempt_all(&AttemptResult::Response(204)) {
         let body: Value = serde_json::from_slice(&attempt.body).unwrap();
         let data = body["data"].as_object().unwrap();
         let (name, object) = data.iter().next().unwrap();

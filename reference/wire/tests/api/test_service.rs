@@ -39,14 +39,14 @@ pub(crate) struct TestService {
     pub(crate) now: Timestamp,
     pub(crate) acme: AccountNo,
     /// The live key of acme, with which most requests are sent.
-    pub(crate) live: String,
+    pub(crate) live_key: String,
     /// The test key of acme.
-    pub(crate) test: String,
+    pub(crate) test_key: String,
 }
 
 /// A request to be sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct TestRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: Option<String>,
@@ -56,14 +56,14 @@ pub(crate) struct Call {
     pub(crate) body: Vec<u8>,
 }
 
-impl Call {
+impl TestRequest {
     /// Creates a request without a key. The target may have a query after `?`.
-    pub(crate) fn new(method: &str, target: &str) -> Call {
+    pub(crate) fn new(method: &str, target: &str) -> TestRequest {
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (target, None),
         };
-        Call {
+        TestRequest {
             method: method.to_owned(),
             path: path.to_owned(),
             query,
@@ -74,22 +74,22 @@ impl Call {
         }
     }
 
-    pub(crate) fn key(mut self, key: &str) -> Call {
+    pub(crate) fn key(mut self, key: &str) -> TestRequest {
         self.authorization = Some(format!("Bearer {key}").into_bytes());
         self
     }
 
-    pub(crate) fn json(self, body: &Value) -> Call {
+    pub(crate) fn json(self, body: &Value) -> TestRequest {
         self.raw_body("application/json", body.to_string().into_bytes())
     }
 
-    pub(crate) fn raw_body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Call {
+    pub(crate) fn raw_body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> TestRequest {
         self.content_type = Some(content_type.as_bytes().to_vec());
         self.body = body.into();
         self
     }
 
-    pub(crate) fn idempotency_key(mut self, idempotency_key: &str) -> Call {
+    pub(crate) fn idempotency_key(mut self, idempotency_key: &str) -> TestRequest {
         self.idempotency_key = Some(idempotency_key.as_bytes().to_vec());
         self
     }
@@ -97,9 +97,9 @@ impl Call {
 
 /// A received response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reply(pub(crate) Response);
+pub(crate) struct ReceivedResponse(pub(crate) Response);
 
-impl Reply {
+impl ReceivedResponse {
     pub(crate) fn status(&self) -> u16 {
         self.0.status
     }
@@ -124,7 +124,7 @@ impl Reply {
     }
 
     /// Returns the names of the invalid fields, sorted.
-    pub(crate) fn wrong_fields(&self) -> Vec<String> {
+    pub(crate) fn invalid_fields(&self) -> Vec<String> {
         match &self.json()["errors"] {
             Value::Object(map) => map.keys().cloned().collect(),
             _ => Vec::new(),
@@ -173,10 +173,16 @@ impl TestService {
                 );
             }
         }
-        let mut service =
-            TestService { api, height: 0, now: START, acme, live: String::new(), test: String::new() };
-        service.live = service.new_key(acme, Mode::Live);
-        service.test = service.new_key(acme, Mode::Test);
+        let mut service = TestService {
+            api,
+            height: 0,
+            now: START,
+            acme,
+            live_key: String::new(),
+            test_key: String::new(),
+        };
+        service.live_key = service.new_key(acme, Mode::Live);
+        service.test_key = service.new_key(acme, Mode::Test);
         service
     }
 
@@ -216,7 +222,7 @@ impl TestService {
 
     // Requests.
 
-    pub(crate) fn send(&mut self, call: &Call) -> Reply {
+    pub(crate) fn send(&mut self, call: &TestRequest) -> ReceivedResponse {
         let request = Request {
             method: &call.method,
             path: &call.path,
@@ -227,26 +233,26 @@ impl TestService {
             base: BASE,
             body: &call.body,
         };
-        Reply(self.api.respond(self.now, &request))
+        ReceivedResponse(self.api.respond(self.now, &request))
     }
 
     /// Sends a request with acme's live key.
-    pub(crate) fn call(&mut self, method: &str, target: &str) -> Reply {
-        self.send(&Call::new(method, target).key(&self.live.clone()))
+    pub(crate) fn request(&mut self, method: &str, target: &str) -> ReceivedResponse {
+        self.send(&TestRequest::new(method, target).key(&self.live_key.clone()))
     }
 
-    pub(crate) fn get(&mut self, target: &str) -> Reply {
-        self.call("GET", target)
+    pub(crate) fn get(&mut self, target: &str) -> ReceivedResponse {
+        self.request("GET", target)
     }
 
     /// Sends a `POST` with acme's live key.
-    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Reply {
-        self.send(&Call::new("POST", path).key(&self.live.clone()).json(body))
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> ReceivedResponse {
+        self.send(&TestRequest::new("POST", path).key(&self.live_key.clone()).json(body))
     }
 
     /// Sends a `POST` with another key.
-    pub(crate) fn post_as(&mut self, key: &str, path: &str, body: &Value) -> Reply {
-        self.send(&Call::new("POST", path).key(key).json(body))
+    pub(crate) fn post_as(&mut self, key: &str, path: &str, body: &Value) -> ReceivedResponse {
+        self.send(&TestRequest::new("POST", path).key(key).json(body))
     }
 
     /// Creates an object and returns its code.
@@ -257,22 +263,22 @@ impl TestService {
 
     /// Creates a live charge of 150.00 EUR in BTC and returns its code: 0.0025 BTC are due, 0.002475 are enough.
     #[track_caller]
-    pub(crate) fn charge(&mut self) -> String {
+    pub(crate) fn create_charge(&mut self) -> String {
         self.create("/v1/charges", &serde_json::json!({"asset": "BTC", "amount": "150.00"}))
     }
 
     #[track_caller]
-    pub(crate) fn show_charge(&mut self, code: &str) -> Value {
+    pub(crate) fn read_charge(&mut self, code: &str) -> Value {
         self.get(&format!("/v1/charges/{code}")).data()
     }
 
     #[track_caller]
-    pub(crate) fn status(&mut self, code: &str) -> String {
-        string(&self.show_charge(code)["status"])
+    pub(crate) fn charge_status(&mut self, code: &str) -> String {
+        string(&self.read_charge(code)["status"])
     }
 
     #[track_caller]
-    pub(crate) fn show_invoice(&mut self, code: &str) -> Value {
+    pub(crate) fn read_invoice(&mut self, code: &str) -> Value {
         self.get(&format!("/v1/invoices/{code}")).data()
     }
 
@@ -306,7 +312,7 @@ impl TestService {
 
     /// Reports simultaneous sightings of live transfers to a charge: transaction ids, amounts and depths.
     pub(crate) fn report_sightings(&mut self, charge: &str, transfers: &[(&str, &str, Depth)]) {
-        let charge = self.book(Mode::Live).find_charge(code(charge)).expect("a charge of this service");
+        let charge = self.book(Mode::Live).find_charge(parse_code(charge)).expect("a charge of this service");
         let charge = self.book(Mode::Live).charge(charge);
         let sighting = |&(txid, amount, depth): &(&str, &str, Depth)| Sighting {
             mode: Mode::Live,
@@ -338,8 +344,8 @@ impl TestService {
     }
 
     /// Accepts late payments of a live charge: those of this transaction, or all that are confirmed.
-    pub(crate) fn accept(&mut self, charge: &str, txid: Option<&str>) -> Result<(), ApiError> {
-        let command = BookCommand::AcceptLate { charge: code(charge), txid: txid.map(str::to_owned) };
+    pub(crate) fn accept_late_payments(&mut self, charge: &str, txid: Option<&str>) -> Result<(), ApiError> {
+        let command = BookCommand::AcceptLate { charge: parse_code(charge), txid: txid.map(str::to_owned) };
         self.run_command(Mode::Live, command).map(drop)
     }
 
@@ -349,7 +355,7 @@ impl TestService {
 
     /// Chooses a coin on the page of a live invoice, and returns the code of the charge.
     pub(crate) fn choose_coin(&mut self, invoice: &str, asset: Asset) -> Result<String, ApiError> {
-        match self.visit(Visit::ChooseCoin { invoice: code(invoice), asset })? {
+        match self.visit(Visit::ChooseCoin { invoice: parse_code(invoice), asset })? {
             VisitResult::Charge(account, mode, no) => {
                 Ok(self.api.service.account(account).book(mode).charge(no).code.to_string())
             }
@@ -389,14 +395,14 @@ impl TestService {
 }
 
 pub(crate) const MEMPOOL: Depth = Depth::Confirmations(0);
-pub(crate) const DROPPED: Depth = Depth::Gone(Disappearance::Dropped);
+pub(crate) const DROPPED: Depth = Depth::Absent(Disappearance::Dropped);
 
 pub(crate) const fn confirmed(confirmations: u32) -> Depth {
     Depth::Confirmations(confirmations)
 }
 
 #[track_caller]
-pub(crate) fn code(text: &str) -> Code {
+pub(crate) fn parse_code(text: &str) -> Code {
     Code::parse(text).expect("a code")
 }
 

@@ -2,7 +2,7 @@
 
 use reference_core::{
     asset::Asset,
-    command::{BookCommand, Command, Payout, SettingsDraft},
+    command::{BookCommand, Command, SettingsDraft, WalletInput},
     error::ApiError,
     mode::Mode,
 };
@@ -17,14 +17,14 @@ impl TestService {
     /// Sets the SOL wallet to a list of addresses.
     fn set_addresses(&mut self, mode: Mode, addresses: &[&str]) -> Result<(), ApiError> {
         let addresses = addresses.iter().map(ToString::to_string).collect();
-        let command = Command::SetWallet { asset: Asset::Sol, payout: Payout::Addresses(addresses) };
+        let command = Command::SetWallet { asset: Asset::Sol, input: WalletInput::Addresses(addresses) };
         self.run_command(mode, command).map(drop)
     }
 
     /// Returns the deposit address of a new charge in SOL.
     #[track_caller]
     fn deposit_address(&mut self, mode: Mode) -> String {
-        let key = if mode == Mode::Live { self.live.clone() } else { self.test.clone() };
+        let key = if mode == Mode::Live { self.live_key.clone() } else { self.test_key.clone() };
         let charge = self.post_as(&key, "/v1/charges", &json!({"asset": "SOL", "amount": "10"})).data();
         string(&charge["deposit_address"])
     }

@@ -5,12 +5,12 @@ use crate::chain::TransactionState;
 /// are separated by `|`.
 #[track_caller]
 fn check(steps: &str, notices: &str) {
-    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
     let mut notices_by_step = Vec::new();
     for step in steps.split('|') {
-        fixture.act(step).unwrap_or_else(|err| panic!("{step}: {err}"));
-        notices_by_step.push(fixture.fetch());
-        check_books(&fixture.chain);
+        fixture.run_step(step).unwrap_or_else(|err| panic!("{step}: {err}"));
+        notices_by_step.push(fixture.take_sightings());
+        check_consistency(&fixture.chain);
     }
     let expected: Vec<&str> = notices.split('|').map(str::trim).collect();
     assert_eq!(notices_by_step, expected, "{steps}");
@@ -19,16 +19,16 @@ fn check(steps: &str, notices: &str) {
 /// Checks that the last of the steps is refused and changes nothing.
 #[track_caller]
 fn check_refused(steps: &str, message: &str) {
-    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
     let (before, last) = steps.rsplit_once('|').unwrap_or(("wait 0s", steps));
     for step in before.split('|') {
-        fixture.act(step).unwrap_or_else(|err| panic!("{step}: {err}"));
-        fixture.fetch();
+        fixture.run_step(step).unwrap_or_else(|err| panic!("{step}: {err}"));
+        fixture.take_sightings();
     }
     let (count, tip) = (fixture.chain.transactions().count(), fixture.chain.height(fixture.now));
-    let err = fixture.act(last).expect_err(last);
+    let err = fixture.run_step(last).expect_err(last);
     assert_eq!(fixture.with_names(&err.to_string()), message);
-    assert_eq!(fixture.fetch(), "");
+    assert_eq!(fixture.take_sightings(), "");
     assert_eq!((fixture.chain.transactions().count(), fixture.chain.height(fixture.now)), (count, tip));
 }
 
@@ -106,10 +106,10 @@ fn a_conflict_wins_in_the_next_block() {
 
 #[test]
 fn the_confirmations_of_a_conflict_are_not_counted() {
-    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
     for step in ["pay normal", "double_spend t1", "mine 1"] {
-        fixture.act(step).unwrap();
-        fixture.fetch();
+        fixture.run_step(step).unwrap();
+        fixture.take_sightings();
     }
     assert_eq!(fixture.chain.next_due(), None);
 }
@@ -224,13 +224,13 @@ fn the_share_of_blocks_without_room_is_limited() {
 #[track_caller]
 fn check_blocks_waited(steps: &str, expected: impl IntoIterator<Item = u64>) {
     let waited = (0..200).map(|seed| {
-        let mut fixture = Story::new(seed, Mode::Live, Asset::Eth);
+        let mut fixture = ChainFixture::new(seed, Mode::Live, Asset::Eth);
         for step in steps.split('|') {
-            fixture.act(step).unwrap();
+            fixture.run_step(step).unwrap();
         }
         let tip = fixture.chain.height(fixture.now);
         fixture.now = START.plus(Span::days(1));
-        fixture.fetch();
+        fixture.take_sightings();
         match fixture.chain.transactions().next().unwrap().state {
             TransactionState::Block(height) => height - tip,
             state => panic!("{state:?} after a day"),
@@ -250,7 +250,7 @@ fn fees_decide_which_block_takes_a_transaction() {
 
 #[test]
 fn a_balance_is_that_of_the_active_branch() {
-    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
     for (step, a, b) in [
         ("pay_twice normal", 0, 0),
         ("mine 1", 2, 0),
@@ -265,17 +265,17 @@ fn a_balance_is_that_of_the_active_branch() {
         ("pay_both high", 0, 2),
         ("mine 1", 1, 3),
     ] {
-        fixture.act(step).unwrap();
-        fixture.fetch();
+        fixture.run_step(step).unwrap();
+        fixture.take_sightings();
         assert_eq!((fixture.chain.balance("a"), fixture.chain.balance("b")), (coins(a), coins(b)), "{step}");
     }
 }
 
 #[test]
 fn confirmations_are_counted_beyond_the_reported_ones() {
-    let mut fixture = Story::new(7, Mode::Live, Asset::Ltc);
+    let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
     for (step, confirmations) in [("pay normal", 0), ("at_once 10", 10), ("reorg 3", 11), ("reorg 11", 0)] {
-        fixture.act(step).unwrap();
+        fixture.run_step(step).unwrap();
         let transaction = fixture.chain.transaction(&fixture.names[0]).unwrap();
         assert_eq!(fixture.chain.confirmations(transaction), confirmations, "{step}");
     }
@@ -283,30 +283,30 @@ fn confirmations_are_counted_beyond_the_reported_ones() {
 
 #[test]
 fn ten_idle_years_cost_nothing() {
-    let mut fixture = Story::new(7, Mode::Live, Asset::Sol);
-    fixture.act("pay stuck").unwrap();
-    fixture.act("wait 3650d").unwrap();
-    assert_eq!(fixture.fetch(), "t1:0");
+    let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Sol);
+    fixture.run_step("pay stuck").unwrap();
+    fixture.run_step("wait 3650d").unwrap();
+    assert_eq!(fixture.take_sightings(), "t1:0");
     assert_eq!(fixture.chain.next_due(), None);
     assert!(fixture.chain.height(fixture.now) > 788_000_000);
-    fixture.act("pay normal").unwrap();
-    fixture.act("mine 32").unwrap();
-    assert_eq!(fixture.fetch().split(' ').next_back(), Some("t2:32"));
+    fixture.run_step("pay normal").unwrap();
+    fixture.run_step("mine 32").unwrap();
+    assert_eq!(fixture.take_sightings().split(' ').next_back(), Some("t2:32"));
 }
 
 #[test]
 fn times_stop_at_the_last_representable_one() {
-    let mut fixture = Story::new(7, Mode::Live, Asset::Btc);
+    let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Btc);
     fixture.now = Timestamp::LAST;
-    fixture.act("pay normal").unwrap();
-    assert_eq!(fixture.fetch(), "t1:0");
+    fixture.run_step("pay normal").unwrap();
+    assert_eq!(fixture.take_sightings(), "t1:0");
     assert_eq!(fixture.chain.next_due(), None);
     assert_eq!(fixture.chain.block_after(fixture.now, u32::MAX), Timestamp::LAST);
 }
 
 #[test]
 fn finished_transactions_add_no_work_to_a_step() {
-    let mut fixture = Story::new(7, Mode::Test, Asset::Btc);
+    let mut fixture = ChainFixture::new(7, Mode::Test, Asset::Btc);
     for _ in 0..1_000 {
         for _ in 0..100 {
             fixture.pay(&["a"], "normal", true);
@@ -315,10 +315,10 @@ fn finished_transactions_add_no_work_to_a_step() {
     }
     assert_eq!(fixture.chain.advance(fixture.now).len(), 100_000);
     assert!(fixture.chain.followed.is_empty());
-    fixture.act("pay normal").unwrap();
+    fixture.run_step("pay normal").unwrap();
     for _ in 0..10_000 {
-        fixture.act("at_once 1").unwrap();
-        fixture.act("reorg 1").unwrap();
+        fixture.run_step("at_once 1").unwrap();
+        fixture.run_step("reorg 1").unwrap();
     }
     let notices = fixture.chain.advance(fixture.now).len();
     assert_eq!(notices, 1 + 2 * 10_000, "only the last one is seen, mined and orphaned");

@@ -35,13 +35,13 @@ fn play(
     seed: u64,
     asset: Asset,
     steps: &[String],
-    fetch: impl Fn(&mut Story) -> Vec<(Timestamp, Sighting)>,
-) -> (Story, Vec<(Timestamp, Sighting)>) {
-    let mut fixture = Story::new(seed, Mode::Live, asset);
+    fetch: impl Fn(&mut ChainFixture) -> Vec<(Timestamp, Sighting)>,
+) -> (ChainFixture, Vec<(Timestamp, Sighting)>) {
+    let mut fixture = ChainFixture::new(seed, Mode::Live, asset);
     let mut notices = Vec::new();
     for step in steps {
         // Many random steps are refused, which must not change anything either.
-        let _ = fixture.act(step);
+        let _ = fixture.run_step(step);
         notices.extend(fetch(&mut fixture));
     }
     fixture.now = fixture.now.plus(Span::days(2));
@@ -51,12 +51,12 @@ fn play(
 }
 
 /// Fetches nothing until the end.
-fn in_one_jump(_: &mut Story) -> Vec<(Timestamp, Sighting)> {
+fn in_one_jump(_: &mut ChainFixture) -> Vec<(Timestamp, Sighting)> {
     Vec::new()
 }
 
 /// Fetches at every due time, and checks that the last report of each transfer is correct then.
-fn at_every_due_time(fixture: &mut Story) -> Vec<(Timestamp, Sighting)> {
+fn at_every_due_time(fixture: &mut ChainFixture) -> Vec<(Timestamp, Sighting)> {
     let mut notices = Vec::new();
     while let Some(due) = fixture.chain.next_due().filter(|&due| due <= fixture.now) {
         let sightings = fixture.chain.advance(due);
@@ -67,7 +67,7 @@ fn at_every_due_time(fixture: &mut Story) -> Vec<(Timestamp, Sighting)> {
             let transaction = fixture.chain.transaction(&TxId::from(txid.as_str())).unwrap();
             check_report(&fixture.chain, due, transaction, sighting);
         }
-        check_books(&fixture.chain);
+        check_consistency(&fixture.chain);
         notices.extend(sightings);
     }
     notices
@@ -83,13 +83,13 @@ fn check_report(chain: &Chain, now: Timestamp, transaction: &Transaction, sighti
             assert_eq!(chain.confirmations(transaction), confirmations);
             Depth::Confirmations(confirmations.min(required) as u32)
         }
-        TransactionState::Gone(gone) => Depth::Gone(gone),
+        TransactionState::Gone(gone) => Depth::Absent(gone),
     };
     assert_eq!(sighting.depth, expected, "{}", transaction.txid);
 }
 
 /// Checks the chain against the last report of every transfer.
-fn check_last_reports(fixture: &Story, notices: &[(Timestamp, Sighting)]) {
+fn check_last_reports(fixture: &ChainFixture, notices: &[(Timestamp, Sighting)]) {
     let latest: BTreeMap<_, _> =
         notices.iter().map(|(_, sighting)| ((&sighting.txid, sighting.output), sighting)).collect();
     for transaction in fixture.chain.transactions() {
@@ -130,7 +130,7 @@ proptest! {
         prop_assert_eq!(&notices, &notices_again);
         prop_assert!(notices.is_sorted_by_key(|(at, _)| *at), "times never decrease");
         prop_assert_eq!(jumped.chain.height(jumped.now), stepped.chain.height(stepped.now));
-        check_books(&jumped.chain);
+        check_consistency(&jumped.chain);
         check_last_reports(&jumped, &notices);
     }
 
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn modes_and_coins_have_independent_draws(seed: u64) {
         let first = |mode, asset| {
-            let mut fixture = Story { chain: Chain::new(Seed(seed), mode, asset, START), ..Story::new(seed, mode, asset) };
+            let mut fixture = ChainFixture { chain: Chain::new(Seed(seed), mode, asset, START), ..ChainFixture::new(seed, mode, asset) };
             fixture.pay(&["a"], "normal", false);
             (fixture.names[0].clone(), fixture.chain.height(START), fixture.chain.block_after(START, 1))
         };

@@ -29,19 +29,19 @@ fn output(address: &str, n: u128) -> Output {
 /// A chain that tests control by steps such as `pay normal` or `mine 1`, with a clock. The transactions have the names
 /// `t1`, `t2` and so on, in order of creation.
 #[derive(Clone)]
-struct Story {
+struct ChainFixture {
     chain: Chain,
     now: Timestamp,
     names: Vec<TxId>,
 }
 
-impl Story {
-    fn new(seed: u64, mode: Mode, asset: Asset) -> Story {
-        Story { chain: Chain::new(Seed(seed), mode, asset, START), now: START, names: Vec::new() }
+impl ChainFixture {
+    fn new(seed: u64, mode: Mode, asset: Asset) -> ChainFixture {
+        ChainFixture { chain: Chain::new(Seed(seed), mode, asset, START), now: START, names: Vec::new() }
     }
 
     /// Runs one step: an operation of the chain, or a move of the clock.
-    fn act(&mut self, step: &str) -> Result<(), ChainError> {
+    fn run_step(&mut self, step: &str) -> Result<(), ChainError> {
         let parts: Vec<&str> = step.split_whitespace().collect();
         let (chain, now) = (&mut self.chain, self.now);
         match parts[..] {
@@ -96,7 +96,7 @@ impl Story {
     }
 
     /// Returns the sightings until now: `t1:0 t1:1 t2:dropped`, a later output as `t1.1:0`.
-    fn fetch(&mut self) -> String {
+    fn take_sightings(&mut self) -> String {
         let notices = self.chain.advance(self.now);
         let parts: Vec<String> = notices.iter().map(|(_, sighting)| self.describe(sighting)).collect();
         parts.join(" ")
@@ -108,7 +108,7 @@ impl Story {
         let output = if sighting.output == 0 { String::new() } else { format!(".{}", sighting.output) };
         match sighting.depth {
             Depth::Confirmations(n) => format!("t{number}{output}:{n}"),
-            Depth::Gone(gone) => format!("t{number}{output}:{}", gone.as_str()),
+            Depth::Absent(gone) => format!("t{number}{output}:{}", gone.as_str()),
         }
     }
 
@@ -140,7 +140,7 @@ fn level(fee: &str) -> FeeLevel {
 }
 
 /// Checks that the blocks and the states of the transactions agree, and that no money is spent twice.
-fn check_books(chain: &Chain) {
+fn check_consistency(chain: &Chain) {
     use super::TransactionState;
     let mut in_blocks = BTreeSet::new();
     for (&height, numbers) in &chain.blocks {

@@ -71,14 +71,14 @@ struct KeyedRequest {
 
 impl ModelReplay<'_> {
     /// Applies a request to the model and checks its response.
-    pub(super) fn call(&mut self, now: Timestamp, call: &RecordedCall) {
+    pub(super) fn replay_call(&mut self, now: Timestamp, call: &RecordedCall) {
         if let Some(call) = self.api_call_of_owner(call) {
-            self.is_judged = false;
+            self.is_response_checked = false;
             match self.expected_refusal(&call) {
                 Some(refusal) => self.check_refusal(now, &call, refusal),
                 None => {
                     self.apply_call(now, &call);
-                    self.judge_answer(now, &call);
+                    self.check_response(now, &call);
                 }
             }
             return;
@@ -88,13 +88,13 @@ impl ModelReplay<'_> {
             let is_authorized = self.is_key_valid(call);
             self.check_authentication(now, call, is_authorized);
             if call.status == 401 {
-                self.judge_form(now, call, None);
+                self.check_response_format(now, call, None);
             }
             if !is_authorized || call.status == 401 {
                 return;
             }
             let is_admitted = self.limits.admit(now, call).is_none();
-            self.judge_form(now, call, Some(self.limits.remaining_requests(call)));
+            self.check_response_format(now, call, Some(self.limits.remaining_requests(call)));
             if !is_admitted {
                 return;
             }
@@ -105,10 +105,10 @@ impl ModelReplay<'_> {
         if call.path == "/sandbox/keys" && call.method == "GET" {
             self.record_key_ids(call);
         }
-        self.is_judged = false;
+        self.is_response_checked = false;
         if !matches!(call.method.as_str(), "GET" | "HEAD") {
             if let Some(keyed) = self.keyed_request(call) {
-                match self.model.book(keyed.book).repeat(now, &keyed.scope, &keyed.content) {
+                match self.model.book(keyed.book).repeat_kind(now, &keyed.scope, &keyed.content) {
                     RepeatKind::First => self.check_first_response(now, call, keyed),
                     RepeatKind::Same(response) => {
                         return self.check_replayed_response(now, call, &keyed, response);
@@ -118,8 +118,8 @@ impl ModelReplay<'_> {
             }
             self.apply_call(now, call);
         }
-        self.judge_answer(now, call);
-        if !self.is_judged && is_api {
+        self.check_response(now, call);
+        if !self.is_response_checked && is_api {
             *self.findings.unjudged.entry(call_pattern(call)).or_default() += 1;
         }
     }
@@ -130,7 +130,8 @@ impl ModelReplay<'_> {
         let mut parts = call.path.strip_prefix("/sandbox/books/")?.splitn(3, '/');
         let book = self.account(parts.next()?).zip(Mode::parse(parts.next()?))?;
         let path = format!("/v1/{}", parts.next()?);
-        let key = self.bearers.iter().find(|(key, id)| **id == book && !self.revoked.contains(*key))?.0;
+        let key =
+            self.books_by_key.iter().find(|(key, id)| **id == book && !self.revoked_keys.contains(*key))?.0;
         Some(RecordedCall { path, bearer: Some(format!("Bearer {key}")), ..call.clone() })
     }
 
@@ -139,24 +140,24 @@ impl ModelReplay<'_> {
         let fields: RequestFields = read(&call.body).unwrap_or_default();
         let parts: Vec<&str> = call.path.trim_matches('/').split('/').collect();
         match (call.method.as_str(), parts.as_slice()) {
-            ("POST", ["v1", "charges"]) => self.open(now, call, &fields),
-            ("POST", ["v1", "invoices"]) => self.issue(now, call, &fields),
-            ("POST", ["v1", "payment-links"]) => self.make_link(now, call),
-            (_, ["v1", "payment-links", code, rest @ ..]) => self.change_link(now, code, rest, call),
-            ("POST", ["sandbox", "endpoints", id, "test"]) => self.send_test(now, id, call),
-            ("POST", ["sandbox", "deliveries", id, "resend"]) => self.resend(now, id, call),
+            ("POST", ["v1", "charges"]) => self.replay_open_charge(now, call, &fields),
+            ("POST", ["v1", "invoices"]) => self.replay_issue_invoice(now, call, &fields),
+            ("POST", ["v1", "payment-links"]) => self.replay_create_link(now, call),
+            (_, ["v1", "payment-links", code, rest @ ..]) => self.replay_change_link(now, code, rest, call),
+            ("POST", ["sandbox", "endpoints", id, "test"]) => self.replay_test_delivery(now, id, call),
+            ("POST", ["sandbox", "deliveries", id, "resend"]) => self.replay_resend(now, id, call),
             ("POST", ["v1" | "sandbox", _, code, action]) => match self.objects.get(*code).copied() {
                 Some((book, Object::Charge(number))) => {
-                    self.act_on_charge(now, ObjectRef { book, number, code }, action, call, &fields);
+                    self.replay_charge_action(now, ObjectRef { book, number, code }, action, call, &fields);
                 }
                 Some((book, Object::Invoice(number))) => {
-                    self.act_on_invoice(now, ObjectRef { book, number, code }, action, call, &fields);
+                    self.replay_invoice_action(now, ObjectRef { book, number, code }, action, call, &fields);
                 }
                 Some((book, Object::Link(number))) => match *action {
                     "view" if call.status == 200 => {
                         self.model.account_and_book_mut(book).1.links[number].views += 1
                     }
-                    "choose" => self.choose_by_link(now, (book, number), call, &fields),
+                    "choose" => self.replay_choose_link_coin(now, (book, number), call, &fields),
                     _ => {}
                 },
                 None if call.status == 200 => self.apply_sandbox_call(now, &parts[1..], call, fields),
@@ -179,10 +180,10 @@ impl ModelReplay<'_> {
         fields: RequestFields,
     ) {
         self.faults.record_call(now, path, call, &fields);
-        self.call_about_deliveries(path, call, &fields);
+        self.replay_endpoint_change(path, call, &fields);
         match (call.method.as_str(), path) {
             ("POST", ["accounts"]) => {
-                let Some(OpenedAccountResponse { account, keys }) = read(&call.answer) else { return };
+                let Some(OpenedAccountResponse { account, keys }) = read(&call.response_body) else { return };
                 let mut settings = Account::new(&account, &account, now);
                 settings.change(&read(&call.body).unwrap_or_default());
                 let keys = keys.into_iter().filter_map(|(mode, key)| Some((key, Mode::parse(&mode)?)));
@@ -199,12 +200,12 @@ impl ModelReplay<'_> {
                 }
             }
             ("POST", ["keys"]) => {
-                let Some(CreatedKeyResponse { key }) = read(&call.answer) else { return };
+                let Some(CreatedKeyResponse { key }) = read(&call.response_body) else { return };
                 let book = self.named_book(&fields);
-                self.keys.insert(key.id, key.secret.clone());
-                self.bearers.extend(book.map(|book| (key.secret, book)));
+                self.keys_by_id.insert(key.id, key.secret.clone());
+                self.books_by_key.extend(book.map(|book| (key.secret, book)));
             }
-            ("DELETE", ["keys", id]) => self.revoked.extend(self.keys.get(*id).cloned()),
+            ("DELETE", ["keys", id]) => self.revoked_keys.extend(self.keys_by_id.get(*id).cloned()),
             ("POST", ["rates"]) => self.set_rate(now, &fields),
             ("POST", ["pay"]) => self.record_payment(call, &fields),
             _ => {}
@@ -213,13 +214,13 @@ impl ModelReplay<'_> {
 
     /// Records the ids of listed keys. The first keys of the world are only known by their last characters.
     fn record_key_ids(&mut self, call: &RecordedCall) {
-        let Some(KeyListResponse { keys }) = read(&call.answer) else { return };
+        let Some(KeyListResponse { keys }) = read(&call.response_body) else { return };
         for KeyFields { id, hint, account, mode, .. } in keys {
             let listed_book = self.account(&account).zip(Mode::parse(&mode));
             let is_listed =
                 |(key, book): &(&String, &BookId)| Some(**book) == listed_book && key.ends_with(&hint);
-            if let Some((key, _)) = self.bearers.iter().find(is_listed) {
-                self.keys.insert(id, key.clone());
+            if let Some((key, _)) = self.books_by_key.iter().find(is_listed) {
+                self.keys_by_id.insert(id, key.clone());
             }
         }
     }
@@ -247,10 +248,9 @@ impl ModelReplay<'_> {
             WalletModel::Key { .. } => false,
             WalletModel::List(list) => self.ids[other].addresses.iter().any(|address| list.contains(address)),
         };
-        let is_used_elsewhere = self
-            .model
-            .books()
-            .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_deposit_address(&other)));
+        let is_used_elsewhere = self.model.books().any(|(other, book)| {
+            other != id && (book.wallets.shares_with(&wallet) || has_deposit_address(&other))
+        });
         let is_accepted = call.status == 200;
         // Keys can be refused for other reasons, and so can strings that are not addresses.
         let is_address = |entry: &String| {
@@ -279,8 +279,8 @@ impl ModelReplay<'_> {
         let Some(pair) = asset.zip(fields.currency.as_deref().and_then(Currency::parse)) else { return };
         let rate = fields.rate.as_deref().and_then(|text| money::parse_units(text, 8));
         match self.model.rates.insert(pair, rate.and_then(|rate| u64::try_from(rate).ok())) {
-            _ if fields.rate.is_none() => self.faults.strike_everywhere(now, Fault::RateGone),
-            Some(_) => self.faults.strike_everywhere(now, Fault::RateMoves),
+            _ if fields.rate.is_none() => self.faults.record_world_fault(now, Fault::RateGone),
+            Some(_) => self.faults.record_world_fault(now, Fault::RateMoves),
             // Setting the first rate of a coin is not a fault.
             None => {}
         }
@@ -288,14 +288,14 @@ impl ModelReplay<'_> {
 
     /// Records the faults that a customer's payment introduces.
     fn record_payment(&mut self, call: &RecordedCall, fields: &RequestFields) {
-        let Some(PayResponse { txid }) = read(&call.answer) else { return };
-        self.faults.touch(&txid, faults::of_payment(fields));
+        let Some(PayResponse { txid }) = read(&call.response_body) else { return };
+        self.faults.add_transaction_faults(&txid, faults::payment_faults(fields));
         let charge = fields.charge.as_ref().and_then(|code| self.objects.get(code).copied());
         let Some((id, Object::Charge(number))) = charge else { return };
         let charge_asset = self.model.book(id).charges[number].terms.asset.code();
         if fields.asset.as_deref().is_some_and(|asset| asset != charge_asset) {
             let faults = self.charge_faults.entry((id, number)).or_default();
-            *faults = faults.with(FaultSet::single(Fault::WrongCoin));
+            *faults = faults.union(FaultSet::single(Fault::WrongCoin));
         }
     }
 
@@ -312,8 +312,8 @@ impl ModelReplay<'_> {
         let KeyedRequest { book, operation, scope, content } = keyed;
         if (200..300).contains(&call.status) {
             let book = self.model.account_and_book_mut(book).1;
-            book.store_response(now, scope, content, self.answers.len());
-            self.answers.push((call.status, call.answer.clone()));
+            book.store_response(now, scope, content, self.stored_responses.len());
+            self.stored_responses.push((call.status, call.response_body.clone()));
         }
         self.findings.check(Invariant::Once, Some(now), || {
             let shape = "the response to a first request is marked as replayed";
@@ -329,8 +329,8 @@ impl ModelReplay<'_> {
         keyed: &KeyedRequest,
         response: usize,
     ) {
-        let (status, body) = &self.answers[response];
-        let is_same = call.is_replayed() && (*status, body) == (call.status, &call.answer);
+        let (status, body) = &self.stored_responses[response];
+        let is_same = call.is_replayed() && (*status, body) == (call.status, &call.response_body);
         self.findings.check(Invariant::Once, Some(now), || {
             let details = || format!("{} at {now}, status {}", keyed.operation, call.status);
             (!is_same).then(|| ("a repeated request gets another response".to_owned(), details()))

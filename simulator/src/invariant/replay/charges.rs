@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{
     invariant::Invariant,
-    model::{ChargeTexts, Details, NextAddress, Order, Terms, money, operation},
+    model::{ChargeTexts, Details, LinkOrder, NextAddress, Terms, money, operation},
     record::{BookId, RecordedCall},
 };
 
 /// The response of a request that creates an object.
 #[derive(Deserialize)]
-pub(super) struct CreatedAnswer {
+pub(super) struct CreatedResponse {
     pub(super) data: CreatedObject,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct CreatedObject {
 
 /// The response of a request that chooses a coin on the page of an invoice or a link.
 #[derive(Deserialize)]
-pub(super) struct ChosenCharge {
+pub(super) struct ChosenChargeResponse {
     pub(super) charge: String,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct ChargePrice {
 
 impl ModelReplay<'_> {
     /// Replays `POST /v1/charges`.
-    pub(super) fn open(&mut self, now: Timestamp, call: &RecordedCall, fields: &RequestFields) {
+    pub(super) fn replay_open_charge(&mut self, now: Timestamp, call: &RecordedCall, fields: &RequestFields) {
         let Some(id) = self.calling_book(call) else { return };
         let link = fields.payment_link.as_deref().filter(|code| !code.is_empty());
         let price = match link.map(|code| self.objects.get(code).copied()) {
@@ -61,7 +61,7 @@ impl ModelReplay<'_> {
                 }
                 price.map(|cents| ChargePrice {
                     cents,
-                    currency: self.currency(id, fields),
+                    currency: self.requested_currency(id, fields),
                     link: None,
                     invoice: None,
                 })
@@ -76,19 +76,19 @@ impl ModelReplay<'_> {
         };
         let Some(price) = price else { return };
         self.check_terms(now, id, 201, &price, call, fields);
-        if let Some(created) = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201) {
-            self.create_charge(now, &created.data.id, id, call, price);
+        if let Some(created) = read::<CreatedResponse>(&call.response_body).filter(|_| call.status == 201) {
+            self.add_charge(now, &created.data.id, id, call, price);
         }
     }
 
     /// Returns the currency of a price: that of the request, or else the default of the account.
-    pub(super) fn currency(&self, id: BookId, fields: &RequestFields) -> Currency {
+    pub(super) fn requested_currency(&self, id: BookId, fields: &RequestFields) -> Currency {
         let named = fields.currency.as_deref().and_then(Currency::parse);
         named.unwrap_or(self.model.accounts[id.0].default_currency)
     }
 
     /// Replays the choice of a coin on the page of a link, which opens a charge.
-    pub(super) fn choose_by_link(
+    pub(super) fn replay_choose_link_coin(
         &mut self,
         now: Timestamp,
         link: (BookId, usize),
@@ -97,8 +97,9 @@ impl ModelReplay<'_> {
     ) {
         let Some(price) = self.price_of_link(now, link, call, fields) else { return };
         self.check_terms(now, link.0, 200, &price, call, fields);
-        if let Some(chosen) = read::<ChosenCharge>(&call.answer).filter(|_| call.status == 200) {
-            self.create_charge(now, &chosen.charge, link.0, call, price);
+        if let Some(chosen) = read::<ChosenChargeResponse>(&call.response_body).filter(|_| call.status == 200)
+        {
+            self.add_charge(now, &chosen.charge, link.0, call, price);
         }
     }
 
@@ -111,11 +112,11 @@ impl ModelReplay<'_> {
         call: &RecordedCall,
         fields: &RequestFields,
     ) -> Option<ChargePrice> {
-        let order = Order {
+        let order = LinkOrder {
             asset: fields.asset.as_deref().and_then(Asset::parse),
             cents: fields.cents(),
             currency: fields.currency.as_deref().and_then(Currency::parse),
-            answers: fields
+            custom_fields: fields
                 .custom_fields
                 .iter()
                 .flatten()
@@ -171,7 +172,7 @@ impl ModelReplay<'_> {
 
     /// Adds an opened charge to the model. Its address is read from the API, and so is its rate unless a request has set
     /// one.
-    pub(super) fn create_charge(
+    pub(super) fn add_charge(
         &mut self,
         now: Timestamp,
         code: &str,
@@ -231,7 +232,7 @@ impl ModelReplay<'_> {
         let terms = Terms { asset, cents, currency, rate, link, invoice };
         let (account, book) = self.model.account_and_book_mut(id);
         let number = match invoice {
-            Some(_) => book.switch(now, account, terms),
+            Some(_) => book.switch_asset(now, account, terms),
             None => book.open(now, account, (terms, ChargeTexts::read(&body))),
         };
         let ids = self.ids.get_mut(&id).expect("every book has ids");
@@ -242,7 +243,7 @@ impl ModelReplay<'_> {
     }
 
     /// Replays an action on a charge: `cancel`, `refunds` or `accept`.
-    pub(super) fn act_on_charge(
+    pub(super) fn replay_charge_action(
         &mut self,
         now: Timestamp,
         ObjectRef { book: id, number, code }: ObjectRef<'_>,
@@ -261,7 +262,10 @@ impl ModelReplay<'_> {
             }
             "refunds" => {
                 let decimals = book.charges[number].terms.asset.facts().decimals;
-                let units = fields.amount.as_ref().and_then(|amount| operation::units(amount, decimals));
+                let units = fields
+                    .amount
+                    .as_ref()
+                    .and_then(|amount| operation::parse_units_strictly(amount, decimals));
                 let txid_and_reason = (fields.txid.clone(), fields.reason.clone());
                 let result =
                     units.ok_or(422).and_then(|units| book.refund(now, number, units, txid_and_reason));

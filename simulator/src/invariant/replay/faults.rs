@@ -28,12 +28,12 @@ impl FaultSet {
 
     /// Returns the union of two sets.
     #[must_use]
-    pub fn with(self, other: FaultSet) -> FaultSet {
+    pub fn union(self, other: FaultSet) -> FaultSet {
         FaultSet(self.0 | other.0)
     }
 
     /// Returns `true` if the set contains the fault.
-    pub fn has(self, fault: Fault) -> bool {
+    pub fn contains(self, fault: Fault) -> bool {
         self.0 & (1 << fault as u64) != 0
     }
 
@@ -45,7 +45,7 @@ impl FaultSet {
 
 impl FromIterator<Fault> for FaultSet {
     fn from_iter<T: IntoIterator<Item = Fault>>(faults: T) -> FaultSet {
-        faults.into_iter().fold(FaultSet::default(), |all, fault| all.with(FaultSet::single(fault)))
+        faults.into_iter().fold(FaultSet::default(), |all, fault| all.union(FaultSet::single(fault)))
     }
 }
 
@@ -69,18 +69,18 @@ pub(super) struct FaultTracker {
 
 impl FaultTracker {
     /// Returns the faults of a transaction.
-    pub(super) fn of_transaction(&self, txid: &str) -> FaultSet {
+    pub(super) fn transaction_faults(&self, txid: &str) -> FaultSet {
         self.transactions.get(txid).copied().unwrap_or_default()
     }
 
     /// Adds faults of a transaction.
-    pub(super) fn touch(&mut self, txid: &str, faults: FaultSet) {
+    pub(super) fn add_transaction_faults(&mut self, txid: &str, faults: FaultSet) {
         let transaction_faults = self.transactions.entry(txid.to_owned()).or_default();
-        *transaction_faults = transaction_faults.with(faults);
+        *transaction_faults = transaction_faults.union(faults);
     }
 
     /// Records a momentary fault of the whole world.
-    pub(super) fn strike_everywhere(&mut self, at: Timestamp, fault: Fault) {
+    pub(super) fn record_world_fault(&mut self, at: Timestamp, fault: Fault) {
         self.world_wide.insert(fault, at);
     }
 
@@ -108,9 +108,9 @@ impl FaultTracker {
         let chain = fields.asset.as_deref().and_then(Asset::parse).map(|asset| (mode, asset));
         let txid = fields.txid.as_deref().unwrap_or_default();
         match (path, chain) {
-            (["double-spend"], _) => self.touch(txid, FaultSet::single(Fault::DoubleSpend)),
-            (["replace"], _) => self.touch(txid, FaultSet::single(Fault::Replace)),
-            (["drop" | "rebroadcast"], _) => self.touch(txid, FaultSet::single(Fault::Drop)),
+            (["double-spend"], _) => self.add_transaction_faults(txid, FaultSet::single(Fault::DoubleSpend)),
+            (["replace"], _) => self.add_transaction_faults(txid, FaultSet::single(Fault::Replace)),
+            (["drop" | "rebroadcast"], _) => self.add_transaction_faults(txid, FaultSet::single(Fault::Drop)),
             (["reorg"], Some(chain)) => self.record_chain_fault(at, chain, Fault::Reorg),
             (["stall"], Some(chain)) => self.record_chain_fault(at, chain, Fault::Stall),
             (["congest"], Some(chain)) => {
@@ -126,9 +126,9 @@ impl FaultTracker {
                 let host = fields.name.clone().unwrap_or_default();
                 self.merchants.insert(host, behaviors.filter_map(merchant_fault).collect());
             }
-            (["endpoints", _, "rotate"], _) => self.strike_everywhere(at, Fault::Rotation),
-            (["endpoints", ..], _) => self.strike_everywhere(at, Fault::EndpointChange),
-            (["accounts", _], _) if call.method == "PATCH" => self.strike_everywhere(at, Fault::Settings),
+            (["endpoints", _, "rotate"], _) => self.record_world_fault(at, Fault::Rotation),
+            (["endpoints", ..], _) => self.record_world_fault(at, Fault::EndpointChange),
+            (["accounts", _], _) if call.method == "PATCH" => self.record_world_fault(at, Fault::Settings),
             _ => {}
         }
     }
@@ -136,7 +136,7 @@ impl FaultTracker {
     /// Returns the current faults of the whole world.
     pub(super) fn world_faults(&self, now: Timestamp) -> FaultSet {
         let recent = recent_faults(&self.world_wide, now);
-        self.merchants.values().fold(recent, |all, faults| all.with(*faults))
+        self.merchants.values().fold(recent, |all, faults| all.union(*faults))
     }
 
     /// Returns the current faults of a chain and of the whole world, without those of single transfers.
@@ -144,7 +144,7 @@ impl FaultTracker {
         let lasting = self.lasting.get(&chain).copied().unwrap_or_default();
         let momentary = self.momentary.get(&chain);
         let recent = momentary.map_or(FaultSet::default(), |last_times| recent_faults(last_times, now));
-        self.world_faults(now).with(lasting).with(recent)
+        self.world_faults(now).union(lasting).union(recent)
     }
 }
 
@@ -154,7 +154,7 @@ fn recent_faults(last_times: &BTreeMap<Fault, Timestamp>, now: Timestamp) -> Fau
 }
 
 /// Returns the faults that a payment introduces.
-pub(super) fn of_payment(fields: &RequestFields) -> FaultSet {
+pub(super) fn payment_faults(fields: &RequestFields) -> FaultSet {
     let fee = match fields.fee.as_deref() {
         Some("low") => Some(Fault::LowFee),
         Some("stuck") => Some(Fault::Stuck),

@@ -4,7 +4,7 @@ use reference_core::{asset::Asset, time::Timestamp};
 
 use super::{
     ModelReplay, Object, ObjectRef,
-    charges::{ChargePrice, ChosenCharge, CreatedAnswer},
+    charges::{ChargePrice, ChosenChargeResponse, CreatedResponse},
     request_fields::{RequestFields, read},
 };
 use crate::{
@@ -15,17 +15,22 @@ use crate::{
 
 impl ModelReplay<'_> {
     /// Replays `POST /v1/invoices`.
-    pub(super) fn issue(&mut self, now: Timestamp, call: &RecordedCall, fields: &RequestFields) {
+    pub(super) fn replay_issue_invoice(
+        &mut self,
+        now: Timestamp,
+        call: &RecordedCall,
+        fields: &RequestFields,
+    ) {
         let Some(id) = self.calling_book(call) else { return };
         let (texts, sum) = InvoiceTexts::read(&read(&call.body).unwrap_or_default());
         let draft = InvoiceDraft {
             cents: fields.cents().unwrap_or(sum),
-            currency: self.currency(id, fields),
+            currency: self.requested_currency(id, fields),
             reader: fields.customer_email.clone().filter(|email| !email.is_empty()),
             texts,
         };
         let (account, book) = self.model.account_and_book_mut(id);
-        let issued = match draft.may_be(now, fields.cents()) {
+        let issued = match draft.is_valid(now, fields.cents()) {
             true => book.issue(now, account, draft, fields.send_email == Some(true)),
             false => Err(422),
         };
@@ -37,15 +42,15 @@ impl ModelReplay<'_> {
             call.status,
         );
         self.check_mail_retry(now, (id, None), call);
-        let created = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201);
-        if let Some((CreatedAnswer { data }, number)) = created.zip(issued.ok()) {
+        let created = read::<CreatedResponse>(&call.response_body).filter(|_| call.status == 201);
+        if let Some((CreatedResponse { data }, number)) = created.zip(issued.ok()) {
             self.ids.get_mut(&id).expect("every book has ids").invoices.push(data.id.clone());
             self.objects.insert(data.id, (id, Object::Invoice(number)));
         }
     }
 
     /// Replays an action on an invoice: `send`, `void`, `view` or `choose`.
-    pub(super) fn act_on_invoice(
+    pub(super) fn replay_invoice_action(
         &mut self,
         now: Timestamp,
         invoice: ObjectRef<'_>,
@@ -59,7 +64,7 @@ impl ModelReplay<'_> {
             "send" => book.send(now, account, number),
             "void" => book.void(now, number),
             "view" => {
-                book.view(now, number);
+                book.record_view(now, number);
                 Ok(())
             }
             "choose" => return self.choose(now, invoice, call, fields),
@@ -98,13 +103,14 @@ impl ModelReplay<'_> {
         fields: &RequestFields,
     ) {
         let Some(asset) = fields.asset.as_deref().and_then(Asset::parse) else { return };
-        let pending = match self.model.book(id).choose(number, asset) {
+        let pending = match self.model.book(id).open_charge_in(number, asset) {
             Ok(pending) => pending,
             Err(refusal) => {
                 return self.check_status(Invariant::Edges, now, ("choose", code), refusal, call.status);
             }
         };
-        let Some(chosen) = read::<ChosenCharge>(&call.answer).filter(|_| call.status == 200) else {
+        let Some(chosen) = read::<ChosenChargeResponse>(&call.response_body).filter(|_| call.status == 200)
+        else {
             // Without a wallet or a rate the service may refuse, which changes nothing.
             let may_refuse = matches!(call.status, 422 | 503) && pending.is_none();
             let expected = if may_refuse { call.status } else { 200 };
@@ -115,7 +121,7 @@ impl ModelReplay<'_> {
                 let invoice = &self.model.book(id).invoices[number];
                 let (cents, currency) = (invoice.cents, invoice.currency);
                 let price = ChargePrice { cents, currency, link: None, invoice: Some(number) };
-                self.create_charge(now, &chosen.charge, id, call, price);
+                self.add_charge(now, &chosen.charge, id, call, price);
             }
             Some(pending) => {
                 let is_same = self.ids[&id].charges[pending] == chosen.charge;
@@ -128,12 +134,14 @@ impl ModelReplay<'_> {
     }
 
     /// Replays `POST /v1/payment-links`.
-    pub(super) fn make_link(&mut self, now: Timestamp, call: &RecordedCall) {
+    pub(super) fn replay_create_link(&mut self, now: Timestamp, call: &RecordedCall) {
         let Some(id) = self.calling_book(call) else { return };
         let body = read(&call.body).unwrap_or_default();
-        let expected = if LinkModel::may_be(None, now, &body) { 201 } else { 422 };
+        let expected = if LinkModel::is_valid_request(None, now, &body) { 201 } else { 422 };
         self.check_status(Invariant::Edges, now, ("create a link", ""), expected, call.status);
-        let Some(CreatedAnswer { data }) = read(&call.answer).filter(|_| call.status == 201) else { return };
+        let Some(CreatedResponse { data }) = read(&call.response_body).filter(|_| call.status == 201) else {
+            return;
+        };
         let (account, book) = self.model.account_and_book_mut(id);
         book.links.push(LinkModel::new(now, account.default_currency, &body));
         let number = book.links.len() - 1;
@@ -142,7 +150,13 @@ impl ModelReplay<'_> {
     }
 
     /// Replays a request that archives, restores or changes a link.
-    pub(super) fn change_link(&mut self, now: Timestamp, code: &str, rest: &[&str], call: &RecordedCall) {
+    pub(super) fn replay_change_link(
+        &mut self,
+        now: Timestamp,
+        code: &str,
+        rest: &[&str],
+        call: &RecordedCall,
+    ) {
         let Some((id, Object::Link(number))) = self.objects.get(code).copied() else { return };
         let body = read(&call.body).unwrap_or_default();
         let link = &mut self.model.account_and_book_mut(id).1.links[number];
@@ -151,7 +165,7 @@ impl ModelReplay<'_> {
                 link.archive(now, call.method == "POST");
                 200
             }
-            ("PATCH", []) if LinkModel::may_be(Some(link), now, &body) => {
+            ("PATCH", []) if LinkModel::is_valid_request(Some(link), now, &body) => {
                 link.change(now, &body);
                 200
             }

@@ -5,15 +5,15 @@
 //! model, compares the status and the body of the recorded response with the model's, and expects a delivery of
 //! `charge.created` to each endpoint that is registered for it.
 
-mod answers;
 mod calls;
 mod charges;
+mod deliveries;
 mod faults;
 mod invoices_and_links;
-mod malformed;
-mod posts;
+mod refusals;
 mod request_fields;
-mod response_form;
+mod response_format;
+mod responses;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ use reference_core::{
 };
 
 pub use self::faults::FaultSet;
-use self::{answers::ListReads, faults::FaultTracker, posts::Posts};
+use self::{deliveries::DeliveryTracker, faults::FaultTracker, responses::ListAnchors};
 use super::{ApiState, Findings, Invariant, limits::LimitWindows};
 use crate::{
     model::{Account, Ids, Model, Situation, Subject},
@@ -63,7 +63,7 @@ pub struct ReplayStart<'a> {
     /// The keys with which the books are read at the end. They send no recorded request that changes anything.
     pub observers: BTreeMap<BookId, String>,
     /// The objects as the API shows them at the end: the source of ids, addresses and rates that no request determines.
-    pub shown: &'a ApiState,
+    pub api_state: &'a ApiState,
     /// The base URL of the hosted pages and of the API.
     pub public_url: &'a str,
 }
@@ -99,60 +99,60 @@ pub struct ModelReplay<'a> {
     pub public_url: &'a str,
     api_state: &'a ApiState,
     /// The book of each API key.
-    bearers: BTreeMap<String, BookId>,
+    books_by_key: BTreeMap<String, BookId>,
     /// The revoked API keys.
-    revoked: BTreeSet<String>,
+    revoked_keys: BTreeSet<String>,
     /// The API keys by their ids.
-    keys: BTreeMap<String, String>,
-    lists: ListReads,
+    keys_by_id: BTreeMap<String, String>,
+    list_anchors: ListAnchors,
     limits: LimitWindows,
     /// The body of the first 401 and of the first 404; all later ones must equal it.
-    refusals: BTreeMap<u16, Bytes>,
+    first_refusals: BTreeMap<u16, Bytes>,
     /// The objects by their codes.
     objects: BTreeMap<String, (BookId, Object)>,
     /// The charges by their deposit addresses, as numbers in their books.
     addresses: BTreeMap<(Mode, Asset, &'a str), (BookId, usize)>,
     /// The statuses and bodies of the responses that are stored for idempotency keys.
-    answers: Vec<(u16, Bytes)>,
+    stored_responses: Vec<(u16, Bytes)>,
     faults: FaultTracker,
     /// The faults of the transfers to each charge.
     charge_faults: BTreeMap<(BookId, usize), FaultSet>,
-    posts: Posts<'a>,
+    deliveries: DeliveryTracker<'a>,
     /// The current position, as in [`ExpectedEvent::position`].
     position: usize,
     /// `true` if a check covered the response to the current request.
-    is_judged: bool,
+    is_response_checked: bool,
 }
 
 impl<'a> ModelReplay<'a> {
     /// Replays a record up to `now`.
     pub fn run(replay_start: ReplayStart<'a>, record: &'a Record, now: Timestamp) -> ModelReplay<'a> {
-        let ReplayStart { account, keys, observers, shown: api_state, public_url } = replay_start;
+        let ReplayStart { account, keys, observers, api_state, public_url } = replay_start;
         let mut replay = ModelReplay {
             model: Model::default(),
             ids: BTreeMap::new(),
             expected: Vec::new(),
             findings: Findings::default(),
             public_url,
-            revoked: BTreeSet::new(),
-            keys: BTreeMap::new(),
-            lists: ListReads::default(),
+            revoked_keys: BTreeSet::new(),
+            keys_by_id: BTreeMap::new(),
+            list_anchors: ListAnchors::default(),
             limits: LimitWindows::default(),
-            refusals: BTreeMap::new(),
+            first_refusals: BTreeMap::new(),
             api_state,
-            bearers: BTreeMap::new(),
+            books_by_key: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: BTreeMap::new(),
-            answers: Vec::new(),
+            stored_responses: Vec::new(),
             faults: FaultTracker::default(),
             charge_faults: BTreeMap::new(),
-            posts: Posts::default(),
+            deliveries: DeliveryTracker::default(),
             position: 0,
-            is_judged: false,
+            is_response_checked: false,
         };
         replay.open_account(account, keys);
-        replay.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
-        for (index, Entry { at, observation }) in record.seen.iter().enumerate() {
+        replay.books_by_key.extend(observers.into_iter().map(|(id, key)| (key, id)));
+        for (index, Entry { at, observation }) in record.entries.iter().enumerate() {
             replay.position = 2 * index;
             if let Observation::Heights(heights) = observation {
                 // Heights are applied before the rate locks that end at the same time expire.
@@ -162,33 +162,33 @@ impl<'a> ModelReplay<'a> {
             replay.expire_locks(*at);
             replay.position += 1;
             match observation {
-                Observation::Call(call) => replay.call(*at, call),
+                Observation::Call(call) => replay.replay_call(*at, call),
                 Observation::Sightings(sightings) => replay.on_sightings(*at, sightings),
                 Observation::Heights(_) => {}
                 Observation::Restart => {
                     replay.model.restart(*at);
-                    replay.lists.restart();
+                    replay.list_anchors.restart();
                     replay.limits.restart();
-                    replay.faults.strike_everywhere(*at, Fault::Restart);
+                    replay.faults.record_world_fault(*at, Fault::Restart);
                 }
-                Observation::Post(post) => replay.post(*at, post),
-                Observation::PostResult { delivery, outcome } => {
-                    let is_success = matches!(outcome, AttemptResult::Answered(200..=299));
+                Observation::AttemptStart(post) => replay.check_attempt(*at, post),
+                Observation::AttemptEnd { delivery, outcome } => {
+                    let is_success = matches!(outcome, AttemptResult::Response(200..=299));
                     replay.apply_attempt_result(*at, *delivery, is_success);
                 }
             }
             replay.process_model_events();
         }
-        replay.position = 2 * record.seen.len();
+        replay.position = 2 * record.entries.len();
         replay.expire_locks(now);
-        replay.finish_posts();
+        replay.check_remaining_deliveries();
         replay
     }
 
     /// Opens an account with its first keys.
     fn open_account(&mut self, account: Account, keys: impl IntoIterator<Item = (String, Mode)>) {
         let number = self.model.open_account(account);
-        self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (number, mode))));
+        self.books_by_key.extend(keys.into_iter().map(|(key, mode)| (key, (number, mode))));
         for mode in Mode::ALL {
             let listed = self.api_state.books.get(&(number, mode)).map(|book| &book.events);
             let events = listed.into_iter().flatten().rev().map(|event| event.id.clone()).collect();
@@ -203,13 +203,13 @@ impl<'a> ModelReplay<'a> {
 
     /// Returns the book of the key in a call.
     fn calling_book(&self, call: &RecordedCall) -> Option<BookId> {
-        self.bearers.get(call.key()).copied()
+        self.books_by_key.get(call.key()).copied()
     }
 
     /// Expires the rate locks that end by `now`, in order of time.
     fn expire_locks(&mut self, now: Timestamp) {
-        while let Some(end) = self.model.next_lock().filter(|end| *end <= now) {
-            self.model.wake(end);
+        while let Some(end) = self.model.next_lock_end().filter(|end| *end <= now) {
+            self.model.expire_locks(end);
             self.process_model_events();
         }
     }
@@ -221,7 +221,7 @@ impl<'a> ModelReplay<'a> {
             let address = (sighting.mode, sighting.asset, sighting.address.as_str());
             let Some((id, number)) = self.addresses.get(&address).copied() else { continue };
             let faults = self.charge_faults.entry((id, number)).or_default();
-            *faults = faults.with(self.faults.of_transaction(&sighting.txid));
+            *faults = faults.union(self.faults.transaction_faults(&sighting.txid));
             by_book.entry(id).or_default().push((number, sighting));
         }
         for (id, sightings) in by_book {
@@ -232,12 +232,12 @@ impl<'a> ModelReplay<'a> {
     /// Processes the events and deliveries that the model recorded since the last call.
     fn process_model_events(&mut self) {
         for (id, book) in self.model.books() {
-            let (events, deliveries) = self.posts.take_new(id, book);
+            let (events, deliveries) = self.deliveries.take_unprocessed(id, book);
             for event in &book.events[events] {
                 let faults_around = |number: usize| {
                     let chain = (id.1, book.charges[number].terms.asset);
                     let transfer_faults = self.charge_faults.get(&(id, number)).copied().unwrap_or_default();
-                    transfer_faults.with(self.faults.chain_faults(event.at, chain))
+                    transfer_faults.union(self.faults.chain_faults(event.at, chain))
                 };
                 let faults = match event.subject {
                     Subject::Charge(number) => faults_around(number),
@@ -256,7 +256,7 @@ impl<'a> ModelReplay<'a> {
                     faults,
                 });
             }
-            self.posts.expect(id, deliveries);
+            self.deliveries.expect_deliveries(id, deliveries);
         }
     }
 
@@ -270,7 +270,7 @@ impl<'a> ModelReplay<'a> {
         expected: u16,
         actual: u16,
     ) {
-        self.is_judged = true;
+        self.is_response_checked = true;
         self.findings.check(invariant, Some(now), || {
             (expected != actual).then(|| {
                 let shape = format!("{action}: status {actual}, not {expected}");

@@ -57,7 +57,7 @@ impl RequestFields {
 
     /// Returns `true` if the request has the customer's e-mail address.
     pub(super) fn has_email(&self) -> bool {
-        let email = self.customer.as_ref().and_then(|customer| model::text(customer, "email"));
+        let email = self.customer.as_ref().and_then(|customer| model::non_empty_string(customer, "email"));
         email.or_else(|| self.customer_email.clone()).is_some_and(|email| !email.is_empty())
     }
 }

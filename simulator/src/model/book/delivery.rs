@@ -18,7 +18,7 @@ const RETRY_DELAYS: [Span; 8] = [
     Span::hours(10),
 ];
 /// The maximum number of scheduled attempts of a delivery; resends are not counted.
-pub const TRIES: usize = 14;
+pub const SCHEDULED_ATTEMPTS_MAX: usize = 14;
 /// The number of consecutive failed deliveries after which an endpoint is disabled.
 const FAILED_IN_A_ROW_MAX: u32 = 15;
 
@@ -76,17 +76,17 @@ pub struct Delivery {
     /// The number of the event; `None` for a test.
     pub event: Option<usize>,
     /// The time of creation.
-    pub opened: Timestamp,
+    pub created_at: Timestamp,
     /// The number of the endpoint.
     pub endpoint: usize,
     /// The state.
     pub state: DeliveryState,
     /// The end of the last attempt.
-    pub ended: Option<Timestamp>,
+    pub last_ended_at: Option<Timestamp>,
     /// The number of ended attempts, including resends.
     pub attempts: u32,
     /// The number of scheduled attempts, without resends.
-    pub tries: usize,
+    pub scheduled_attempts: usize,
     /// During a resend: the state to restore if it fails.
     before_resend: Option<DeliveryState>,
 }
@@ -110,7 +110,7 @@ impl Book {
     }
 
     /// Replaces the secret of an endpoint.
-    pub fn rotate(&mut self, endpoint: usize) {
+    pub fn rotate_secret(&mut self, endpoint: usize) {
         self.endpoints[endpoint].secret = self.next_secret();
     }
 
@@ -121,7 +121,7 @@ impl Book {
     }
 
     /// Enables, disables or removes an endpoint. Waiting deliveries of an endpoint that is not enabled are canceled.
-    pub fn switch_endpoint(&mut self, endpoint: usize, status: EndpointStatus) {
+    pub fn set_endpoint_status(&mut self, endpoint: usize, status: EndpointStatus) {
         let changed = &mut self.endpoints[endpoint];
         changed.status = status;
         if status == EndpointStatus::Enabled {
@@ -169,12 +169,12 @@ impl Book {
     }
 
     /// Returns `true` if any endpoint receives events of a type.
-    pub(super) fn is_wanted(&self, kind: &str) -> bool {
+    pub(super) fn has_receiver(&self, kind: &str) -> bool {
         self.endpoints.iter().any(|endpoint| endpoint.receives(kind))
     }
 
     /// Creates a delivery of the newest event for each endpoint that is registered for its type.
-    pub(super) fn fan_out(&mut self, at: Timestamp, kind: &str) {
+    pub(super) fn create_deliveries(&mut self, at: Timestamp, kind: &str) {
         let event = self.events.len() - 1;
         for endpoint in 0..self.endpoints.len() {
             if self.endpoints[endpoint].receives(kind) {
@@ -188,28 +188,28 @@ impl Book {
         let state = DeliveryState::Waiting(at);
         self.deliveries.push(Delivery {
             event,
-            opened: at,
+            created_at: at,
             endpoint,
             state,
-            ended: None,
+            last_ended_at: None,
             attempts: 0,
-            tries: 0,
+            scheduled_attempts: 0,
             before_resend: None,
         });
     }
 
     /// Starts an attempt of a delivery.
-    pub fn post(&mut self, number: usize) {
+    pub fn start_attempt(&mut self, number: usize) {
         let delivery = &mut self.deliveries[number];
         delivery.state = DeliveryState::InFlight;
-        delivery.tries += usize::from(delivery.before_resend.is_none());
+        delivery.scheduled_attempts += usize::from(delivery.before_resend.is_none());
     }
 
     /// Ends an attempt of a delivery. `is_success` holds for a status from 200 to 299.
     pub fn end_attempt(&mut self, now: Timestamp, number: usize, is_success: bool) {
         let delivery = &mut self.deliveries[number];
         delivery.attempts += 1;
-        delivery.ended = Some(now);
+        delivery.last_ended_at = Some(now);
         let endpoint = delivery.endpoint;
         if is_success {
             (delivery.state, delivery.before_resend) = (DeliveryState::Delivered, None);
@@ -222,14 +222,14 @@ impl Book {
                 DeliveryState::Waiting(due) => DeliveryState::Waiting(due.max(now)),
                 end_state => end_state,
             };
-        } else if delivery.tries < TRIES {
-            let delay = RETRY_DELAYS[(delivery.tries - 1).min(RETRY_DELAYS.len() - 1)];
+        } else if delivery.scheduled_attempts < SCHEDULED_ATTEMPTS_MAX {
+            let delay = RETRY_DELAYS[(delivery.scheduled_attempts - 1).min(RETRY_DELAYS.len() - 1)];
             delivery.state = DeliveryState::Waiting(now.plus(delay));
         } else {
             delivery.state = DeliveryState::Failed;
             self.endpoints[endpoint].failed_in_a_row += 1;
             if self.endpoints[endpoint].failed_in_a_row >= FAILED_IN_A_ROW_MAX {
-                self.switch_endpoint(endpoint, EndpointStatus::Disabled);
+                self.set_endpoint_status(endpoint, EndpointStatus::Disabled);
             }
         }
     }
@@ -240,7 +240,7 @@ impl Book {
         for delivery in
             self.deliveries.iter_mut().filter(|delivery| delivery.state == DeliveryState::InFlight)
         {
-            delivery.tries -= usize::from(delivery.before_resend.is_none());
+            delivery.scheduled_attempts -= usize::from(delivery.before_resend.is_none());
             if self.endpoints[delivery.endpoint].status == EndpointStatus::Enabled {
                 delivery.state = DeliveryState::Waiting(now);
             } else {

@@ -50,7 +50,7 @@ pub struct InvoiceModel {
     /// The recipient of e-mails.
     pub reader: Option<String>,
     pub texts: InvoiceTexts,
-    pub issued: Timestamp,
+    pub created_at: Timestamp,
     pub status: InvoiceStatus,
     /// The charges, as numbers in the book.
     pub charges: Vec<usize>,
@@ -85,7 +85,7 @@ impl InvoiceModel {
 impl InvoiceDraft {
     /// Returns `true` if the invoice may be issued: it has either an amount or items, costs more than zero, and is not due
     /// before today. `amount` is the amount in the request.
-    pub fn may_be(&self, now: Timestamp, amount: Option<u64>) -> bool {
+    pub fn is_valid(&self, now: Timestamp, amount: Option<u64>) -> bool {
         amount.is_some() == self.texts.items.is_empty() && self.cents > 0 && !self.texts.is_past_due(now)
     }
 }
@@ -112,7 +112,7 @@ impl Book {
             currency,
             reader,
             texts,
-            issued: now,
+            created_at: now,
             status: InvoiceStatus::Open,
             charges: Vec::new(),
             sent_at: None,
@@ -178,7 +178,7 @@ impl Book {
     }
 
     /// Records the first view of the hosted page.
-    pub fn view(&mut self, now: Timestamp, number: usize) {
+    pub fn record_view(&mut self, now: Timestamp, number: usize) {
         if self.invoices[number].viewed_at.is_none() {
             self.invoices[number].viewed_at = Some(now);
             self.record(now, "invoice.viewed", Subject::Invoice(number), Details::None);
@@ -210,7 +210,7 @@ impl Book {
     /// # Errors
     ///
     /// 409 if the invoice is not open, or if a transfer in another coin was seen.
-    pub fn choose(&self, number: usize, asset: Asset) -> Result<Option<usize>, u16> {
+    pub fn open_charge_in(&self, number: usize, asset: Asset) -> Result<Option<usize>, u16> {
         if self.invoices[number].status != InvoiceStatus::Open {
             return Err(409);
         }
@@ -227,7 +227,7 @@ impl Book {
     /// # Panics
     ///
     /// If [`Book::open_charge_in`] returns an error.
-    pub fn switch(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
+    pub fn switch_asset(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
         let invoice = terms.invoice.expect("the terms name the invoice");
         if let Some(earlier) = self.untouched_charge(invoice).expect("the invoice allows another coin") {
             self.cancel_charge(now, earlier, "asset_switched");
@@ -241,7 +241,7 @@ impl Book {
     }
 
     /// Marks the invoice of a paid charge as paid, unless it is closed, and cancels another open charge without transfers.
-    pub(super) fn settle(&mut self, at: Timestamp, charge: usize) {
+    pub(super) fn settle_invoice(&mut self, at: Timestamp, charge: usize) {
         let Some(number) = self.charges[charge].terms.invoice else { return };
         let invoice = &mut self.invoices[number];
         if invoice.status != InvoiceStatus::Open {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::model::{
     Charge, ChargeTransfer, Status, money,
-    texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
+    texts::{ChargeTexts, CustomFieldText, CustomerTexts, ItemText},
 };
 
 /// The kind of document that contains an object, which determines the format of the object.
@@ -95,7 +95,7 @@ struct ChargeJson<'a> {
     customer_email: Option<&'a str>,
     customer_name: Option<&'a str>,
     customer: &'a CustomerTexts,
-    custom_fields: &'a [AnswerText],
+    custom_fields: &'a [CustomFieldText],
     metadata: &'a Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     checkout_url: Option<String>,
@@ -169,7 +169,7 @@ struct LinkJson<'a> {
     cancel_url: Option<&'a str>,
     collect_name: bool,
     require_email: bool,
-    custom_fields: &'a [super::Question],
+    custom_fields: &'a [super::CustomFieldDefinition],
     success_message: Option<&'a str>,
     expires_at: Option<String>,
     max_payments: Option<u32>,
@@ -286,7 +286,7 @@ impl<'a> Writer<'a> {
             confirmations: charge.confirmations(transfer, height),
             required_confirmations: charge.required,
             status: charge.transfer_state(transfer),
-            credited: transfer.counted,
+            credited: transfer.is_counted,
             explorer_url: self.explorer(asset, &transfer.txid),
             seen_at: transfer.first_seen.to_string(),
         }
@@ -306,7 +306,7 @@ impl<'a> Writer<'a> {
             explorer_url: refund
                 .txid
                 .as_deref()
-                .filter(|txid| terms.asset.facts().form.is_txid(txid))
+                .filter(|txid| terms.asset.facts().address_format.is_txid(txid))
                 .map(|txid| self.explorer(terms.asset, txid)),
             created_at: refund.at.to_string(),
         };
@@ -343,9 +343,9 @@ impl<'a> Writer<'a> {
             checkout_url: is_api.then(|| self.page("/c/", code, "")),
             receipt_url: is_api
                 .then(|| (charge.status == Status::Paid).then(|| self.page("/c/", code, "/receipt"))),
-            expires_at: charge.end.to_string(),
+            expires_at: charge.lock_ends_at.to_string(),
             paid_at: time_text(charge.paid_at),
-            created_at: charge.opened.to_string(),
+            created_at: charge.created_at.to_string(),
         }
     }
 
@@ -389,7 +389,7 @@ impl<'a> Writer<'a> {
             viewed_at: time_text(invoice.viewed_at),
             paid_at: time_text(invoice.paid_at),
             voided_at: time_text(invoice.voided_at),
-            created_at: invoice.issued.to_string(),
+            created_at: invoice.created_at.to_string(),
             timeline: self.timeline(events),
         }
     }
@@ -462,7 +462,7 @@ impl Book {
             cancel_url: texts.cancel_url.as_deref(),
             collect_name: texts.collect_name,
             require_email: texts.require_email,
-            custom_fields: &link.questions,
+            custom_fields: &link.custom_fields,
             success_message: texts.success_message.as_deref(),
             expires_at: time_text(link.expires_at),
             max_payments: link.max_payments,
@@ -528,9 +528,9 @@ impl Book {
     pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, number: usize) -> String {
         let delivery = &self.deliveries[number];
         let event = delivery.event.map(|number| (number, &self.events[number]));
-        let sample = Sample::new(delivery.opened, self.mode);
+        let sample = Sample::new(delivery.created_at, self.mode);
         let ids = if event.is_some() { context.ids } else { &sample.ids };
-        let context = ObjectContext { ids, now: delivery.opened, ..context };
+        let context = ObjectContext { ids, now: delivery.created_at, ..context };
         let writer = self.writer(context, Presentation::Webhook);
         let sample_data = || DataJson::Charge(Box::new(writer.charge(0, (&sample.charge, 0), &[])), None);
         let data = event.map_or_else(sample_data, |(_, event)| {
@@ -562,7 +562,7 @@ impl Book {
             event_id: event.map(|(number, _)| context.ids.events.get(number).map_or("", String::as_str)),
             event: event.map_or("charge.paid", |(_, event)| event.kind),
             mode: self.mode.as_str(),
-            created_at: delivery.opened.to_string(),
+            created_at: delivery.created_at.to_string(),
             test: event.is_none().then_some(true),
             data,
         })

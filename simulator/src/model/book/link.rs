@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Book;
 use crate::model::{
-    Status, moment,
-    texts::{LinkTexts, cents, text},
+    Status, request_time,
+    texts::{LinkTexts, cents, non_empty_string},
 };
 
 /// The price of a payment link, in hundredths of its currency.
@@ -31,7 +31,7 @@ pub enum Pricing {
 /// The definition of a custom field of a payment link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the fields are those of the API")]
-pub struct Question {
+pub struct CustomFieldDefinition {
     pub label: String,
     pub required: bool,
 }
@@ -45,7 +45,7 @@ pub struct LinkModel {
     /// The accepted coins; `None` for all.
     pub coins: Option<Vec<Asset>>,
     pub max_payments: Option<u32>,
-    pub questions: Vec<Question>,
+    pub custom_fields: Vec<CustomFieldDefinition>,
     pub expires_at: Option<Timestamp>,
     pub is_archived: bool,
     pub views: u64,
@@ -56,7 +56,7 @@ pub struct LinkModel {
 
 /// The request of a customer to pay by a link.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct LinkOrder {
     /// The coin; `None` if it is unknown.
     pub asset: Option<Asset>,
     /// The amount in hundredths of the link's currency, if given.
@@ -64,7 +64,7 @@ pub struct Order {
     /// The currency, if given.
     pub currency: Option<Currency>,
     /// The values of custom fields, as pairs of label and value.
-    pub answers: Vec<(String, String)>,
+    pub custom_fields: Vec<(String, String)>,
     /// `true` if the customer's e-mail address is known.
     pub has_email: bool,
 }
@@ -77,7 +77,7 @@ impl LinkModel {
             currency: default_currency,
             coins: None,
             max_payments: None,
-            questions: Vec::new(),
+            custom_fields: Vec::new(),
             expires_at: None,
             is_archived: false,
             views: 0,
@@ -126,13 +126,13 @@ impl LinkModel {
         if is_present("custom_fields") {
             let definition = |field: &Value| {
                 let required = field["required"].as_bool().unwrap_or(false);
-                Some(Question { label: text(field, "label")?, required })
+                Some(CustomFieldDefinition { label: non_empty_string(field, "label")?, required })
             };
             let fields = body["custom_fields"].as_array().map(Vec::as_slice).unwrap_or_default();
-            self.questions = fields.iter().filter_map(definition).collect();
+            self.custom_fields = fields.iter().filter_map(definition).collect();
         }
         if is_present("expires_at") {
-            self.expires_at = body["expires_at"].as_str().and_then(moment::read);
+            self.expires_at = body["expires_at"].as_str().and_then(request_time::parse_time);
         }
         if is_present("max_payments") {
             self.max_payments = body["max_payments"].as_u64().and_then(|n| u32::try_from(n).ok());
@@ -146,16 +146,21 @@ impl LinkModel {
     /// Returns `true` if the values of the custom fields are valid: each field at most once, no unknown ones, and a
     /// non-empty value for every required one.
     fn accepts_custom_fields(&self, values: &[(String, String)]) -> bool {
-        let count = |field: &Question| values.iter().filter(|(label, _)| *label == field.label).count();
-        let has_value =
-            |field: &Question| values.iter().any(|(label, value)| *label == field.label && !value.is_empty());
-        let known: usize = self.questions.iter().map(count).sum();
+        let count =
+            |field: &CustomFieldDefinition| values.iter().filter(|(label, _)| *label == field.label).count();
+        let has_value = |field: &CustomFieldDefinition| {
+            values.iter().any(|(label, value)| *label == field.label && !value.is_empty())
+        };
+        let known: usize = self.custom_fields.iter().map(count).sum();
         known == values.len()
-            && self.questions.iter().all(|field| count(field) <= 1 && (!field.required || has_value(field)))
+            && self
+                .custom_fields
+                .iter()
+                .all(|field| count(field) <= 1 && (!field.required || has_value(field)))
     }
 
     /// Returns `true` if the combination of fields in a request is valid: for a new link, or for a change of `before`.
-    pub fn may_be(before: Option<&LinkModel>, now: Timestamp, body: &Value) -> bool {
+    pub fn is_valid_request(before: Option<&LinkModel>, now: Timestamp, body: &Value) -> bool {
         let is_present = |name: &str| body.get(name).is_some();
         let is_given = |name: &str| !body[name].is_null();
         let (was_fixed, was_open) = match before.map(|link| link.pricing) {
@@ -163,8 +168,9 @@ impl LinkModel {
             Some(Pricing::Open { min, max }) => (None, Some((min, max))),
             None => (None, None),
         };
-        let has_title = if is_present("title") { text(body, "title").is_some() } else { before.is_some() };
-        let end = body["expires_at"].as_str().and_then(moment::read);
+        let has_title =
+            if is_present("title") { non_empty_string(body, "title").is_some() } else { before.is_some() };
+        let end = body["expires_at"].as_str().and_then(request_time::parse_time);
         let is_open = match body["pricing_type"].as_str() {
             Some("open") => true,
             Some("fixed") => false,
@@ -240,7 +246,7 @@ impl Book {
     /// # Errors
     ///
     /// 422 for an invalid coin, price, currency, e-mail address or custom field; 409 if the link accepts no payments.
-    pub fn price(&self, link: usize, now: Timestamp, order: Order) -> Result<u64, u16> {
+    pub fn price(&self, link: usize, now: Timestamp, order: LinkOrder) -> Result<u64, u16> {
         let model @ LinkModel { pricing, currency, coins, .. } = &self.links[link];
         let accepts_asset = |asset| coins.as_ref().is_none_or(|coins| coins.contains(&asset));
         let price = match *pricing {
@@ -257,7 +263,7 @@ impl Book {
         let is_valid = order.asset.is_some_and(accepts_asset)
             && order.currency.is_none_or(|given| given == *currency)
             && (order.has_email || !model.texts.require_email)
-            && model.accepts_custom_fields(&order.answers);
+            && model.accepts_custom_fields(&order.custom_fields);
         let price = price.filter(|_| is_valid).ok_or(422_u16)?;
         if self.accepts_payments(link, now) { Ok(price) } else { Err(409) }
     }

@@ -18,9 +18,9 @@ use reference_core::{
 };
 
 pub use self::{
-    delivery::{Delivery, DeliveryState, EndpointModel, EndpointStatus, TRIES},
+    delivery::{Delivery, DeliveryState, EndpointModel, EndpointStatus, SCHEDULED_ATTEMPTS_MAX},
     invoice::{InvoiceDraft, InvoiceModel, InvoiceStatus},
-    link::{LinkModel, Order, Pricing, Question},
+    link::{CustomFieldDefinition, LinkModel, LinkOrder, Pricing},
     wallet::{NextAddress, WalletModel, Wallets},
 };
 use super::{Account, Charge, ChargeEvent, HOLD_MAX, Situation, Terms, texts::ChargeTexts};
@@ -151,7 +151,7 @@ impl Book {
 
     /// Returns the earlier use of an `Idempotency-Key`. `scope` is the method, the path and the key; `request` is the content
     /// of the request.
-    pub fn repeat(&self, now: Timestamp, scope: &str, request: &[u8]) -> RepeatKind {
+    pub fn repeat_kind(&self, now: Timestamp, scope: &str, request: &[u8]) -> RepeatKind {
         match self.stored_responses.get(scope).filter(|stored| now.since(stored.at) < RESPONSE_TTL) {
             None => RepeatKind::First,
             Some(stored) if stored.request == request => RepeatKind::Same(stored.response),
@@ -172,7 +172,7 @@ impl Book {
         let title = || terms.link.map(|link| self.links[link].texts.title.clone());
         texts.description = texts.description.take().or_else(title);
         let charge = Charge::open(now, (terms, texts), account.bounds(), self.mode);
-        self.locks.insert((charge.end, number));
+        self.locks.insert((charge.lock_ends_at, number));
         self.charges.push(charge);
         if let Some(invoice) = terms.invoice {
             self.invoices[invoice].charges.push(number);
@@ -250,17 +250,17 @@ impl Book {
     }
 
     /// Returns the time at which the next rate lock or hold of an open charge ends.
-    pub(super) fn next_lock(&self) -> Option<Timestamp> {
+    pub(super) fn next_lock_end(&self) -> Option<Timestamp> {
         self.locks.iter().find(|(_, number)| self.charges[*number].is_waiting()).map(|(end, _)| *end)
     }
 
     /// Expires the rate locks and holds that end by `now`.
-    pub(super) fn wake(&mut self, now: Timestamp) {
+    pub(super) fn expire_locks(&mut self, now: Timestamp) {
         while let Some((end, number)) = self.locks.first().copied().filter(|(end, _)| *end <= now) {
             self.locks.remove(&(end, number));
             let mut events = Vec::new();
             self.charges[number].expire_if_due(now, &mut events);
-            if self.charges[number].is_waiting() && end == self.charges[number].end {
+            if self.charges[number].is_waiting() && end == self.charges[number].lock_ends_at {
                 // A hold lasts at most this long.
                 self.locks.insert((end.plus(HOLD_MAX), number));
             }
@@ -281,7 +281,7 @@ impl Book {
             };
             self.record(at, kind, Subject::Charge(number), details);
             if kind == "charge.paid" {
-                self.settle(at, number);
+                self.settle_invoice(at, number);
                 self.close_link(at, number);
             }
         }
@@ -290,7 +290,7 @@ impl Book {
     /// Records an event, and creates a delivery for each endpoint that is registered for it.
     pub(super) fn record(&mut self, at: Timestamp, kind: &'static str, subject: Subject, details: Details) {
         let snapshot = self.snapshot(subject);
-        let object = self.is_wanted(kind).then(|| {
+        let object = self.has_receiver(kind).then(|| {
             Box::new(match subject {
                 Subject::Charge(number) => {
                     let charge = self.charges[number].clone();
@@ -313,7 +313,7 @@ impl Book {
         }
         numbers_by_object[number].push(self.events.len());
         self.events.push(Event { at, kind, subject, details, snapshot, object });
-        self.fan_out(at, kind);
+        self.create_deliveries(at, kind);
     }
 
     /// Returns the last known height of a coin's chain.
@@ -333,7 +333,7 @@ impl Book {
                 let newest = invoice.charges.last().map(|number| &self.charges[*number]);
                 Snapshot {
                     status: invoice.status.as_str(),
-                    situation: newest.map_or(Situation::Nothing, Charge::situation),
+                    situation: newest.map_or(Situation::NoTransfer, Charge::situation),
                 }
             }
         }

@@ -88,7 +88,7 @@ impl Wallets {
     }
 
     /// Returns `true` if the wallet is or was one of these, or shares a key or an address with a current one.
-    pub fn share(&self, wallet: &WalletModel) -> bool {
+    pub fn shares_with(&self, wallet: &WalletModel) -> bool {
         let mut current = self.changed.values().flatten();
         // A list that was replaced can be set elsewhere in part, but not as a whole.
         let is_used = |own: &WalletModel| match own {

@@ -20,7 +20,7 @@ pub(in crate::model) use self::refund::RefundModel;
 use super::{money, texts::ChargeTexts};
 
 /// The length of a rate lock.
-pub const LOCK: Span = Span::mins(30);
+pub const RATE_LOCK: Span = Span::mins(30);
 /// The maximum time for which timely transfers hold a charge open after its lock.
 pub const HOLD_MAX: Span = Span::hours(24);
 
@@ -103,7 +103,7 @@ pub struct ChargeTransfer {
     deep_since: Option<Timestamp>,
     role: Role,
     /// `true` if it is part of the received amount.
-    pub counted: bool,
+    pub is_counted: bool,
     /// `true` if an event has reported it as late.
     late_recorded: bool,
     /// `true` if an event has reported the received amount as insufficient because of it.
@@ -149,13 +149,13 @@ pub enum ChargeEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Situation {
     /// There is no transfer.
-    Nothing,
+    NoTransfer,
     /// The newest transfer is in the mempool.
     Waiting,
     /// The newest transfer is in a block, with too few confirmations.
     InBlock,
     /// The newest transfer has the required confirmations.
-    Deep,
+    Confirmed,
     /// A reorganisation returned the newest transfer to the mempool after it was confirmed.
     Orphaned,
     /// The newest transfer disappeared.
@@ -165,10 +165,10 @@ pub enum Situation {
 impl Situation {
     /// All situations.
     pub const ALL: [Situation; 6] = [
-        Situation::Nothing,
+        Situation::NoTransfer,
         Situation::Waiting,
         Situation::InBlock,
-        Situation::Deep,
+        Situation::Confirmed,
         Situation::Orphaned,
         Situation::Gone,
     ];
@@ -176,10 +176,10 @@ impl Situation {
     /// Returns the name in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Situation::Nothing => "no transfer",
+            Situation::NoTransfer => "no transfer",
             Situation::Waiting => "in mempool",
             Situation::InBlock => "in a block",
-            Situation::Deep => "confirmed",
+            Situation::Confirmed => "confirmed",
             Situation::Orphaned => "orphaned",
             Situation::Gone => "gone",
         }
@@ -194,7 +194,7 @@ pub struct Charge {
     /// The descriptive fields.
     pub texts: ChargeTexts,
     /// The time of opening.
-    pub opened: Timestamp,
+    pub created_at: Timestamp,
     /// The amount due, in the coin's smallest units.
     pub due: u128,
     /// The underpayment tolerance, in hundredths of a percent.
@@ -204,7 +204,7 @@ pub struct Charge {
     /// The required confirmations.
     pub required: u32,
     /// The time at which the rate lock expires.
-    pub end: Timestamp,
+    pub lock_ends_at: Timestamp,
     /// The status.
     pub status: Status,
     /// Transfers to its address, in its coin, in the order in which they were first seen.
@@ -243,12 +243,12 @@ impl Charge {
         Charge {
             terms,
             texts,
-            opened: now,
+            created_at: now,
             due: money::amount_due(terms.cents, terms.rate, terms.asset),
             tolerance: bounds.0,
             threshold: bounds.1,
             required: required_confirmations(terms.asset, mode),
-            end: now.plus(LOCK),
+            lock_ends_at: now.plus(RATE_LOCK),
             status: Status::Pending,
             transfers: Vec::new(),
             refunds: Vec::new(),
@@ -258,18 +258,18 @@ impl Charge {
 
     /// Returns the received amount.
     pub fn received_units(&self) -> u128 {
-        self.transfers.iter().filter(|transfer| transfer.counted).map(|transfer| transfer.units).sum()
+        self.transfers.iter().filter(|transfer| transfer.is_counted).map(|transfer| transfer.units).sum()
     }
 
     /// Returns the state of the newest transfer to the charge.
     pub fn situation(&self) -> Situation {
-        let Some(newest) = self.transfers.last() else { return Situation::Nothing };
+        let Some(newest) = self.transfers.last() else { return Situation::NoTransfer };
         match newest.depth {
             None => Situation::Gone,
             Some(0) if newest.deep_since.is_some() => Situation::Orphaned,
             Some(0) => Situation::Waiting,
             Some(depth) if depth < self.required => Situation::InBlock,
-            Some(_) => Situation::Deep,
+            Some(_) => Situation::Confirmed,
         }
     }
 
@@ -293,7 +293,9 @@ impl Charge {
             .filter(|transfer| transfer.role == Role::OnTime && transfer.depth.is_some());
         let units: u128 = timely.map(|transfer| transfer.units).sum();
         let unrefunded = units.saturating_sub(self.refunds_of_received());
-        now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(unrefunded, self.due, self.tolerance)
+        now < self.lock_ends_at.plus(HOLD_MAX)
+            && units > 0
+            && money::is_enough(unrefunded, self.due, self.tolerance)
     }
 
     /// Applies a watcher's sightings of one moment to this charge. Returns the events that they cause.
@@ -304,7 +306,8 @@ impl Charge {
         let mut replaced: Vec<usize> = Vec::new();
         for sighting in known {
             let index = self.find(sighting).expect("a known sighting has a transfer");
-            if sighting.depth == Depth::Gone(Disappearance::Replaced) && self.transfers[index].depth.is_some()
+            if sighting.depth == Depth::Absent(Disappearance::Replaced)
+                && self.transfers[index].depth.is_some()
             {
                 replaced.push(index);
             }
@@ -325,7 +328,7 @@ impl Charge {
             changed.extend(self.apply_sighting(now, bumps[sighting.txid.as_str()], sighting, &mut events));
         }
         // A hold that expires now does so before new transfers are processed.
-        if now >= self.end && !self.is_held(now) {
+        if now >= self.lock_ends_at && !self.is_held(now) {
             self.count_confirmed(&changed, &mut events);
             self.expire_if_due(now, &mut events);
         }
@@ -348,7 +351,7 @@ impl Charge {
     ) -> Option<usize> {
         let index = match self.find(sighting) {
             Some(index) => index,
-            None if matches!(sighting.depth, Depth::Gone(_)) => return None,
+            None if matches!(sighting.depth, Depth::Absent(_)) => return None,
             None => self.add_transfer(first_seen, sighting, events),
         };
         self.record_depth(now, index, sighting);
@@ -359,7 +362,7 @@ impl Charge {
     /// much as a transaction that was replaced at this moment, and counts as seen when that was.
     fn find_fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> BTreeMap<&'s str, Timestamp> {
         let mut amounts: BTreeMap<&str, BTreeMap<u32, u128>> = BTreeMap::new();
-        for sighting in new.iter().filter(|sighting| !matches!(sighting.depth, Depth::Gone(_))) {
+        for sighting in new.iter().filter(|sighting| !matches!(sighting.depth, Depth::Absent(_))) {
             amounts.entry(&sighting.txid).or_default().insert(sighting.output, self.units(sighting));
         }
         let mut bumps = BTreeMap::new();
@@ -408,7 +411,7 @@ impl Charge {
     ) -> usize {
         let role = match self.status {
             Status::Paid => Role::Extra,
-            status if status.is_waiting() && first_seen < self.end => Role::OnTime,
+            status if status.is_waiting() && first_seen < self.lock_ends_at => Role::OnTime,
             _ => Role::Late,
         };
         let (txid, units) = (sighting.txid.clone(), self.units(sighting));
@@ -426,7 +429,7 @@ impl Charge {
             first_seen,
             deep_since: None,
             role,
-            counted: false,
+            is_counted: false,
             late_recorded: role != Role::OnTime,
             short_recorded: false,
         });
@@ -441,7 +444,7 @@ impl Charge {
         transfer.height = sighting.height;
         (transfer.depth, transfer.gone) = match sighting.depth {
             Depth::Confirmations(n) => (Some(n), None),
-            Depth::Gone(reason) => (None, Some(reason)),
+            Depth::Absent(reason) => (None, Some(reason)),
         };
         if !was_deep && transfer.depth.is_some_and(|depth| depth >= required) {
             transfer.deep_since = Some(now);
@@ -458,11 +461,11 @@ impl Charge {
                 // The owner has to accept it first, which changes its role.
                 continue;
             }
-            if deep && !transfer.counted {
-                transfer.counted = true;
+            if deep && !transfer.is_counted {
+                transfer.is_counted = true;
                 newly_counted.push(index);
-            } else if !deep && transfer.counted {
-                transfer.counted = false;
+            } else if !deep && transfer.is_counted {
+                transfer.is_counted = false;
                 newly_counted.retain(|other| *other != index);
             }
         }
@@ -473,19 +476,19 @@ impl Charge {
     fn update_status(&mut self, newly_counted: &[usize], events: &mut Vec<ChargeEvent>) {
         let Some(&last) = newly_counted.last() else { return };
         let has_accepted =
-            self.transfers.iter().any(|transfer| transfer.counted && transfer.role == Role::Accepted);
+            self.transfers.iter().any(|transfer| transfer.is_counted && transfer.role == Role::Accepted);
         if self.status == Status::Paid || !(self.status.is_waiting() || has_accepted) {
             return;
         }
         let txid = self.transfers[last].txid.clone();
         if money::is_enough(self.effective_units(), self.due, self.tolerance) {
-            let counted = self.transfers.iter().filter(|transfer| transfer.counted);
+            let counted = self.transfers.iter().filter(|transfer| transfer.is_counted);
             self.paid_at = counted.filter_map(|transfer| transfer.deep_since).max();
             self.status = Status::Paid;
             for index in 0..self.transfers.len() {
-                if !self.transfers[index].counted && !self.is_returned(index) {
+                if !self.transfers[index].is_counted && !self.is_fully_refunded(index) {
                     self.transfers[index].role = Role::Extra;
-                    self.transfers[index].counted = self.is_deep(&self.transfers[index]);
+                    self.transfers[index].is_counted = self.is_deep(&self.transfers[index]);
                 }
             }
             events.push(ChargeEvent::Paid { txid, units: self.received_units() });
@@ -506,13 +509,13 @@ impl Charge {
 
     /// Expires the charge if its lock has ended and nothing holds it open.
     pub fn expire_if_due(&mut self, now: Timestamp, events: &mut Vec<ChargeEvent>) {
-        if !self.status.is_waiting() || now < self.end || self.is_held(now) {
+        if !self.status.is_waiting() || now < self.lock_ends_at || self.is_held(now) {
             return;
         }
         self.status = Status::Expired;
         events.push(ChargeEvent::Expired);
         for transfer in &mut self.transfers {
-            if transfer.role == Role::OnTime && !transfer.counted {
+            if transfer.role == Role::OnTime && !transfer.is_counted {
                 transfer.role = Role::Late;
                 if transfer.depth.is_some() {
                     transfer.late_recorded = true;
@@ -562,14 +565,14 @@ impl Charge {
         };
         let accepted: Vec<usize> = (0..self.transfers.len())
             .filter(|index| is_selected(&self.transfers[*index]) && self.is_deep(&self.transfers[*index]))
-            .filter(|index| !self.is_returned(*index))
+            .filter(|index| !self.is_fully_refunded(*index))
             .collect();
         if accepted.is_empty() {
             return None;
         }
         for &index in &accepted {
             let transfer = &mut self.transfers[index];
-            (transfer.role, transfer.counted, transfer.short_recorded) = (Role::Accepted, true, false);
+            (transfer.role, transfer.is_counted, transfer.short_recorded) = (Role::Accepted, true, false);
         }
         let mut events = Vec::new();
         self.update_status(&accepted, &mut events);

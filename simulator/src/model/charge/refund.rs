@@ -39,7 +39,7 @@ impl Charge {
     }
 
     /// Returns `true` if a late transfer was refunded in full. It cannot be accepted.
-    pub(super) fn is_returned(&self, index: usize) -> bool {
+    pub(super) fn is_fully_refunded(&self, index: usize) -> bool {
         let transfer = &self.transfers[index];
         transfer.role == Role::Late && self.refunded_while_late(index) >= transfer.units
     }

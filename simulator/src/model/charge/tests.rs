@@ -17,8 +17,8 @@ fn sighting(text: &str) -> Sighting {
         output: 0,
         amount: Coin::new(units * money::atto_per_unit(Asset::Btc)).expect("the amount is in range"),
         depth: match depth {
-            "replaced" => Depth::Gone(Disappearance::Replaced),
-            "dropped" => Depth::Gone(Disappearance::Dropped),
+            "replaced" => Depth::Absent(Disappearance::Replaced),
+            "dropped" => Depth::Absent(Disappearance::Dropped),
             depth => Depth::Confirmations(depth.parse().expect("the depth is a number")),
         },
         height: 0,
@@ -39,7 +39,7 @@ fn check(inputs: &[(u64, &str)], expected: &str) -> Charge {
     let mut charge = Charge::open(Timestamp(0), (terms, ChargeTexts::default()), (100, 300), Mode::Live);
     assert_eq!(charge.due, 1_000);
     let mut recorded = Vec::new();
-    let mut lock_ends = vec![charge.end, charge.end.plus(HOLD_MAX)];
+    let mut lock_ends = vec![charge.lock_ends_at, charge.lock_ends_at.plus(HOLD_MAX)];
     for (minute, text) in inputs {
         let now = Timestamp(0).plus(Span::mins(*minute));
         let mut new_events = Vec::new();

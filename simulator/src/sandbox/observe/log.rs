@@ -17,7 +17,7 @@ use reference_core::{
 use reference_wire::AttemptRequest;
 use serde::{Deserialize, Serialize};
 
-use super::{AttemptEnd, BookOf, Observer, WorldView, stored};
+use super::{AccountBook, AttemptEnd, Observer, WorldView, stored};
 use crate::api::{EventDetails, WorldEvent, WorldEventKind};
 
 /// The maximum number of stored events. Readers that fall further behind miss events.
@@ -49,7 +49,7 @@ impl WorldLog {
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();
         }
-        self.kept.push_back(WorldEvent { n: self.count, at, what });
+        self.kept.push_back(WorldEvent { n: self.count, at, kind: what });
     }
 }
 
@@ -67,13 +67,13 @@ impl LogWriter {
         let outpoint = (sighting.txid.clone(), sighting.output);
         let before = self.confirmations.get(&outpoint).copied().flatten();
         let after = match sighting.depth {
-            Depth::Gone(_) => None,
+            Depth::Absent(_) => None,
             Depth::Confirmations(n) => Some(n),
         };
         self.confirmations.insert(outpoint, after);
         let is_confirmed = |n: u32| n >= required;
         let states = match (before, sighting.depth) {
-            (_, Depth::Gone(reason)) => vec![reason.as_str()],
+            (_, Depth::Absent(reason)) => vec![reason.as_str()],
             (None, Depth::Confirmations(n)) if is_confirmed(n) => vec!["seen", "confirmed"],
             (None, Depth::Confirmations(_)) => vec!["seen"],
             (Some(old), Depth::Confirmations(n)) if !is_confirmed(old) && is_confirmed(n) => {
@@ -109,7 +109,7 @@ impl Observer for LogWriter {
         }
     }
 
-    fn on_notice(&mut self, view: &WorldView<'_>, (account, mode): BookOf, notice: &Notice) {
+    fn on_notice(&mut self, view: &WorldView<'_>, (account, mode): AccountBook, notice: &Notice) {
         let account = view.service.account(account);
         let book = account.book(mode);
         let account = Arc::clone(&account.id);
@@ -132,10 +132,10 @@ impl Observer for LogWriter {
                 kind: kind.as_str().into(),
                 invoice: book.invoice(*invoice).code,
             },
-            Notice::EndpointOff(no) => {
+            Notice::EndpointDisabled(no) => {
                 let endpoint = book.endpoint(*no);
                 let host = endpoint.url.host().to_string();
-                WorldEventKind::EndpointOff { mode, account, endpoint: endpoint.id, host }
+                WorldEventKind::EndpointDisabled { mode, account, endpoint: endpoint.id, host }
             }
         };
         self.log.push(view.now, event);
@@ -144,7 +144,7 @@ impl Observer for LogWriter {
     fn on_attempt_end(
         &mut self,
         view: &WorldView<'_>,
-        (account, mode): BookOf,
+        (account, mode): AccountBook,
         attempt: &AttemptRequest,
         end: &AttemptEnd,
         next_at: Option<Timestamp>,
@@ -152,7 +152,7 @@ impl Observer for LogWriter {
         let account = view.service.account(account);
         let book = account.book(mode);
         let payload = &book.outbox().get(attempt.delivery).payload;
-        let event = WorldEventKind::Post {
+        let event = WorldEventKind::Attempt {
             mode,
             account: Arc::clone(&account.id),
             endpoint: book.endpoint(attempt.endpoint).id,
@@ -181,7 +181,7 @@ impl Observer for LogWriter {
 fn charge_at(view: &WorldView<'_>, sighting: &Sighting) -> Option<Code> {
     let mut books = view.service.books().filter(|(_, mode, _)| *mode == sighting.mode);
     books.find_map(|(_, _, book)| {
-        let charge = book.charge(book.charge_at(&sighting.address)?);
+        let charge = book.charge(book.charge_by_address(&sighting.address)?);
         (charge.terms.asset == sighting.asset).then_some(charge.code)
     })
 }

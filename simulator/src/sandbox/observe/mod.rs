@@ -26,15 +26,15 @@ use uuid::Uuid;
 
 use self::log::LogWriter;
 pub use self::log::WorldLog;
-pub(super) use self::record::note_call;
+pub(super) use self::record::insert_call;
 use crate::{
     network::Arrival,
     record::Record,
-    tamper::{OwnedRequest, PostFate, Tamper},
+    tamper::{AttemptFate, OwnedRequest, Tamper},
 };
 
 /// A book: its account and mode.
-pub(super) type BookOf = (AccountNo, Mode);
+pub(super) type AccountBook = (AccountNo, Mode);
 
 /// The state of the world that an observer can read.
 pub(super) struct WorldView<'a> {
@@ -53,13 +53,13 @@ pub(super) trait Observer {
     fn on_heights(&mut self, _now: Timestamp, _heights: &[((Mode, Asset), u64)]) {}
 
     /// Called for a notice of the service.
-    fn on_notice(&mut self, _view: &WorldView<'_>, _book: BookOf, _notice: &Notice) {}
+    fn on_notice(&mut self, _view: &WorldView<'_>, _book: AccountBook, _notice: &Notice) {}
 
     /// Called when an attempt was sent, with its arrival.
-    fn on_post(
+    fn on_attempt(
         &mut self,
         _view: &WorldView<'_>,
-        _book: BookOf,
+        _book: AccountBook,
         _attempt: &AttemptRequest,
         _arrival: &Arrival,
     ) {
@@ -72,7 +72,7 @@ pub(super) trait Observer {
     fn on_attempt_end(
         &mut self,
         _view: &WorldView<'_>,
-        _book: BookOf,
+        _book: AccountBook,
         _attempt: &AttemptRequest,
         _end: &AttemptEnd,
         _next_at: Option<Timestamp>,
@@ -88,7 +88,7 @@ pub(super) trait Observer {
 
 /// The result of an attempt, as the log shows it.
 pub(super) enum AttemptEnd {
-    Answered(u16),
+    Responded(u16),
     Unreachable,
     TimedOut,
     Refused(String),
@@ -99,10 +99,10 @@ pub(super) enum AttemptEnd {
 impl AttemptEnd {
     pub(super) fn from_result(outcome: &AttemptResult) -> AttemptEnd {
         match outcome {
-            AttemptResult::Answered(status) => AttemptEnd::Answered(*status),
+            AttemptResult::Response(status) => AttemptEnd::Responded(*status),
             AttemptResult::Unreachable(_) => AttemptEnd::Unreachable,
             AttemptResult::TimedOut => AttemptEnd::TimedOut,
-            AttemptResult::Refused(reason) => AttemptEnd::Refused(reason.clone()),
+            AttemptResult::NotPublic(reason) => AttemptEnd::Refused(reason.clone()),
         }
     }
 }
@@ -110,7 +110,7 @@ impl AttemptEnd {
 impl fmt::Display for AttemptEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AttemptEnd::Answered(status) => write!(f, "{status}"),
+            AttemptEnd::Responded(status) => write!(f, "{status}"),
             AttemptEnd::Unreachable => f.write_str("unreachable"),
             AttemptEnd::TimedOut => f.write_str("timeout"),
             AttemptEnd::Refused(reason) => write!(f, "refused: {reason}"),
@@ -136,7 +136,7 @@ impl Observer for Vec<EndedAttempt> {
     fn on_attempt_end(
         &mut self,
         view: &WorldView<'_>,
-        (account, mode): BookOf,
+        (account, mode): AccountBook,
         attempt: &AttemptRequest,
         _end: &AttemptEnd,
         next_at: Option<Timestamp>,
@@ -196,18 +196,18 @@ impl Observers {
         self.ended_attempts.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(super) fn tamper_with(&mut self, tamper: Box<dyn Tamper>) {
+    pub(super) fn install_tamper(&mut self, tamper: Box<dyn Tamper>) {
         self.tamper = Some(tamper);
     }
 
     /// Returns `true` if an observer reads the bodies of attempts inside the simulated network.
-    pub(super) fn read_posts(&self) -> bool {
+    pub(super) fn reads_bodies(&self) -> bool {
         self.record.is_some() || self.is_tampered()
     }
 
     /// Returns the body of an earlier attempt, if the record allows reusing it and no tamper is installed.
     pub(super) fn known_body(&self, delivery: Uuid) -> Option<Bytes> {
-        self.record.as_ref().filter(|_| !self.is_tampered())?.body_of(delivery)
+        self.record.as_ref().filter(|_| !self.is_tampered())?.reusable_body(delivery)
     }
 
     /// Returns `true` if a tamper is installed.
@@ -228,13 +228,13 @@ impl Observers {
     }
 
     /// Lets the tamper change or drop an outgoing attempt.
-    pub(super) fn tamper_post(
+    pub(super) fn tamper_attempt(
         &mut self,
         now: Timestamp,
         mode: Mode,
         attempt: &mut AttemptRequest,
-    ) -> PostFate {
-        self.tamper.as_mut().map_or(PostFate::Unchanged, |tamper| tamper.on_post(now, mode, attempt))
+    ) -> AttemptFate {
+        self.tamper.as_mut().map_or(AttemptFate::Unchanged, |tamper| tamper.on_attempt(now, mode, attempt))
     }
 
     pub(super) fn on_sightings(&mut self, view: &WorldView<'_>, sightings: &[Sighting]) {
@@ -255,18 +255,18 @@ impl Observers {
         self.notify_all(|observer| observer.on_heights(now, heights));
     }
 
-    pub(super) fn on_notice(&mut self, view: &WorldView<'_>, book: BookOf, notice: &Notice) {
+    pub(super) fn on_notice(&mut self, view: &WorldView<'_>, book: AccountBook, notice: &Notice) {
         self.notify_all(|observer| observer.on_notice(view, book, notice));
     }
 
-    pub(super) fn on_post(
+    pub(super) fn on_attempt(
         &mut self,
         view: &WorldView<'_>,
-        book: BookOf,
+        book: AccountBook,
         attempt: &AttemptRequest,
         arrival: &Arrival,
     ) {
-        self.notify_all(|observer| observer.on_post(view, book, attempt, arrival));
+        self.notify_all(|observer| observer.on_attempt(view, book, attempt, arrival));
     }
 
     /// Reports the result of an attempt, which the tamper may change before the service receives it.
@@ -278,14 +278,14 @@ impl Observers {
     ) {
         self.notify_all(|observer| observer.on_attempt_result(now, attempt, outcome));
         if let Some(tamper) = &mut self.tamper {
-            tamper.on_outcome(now, attempt, outcome);
+            tamper.on_attempt_result(now, attempt, outcome);
         }
     }
 
     pub(super) fn on_attempt_end(
         &mut self,
         view: &WorldView<'_>,
-        book: BookOf,
+        book: AccountBook,
         attempt: &AttemptRequest,
         end: &AttemptEnd,
         next_at: Option<Timestamp>,

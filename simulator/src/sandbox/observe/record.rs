@@ -3,10 +3,10 @@
 use reference_core::{asset::Asset, mode::Mode, outbox::AttemptResult, sighting::Sighting, time::Timestamp};
 use reference_wire::{AttemptRequest, Request, Response};
 
-use super::{BookOf, Observer, WorldView};
+use super::{AccountBook, Observer, WorldView};
 use crate::{
     network::Arrival,
-    record::{Entry, Observation, Record, RecordedCall, RecordedPost},
+    record::{Entry, Observation, Record, RecordedAttempt, RecordedCall},
 };
 
 impl Observer for Record {
@@ -18,15 +18,15 @@ impl Observer for Record {
         self.push(now, Observation::Heights(heights.to_vec()));
     }
 
-    fn on_post(
+    fn on_attempt(
         &mut self,
         view: &WorldView<'_>,
-        (account, mode): BookOf,
+        (account, mode): AccountBook,
         attempt: &AttemptRequest,
         arrival: &Arrival,
     ) {
-        let (signature, body) = self.seal(view.now, attempt, arrival.arrived.is_some());
-        let recorded = RecordedPost {
+        let (signature, body) = self.attempt_contents(view.now, attempt, arrival.arrived_at.is_some());
+        let recorded = RecordedAttempt {
             mode,
             endpoint: view.service.account(account).book(mode).endpoint(attempt.endpoint).id,
             host: attempt.url.host().to_string(),
@@ -34,15 +34,15 @@ impl Observer for Record {
             kind: attempt.kind.as_str(),
             signature,
             body,
-            arrived: arrival.arrived,
+            arrived_at: arrival.arrived_at,
             copies: arrival.copies,
             is_private: arrival.is_private,
         };
-        self.push(view.now, Observation::Post(Box::new(recorded)));
+        self.push(view.now, Observation::AttemptStart(Box::new(recorded)));
     }
 
     fn on_attempt_result(&mut self, now: Timestamp, attempt: &AttemptRequest, outcome: &AttemptResult) {
-        self.push(now, Observation::PostResult { delivery: attempt.id, outcome: outcome.clone() });
+        self.push(now, Observation::AttemptEnd { delivery: attempt.id, outcome: outcome.clone() });
     }
 
     fn on_restart(&mut self, view: &WorldView<'_>) {
@@ -51,14 +51,14 @@ impl Observer for Record {
 }
 
 /// Inserts a call before the events that it caused: at `index`, the length of the record when the call began.
-pub(in crate::sandbox) fn note_call(
+pub(in crate::sandbox) fn insert_call(
     record: &mut Record,
     (index, at): (usize, Timestamp),
     request: &Request<'_>,
     response: &Response,
 ) {
     let entry = Entry { at, observation: Observation::Call(Box::new(recorded_call(request, response))) };
-    record.seen.insert(index.min(record.seen.len()), entry);
+    record.entries.insert(index.min(record.entries.len()), entry);
 }
 
 /// Returns the record of a request and its response, as an outside observer sees them.
@@ -75,6 +75,6 @@ fn recorded_call(request: &Request<'_>, response: &Response) -> RecordedCall {
         body: request.body.to_vec(),
         status: response.status,
         headers: response.headers.clone(),
-        answer: response.body.clone(),
+        response_body: response.body.clone(),
     }
 }

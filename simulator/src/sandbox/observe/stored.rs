@@ -37,7 +37,7 @@ struct StoredEvent {
     n: u64,
     at: Timestamp,
     #[serde(with = "StoredKind")]
-    what: WorldEventKind,
+    kind: WorldEventKind,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -53,7 +53,7 @@ enum StoredKind {
         #[serde(with = "details")]
         details: EventDetails,
     },
-    Post {
+    Attempt {
         mode: Mode,
         #[serde(with = "shared::text")]
         account: Arc<str>,
@@ -92,7 +92,7 @@ enum StoredKind {
         kind: Cow<'static, str>,
         invoice: Code,
     },
-    EndpointOff {
+    EndpointDisabled {
         mode: Mode,
         #[serde(with = "shared::text")]
         account: Arc<str>,

@@ -3,7 +3,7 @@
 use reference_core::{
     account::{AccountKind, Settings},
     business::{Business, PostalAddress},
-    command::{BookCommand, Command, CommandResult, Payout, SettingsDraft},
+    command::{BookCommand, Command, CommandResult, SettingsDraft, WalletInput},
     error::ApiError,
     id::AccountNo,
     mode::Mode,
@@ -13,14 +13,14 @@ use reference_core::{
 use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
 
 use super::{
-    Outcome, answer,
-    call::{SandboxCall, require},
-    empty_response, records,
+    Outcome,
+    call::{SandboxCall, required},
+    empty_response, json_response, records,
 };
 use crate::{
     api::{
-        Body, KeyAnswer, KeyList, KeyPair, KeyRecord, KeyRequest, NewAccount, WalletAnswer, WalletList,
-        WalletRecord, WalletRemoval, WalletRequest,
+        Body, KeyList, KeyPair, KeyRecord, KeyRequest, KeyResponse, NewAccount, WalletList, WalletRecord,
+        WalletRemovalRequest, WalletRequest, WalletResponse,
     },
     sandbox::Sandbox,
 };
@@ -101,53 +101,53 @@ pub(super) fn open(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         _ => None,
     });
     f.finish()?;
-    let id = require(id, "id")?;
+    let id = required(id, "id")?;
     let mut settings = Settings::new(&id);
-    settings.change(draft);
+    settings.apply(draft);
     let kind = kind.unwrap_or(AccountKind::Organization);
     let world = call.world_mut();
     let account = world.service.open_account(world.now, &id, kind, settings)?;
     let keys = world.create_keys(account);
-    answer(NewAccount { account: id, keys: KeyPair { live: keys.live, test: keys.test } })
+    json_response(NewAccount { account: id, keys: KeyPair { live: keys.live, test: keys.test } })
 }
 
 pub(super) fn change(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let account = call.service().find_account(call.parameters()[0]).ok_or(ApiError::NotFound)?;
     let draft = read_settings(&mut f);
     f.finish()?;
-    call.act((account, Mode::Live), Command::ChangeSettings(Box::new(draft)))?;
+    call.execute((account, Mode::Live), Command::ChangeSettings(Box::new(draft)))?;
     empty_response()
 }
 
 pub(super) fn keys(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    answer(KeyList { keys: call.sandbox.keys() })
+    json_response(KeyList { keys: call.sandbox.keys() })
 }
 
 impl Sandbox {
     /// Returns the keys of all accounts, in order of creation.
     pub fn keys(&self) -> Vec<KeyRecord> {
         let service = self.service();
-        service.keys().iter().map(|key| records::key(service, key)).collect()
+        service.keys().iter().map(|key| records::key_record(service, key)).collect()
     }
 
     /// Returns the payout wallets of a book.
     pub fn wallets(&self, (account, mode): (AccountNo, Mode)) -> Vec<WalletRecord> {
         let owner = self.service().account(account);
-        let wallets = owner.book(mode).payouts().iter();
-        wallets.map(|(asset, wallet)| records::wallet(&owner.id, mode, asset, wallet)).collect()
+        let wallets = owner.book(mode).wallets().iter();
+        wallets.map(|(asset, wallet)| records::wallet_record(&owner.id, mode, asset, wallet)).collect()
     }
 }
 
 pub(super) fn create_key(call: &mut SandboxCall<'_>, mut body: Body<'_, KeyRequest>) -> Outcome {
     let (account, mode) = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     body.finish()?;
-    let CommandResult::Key(no, secret) = call.act((account, mode), Command::CreateKey)? else {
+    let CommandResult::Key(no, secret) = call.execute((account, mode), Command::CreateKey)? else {
         unreachable!("`CreateKey` returns a key");
     };
     let service = call.service();
-    let mut key = records::key(service, service.keys().get(no));
+    let mut key = records::key_record(service, service.keys().get(no));
     key.secret = Some(secret.reveal().to_owned());
-    answer(KeyAnswer { key })
+    json_response(KeyResponse { key })
 }
 
 pub(super) fn revoke_key(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
@@ -155,14 +155,14 @@ pub(super) fn revoke_key(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let key = call.service().keys().iter().find(|key| key.id == id).ok_or(ApiError::NotFound)?;
     let principal = key.principal;
     f.finish()?;
-    call.act((principal.account, principal.mode), Command::RevokeKey(id))?;
+    call.execute((principal.account, principal.mode), Command::RevokeKey(id))?;
     empty_response()
 }
 
 pub(super) fn wallets(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let books = call.service().books();
     let wallets = books.flat_map(|(account, mode, _)| call.sandbox.wallets((account, mode)));
-    answer(WalletList { wallets: wallets.collect() })
+    json_response(WalletList { wallets: wallets.collect() })
 }
 
 pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRequest>) -> Outcome {
@@ -177,15 +177,15 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRe
     let WalletRequest { asset, key, script, addresses, .. } = body.finish()?;
     let script = script.as_deref().and_then(Script::parse);
     let addresses = addresses.unwrap_or_default();
-    let payout = key.map_or(Payout::Addresses(addresses), |text| Payout::Key { text, script });
-    call.act(book_id, Command::SetWallet { asset, payout })?;
+    let payout = key.map_or(WalletInput::Addresses(addresses), |text| WalletInput::Key { text, script });
+    call.execute(book_id, Command::SetWallet { asset, input: payout })?;
     let mut wallets = call.sandbox.wallets(book_id).into_iter();
     let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet is set");
-    answer(WalletAnswer { wallet })
+    json_response(WalletResponse { wallet })
 }
 
-pub(super) fn remove_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRemoval>) -> Outcome {
+pub(super) fn remove_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRemovalRequest>) -> Outcome {
     let book_id = call.own_book(body.account.clone(), body.mode, &mut body.fields);
-    call.act(book_id, BookCommand::RemoveWallet(body.finish()?.asset))?;
+    call.execute(book_id, BookCommand::RemoveWallet(body.finish()?.asset))?;
     empty_response()
 }

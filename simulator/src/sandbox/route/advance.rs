@@ -7,7 +7,7 @@
 use reference_core::{error::ApiError, time::Timestamp};
 use reference_wire::Response;
 
-use super::{Within, advance_response, has_happened};
+use super::{Within, advance_response, has_events_after};
 use crate::sandbox::{AttemptId, Sandbox, step::WorkBudget};
 
 /// The progress of a call.
@@ -110,7 +110,7 @@ impl Sandbox {
 
     /// Returns `true` if a call that stops early has an event to report.
     fn must_stop_early(&self, pending: &PendingAdvance) -> bool {
-        pending.target.stop_early && has_happened(self, pending.before, pending.within)
+        pending.target.stop_early && has_events_after(self, pending.before, pending.within)
     }
 
     /// Performs the next event due up to `until`, or moves the clock there. Returns `true` if there was an event.
@@ -181,7 +181,7 @@ mod tests {
             let now = self.sandbox.now();
             let attempts = self.sandbox.take_outgoing();
             for attempt in &attempts {
-                self.sandbox.on_attempt_result(now, attempt.id, AttemptResult::Answered(status).into());
+                self.sandbox.on_attempt_result(now, attempt.id, AttemptResult::Response(status).into());
             }
             attempts.len()
         }
@@ -243,9 +243,9 @@ mod tests {
             let id = world.sandbox.take_outgoing()[0].id;
             let trace = HttpTrace { response_body: body.to_owned(), ..HttpTrace::default() };
             let report =
-                AttemptReport { trace: Some(Box::new(trace)), ..AttemptResult::Answered(200).into() };
+                AttemptReport { trace: Some(Box::new(trace)), ..AttemptResult::Response(200).into() };
             world.sandbox.on_attempt_result(now, id, report);
-            world.sandbox.held_bytes()
+            world.sandbox.estimated_bytes()
         };
         assert_eq!(bytes_with("thank you") - bytes_with(""), 9);
     }
@@ -276,7 +276,7 @@ mod tests {
         let first = world.sandbox.take_outgoing();
         world.send_test();
         let now = world.sandbox.now();
-        world.sandbox.on_attempt_result(now, first[0].id, AttemptResult::Answered(200).into());
+        world.sandbox.on_attempt_result(now, first[0].id, AttemptResult::Response(200).into());
         assert_eq!(world.sandbox.world.external.open.len(), 1);
         assert_eq!(response_of(world.continue_call(pending)).0, 200);
         world.check_now(Span::secs(10));
@@ -305,7 +305,7 @@ mod tests {
         after.send_test();
         assert_ne!(after.sandbox.take_outgoing()[0].id, first);
         after.send_test();
-        after.sandbox.forget_outgoing();
+        after.sandbox.discard_outgoing();
         assert!(after.sandbox.take_outgoing().is_empty());
         assert_eq!(after.sandbox.open_attempts().count(), 2, "no attempt is made");
         assert_eq!(after.sandbox.lineage(), (1, 3));
@@ -319,7 +319,7 @@ mod tests {
         let lost = world.sandbox.take_outgoing();
         world.call_ok("/sandbox/restart", "{}");
         let now = world.sandbox.now();
-        world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Answered(200).into());
+        world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Response(200).into());
         assert_eq!(world.sandbox.world.external.open.len(), 1, "a result from before the restart is ignored");
         // The call waited for the attempt that was in flight at the restart; the second one was sent after that.
         assert_eq!(response_of(world.continue_call(pending)).0, 200);

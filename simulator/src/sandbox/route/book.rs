@@ -18,23 +18,23 @@ use reference_core::{
 use reference_wire::{Response, fields::Fields};
 
 use super::{
-    Outcome, Reply, answer,
-    call::{SandboxCall, code},
-    records,
+    HandlerResponse, Outcome,
+    call::{SandboxCall, parse_code},
+    json_response, records,
 };
 use crate::{
     api::{
         BookCounts, ChargeCounts, EndpointCounts, InvoiceCounts, LateList, LatePayment, TransferList,
         TransferRecord,
     },
-    sandbox::{Sandbox, observe::BookOf},
+    sandbox::{Sandbox, observe::AccountBook},
 };
 
 /// The maximum number of late payments that are scanned for unresolved ones, newest first.
 const LATE_SCANNED_MAX: usize = 1_000;
 
 /// Returns the book that the path names.
-pub(super) fn book_from_path(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
+pub(super) fn book_from_path(call: &SandboxCall<'_>) -> Result<AccountBook, ApiError> {
     let [account, mode, ..] = call.parameters() else { unreachable!("the route has both parameters") };
     call.sandbox.find_book(account, Mode::parse(mode).ok_or(ApiError::NotFound)?)
 }
@@ -53,40 +53,40 @@ pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome 
     let target = (path.as_str(), call.request.query);
     let body =
         reference_wire::owner_read(call.service(), call.world().now, book_id, target, call.request.base)?;
-    Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
+    Ok(HandlerResponse::Raw(Response { status: 200, headers: Vec::new(), body }))
 }
 
 /// Creates or changes an object, like the same request to `/v1/` with a key of the book.
-pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
+pub(super) fn owner_writes(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let book_id = book_from_path(call)?;
     f.finish()?;
     let request = call.request;
-    let (command, status) = reference_wire::read_call(
+    let (command, status) = reference_wire::parse_call(
         call.book(book_id),
         (request.method, &api_path(call), request.query),
         request.body,
     )?;
-    match call.act(book_id, Command::Call(command))? {
-        CommandResult::Answer(result) => {
-            let body = reference_wire::write_answer(
+    match call.execute(book_id, Command::Call(command))? {
+        CommandResult::Call(result) => {
+            let body = reference_wire::response_body(
                 call.service(),
                 call.world().now,
                 book_id,
                 request.base,
                 &result,
             );
-            Ok(Reply::Raw(Response { status, headers: Vec::new(), body }))
+            Ok(HandlerResponse::Raw(Response { status, headers: Vec::new(), body }))
         }
         other => unreachable!("an API call has an API response, not {other:?}"),
     }
 }
 
 pub(super) fn counts(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    answer(call.sandbox.counts(book_from_path(call)?))
+    json_response(call.sandbox.counts(book_from_path(call)?))
 }
 
 pub(super) fn late_payments(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    answer(LateList { late: call.sandbox.late_payments(book_from_path(call)?) })
+    json_response(LateList { late: call.sandbox.late_payments(book_from_path(call)?) })
 }
 
 impl Sandbox {
@@ -154,7 +154,7 @@ impl Sandbox {
                 asset: charge.terms.asset,
                 asset_amount: charge.terms.asset_amount.to_string(),
                 received_amount: charge.received_amount().to_string(),
-                transfer: records::transfer(self.service(), book, charge, transfer),
+                transfer: records::transfer_record(self.service(), book, charge, transfer),
             });
         late_payments.collect()
     }
@@ -162,7 +162,11 @@ impl Sandbox {
     /// Returns the transfers to a charge of a book, in order of sighting.
     pub fn transfers(&self, book_id: (AccountNo, Mode), charge: &Charge) -> Vec<TransferRecord> {
         let (service, book) = (self.service(), self.book(book_id));
-        charge.transfers().iter().map(|transfer| records::transfer(service, book, charge, transfer)).collect()
+        charge
+            .transfers()
+            .iter()
+            .map(|transfer| records::transfer_record(service, book, charge, transfer))
+            .collect()
     }
 }
 
@@ -182,7 +186,7 @@ fn unresolved_late_payments(book: &Book) -> Vec<(&Charge, &Transfer)> {
             let charge = book.charge(no);
             let is_unresolved = |transfer: &&Transfer| {
                 transfer.standing == Standing::Late
-                    && transfer.is_alive()
+                    && transfer.is_present()
                     && !records::is_sent_back(charge, transfer)
             };
             let transfers = charge.transfers().iter().filter(is_unresolved);
@@ -196,7 +200,7 @@ fn unresolved_late_payments(book: &Book) -> Vec<(&Charge, &Transfer)> {
 pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let book_id = book_from_path(call)?;
     let book = call.book(book_id);
-    let charge = book.charge(book.find_charge(code(call.parameters()[2])?)?);
+    let charge = book.charge(book.find_charge(parse_code(call.parameters()[2])?)?);
     let transfers = call.sandbox.transfers(book_id, charge);
-    answer(TransferList { transfers, reorganised: charge.is_reorganised() })
+    json_response(TransferList { transfers, reorganised: charge.is_reorganised() })
 }

@@ -12,7 +12,7 @@ use reference_core::{
 use reference_wire::{Request, fields::Fields};
 
 use super::{Within, advance::AdvanceTarget};
-use crate::sandbox::{Sandbox, observe::BookOf, world::World};
+use crate::sandbox::{Sandbox, observe::AccountBook, world::World};
 
 /// The maximum number of days by which one call moves the clock.
 const JUMP_DAYS_MAX: u64 = 3_653;
@@ -80,16 +80,16 @@ impl<'c> SandboxCall<'c> {
         self.sandbox.service()
     }
 
-    pub(super) fn book(&self, book_id: BookOf) -> &Book {
+    pub(super) fn book(&self, book_id: AccountBook) -> &Book {
         self.sandbox.book(book_id)
     }
 
-    pub(super) fn act(
+    pub(super) fn execute(
         &mut self,
-        (account, mode): BookOf,
+        (account, mode): AccountBook,
         command: impl Into<Command>,
     ) -> Result<CommandResult, ApiError> {
-        self.sandbox.world.act(account, mode, command)
+        self.sandbox.world.execute(account, mode, command)
     }
 
     /// Returns the values of the segments in braces, in order.
@@ -99,12 +99,17 @@ impl<'c> SandboxCall<'c> {
 
     /// Returns the first parameter as an id.
     pub(super) fn id(&self) -> Result<Code, ApiError> {
-        code(self.parameters[0])
+        parse_code(self.parameters[0])
     }
 
     /// Returns the book of an account and a mode. Both have the defaults of [`SandboxCall::account`] and
     /// [`SandboxCall::mode`].
-    pub(super) fn own_book(&self, id: Option<String>, mode: Option<Mode>, fields: &mut Fields<'_>) -> BookOf {
+    pub(super) fn own_book(
+        &self,
+        id: Option<String>,
+        mode: Option<Mode>,
+        fields: &mut Fields<'_>,
+    ) -> AccountBook {
         let account = self.account(id, fields);
         (account, self.mode(mode, fields))
     }
@@ -132,20 +137,20 @@ impl<'c> SandboxCall<'c> {
     }
 
     /// Returns every book that the caller may access.
-    pub(super) fn books(&self) -> impl Iterator<Item = (BookOf, &Book)> {
+    pub(super) fn books(&self) -> impl Iterator<Item = (AccountBook, &Book)> {
         let within = self.within;
         let books = self.service().books().map(|(account, mode, book)| ((account, mode), book));
         books.filter(move |(book_id, _)| within.is_none_or(|only| only == *book_id))
     }
 
     /// Returns the first accessible book that satisfies `matches`.
-    pub(super) fn find_book(&self, matches: impl Fn(&Book) -> bool) -> Result<BookOf, ApiError> {
+    pub(super) fn find_book(&self, matches: impl Fn(&Book) -> bool) -> Result<AccountBook, ApiError> {
         self.books().find(|(_, book)| matches(book)).map(|(book_id, _)| book_id).ok_or(ApiError::NotFound)
     }
 }
 
 /// Parses an id in a path. An invalid one gets 404, like an unknown one.
-pub(super) fn code(text: &str) -> Result<Code, ApiError> {
+pub(super) fn parse_code(text: &str) -> Result<Code, ApiError> {
     Code::parse(text).ok_or(ApiError::NotFound)
 }
 
@@ -155,6 +160,6 @@ pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
 }
 
 /// Returns the value of a required field.
-pub(super) fn require<T>(value: Option<T>, name: &str) -> Result<T, ApiError> {
+pub(super) fn required<T>(value: Option<T>, name: &str) -> Result<T, ApiError> {
     value.ok_or_else(|| ApiError::field(name, format!("The {name} field is required.")))
 }

@@ -8,14 +8,13 @@ use reference_core::{
 use super::{
     Outcome,
     advance::AdvanceTarget,
-    answer,
-    call::{SandboxCall, require},
-    empty_response,
+    call::{SandboxCall, required},
+    empty_response, json_response,
 };
 use crate::{
     api::{
-        Body, CongestRequest, KeepRequest, Mine, PayRequest, ReorgAnswer, ReorgRequest, ReplaceRequest,
-        Stall, TransactionAnswer, TransactionRequest, Watcher,
+        Body, CongestRequest, KeepRequest, Mine, PayRequest, ReorgRequest, ReorgResponse, ReplaceRequest,
+        Stall, TransactionRequest, TransactionResponse, Watcher,
     },
     chain::{Chain, ChainError, Congestion, FeeLevel, KeptTransactions, Output, Payment, TxId},
     sandbox::{money, world::World},
@@ -50,7 +49,7 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     if body.amount.is_some() && body.share.is_some() {
         body.fields.add_error("share", "Give either {} or amount.");
     }
-    if code.is_some() && body.fields.is_present("mode") {
+    if code.is_some() && body.fields.has_value("mode") {
         body.fields.add_error(
             "mode",
             "The {} field is only allowed with address; a charge is paid in its own mode.",
@@ -65,11 +64,12 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     let transfer = match (code, address) {
         (Some(code), _) => transfer_to_charge(call, code, asset, amount, share)?,
         (None, address) => {
-            let (asset, amount) = (require(asset, "asset")?, require(amount, "amount")?);
+            let (asset, amount) = (required(asset, "asset")?, required(amount, "amount")?);
             let amount = Coin::parse(&amount.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
-            let address = normalize_address(asset.facts().form, mode, &require(address, "address")?);
-            if call.within.is_some_and(|book_id| call.book(book_id).charge_at(&address).is_none()) {
+            let address =
+                normalize_address(asset.facts().address_format, mode, &required(address, "address")?);
+            if call.within.is_some_and(|book_id| call.book(book_id).charge_by_address(&address).is_none()) {
                 let message = "The address field is invalid; with an API key, it must be the deposit address of a charge \
                                of the key's account and mode.";
                 return Err(ApiError::field("address", message));
@@ -125,7 +125,7 @@ fn split_outputs(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiEr
 }
 
 fn transaction_response(txid: &TxId) -> Outcome {
-    answer(TransactionAnswer { txid: txid.as_str().to_owned() })
+    json_response(TransactionResponse { txid: txid.as_str().to_owned() })
 }
 
 /// Returns the chain of a coin, and the current time.
@@ -146,7 +146,7 @@ fn find_chain<'s>(
         None => chain.transaction(txid).is_some(),
         Some((account, mode)) => {
             let book = service.service().account(account).book(mode);
-            chain.mode() == mode && chain.pays(txid, |address| book.charge_at(address).is_some())
+            chain.mode() == mode && chain.pays(txid, |address| book.charge_by_address(address).is_some())
         }
     };
     let chain = chains.values_mut().find(|chain| contains(chain));
@@ -186,14 +186,16 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut body: Body<'_, ReorgReq
     };
     let orphaned = match account.map(|account| service.service().account(account).book(mode)) {
         None => chain.reorganise(now, depth, &keep),
-        Some(book) => chain.reorganise_among(now, depth, &keep, |address| book.charge_at(address).is_some()),
+        Some(book) => {
+            chain.reorganise_among(now, depth, &keep, |address| book.charge_by_address(address).is_some())
+        }
     };
     let orphaned = orphaned.map_err(|error| match error {
         ChainError::Unknown { .. } => ApiError::field("keep", format!("The keep field is invalid: {error}.")),
         _ => refusal(error),
     })?;
     call.sandbox.observers.on_reorg(now, (mode, asset), depth);
-    answer(ReorgAnswer { orphaned: orphaned.iter().map(|txid| txid.as_str().to_owned()).collect() })
+    json_response(ReorgResponse { orphaned: orphaned.iter().map(|txid| txid.as_str().to_owned()).collect() })
 }
 
 /// Returns the chain that contains the transaction in the body, the current time, and the transaction's id.
@@ -242,7 +244,7 @@ pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequ
             let amount = Coin::parse(&amount.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
             let address = old.outputs.first().map(|output| output.address.clone());
-            vec![Output { address: require(address, "txid")?, amount }]
+            vec![Output { address: required(address, "txid")?, amount }]
         }
     };
     let fee = fee.unwrap_or(FeeLevel::Normal);
@@ -277,7 +279,7 @@ pub(super) fn watch(call: &mut SandboxCall<'_>, mut body: Body<'_, Watcher>) -> 
     let mode = call.mode(body.mode, &mut body.fields);
     let Watcher { asset, notices, .. } = body.finish()?;
     // Chain events up to now are reported under the previous setting.
-    call.sandbox.work();
+    call.sandbox.perform_due();
     if call.world_mut().watchers.change((mode, asset.0), notices) {
         let (chain, now) = chain_and_now(call, mode, asset.0);
         chain.rescan(now);

@@ -1,24 +1,24 @@
 //! Calls on the world as a whole: its clock, its market and its replacement.
 
 use reference_core::{
-    error::ApiError, mode::Mode, money::Rate, rng::Seed, time::Timestamp, wallet::takes_list,
+    error::ApiError, mode::Mode, money::Rate, rng::Seed, time::Timestamp, wallet::needs_address_list,
 };
 use reference_wire::fields::Fields;
 
 use super::{
-    EVENTS_MAX, Outcome, SETTINGS, account::read_settings, advance::AdvanceTarget, answer, call::SandboxCall,
-    empty_response, events_after,
+    EVENTS_MAX, Outcome, SETTINGS, account::read_settings, advance::AdvanceTarget, call::SandboxCall,
+    empty_response, events_after, json_response,
 };
 use crate::{
     api::{
         AccountRecord, AdvanceRequest, Body, ChainRecord, KeyPair, NewAccount, Overview, RateRecord,
-        RateRequest, ScenarioAnswer, WorldEvents,
+        RateRequest, ScenarioResponse, WorldEvents,
     },
     sandbox::{Sandbox, Setup},
 };
 
 pub(super) fn overview(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    answer(call.sandbox.overview())
+    json_response(call.sandbox.overview())
 }
 
 impl Sandbox {
@@ -42,7 +42,7 @@ impl Sandbox {
                 required_confirmations: chain.asset().required_confirmations(chain.mode()),
                 network: facts.network.into(),
                 decimals: facts.decimals,
-                wallet: if takes_list(facts.form) { "addresses" } else { "key" }.into(),
+                wallet: if needs_address_list(facts.address_format) { "addresses" } else { "key" }.into(),
                 next_block_at: chain.block_after(world.now, 1),
             }
         });
@@ -65,7 +65,7 @@ pub(super) fn world_events(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Out
     f.finish()?;
     let happened: Vec<_> = events_after(call.sandbox, after, call.within).take(EVENTS_MAX).cloned().collect();
     let next = happened.last().map_or(after, |last| last.n);
-    answer(WorldEvents { happened, next })
+    json_response(WorldEvents { happened, next })
 }
 
 /// Returns the recorded calls as a scenario.
@@ -75,7 +75,7 @@ pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
         .as_ref()
         .ok_or_else(|| ApiError::conflict("This world records no history, so there is no scenario."))?;
     let (scenario, omitted) = history.write_scenario(&world.setup, world.now);
-    answer(ScenarioAnswer { scenario, untold: omitted })
+    json_response(ScenarioResponse { scenario, untold: omitted })
 }
 
 /// Replaces this world with a new one. The host allows it only with a frozen clock.
@@ -90,7 +90,7 @@ pub(super) fn replace_world(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Ou
     });
     f.finish()?;
     if let Some(draft) = draft {
-        settings.change(draft);
+        settings.apply(draft);
     }
     let old = &call.world().setup;
     let setup = Setup {
@@ -102,11 +102,11 @@ pub(super) fn replace_world(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Ou
     call.sandbox.replace_world(&setup, settings);
     let keys = call.sandbox.first_keys();
     let account = Sandbox::FIRST_ACCOUNT.to_owned();
-    answer(NewAccount { account, keys: KeyPair { live: keys.live, test: keys.test } })
+    json_response(NewAccount { account, keys: KeyPair { live: keys.live, test: keys.test } })
 }
 
 pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequest>) -> Outcome {
-    if body.fields.is_present("by") == body.fields.is_present("to") {
+    if body.fields.has_value("by") == body.fields.has_value("to") {
         body.fields.add_error("by", "Give either {} (such as 30s or 1h30m) or to (a time).");
     }
     let AdvanceRequest { by, to, stop_early, after } = body.finish()?;
@@ -139,6 +139,6 @@ pub(super) fn set_rate(call: &mut SandboxCall<'_>, body: Body<'_, RateRequest>) 
     let RateRequest { asset, currency, rate } = body.finish()?;
     let rate = rate.0.and_then(|text| Rate::parse(&text).ok());
     let world = call.world_mut();
-    world.service.rate(world.now, asset, currency, rate);
+    world.service.on_rate(world.now, asset, currency, rate);
     empty_response()
 }

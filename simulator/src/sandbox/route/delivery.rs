@@ -13,12 +13,12 @@ use reference_wire::fields::{Fields, TEXT_MAX};
 use uuid::Uuid;
 
 use super::{
-    Outcome, answer,
+    Outcome,
     call::{SandboxCall, read_mode},
-    empty_response, records,
+    empty_response, json_response, records,
 };
 use crate::{
-    api::{Body, DeliveryAnswer, DeliveryList, DeliveryRecord, MerchantAnswer, MerchantRequest},
+    api::{Body, DeliveryList, DeliveryRecord, DeliveryResponse, MerchantRequest, MerchantResponse},
     network::ReceiverBehavior,
     sandbox::Sandbox,
 };
@@ -86,13 +86,13 @@ impl DeliveryFilter {
     }
 }
 
-pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+pub(super) fn list_deliveries(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let id = |f: &mut Fields<'_>, name| f.text(name, TEXT_MAX);
     let code = |f: &mut Fields<'_>, name| id(f, name).map(|id| Code::parse(&id));
-    let state = |text: &str| DeliveryState::WORDS.into_iter().find(|name| *name == text);
+    let state = |text: &str| DeliveryState::NAMES.into_iter().find(|name| *name == text);
     let (account, mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
     let filter = DeliveryFilter {
-        status: f.choice("status", &DeliveryState::WORDS, state),
+        status: f.choice("status", &DeliveryState::NAMES, state),
         endpoint: code(&mut f, "endpoint"),
         charge: code(&mut f, "charge"),
         invoice: code(&mut f, "invoice"),
@@ -116,9 +116,9 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     // Truncated after sorting, so that the newest deliveries of all books remain.
     deliveries.truncate(limit);
     let record = |(book_id, delivery): ((AccountNo, Mode), _)| {
-        records::delivery(&call.service().account(book_id.0).id, call.book(book_id), delivery)
+        records::delivery_record(&call.service().account(book_id.0).id, call.book(book_id), delivery)
     };
-    answer(DeliveryList { deliveries: deliveries.into_iter().map(record).collect() })
+    json_response(DeliveryList { deliveries: deliveries.into_iter().map(record).collect() })
 }
 
 impl Sandbox {
@@ -130,7 +130,7 @@ impl Sandbox {
         limit: usize,
     ) -> Vec<DeliveryRecord> {
         let (id, book) = (&self.service().account(book_id.0).id, self.book(book_id));
-        filter.newest(book, limit).map(|delivery| records::delivery(id, book, delivery)).collect()
+        filter.newest(book, limit).map(|delivery| records::delivery_record(id, book, delivery)).collect()
     }
 
     /// Returns a delivery of a book with its requests and responses.
@@ -142,7 +142,7 @@ impl Sandbox {
         let (service, book) = (self.service(), self.book(book_id));
         let no = book.outbox().find(id).ok_or(ApiError::NotFound)?;
         let account = &service.account(book_id.0).id;
-        Ok(records::delivery_in_full(account, book, book.outbox().get(no), service.config()))
+        Ok(records::full_delivery_record(account, book, book.outbox().get(no), service.config()))
     }
 }
 
@@ -154,14 +154,14 @@ fn id_from_path(call: &SandboxCall<'_>) -> Result<Uuid, ApiError> {
 pub(super) fn read_delivery(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let id = id_from_path(call)?;
     let book_id = call.find_book(|book| book.outbox().find(id).is_some())?;
-    answer(DeliveryAnswer { delivery: call.sandbox.delivery(book_id, id)? })
+    json_response(DeliveryResponse { delivery: call.sandbox.delivery(book_id, id)? })
 }
 
 pub(super) fn resend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let id = id_from_path(call)?;
     let book_id = call.find_book(|book| book.outbox().find(id).is_some())?;
     f.finish()?;
-    call.act(book_id, BookCommand::Resend(id))?;
+    call.execute(book_id, BookCommand::Resend(id))?;
     empty_response()
 }
 
@@ -177,5 +177,5 @@ pub(super) fn set_merchant(call: &mut SandboxCall<'_>, body: Body<'_, MerchantRe
     let state = state.as_deref().and_then(ReceiverBehavior::parse);
     let responses = answers.iter().filter_map(|response| ReceiverBehavior::parse(response)).collect();
     call.world_mut().network.set_behavior(&format!("{name}.sim"), state, responses);
-    answer(MerchantAnswer { merchant: name })
+    json_response(MerchantResponse { merchant: name })
 }

@@ -27,11 +27,11 @@ pub(super) use self::advance::AdvanceTarget;
 pub use self::advance::{PendingAdvance, Progress};
 use self::call::SandboxCall;
 pub use self::delivery::DeliveryFilter;
-use super::{Sandbox, observe::BookOf};
-use crate::api::{self, Body, Empty, RequestBody, WorldEvent};
+use super::{Sandbox, observe::AccountBook};
+use crate::api::{self, Body, EmptyResponse, RequestBody, WorldEvent};
 
 /// The only book that a call may access.
-pub(super) type Within = BookOf;
+pub(super) type Within = AccountBook;
 
 /// The maximum number of world events in one response; clients page through the rest. Writing them blocks other
 /// requests.
@@ -75,26 +75,26 @@ pub enum RouteReach {
 type Handler = fn(&mut SandboxCall<'_>, Fields<'_>) -> Outcome;
 
 /// The successful result of a handler.
-enum Reply {
+enum HandlerResponse {
     /// The fields of the response, to which the events that the call caused are added.
     Fields(Map<String, Value>),
     /// A response of the API, which is sent unchanged.
     Raw(Response),
 }
 
-type Outcome = Result<Reply, ApiError>;
+type Outcome = Result<HandlerResponse, ApiError>;
 
 /// Returns a result with the fields of a response type.
-fn answer(value: impl Serialize) -> Outcome {
+fn json_response(value: impl Serialize) -> Outcome {
     match serde_json::to_value(value) {
-        Ok(Value::Object(fields)) => Ok(Reply::Fields(fields)),
+        Ok(Value::Object(fields)) => Ok(HandlerResponse::Fields(fields)),
         other => unreachable!("a response is a JSON object, not {other:?}"),
     }
 }
 
 /// Returns a result without fields.
 fn empty_response() -> Outcome {
-    answer(Empty {})
+    json_response(EmptyResponse {})
 }
 
 macro_rules! allowed {
@@ -232,22 +232,22 @@ routes! {
     "/sandbox/books/{account}/{mode}/late": GET World [], book::late_payments;
     "/sandbox/books/{account}/{mode}/search": GET World ["q"], search::search;
     "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
-    "/sandbox/books/{account}/{mode}/charges": GET World (ANY), book::owner_reads; POST World (CHARGE), book::act;
-    "/sandbox/books/{account}/{mode}/invoices": GET World (ANY), book::owner_reads; POST World (INVOICE), book::act;
-    "/sandbox/books/{account}/{mode}/payment-links": GET World (ANY), book::owner_reads; POST World (LINK), book::act;
-    "/sandbox/books/{account}/{mode}/charges/{id}/refunds": POST World ["amount", "txid", "reason"], book::act;
-    "/sandbox/books/{account}/{mode}/payment-links/{id}/archive": POST World [], book::act;
-        DELETE World [], book::act;
+    "/sandbox/books/{account}/{mode}/charges": GET World (ANY), book::owner_reads; POST World (CHARGE), book::owner_writes;
+    "/sandbox/books/{account}/{mode}/invoices": GET World (ANY), book::owner_reads; POST World (INVOICE), book::owner_writes;
+    "/sandbox/books/{account}/{mode}/payment-links": GET World (ANY), book::owner_reads; POST World (LINK), book::owner_writes;
+    "/sandbox/books/{account}/{mode}/charges/{id}/refunds": POST World ["amount", "txid", "reason"], book::owner_writes;
+    "/sandbox/books/{account}/{mode}/payment-links/{id}/archive": POST World [], book::owner_writes;
+        DELETE World [], book::owner_writes;
     "/sandbox/books/{account}/{mode}/{*}": GET World (ANY), book::owner_reads;
     "/sandbox/keys": GET World [], account::keys; POST World KeyRequest, account::create_key;
     "/sandbox/keys/{id}": DELETE World [], account::revoke_key;
     "/sandbox/wallets": GET World [], account::wallets;
         PUT World WalletRequest, account::set_wallet;
-        DELETE World WalletRemoval, account::remove_wallet;
+        DELETE World WalletRemovalRequest, account::remove_wallet;
 
     "/sandbox/endpoints": GET Book [], owner::endpoints;
         POST Book EndpointRequest, owner::add_endpoint;
-    "/sandbox/endpoints/{id}": PATCH Book EndpointChange, owner::change_endpoint;
+    "/sandbox/endpoints/{id}": PATCH Book EndpointChangeRequest, owner::change_endpoint;
         DELETE Book [], owner::remove_endpoint;
     "/sandbox/endpoints/{id}/rotate": POST Book [], owner::rotate;
     "/sandbox/endpoints/{id}/test": POST Book [], owner::test;
@@ -257,15 +257,15 @@ routes! {
     "/sandbox/invoices/{id}/send": POST World [], owner::send;
     "/sandbox/mails": GET Book ["account", "mode", "limit"], owner::mails;
 
-    "/sandbox/deliveries": GET Book (DELIVERIES), delivery::log;
+    "/sandbox/deliveries": GET Book (DELIVERIES), delivery::list_deliveries;
     "/sandbox/deliveries/{id}": GET Book [], delivery::read_delivery;
     "/sandbox/deliveries/{id}/resend": POST Book [], delivery::resend;
     "/sandbox/merchants": POST World MerchantRequest, delivery::set_merchant;
 
     "/sandbox/invoices/{id}/view": POST Book [], hosted::view_invoice;
-    "/sandbox/invoices/{id}/choose": POST Book CoinRequest, hosted::choose_coin;
+    "/sandbox/invoices/{id}/choose": POST Book InvoiceCoinRequest, hosted::choose_coin;
     "/sandbox/links/{id}/view": POST Book [], hosted::view_link;
-    "/sandbox/links/{id}/choose": POST Book ChoiceRequest, hosted::pay_link;
+    "/sandbox/links/{id}/choose": POST Book LinkCoinRequest, hosted::pay_link;
 
     "/sandbox/pages/c/{id}": GET World [], page::charge;
     "/sandbox/pages/i/{id}": GET World [], page::invoice;
@@ -325,15 +325,15 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
     // Even a refused call may have changed something, so the cached due time is cleared.
     sandbox.world.due.set(None);
     let (mut fields, target) = match outcome {
-        Ok((Reply::Fields(fields), target)) => (fields, target),
-        Ok((Reply::Raw(response), _)) => {
-            sandbox.work();
+        Ok((HandlerResponse::Fields(fields), target)) => (fields, target),
+        Ok((HandlerResponse::Raw(response), _)) => {
+            sandbox.perform_due();
             return Progress::Done(response);
         }
         Err(error) => return Progress::Done(Response::refusal(&error)),
     };
     // The response includes the events that the call caused.
-    sandbox.work();
+    sandbox.perform_due();
     if let Some(target) = target {
         let pending = PendingAdvance::new(sandbox, target, before, within);
         return sandbox.run_until_blocked(pending);
@@ -353,7 +353,7 @@ fn is_read(request: &Request<'_>) -> bool {
 /// # Errors
 ///
 /// 404 for an unknown path, 405 for a method that the path does not allow.
-pub fn judge_head(method: &str, path: &str) -> Result<(), ApiError> {
+pub fn check_head(method: &str, path: &str) -> Result<(), ApiError> {
     find_route(method, path, None).map(drop)
 }
 
@@ -370,7 +370,7 @@ fn find_route<'p>(
     if within.is_some() && method.is_none_or(|method| method.reach != RouteReach::Book) {
         return Err(ApiError::NotFound);
     }
-    Ok((method.ok_or(ApiError::WrongMethod { allow: route.allow.into() })?, parameters))
+    Ok((method.ok_or(ApiError::MethodNotAllowed { allow: route.allow.into() })?, parameters))
 }
 
 /// Calls the handler of a request. Returns its result, and the time to which it moves the clock.
@@ -378,7 +378,7 @@ fn dispatch(
     sandbox: &mut Sandbox,
     request: &Request<'_>,
     within: Option<Within>,
-) -> Result<(Reply, Option<AdvanceTarget>), ApiError> {
+) -> Result<(HandlerResponse, Option<AdvanceTarget>), ApiError> {
     let (method, parameters) = find_route(request.method, request.path, within)?;
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
@@ -413,7 +413,7 @@ pub(super) fn advance_response(sandbox: &Sandbox, before: u64, within: Option<Wi
 }
 
 /// Returns `true` if there is an event after the `n`th that concerns the book.
-pub(super) fn has_happened(sandbox: &Sandbox, n: u64, within: Option<Within>) -> bool {
+pub(super) fn has_events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> bool {
     events_after(sandbox, n, within).next().is_some()
 }
 
@@ -439,8 +439,8 @@ fn events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Itera
     let within = within.map(|(no, mode)| (sandbox.service().account(no), mode));
     sandbox.log().events_after(n).filter(move |event| {
         within.is_none_or(|(account, mode)| {
-            let is_own = |address: &str| account.book(mode).charge_at(address).is_some();
-            event.what.concerns(&account.id, mode, is_own)
+            let is_own = |address: &str| account.book(mode).charge_by_address(address).is_some();
+            event.kind.concerns(&account.id, mode, is_own)
         })
     })
 }

@@ -12,28 +12,28 @@ use reference_core::{
 use reference_wire::fields::{Fields, TEXT_MAX};
 
 use super::{
-    Outcome, answer,
+    Outcome,
     call::{SandboxCall, read_mode},
-    empty_response, records,
+    empty_response, json_response, records,
 };
 use crate::{
     api::{
-        AcceptRequest, Body, EndpointAnswer, EndpointChange, EndpointList, EndpointRecord, EndpointRequest,
-        MailList, MailRecord, TestAnswer,
+        AcceptRequest, Body, EndpointChangeRequest, EndpointList, EndpointRecord, EndpointRequest,
+        EndpointResponse, MailList, MailRecord, TestDeliveryResponse,
     },
-    sandbox::{Sandbox, observe::BookOf},
+    sandbox::{Sandbox, observe::AccountBook},
 };
 
 pub(super) fn endpoints(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let endpoints = call.books().flat_map(|(book_id, _)| call.sandbox.endpoints(book_id));
-    answer(EndpointList { endpoints: endpoints.collect() })
+    json_response(EndpointList { endpoints: endpoints.collect() })
 }
 
 impl Sandbox {
     /// Returns the webhook endpoints of a book in order of creation, including removed ones.
     pub fn endpoints(&self, book_id: (AccountNo, Mode)) -> Vec<EndpointRecord> {
         let endpoints = self.book(book_id).endpoints().iter();
-        endpoints.map(|endpoint| records::endpoint(self.service(), book_id, endpoint)).collect()
+        endpoints.map(|endpoint| records::endpoint_record(self.service(), book_id, endpoint)).collect()
     }
 
     /// Returns the newest e-mails of a book, oldest first.
@@ -45,7 +45,7 @@ impl Sandbox {
             to: mail.to.clone(),
             kind: mail.kind.as_str().into(),
             invoice: book.invoice(mail.invoice).code,
-            at: mail.at,
+            at: mail.sent_at,
         };
         book.mails().newest(limit).map(record).collect()
     }
@@ -55,10 +55,10 @@ pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut body: Body<'_, Endpoi
     let book_id = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     let EndpointRequest { url, events, .. } = body.finish()?;
     let events = events.unwrap_or_else(|| EventType::ALL.into()).into_iter().collect();
-    call.world().judge_endpoint(&url)?;
-    let result = call.act(book_id, BookCommand::AddEndpoint { url, events })?;
+    call.world().check_endpoint_url(&url)?;
+    let result = call.execute(book_id, BookCommand::AddEndpoint { url, events })?;
     let endpoint = changed_endpoint(call, book_id, &result, SecretVisibility::Visible);
-    answer(EndpointAnswer { endpoint })
+    json_response(EndpointResponse { endpoint })
 }
 
 /// The visibility of an endpoint's secret: only the response that creates the secret shows it.
@@ -71,13 +71,13 @@ enum SecretVisibility {
 /// Returns the record of an endpoint that was added or changed. Passes its secret to the simulated merchant.
 fn changed_endpoint(
     call: &mut SandboxCall<'_>,
-    book_id: BookOf,
+    book_id: AccountBook,
     result: &CommandResult,
     visibility: SecretVisibility,
 ) -> EndpointRecord {
     let no = endpoint_of(result);
     let endpoint = call.book(book_id).endpoint(no);
-    let mut record = records::endpoint(call.service(), book_id, endpoint);
+    let mut record = records::endpoint_record(call.service(), book_id, endpoint);
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
     record.secret = matches!(visibility, SecretVisibility::Visible).then(|| secret.reveal().to_owned());
     call.world_mut().network.set_secret(&host, (book_id.0, book_id.1, no), secret);
@@ -92,44 +92,45 @@ fn endpoint_of(result: &CommandResult) -> EndpointNo {
 }
 
 /// Returns the book of the endpoint that the path names.
-fn endpoint_book(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
+fn endpoint_book(call: &SandboxCall<'_>) -> Result<AccountBook, ApiError> {
     let id = call.id()?;
     call.find_book(|book| book.find_endpoint(id).is_ok())
 }
 
-pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, body: Body<'_, EndpointChange>) -> Outcome {
+pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, body: Body<'_, EndpointChangeRequest>) -> Outcome {
     let book_id = endpoint_book(call)?;
-    let EndpointChange { url, events, status } = body.finish()?;
+    let EndpointChangeRequest { url, events, status } = body.finish()?;
     if let Some(url) = &url {
-        call.world().judge_endpoint(url)?;
+        call.world().check_endpoint_url(url)?;
     }
     let events = events.map(|events| events.into_iter().collect());
     let enabled = status.map(|status| status == EndpointStatus::Enabled);
-    let result = call.act(book_id, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
+    let result =
+        call.execute(book_id, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
     let endpoint = changed_endpoint(call, book_id, &result, SecretVisibility::Hidden);
-    answer(EndpointAnswer { endpoint })
+    json_response(EndpointResponse { endpoint })
 }
 
 pub(super) fn remove_endpoint(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let book_id = endpoint_book(call)?;
     f.finish()?;
-    call.act(book_id, BookCommand::RemoveEndpoint(call.id()?))?;
+    call.execute(book_id, BookCommand::RemoveEndpoint(call.id()?))?;
     empty_response()
 }
 
 pub(super) fn rotate(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let book_id = endpoint_book(call)?;
     f.finish()?;
-    let result = call.act(book_id, BookCommand::RotateSecret(call.id()?))?;
+    let result = call.execute(book_id, BookCommand::RotateSecret(call.id()?))?;
     let endpoint = changed_endpoint(call, book_id, &result, SecretVisibility::Visible);
-    answer(EndpointAnswer { endpoint })
+    json_response(EndpointResponse { endpoint })
 }
 
 pub(super) fn test(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let book_id = endpoint_book(call)?;
     f.finish()?;
-    match call.act(book_id, BookCommand::SendTest(call.id()?))? {
-        CommandResult::Delivery(delivery) => answer(TestAnswer { delivery }),
+    match call.execute(book_id, BookCommand::SendTest(call.id()?))? {
+        CommandResult::Delivery(delivery) => json_response(TestDeliveryResponse { delivery }),
         other => unreachable!("`SendTest` returns a delivery, not {other:?}"),
     }
 }
@@ -148,7 +149,7 @@ pub(super) fn cancel(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 fn execute_on_charge(call: &mut SandboxCall<'_>, command: BookCommand) -> Outcome {
     let charge = call.id()?;
     let book_id = call.find_book(|book| book.find_charge(charge).is_ok())?;
-    call.act(book_id, command)?;
+    call.execute(book_id, command)?;
     empty_response()
 }
 
@@ -166,7 +167,7 @@ fn execute_on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, command: BookCo
     f.finish()?;
     let invoice = call.id()?;
     let book_id = call.find_book(|book| book.find_invoice(invoice).is_ok())?;
-    call.act(book_id, command)?;
+    call.execute(book_id, command)?;
     empty_response()
 }
 
@@ -185,5 +186,5 @@ pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let mut mails: Vec<MailRecord> = mails.collect();
     mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
     mails.truncate(limit);
-    answer(MailList { mails })
+    json_response(MailList { mails })
 }

@@ -15,17 +15,17 @@ use reference_core::{
 use reference_wire::fields::Fields;
 use serde_json::Value;
 
-use super::{Outcome, answer, call::SandboxCall, records};
+use super::{Outcome, call::SandboxCall, json_response, records};
 use crate::{
     api::{
-        ChargePage, CoinOffer, InvoiceOfCharge, InvoicePage, LinkClosed, LinkOfCharge, LinkPage, PageAccount,
-        PaymentPart, PaymentStage,
+        ChargePage, CoinOffer, InvoiceOfCharge, InvoicePage, LinkClosedReason, LinkOfCharge, LinkPage,
+        PageAccount, PaymentDetails, PaymentStage,
     },
-    sandbox::{Sandbox, observe::BookOf},
+    sandbox::{Sandbox, observe::AccountBook},
 };
 
 /// Returns an object as JSON, as the API shows it.
-fn api_object(call: &SandboxCall<'_>, book_id: BookOf, path: &str) -> Value {
+fn api_object(call: &SandboxCall<'_>, book_id: AccountBook, path: &str) -> Value {
     let body = reference_wire::owner_read(
         call.service(),
         call.world().now,
@@ -42,24 +42,24 @@ fn api_object(call: &SandboxCall<'_>, book_id: BookOf, path: &str) -> Value {
 pub(super) fn charge(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
     let charge = |book_id, _| api_object(call, book_id, &format!("/v1/charges/{code}"));
-    answer(call.sandbox.charge_page(code, charge)?)
+    json_response(call.sandbox.charge_page(code, charge)?)
 }
 
 /// Handles `GET /sandbox/pages/i/{id}`: an invoice.
 pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
     let invoice = |book_id, _| api_object(call, book_id, &format!("/v1/invoices/{code}"));
-    let charge = |book_id: BookOf, no| {
+    let charge = |book_id: AccountBook, no| {
         api_object(call, book_id, &format!("/v1/charges/{}", call.book(book_id).charge(no).code))
     };
-    answer(call.sandbox.invoice_page(code, invoice, charge)?)
+    json_response(call.sandbox.invoice_page(code, invoice, charge)?)
 }
 
 /// Handles `GET /sandbox/pages/pay/{id}`: a payment link.
 pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
     let link = |book_id, _| api_object(call, book_id, &format!("/v1/payment-links/{code}"));
-    answer(call.sandbox.link_page(code, link)?)
+    json_response(call.sandbox.link_page(code, link)?)
 }
 
 impl Sandbox {
@@ -71,7 +71,7 @@ impl Sandbox {
     pub fn charge_page<C>(
         &self,
         code: Code,
-        view: impl FnOnce(BookOf, ChargeNo) -> C,
+        view: impl FnOnce(AccountBook, ChargeNo) -> C,
     ) -> Result<ChargePage<C>, ApiError> {
         let (book_id, no) = self.find_object(|book| book.find_charge(code))?;
         let payment = self.payment(book_id, no, view);
@@ -86,8 +86,8 @@ impl Sandbox {
     pub fn invoice_page<I, C>(
         &self,
         code: Code,
-        view: impl FnOnce(BookOf, InvoiceNo) -> I,
-        charge: impl FnOnce(BookOf, ChargeNo) -> C,
+        view: impl FnOnce(AccountBook, InvoiceNo) -> I,
+        charge: impl FnOnce(AccountBook, ChargeNo) -> C,
     ) -> Result<InvoicePage<I, C>, ApiError> {
         let (book_id, no) = self.find_object(|book| book.find_invoice(code))?;
         let book = self.book(book_id);
@@ -115,7 +115,7 @@ impl Sandbox {
     pub fn link_page<L>(
         &self,
         code: Code,
-        view: impl FnOnce(BookOf, LinkNo) -> L,
+        view: impl FnOnce(AccountBook, LinkNo) -> L,
     ) -> Result<LinkPage<L>, ApiError> {
         let (book_id, no) = self.find_object(|book| book.find_link(code))?;
         let link = self.book(book_id).link(no);
@@ -138,7 +138,7 @@ impl Sandbox {
     fn find_object<No>(
         &self,
         find: impl Fn(&Book) -> Result<No, ApiError>,
-    ) -> Result<(BookOf, No), ApiError> {
+    ) -> Result<(AccountBook, No), ApiError> {
         let mut books = self.service().books();
         books
             .find_map(|(account, mode, book)| Some(((account, mode), find(book).ok()?)))
@@ -146,7 +146,7 @@ impl Sandbox {
     }
 
     /// Returns the public data of the page's account.
-    fn page_account(&self, book_id: BookOf) -> PageAccount {
+    fn page_account(&self, book_id: AccountBook) -> PageAccount {
         let owner = self.service().account(book_id.0);
         let settings = &owner.settings;
         PageAccount {
@@ -161,27 +161,27 @@ impl Sandbox {
     /// Returns the part of a page that shows a charge and its payment.
     fn payment<C>(
         &self,
-        book_id: BookOf,
+        book_id: AccountBook,
         no: ChargeNo,
-        view: impl FnOnce(BookOf, ChargeNo) -> C,
-    ) -> PaymentPart<C> {
+        view: impl FnOnce(AccountBook, ChargeNo) -> C,
+    ) -> PaymentDetails<C> {
         let (book, now) = (self.book(book_id), self.now());
         let charge = book.charge(no);
         let asset = charge.terms.asset;
         let required = asset.required_confirmations(book.mode());
         let unconfirmed = unconfirmed_amount(charge, required);
         let total = charge.counted_amount().plus(unconfirmed);
-        PaymentPart {
+        PaymentDetails {
             charge: view(book_id, no),
             stage: stage(charge, required),
             reorganised: charge.is_reorganised(),
-            covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
+            covered: total.covers(charge.terms.asset_amount, charge.tolerances.underpayment),
             missing: charge.remaining_amount().saturating_sub(unconfirmed).to_string(),
-            coin: records::coin(asset, book.mode()),
+            coin: records::coin_record(asset, book.mode()),
             transfers: charge
                 .transfers()
                 .iter()
-                .map(|transfer| records::transfer(self.service(), book, charge, transfer))
+                .map(|transfer| records::transfer_record(self.service(), book, charge, transfer))
                 .collect(),
             invoice: charge.terms.invoice.map(|no| {
                 let invoice = book.invoice(no);
@@ -209,12 +209,12 @@ impl Sandbox {
     /// in which the amount is too large.
     fn coins(
         &self,
-        book_id: BookOf,
+        book_id: AccountBook,
         (price, currency): (Option<Fiat>, Currency),
         accepts: impl Fn(Asset) -> bool,
     ) -> Vec<CoinOffer> {
         let exchange = self.service().exchange();
-        let wallets = self.book(book_id).payouts();
+        let wallets = self.book(book_id).wallets();
         let available = Asset::ALL.into_iter().filter(|&asset| wallets.accepts(asset) && accepts(asset));
         available
             .filter_map(|asset| {
@@ -223,7 +223,7 @@ impl Sandbox {
                     Some(price) => Some(rate.quote(price, asset)?.to_string()),
                     None => None,
                 };
-                Some(CoinOffer { coin: records::coin(asset, book_id.1), amount })
+                Some(CoinOffer { coin: records::coin_record(asset, book_id.1), amount })
             })
             .collect()
     }
@@ -233,8 +233,8 @@ impl Sandbox {
 fn unconfirmed_amount(charge: &Charge, required: u32) -> Coin {
     let unconfirmed = charge.transfers().iter().filter(|transfer| {
         transfer.standing == Standing::OnTime
-            && transfer.is_alive()
-            && !transfer.credited
+            && transfer.is_present()
+            && !transfer.is_credited
             && !transfer.is_confirmed(required)
     });
     unconfirmed.map(|transfer| transfer.amount).sum()
@@ -243,10 +243,10 @@ fn unconfirmed_amount(charge: &Charge, required: u32) -> Coin {
 /// Returns the state of a charge that matters most to the customer.
 fn stage(charge: &Charge, required: u32) -> PaymentStage {
     let has_transfer = |standing| {
-        charge.transfers().iter().any(move |transfer| transfer.standing == standing && transfer.is_alive())
+        charge.transfers().iter().any(move |transfer| transfer.standing == standing && transfer.is_present())
     };
     let is_confirming = charge.transfers().iter().any(|transfer| {
-        transfer.standing == Standing::OnTime && transfer.is_alive() && !transfer.is_confirmed(required)
+        transfer.standing == Standing::OnTime && transfer.is_present() && !transfer.is_confirmed(required)
     });
     match charge.status() {
         ChargeStatus::Paid => PaymentStage::Paid,
@@ -280,14 +280,14 @@ fn may_choose(book: &Book, invoice: &Invoice) -> bool {
 }
 
 /// Returns the reason why a link accepts no payments; `None` if it does.
-fn closed_reason(link: &Link, now: Timestamp) -> Option<LinkClosed> {
+fn closed_reason(link: &Link, now: Timestamp) -> Option<LinkClosedReason> {
     if link.accepts_payments(now) {
         None
     } else if link.archived {
-        Some(LinkClosed::Archived)
+        Some(LinkClosedReason::Archived)
     } else if link.terms.expires_at.is_some_and(|end| end <= now) {
-        Some(LinkClosed::Expired)
+        Some(LinkClosedReason::Expired)
     } else {
-        Some(LinkClosed::Exhausted)
+        Some(LinkClosedReason::Exhausted)
     }
 }

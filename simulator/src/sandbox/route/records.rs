@@ -16,16 +16,16 @@ use reference_core::{
 use crate::{
     api::{
         AttemptRecord, AttemptTrace, CoinRecord, DeliveryRecord, EndpointRecord, HeaderRecord, KeyRecord,
-        TransferGone, TransferRecord, TransferStanding, WalletRecord,
+        TransferDisappearance, TransferRecord, TransferStanding, WalletRecord,
     },
     network::delivery_headers,
-    sandbox::observe::BookOf,
+    sandbox::observe::AccountBook,
 };
 
 const MICROS_PER_MILLI: u64 = 1_000;
 
 /// Returns a key, without its secret.
-pub(super) fn key(service: &Service, key: &ApiKey) -> KeyRecord {
+pub(super) fn key_record(service: &Service, key: &ApiKey) -> KeyRecord {
     KeyRecord {
         id: key.id,
         account: service.account(key.principal.account).id.to_string(),
@@ -38,7 +38,7 @@ pub(super) fn key(service: &Service, key: &ApiKey) -> KeyRecord {
 }
 
 /// Returns a wallet.
-pub(super) fn wallet(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -> WalletRecord {
+pub(super) fn wallet_record(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -> WalletRecord {
     WalletRecord {
         account: account.to_owned(),
         mode,
@@ -51,7 +51,11 @@ pub(super) fn wallet(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -
 }
 
 /// Returns a webhook endpoint, without its secret.
-pub(super) fn endpoint(service: &Service, (account, mode): BookOf, endpoint: &Endpoint) -> EndpointRecord {
+pub(super) fn endpoint_record(
+    service: &Service,
+    (account, mode): AccountBook,
+    endpoint: &Endpoint,
+) -> EndpointRecord {
     EndpointRecord {
         id: endpoint.id,
         account: service.account(account).id.to_string(),
@@ -66,7 +70,7 @@ pub(super) fn endpoint(service: &Service, (account, mode): BookOf, endpoint: &En
 }
 
 /// Returns a coin on its network.
-pub(super) fn coin(asset: Asset, mode: Mode) -> CoinRecord {
+pub(super) fn coin_record(asset: Asset, mode: Mode) -> CoinRecord {
     let facts = asset.facts();
     CoinRecord {
         asset,
@@ -77,7 +81,7 @@ pub(super) fn coin(asset: Asset, mode: Mode) -> CoinRecord {
 }
 
 /// Returns a transfer to a charge.
-pub(super) fn transfer(
+pub(super) fn transfer_record(
     service: &Service,
     book: &Book,
     charge: &Charge,
@@ -92,17 +96,17 @@ pub(super) fn transfer(
         confirmations: transfer.confirmations_at(service.heights().get(mode, asset), required),
         required_confirmations: required,
         confirmed: transfer.is_confirmed(required),
-        credited: transfer.credited,
+        credited: transfer.is_credited,
         standing: match transfer.standing {
             Standing::OnTime => TransferStanding::OnTime,
             Standing::Late => TransferStanding::Late,
             Standing::Accepted => TransferStanding::Accepted,
             Standing::Extra => TransferStanding::Extra,
         },
-        gone: transfer.gone.map(|reason| match reason {
-            Disappearance::DoubleSpent => TransferGone::DoubleSpent,
-            Disappearance::Replaced => TransferGone::Replaced,
-            Disappearance::Dropped => TransferGone::Dropped,
+        gone: transfer.disappearance.map(|reason| match reason {
+            Disappearance::DoubleSpent => TransferDisappearance::DoubleSpent,
+            Disappearance::Replaced => TransferDisappearance::Replaced,
+            Disappearance::Dropped => TransferDisappearance::Dropped,
         }),
         seen_at: transfer.seen_at,
         confirmed_at: transfer.confirmed_at,
@@ -118,7 +122,7 @@ pub(super) fn is_sent_back(charge: &Charge, transfer: &Transfer) -> bool {
 }
 
 /// Returns a delivery with its attempts.
-pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> DeliveryRecord {
+pub(super) fn delivery_record(account: &str, book: &Book, delivery: &Delivery) -> DeliveryRecord {
     let next_at = match delivery.state {
         DeliveryState::Waiting(at) => Some(at),
         _ => None,
@@ -142,17 +146,17 @@ pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> Deliv
 }
 
 /// Returns a delivery with the requests and responses of its attempts.
-pub(super) fn delivery_in_full(
+pub(super) fn full_delivery_record(
     account: &str,
     book: &Book,
     stored: &Delivery,
     config: &ServiceConfig,
 ) -> DeliveryRecord {
-    let mut record = delivery(account, book, stored);
+    let mut record = delivery_record(account, book, stored);
     let body = reference_wire::delivery_body(book, stored, &config.public_url);
     for (attempt, attempt_record) in stored.attempts.iter().zip(&mut record.attempts) {
         attempt_record.trace = Some(attempt_trace(attempt, |url, secret| {
-            let signature = secret.sign(attempt.at.unix_secs(), &body);
+            let signature = secret.sign(attempt.started_at.unix_secs(), &body);
             let (url, kind) = (url.authority(), stored.payload.kind);
             delivery_headers(&config.dialect, (url, kind, stored.id), body.len(), signature)
         }));
@@ -163,12 +167,12 @@ pub(super) fn delivery_in_full(
 
 fn attempt_record(n: u32, attempt: &Attempt) -> AttemptRecord {
     let (status, error) = match &attempt.result {
-        AttemptResult::Answered(status) => (Some(*status), None),
+        AttemptResult::Response(status) => (Some(*status), None),
         AttemptResult::Unreachable(reason) => (None, Some(format!("unreachable: {reason}"))),
         AttemptResult::TimedOut => (None, Some("timeout".to_owned())),
-        AttemptResult::Refused(reason) => (None, Some(format!("refused: {reason}"))),
+        AttemptResult::NotPublic(reason) => (None, Some(format!("refused: {reason}"))),
     };
-    AttemptRecord { n, at: attempt.at, ended_at: attempt.ended_at, status, error, trace: None }
+    AttemptRecord { n, at: attempt.started_at, ended_at: attempt.ended_at, status, error, trace: None }
 }
 
 /// Returns the request and response of an attempt, as far as the host recorded them. `write_headers` computes request
@@ -180,14 +184,14 @@ fn attempt_trace(
 ) -> AttemptTrace {
     let trace = attempt.trace.as_deref().cloned().unwrap_or_default();
     let request_headers = match trace.request_headers {
-        SentHeaders::Kept(headers) => headers,
-        SentHeaders::Of { url, secret } => write_headers(&url, &secret),
+        SentHeaders::Stored(headers) => headers,
+        SentHeaders::Derived { url, secret } => write_headers(&url, &secret),
     };
     let headers = |list: Vec<(String, String)>| {
         list.into_iter().map(|(name, value)| HeaderRecord { name, value }).collect()
     };
     AttemptTrace {
-        duration_ms: trace.took_ms.unwrap_or(attempt.ended_at.since(attempt.at).0 / MICROS_PER_MILLI),
+        duration_ms: trace.took_ms.unwrap_or(attempt.ended_at.since(attempt.started_at).0 / MICROS_PER_MILLI),
         address: trace.address,
         request_headers: headers(request_headers),
         response_headers: headers(trace.response_headers),

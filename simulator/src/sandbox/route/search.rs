@@ -4,7 +4,7 @@
 use reference_core::{
     book::Book,
     call::List,
-    charge::{Charge, MetaValue},
+    charge::{Charge, MetadataValue},
     error::ApiError,
     id::{AccountNo, ChargeNo, InvoiceNo, LinkNo, parse_uuid},
     invoice::Invoice,
@@ -12,9 +12,9 @@ use reference_core::{
 };
 use reference_wire::fields::Fields;
 
-use super::{Outcome, answer, book::book_from_path, call::SandboxCall};
+use super::{Outcome, book::book_from_path, call::SandboxCall, json_response};
 use crate::{
-    api::{SearchAnswer, SearchHit, Word},
+    api::{Keyword, SearchHit, SearchResponse},
     sandbox::Sandbox,
 };
 
@@ -35,7 +35,7 @@ pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     if query.is_empty() || query.len() > QUERY_BYTES_MAX {
         return Err(ApiError::field("q", format!("The q field must have 1 to {QUERY_BYTES_MAX} bytes.")));
     }
-    answer(SearchAnswer { found: call.sandbox.search(book_id, &query) })
+    json_response(SearchResponse { found: call.sandbox.search(book_id, &query) })
 }
 
 impl Sandbox {
@@ -45,7 +45,7 @@ impl Sandbox {
         let book = self.book(book_id);
         let mut hits = find_by_id(book, &query);
         // Returns `false` when there are enough hits, which ends the search.
-        let mut add = |kind, id: String, fields: Vec<NamedValue>, status: Word| {
+        let mut add = |kind, id: String, fields: Vec<NamedValue>, status: Keyword| {
             let matches = |(_, value): &NamedValue| value.to_lowercase().contains(&query);
             let hit = fields.into_iter().find(matches);
             hits.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
@@ -119,8 +119,10 @@ fn charge_fields(charge: &Charge) -> Vec<NamedValue> {
     fields.extend(optional_named_value("customer_name", customer.name.as_ref()));
     fields.extend(optional_named_value("customer_reference", customer.reference.as_ref()));
     fields.extend(terms.metadata.iter().filter_map(|(key, value)| match value {
-        MetaValue::Text(text) | MetaValue::Number(text) => Some((format!("metadata.{key}"), text.clone())),
-        MetaValue::Truth(_) | MetaValue::Null => None,
+        MetadataValue::Text(text) | MetadataValue::Number(text) => {
+            Some((format!("metadata.{key}"), text.clone()))
+        }
+        MetadataValue::Bool(_) | MetadataValue::Null => None,
     }));
     fields.extend(optional_named_value("description", terms.description.as_ref()));
     fields

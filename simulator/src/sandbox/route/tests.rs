@@ -299,7 +299,7 @@ fn observers_stay_when_a_world_is_replaced() {
     world.start_recording(crate::record::Detail::Bytes);
     call_ok(&mut world, "POST", "/sandbox/world", r#"{"seed":3}"#);
     call_ok(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
-    let entries = world.take_record().seen;
+    let entries = world.take_record().entries;
     let calls =
         entries.iter().filter(|entry| matches!(entry.observation, crate::record::Observation::Call(_)));
     assert_eq!(calls.count(), 2);
@@ -519,7 +519,7 @@ fn a_healed_watcher_reports_lost_sightings() {
             .take()
     };
     assert_eq!(status(&mut world), "pending", "the sightings are lost");
-    assert!(world.next_of_service().is_some(), "the rate lock has not expired");
+    assert!(world.next_service_due().is_some(), "the rate lock has not expired");
     world.heal();
     assert_eq!(status(&mut world), "paid");
 }

@@ -11,7 +11,7 @@ use serde::{
 use super::from_shorthand;
 use crate::script::{
     At,
-    value::{AssetCode, CurrencyCode, DeliveryStatus, EventTypeName, FiatRate, InMode, Name},
+    value::{AssetCode, CurrencyCode, DeliveryStatus, EventTypeName, FiatRate, ModeName, Name},
 };
 
 /// Another account, with its own wallets and keys.
@@ -35,7 +35,7 @@ pub struct Wallet {
     /// The coin.
     pub asset: AssetCode,
     /// The mode; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The extended public key.
     pub key: Option<String>,
     /// The address type of the key, if its prefix does not determine it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
@@ -68,7 +68,7 @@ pub struct Key {
     /// The name in the file.
     pub name: At<Name>,
     /// The mode; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The account; the first one by default.
     pub account: Option<At<Name>>,
 }
@@ -82,7 +82,7 @@ pub struct Endpoint {
     /// The name, which is also its merchant unless the URL names another.
     pub name: At<Name>,
     /// The mode; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The event types to deliver; all by default.
     pub events: Option<Vec<EventTypeName>>,
     /// The URL; `https://NAME.sim/webhooks` by default.

@@ -9,7 +9,7 @@ use crate::{
     chain::FeeLevel,
     script::{
         At,
-        value::{Amount, AssetCode, InMode, Name, Share},
+        value::{Amount, AssetCode, ModeName, Name, Share},
     },
 };
 
@@ -32,7 +32,7 @@ pub struct Pay {
     /// The coin to pay in; the charge's by default.
     pub asset: Option<AssetCode>,
     /// The mode of the chain; only with `address_of`.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The fee level.
     pub fee: Option<FeeLevel>,
     /// Splits the amount over this number of outputs of one transaction.
@@ -65,7 +65,7 @@ pub struct Reorg {
     /// The coin of the chain.
     pub asset: AssetCode,
     /// The mode of the chain; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The number of replaced blocks.
     pub depth: u32,
     /// The transactions that the new blocks contain: `all`, `none` (they return to the mempool) or a list.
@@ -81,14 +81,14 @@ pub type Keep = api::KeepRequest<At<Name>>;
 /// A transaction to double-spend, to drop from the mempool, or to send again under its own id.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AtTransaction {
+pub struct TransactionStep {
     /// The transaction.
     pub tx: At<Name>,
     /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
-from_shorthand!(AtTransaction { tx: Name, refused });
+from_shorthand!(TransactionStep { tx: Name, refused });
 
 /// A transaction to replace by fee.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -117,7 +117,7 @@ pub struct Congest {
     /// The coin of the chain.
     pub asset: AssetCode,
     /// The mode of the chain; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// Blocks without any transaction; 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub empty: u32,

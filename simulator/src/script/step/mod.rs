@@ -16,12 +16,12 @@ use serde::{
 
 pub use self::{
     account::{Accept, Answers, Endpoint, Key, MerchantState, OpenAccount, Rate, Resend, Wallet},
-    chain::{AtTransaction, Congest, Keep, Pay, Reorg, Replace},
-    object::{By, Cancel, Choose, Invoice, Item, Link, LinkQuestion, Open, Refund, Repeat, Send, Void},
+    chain::{Congest, Keep, Pay, Reorg, Replace, TransactionStep},
+    object::{By, Cancel, Choose, Invoice, Item, Link, LinkCustomField, Open, Refund, Repeat, Send, Void},
     requests::{Expect, Expected, ExpectedResponse, Request, Until, Walk, WalkBy},
 };
 pub use crate::{
-    api::{LinkAnswer, Mine, Notices, Settings, Stall, Watcher},
+    api::{CustomFieldValue, Mine, NoticePolicy, Settings, Stall, Watcher},
     chain::FeeLevel,
 };
 use serde_json::Value;
@@ -94,13 +94,13 @@ pub enum Step {
     /// Replaces the newest blocks: `reorg: { asset: BTC, depth: 1 }`.
     Reorg(Reorg),
     /// Mines a conflicting transaction in the next block: `double_spend: t1`.
-    DoubleSpend(Shorthand<AtTransaction>),
+    DoubleSpend(Shorthand<TransactionStep>),
     /// Replaces an unconfirmed transaction by fee: `replace: { tx: t1, as: t2, elsewhere: true }`.
     Replace(Replace),
     /// Drops a transaction from the mempool: `drop: t1`.
-    Drop(Shorthand<AtTransaction>),
+    Drop(Shorthand<TransactionStep>),
     /// Sends a dropped or displaced transaction again: `rebroadcast: t1`.
-    Rebroadcast(Shorthand<AtTransaction>),
+    Rebroadcast(Shorthand<TransactionStep>),
     /// Stops the blocks of a chain for a while: `stall: { asset: BTC, for: 2h }`.
     Stall(Stall),
     /// Removes free space from some of the future blocks: `congest: { asset: BTC, empty: 20, full: 30 }`.

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::{from_shorthand, is_default};
 use crate::{
-    api::LinkAnswer,
+    api::CustomFieldValue,
     script::{
         At,
-        value::{Amount, AssetCode, CurrencyCode, InMode, Name, Price},
+        value::{Amount, AssetCode, CurrencyCode, ModeName, Name, Price},
     },
 };
 
@@ -45,13 +45,13 @@ pub struct Open {
     /// Key/value pairs of the account owner.
     pub metadata: Option<BTreeMap<String, Value>>,
     /// The answers to the link's custom fields.
-    pub custom_fields: Option<Vec<LinkAnswer>>,
+    pub custom_fields: Option<Vec<CustomFieldValue>>,
     /// The `Idempotency-Key`, which `repeat` needs.
     pub idempotency_key: Option<String>,
     /// The account; the first one by default.
     pub account: Option<At<Name>>,
     /// The mode; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The expected refusal, such as 503.
     pub refused: Option<u16>,
 }
@@ -73,7 +73,7 @@ from_shorthand!(Repeat { charge: Name, description, refused });
 /// A custom field of a payment link.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LinkQuestion {
+pub struct LinkCustomField {
     /// The label of the field.
     pub label: String,
     /// Requires an answer.
@@ -98,11 +98,11 @@ pub struct Link {
     /// The maximum number of payments.
     pub max_payments: Option<u32>,
     /// The custom fields.
-    pub custom_fields: Option<Vec<LinkQuestion>>,
+    pub custom_fields: Option<Vec<LinkCustomField>>,
     /// The account; the first one by default.
     pub account: Option<At<Name>>,
     /// The mode; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The expected refusal, such as 422.
     pub refused: Option<u16>,
 }
@@ -146,7 +146,7 @@ pub struct Invoice {
     /// The account; the first one by default.
     pub account: Option<At<Name>>,
     /// The mode; the scenario's by default.
-    pub mode: Option<InMode>,
+    pub mode: Option<ModeName>,
     /// The expected refusal, such as 422.
     pub refused: Option<u16>,
 }
@@ -195,7 +195,7 @@ pub struct Choose {
     /// The customer's e-mail address.
     pub customer_email: Option<String>,
     /// The answers to the link's custom fields.
-    pub custom_fields: Option<Vec<LinkAnswer>>,
+    pub custom_fields: Option<Vec<CustomFieldValue>>,
     /// The expected refusal, such as 409.
     pub refused: Option<u16>,
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     Plan,
-    edge_cases::repeat_delay,
+    edge_cases::draw_repeat_delay,
     steps,
     values::{self, Context},
 };
@@ -37,7 +37,7 @@ fn request_in(method: &str, path: &str, mode: Mode) -> Request {
     steps::request(method, path.to_owned(), mode.as_str())
 }
 
-fn operation(method: &str, path: &str) -> Operation {
+fn find_operation(method: &str, path: &str) -> Operation {
     let matches = |operation: &Operation| (operation.method, operation.path) == (method, path);
     Operation::ALL.into_iter().find(matches).unwrap_or_else(|| panic!("no operation {method} {path}"))
 }
@@ -74,7 +74,7 @@ impl Plan {
         self.add_reads();
         self.add_revoked_keys();
         self.add_settings();
-        self.add_branch();
+        self.add_account_with_settings();
         self.add_wallets();
         self.add_key_wallets();
     }
@@ -85,11 +85,11 @@ impl Plan {
     }
 
     /// Draws a body for an operation. One in ten has an invalid value.
-    fn body(&self, method: &str, path: &str, at: u64, draw: &mut RngStream) -> Value {
-        let fields = operation(method, path).fields;
+    fn draw_body(&self, method: &str, path: &str, at: u64, draw: &mut RngStream) -> Value {
+        let fields = find_operation(method, path).fields;
         let (coins, now) = (self.coins.clone(), self.time_at(at));
         let context = Context { now, coins: &coins };
-        let mut body = values::object(fields, context, draw);
+        let mut body = values::draw_object(fields, context, draw);
         if !fields.is_empty() && draw.chance(1, 10) {
             let field = fields[draw.below(fields.len() as u64) as usize];
             body[field.name] = values::draw_invalid(field.kind, context, draw);
@@ -100,7 +100,7 @@ impl Plan {
     /// Plans a write. A few have another `Content-Type`, or a body of about the maximum size. Some have an
     /// `Idempotency-Key`, and most of these are repeated after [`draw_repeat_delay`], with the same or another query or
     /// body.
-    fn write(&mut self, at: u64, mut request: Request, draw: &mut RngStream) {
+    fn plan_write(&mut self, at: u64, mut request: Request, draw: &mut RngStream) {
         let has_idempotency_key = draw.chance(1, 3);
         if !has_idempotency_key
             && let Some(path) = owner_path(&request)
@@ -134,7 +134,7 @@ impl Plan {
             return;
         }
         for _ in 0..draw.between(1, 2) {
-            let delay = repeat_delay(draw);
+            let delay = draw_repeat_delay(draw);
             let mut repetition = request.clone();
             repetition.save.clear();
             match draw.below(6) {
@@ -147,9 +147,9 @@ impl Plan {
     }
 
     /// Plans a write with this body.
-    fn write_body(&mut self, at: u64, mut request: Request, body: Value, draw: &mut RngStream) {
+    fn plan_write_of(&mut self, at: u64, mut request: Request, body: Value, draw: &mut RngStream) {
         request.body = Some(body);
-        self.write(at, request, draw);
+        self.plan_write(at, request, draw);
     }
 
     /// Plans a request that opens a charge.
@@ -161,7 +161,7 @@ impl Plan {
     }
 
     /// Plans a read with the key of a mode.
-    pub(super) fn read(&mut self, at: u64, mode: Mode, path: &str) {
+    pub(super) fn plan_read(&mut self, at: u64, mode: Mode, path: &str) {
         self.add(at, Step::Request(request_in("GET", path, mode)));
     }
 }

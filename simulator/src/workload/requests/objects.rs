@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{DAY, HOUR, LOCK, MINUTE, Plan, charge::OpenedCharge, values},
-    drop_fields, operation, request_in,
+    drop_fields, find_operation, request_in,
 };
 use crate::{model::money, script::step::Step};
 
@@ -18,8 +18,8 @@ impl Plan {
     /// Plans a charge that a request opens, with every field.
     pub(super) fn plan_request_charge(&mut self, n: u64) {
         let mut draw = self.stream(&format!("made-charge/{n}"));
-        let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("q{n}"));
-        let mut body = self.body("POST", "/v1/charges", at, &mut draw);
+        let (mode, at, name) = (self.draw_mode(&mut draw), self.draw_time(&mut draw), format!("q{n}"));
+        let mut body = self.draw_body("POST", "/v1/charges", at, &mut draw);
         if draw.chance(9, 10) {
             drop_fields(&mut body, &["payment_link", "custom_fields"]);
             if !body["amount"].is_string() {
@@ -28,7 +28,7 @@ impl Plan {
         }
         let mut request = request_in("POST", "/v1/charges", mode);
         request.save.insert(name.clone(), "/data/id".to_owned());
-        self.write_body(at, request, body.clone(), &mut draw);
+        self.plan_write_of(at, request, body.clone(), &mut draw);
         self.plan_charge_actions(&name, mode, at, &body, &mut draw);
     }
 
@@ -44,11 +44,11 @@ impl Plan {
             .map(|(cents, rate)| money::amount_due(cents, rate, asset));
         let opened = OpenedCharge { name: name.to_owned(), mode, asset, at, due, bounds: self.bounds };
         if draw.chance(2, 3) {
-            self.plan_payment(&opened, draw);
+            self.plan_payments(&opened, draw);
         }
         for _ in 0..draw.below(3) {
             let later = at + draw.below(2 * LOCK);
-            let mut refund = self.body("POST", "/v1/charges/{id}/refunds", later, draw);
+            let mut refund = self.draw_body("POST", "/v1/charges/{id}/refunds", later, draw);
             match (draw.below(4), due) {
                 (0, _) => {}
                 (1, _) => refund["amount"] = json!(money::format_units(1, asset)),
@@ -62,24 +62,24 @@ impl Plan {
                 refund["txid"] = json!("ab".repeat(32));
             }
             let path = format!("/v1/charges/${{{name}}}/refunds");
-            self.write_body(later, request_in("POST", &path, mode), refund, draw);
+            self.plan_write_of(later, request_in("POST", &path, mode), refund, draw);
         }
         if draw.chance(1, 3) {
             let path = format!("/v1/charges/${{{name}}}/cancel");
-            self.write_body(at + draw.below(LOCK), request_in("POST", &path, mode), json!({}), draw);
+            self.plan_write_of(at + draw.below(LOCK), request_in("POST", &path, mode), json!({}), draw);
         }
     }
 
     /// Plans a payment link with every field, its changes, and its charges, some around its expiry.
     pub(super) fn plan_request_link(&mut self, n: u64) {
         let mut draw = self.stream(&format!("made-link/{n}"));
-        let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("m{n}"));
-        let mut body = self.body("POST", "/v1/payment-links", at, &mut draw);
+        let (mode, at, name) = (self.draw_mode(&mut draw), self.draw_time(&mut draw), format!("m{n}"));
+        let mut body = self.draw_body("POST", "/v1/payment-links", at, &mut draw);
         self.make_link_consistent(&mut body, &mut draw);
         let end = body["expires_at"].as_str().and_then(Timestamp::parse);
         let mut request = request_in("POST", "/v1/payment-links", mode);
         request.save.insert(name.clone(), "/data/id".to_owned());
-        self.write_body(at, request, body.clone(), &mut draw);
+        self.plan_write_of(at, request, body.clone(), &mut draw);
         let mut later = at;
         for customer in 1..=draw.below(4) {
             later += draw.between(1, HOUR);
@@ -102,10 +102,10 @@ impl Plan {
             if draw.chance(1, 3) {
                 let method = if draw.chance(1, 2) { "POST" } else { "DELETE" };
                 let archive = request_in(method, &format!("{path}/archive"), mode);
-                self.write(changed_at, archive, &mut draw);
+                self.plan_write(changed_at, archive, &mut draw);
                 continue;
             }
-            let mut change = self.body("PATCH", "/v1/payment-links/{id}", changed_at, &mut draw);
+            let mut change = self.draw_body("PATCH", "/v1/payment-links/{id}", changed_at, &mut draw);
             if draw.chance(2, 3) {
                 // Clients usually change a few fields, or set them to null.
                 let names: Vec<String> =
@@ -120,7 +120,7 @@ impl Plan {
             } else {
                 self.make_link_consistent(&mut change, &mut draw);
             }
-            self.write_body(changed_at, request_in("PATCH", &path, mode), change, &mut draw);
+            self.plan_write_of(changed_at, request_in("PATCH", &path, mode), change, &mut draw);
         }
     }
 
@@ -161,8 +161,8 @@ impl Plan {
         name: &str,
         draw: &mut RngStream,
     ) {
-        let mut body = self.body("POST", "/v1/charges", at, draw);
-        body["asset"] = json!(self.pick_coin(draw).code());
+        let mut body = self.draw_body("POST", "/v1/charges", at, draw);
+        body["asset"] = json!(self.draw_coin(draw).code());
         drop_fields(&mut body, &["custom_fields"]);
         let amounts = ["min_amount", "max_amount", "amount"].map(|field| terms[field].clone());
         match (terms["pricing_type"] == "open", draw.below(6)) {
@@ -184,12 +184,12 @@ impl Plan {
             body["custom_fields"] = fields.iter().filter_map(field_value).collect();
         }
         // The page validates its form, so it never sends invalid values.
-        let is_valid = operation("POST", "/v1/charges").invalid_fields(&body).is_empty();
+        let is_valid = find_operation("POST", "/v1/charges").invalid_fields(&body).is_empty();
         if draw.chance(1, 2) || !is_valid {
             body["payment_link"] = json!(format!("${{{link}}}"));
             let mut request = request_in("POST", "/v1/charges", mode);
             request.save.insert(name.to_owned(), "/data/id".to_owned());
-            self.write_body(at, request, body.clone(), draw);
+            self.plan_write_of(at, request, body.clone(), draw);
         } else {
             let email = body["customer_email"].clone();
             let mut choice =
@@ -214,8 +214,8 @@ impl Plan {
     /// Plans an invoice with every field, its e-mails and views, and voiding it.
     pub(super) fn plan_request_invoice(&mut self, n: u64) {
         let mut draw = self.stream(&format!("made-invoice/{n}"));
-        let (mode, at, name) = (self.pick_mode(&mut draw), self.pick_moment(&mut draw), format!("j{n}"));
-        let mut body = self.body("POST", "/v1/invoices", at, &mut draw);
+        let (mode, at, name) = (self.draw_mode(&mut draw), self.draw_time(&mut draw), format!("j{n}"));
+        let mut body = self.draw_body("POST", "/v1/invoices", at, &mut draw);
         if draw.chance(7, 8) {
             drop_fields(&mut body, if draw.chance(1, 2) { &["amount"] } else { &["items"] });
             if body["amount"].is_null() && body["items"].is_null() {
@@ -224,11 +224,12 @@ impl Plan {
         }
         if draw.chance(1, 6) {
             // Due today, or yesterday.
-            body["due_at"] = json!(values::day(self.time_at(at).minus(Span::hours(12 * draw.below(3)))));
+            body["due_at"] =
+                json!(values::format_date(self.time_at(at).minus(Span::hours(12 * draw.below(3)))));
         }
         let mut request = request_in("POST", "/v1/invoices", mode);
         request.save.insert(name.clone(), "/data/id".to_owned());
-        self.write_body(at, request, body, &mut draw);
+        self.plan_write_of(at, request, body, &mut draw);
         let path = format!("/v1/invoices/${{{name}}}");
         let mut sent_at = at;
         for _ in 0..draw.below(4) {
@@ -236,7 +237,12 @@ impl Plan {
                 0 => 10 * MINUTE - 1 + draw.below(3),
                 _ => draw.between(1, 12 * MINUTE),
             };
-            self.write_body(sent_at, request_in("POST", &format!("{path}/send"), mode), json!({}), &mut draw);
+            self.plan_write_of(
+                sent_at,
+                request_in("POST", &format!("{path}/send"), mode),
+                json!({}),
+                &mut draw,
+            );
         }
         for _ in 0..draw.below(3) {
             let mut view = request_in("POST", &format!("/sandbox/invoices/${{{name}}}/view"), mode);
@@ -245,7 +251,7 @@ impl Plan {
         }
         if draw.chance(1, 3) {
             let void = request_in("POST", &format!("{path}/void"), mode);
-            self.write_body(at + draw.between(1, 3 * HOUR), void, json!({}), &mut draw);
+            self.plan_write_of(at + draw.between(1, 3 * HOUR), void, json!({}), &mut draw);
         }
     }
 }

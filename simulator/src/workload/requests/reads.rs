@@ -132,7 +132,7 @@ impl Plan {
     pub(super) fn add_revoked_keys(&mut self) {
         let mut draw = self.stream("revoked");
         for n in 0..draw.below(3) {
-            let (mode, at) = (self.pick_mode(&mut draw), draw.between(HOUR, DAY));
+            let (mode, at) = (self.draw_mode(&mut draw), draw.between(HOUR, DAY));
             let key = format!("spare{n}");
             self.add(
                 at,

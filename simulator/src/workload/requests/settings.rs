@@ -4,7 +4,7 @@ use reference_core::{asset::Asset, mode::Mode, rng::RngStream};
 use serde_json::{Value, json};
 
 use super::{
-    super::{DAY, HOUR, MINUTE, Plan, edge_cases::NEIGHBOUR, steps},
+    super::{DAY, HOUR, MINUTE, Plan, edge_cases::SECOND_ACCOUNT, steps},
     request_in,
 };
 use crate::script::step::{Step, Wallet};
@@ -106,7 +106,7 @@ impl Plan {
             let mut change = request_in("PATCH", "/sandbox/accounts/acme", Mode::Live);
             change.body = Some(draw_settings(&mut draw));
             self.add(at, Step::Request(change));
-            let mode = self.pick_mode(&mut draw);
+            let mode = self.draw_mode(&mut draw);
             for read_at in [at - 1, at, at + 1] {
                 self.add(read_at, Step::Request(request_in("GET", "/v1/account", mode)));
             }
@@ -114,12 +114,12 @@ impl Plan {
     }
 
     /// Plans an account that is created with settings, and reads of them by its key and in the dashboard.
-    pub(super) fn add_branch(&mut self) {
+    pub(super) fn add_account_with_settings(&mut self) {
         let mut draw = self.stream("branch");
         if draw.chance(1, 2) {
             return;
         }
-        let (at, mode) = (draw.between(MINUTE, DAY), self.pick_mode(&mut draw));
+        let (at, mode) = (draw.between(MINUTE, DAY), self.draw_mode(&mut draw));
         let mut body = draw_settings(&mut draw);
         // A new account has no settings to remove.
         if let Value::Object(map) = &mut body {
@@ -147,14 +147,14 @@ impl Plan {
         let mut at = draw.between(HOUR, DAY);
         for n in 0..draw.between(2, 5) {
             at += draw.between(1, HOUR);
-            let (mode, coin) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw).code());
+            let (mode, coin) = (self.draw_mode(&mut draw), self.draw_coin(&mut draw).code());
             let keys: Vec<&str> = KEYS
                 .iter()
                 .filter(|(_, coins, key_mode)| *key_mode == mode && coins.contains(&coin))
                 .map(|(key, ..)| *key)
                 .collect();
-            let account = match self.neighbour {
-                Some(_) if draw.chance(1, 2) => NEIGHBOUR,
+            let account = match self.second_account {
+                Some(_) if draw.chance(1, 2) => SECOND_ACCOUNT,
                 _ => "acme",
             };
             let mut body = json!({ "account": account, "asset": coin, "mode": mode.as_str() });
@@ -197,9 +197,9 @@ impl Plan {
         let lists = [list(first, 1), list(first, 2), list(first + 1, 2), list(first + 3, 1)];
         let mut at = draw.between(HOUR, DAY);
         for n in 1..=draw.between(2, 6) {
-            let mode = self.pick_mode(&mut draw);
+            let mode = self.draw_mode(&mut draw);
             at += draw.between(1, HOUR);
-            let asset = if draw.chance(1, 5) { self.pick_coin(&mut draw) } else { Asset::Sol };
+            let asset = if draw.chance(1, 5) { self.draw_coin(&mut draw) } else { Asset::Sol };
             let addresses = (asset == Asset::Sol && draw.chance(3, 4))
                 .then(|| lists[draw.below(lists.len() as u64) as usize].clone());
             self.add(at, wallet(asset, mode, addresses));
@@ -210,7 +210,7 @@ impl Plan {
                 let body = json!({ "asset": asset.code(), "amount": "12.00", "currency": "EUR" });
                 let mut open = request_in("POST", "/v1/charges", mode);
                 open.save.insert(format!("q{}-{nth}", n + 20), "/data/id".to_owned());
-                self.write_body(at + nth * MINUTE, open, body, &mut draw);
+                self.plan_write_of(at + nth * MINUTE, open, body, &mut draw);
             }
         }
     }

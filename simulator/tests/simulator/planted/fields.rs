@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use simulator::{
     invariant::Invariant::{self, Edges, Filters, Once, Order, Paging, SameObject},
-    tamper::{PostFate, Tamper},
+    tamper::{AttemptFate, Tamper},
 };
 
-use super::{PlantedFault, answers::answers, posts::posts};
+use super::{PlantedFault, attempts::change_attempts, http::change_responses};
 
 /// Changes the JSON of every successful read under a path.
 fn change_reads(path: &'static str, change: fn(&str, &mut Value)) -> Box<dyn Tamper> {
-    answers(move |_, request, response| {
+    change_responses(move |_, request, response| {
         if request.method == "GET" && request.path.starts_with(path) && response.status == 200 {
             let mut body: Value = serde_json::from_slice(&response.body).expect("a response is JSON");
             change(request.query.unwrap_or_default(), &mut body);
@@ -21,13 +21,13 @@ fn change_reads(path: &'static str, change: fn(&str, &mut Value)) -> Box<dyn Tam
 
 /// Changes the `data` in the body of every webhook, except that of test deliveries.
 fn change_webhooks(change: fn(&mut Value)) -> Box<dyn Tamper> {
-    posts(move |_, _, attempt| {
+    change_attempts(move |_, _, attempt| {
         let mut body: Value = serde_json::from_slice(&attempt.body).expect("a webhook is JSON");
         if body.get("test").is_none() {
             change(&mut body["data"]);
             attempt.body = body.to_string().into_bytes().into();
         }
-        PostFate::Unchanged
+        AttemptFate::Unchanged
     })
 }
 
@@ -179,7 +179,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("the response to a write has no timeline", FIELDS, || {
-        answers(|_, request, response| {
+        change_responses(|_, request, response| {
             if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
                 let mut body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
                 body["data"]["timeline"] = json!([]);

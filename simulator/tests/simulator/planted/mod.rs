@@ -3,10 +3,10 @@
 //! Each is the correct service with a change to its input or output. `BLESS=1 cargo test -p simulator --test simulator
 //! planted` rewrites the table with the number of worlds until each was found.
 
-mod answers;
+mod attempts;
 mod fields;
-mod notices;
-mod posts;
+mod http;
+mod sightings;
 
 use std::{
     collections::BTreeMap,
@@ -47,13 +47,13 @@ impl PlantedFault {
 }
 
 /// Creates the tamper of a demo fault.
-fn demo(name: &str) -> Box<dyn Tamper> {
+fn demo_fault(name: &str) -> Box<dyn Tamper> {
     (DemoFault::find(name).unwrap_or_else(|| panic!("no fault is called `{name}`")).make)()
 }
 
 /// Returns every planted fault.
 fn faults() -> impl Iterator<Item = &'static PlantedFault> {
-    [notices::FAULTS, posts::FAULTS, answers::FAULTS, fields::FAULTS].into_iter().flatten()
+    [sightings::FAULTS, attempts::FAULTS, http::FAULTS, fields::FAULTS].into_iter().flatten()
 }
 
 /// The first seeds of the searches.

@@ -51,7 +51,7 @@ fn install() -> Option<String> {
 }
 
 /// Asserts that the page violates no rule of axe-core, best practices included. Does nothing without axe-core.
-pub async fn judge(page: &Page, page_name: &str) {
+pub async fn assert_accessible(page: &Page, page_name: &str) {
     let Some(script) = script() else { return };
     // The script has half a megabyte, so it is loaded once per document.
     if page.eval("typeof axe").await == "undefined" {

@@ -24,7 +24,7 @@ pub(super) fn read(args: &Check, config: &Config) -> Result<Baseline, Failure> {
     if let Some(path) = &args.baseline_file {
         let text = files::text_of(path, SETTINGS_MAX)?;
         let invalid = |error: String| {
-            let error = files::excerpt(&error);
+            let error = files::truncate_message(&error);
             Failure::usage(format!("`{}` is not a file of known failures: {error}", path.display()))
         };
         baseline.known.extend(config::known_failures(&text).map_err(invalid)?);
@@ -63,5 +63,5 @@ pub(super) fn write(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
     }
     let entries = toml::to_string(&entries).expect("strings and dates serialize to TOML");
     let header = "# Failures that are known. Every entry needs a reason; after its `expires` day the failure counts again.\n";
-    files::write_whole(path, &format!("{header}{entries}"))
+    files::write_atomically(path, &format!("{header}{entries}"))
 }

@@ -30,7 +30,7 @@ impl BuiltInServer {
         config: &Config,
         progress: &ProgressDisplay,
     ) -> Result<BuiltInServer, Failure> {
-        let receiver = event_sources::receiver(runtime)?;
+        let receiver = event_sources::start_receiver(runtime)?;
         let server_config = ServerConfig {
             address: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
             seed: SEED,
@@ -62,7 +62,7 @@ impl BuiltInServer {
             base,
             live_key: Secret::new(keys.live),
             test_key: Secret::new(keys.test),
-            receiver_origin: event_sources::ORIGIN.to_owned(),
+            receiver_origin: event_sources::ENDPOINT_ORIGIN.to_owned(),
         };
         Ok(BuiltInServer { server, world: SandboxWorld::prepare(stage, target, receiver)? })
     }

@@ -39,7 +39,7 @@ const CI_SYSTEMS: [CiSystem; 2] = [
 
 /// The optional keys, each with the part of the statements that requires it.
 const OPTIONAL_KEYS: [(&str, Part); 3] =
-    [(SECOND_KEY, Part::Second), (OTHER_ACCOUNT_KEY, Part::Other), (REVOKED_KEY, Part::Revoked)];
+    [(SECOND_KEY, Part::SecondKey), (OTHER_ACCOUNT_KEY, Part::OtherAccount), (REVOKED_KEY, Part::Revoked)];
 
 /// Writes the job for the CI system with this name; `None` if it is unknown.
 pub(super) fn init(name: &Path) -> Option<Result<u8, Failure>> {

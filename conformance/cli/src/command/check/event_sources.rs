@@ -8,21 +8,21 @@ use std::{
 };
 
 use conformance::{
-    DeliveryTrigger, Endpoint, Mode, Registration, Secret, Source, TriggerFuture, TriggeredDeliveries,
-    Webhooks,
-    receiver::{BackgroundReceiver, Names},
+    DeliverySource, DeliveryTrigger, Endpoint, Mode, Registration, Secret, TriggerFuture,
+    TriggeredDeliveries, Webhooks,
+    receiver::{BackgroundReceiver, WebhookNames},
 };
 use reference_core::event::EventType;
 use reference_server::Forward;
 use serde_json::{Value, json};
-use simulator::play::{Call, Stage};
+use simulator::play::{Stage, StageRequest};
 use tokio::runtime::Runtime;
 
-use super::receiving::REFUSED;
+use super::webhooks::FORBIDDEN_ADDRESSES;
 use crate::{Failure, config::Config, remote::RemoteStage};
 
 /// The origin of the built-in server's endpoints.
-pub(super) const ORIGIN: &str = "https://shop.example";
+pub(super) const ENDPOINT_ORIGIN: &str = "https://shop.example";
 /// A coin that the populated world does not use, so that its charges are distinguishable.
 const ASSET: &str = "ETH";
 /// A number of blocks that confirms a payment in both modes.
@@ -31,7 +31,7 @@ const CONFIRMING_BLOCKS: u32 = 20;
 const PAST_RATE_LOCK: &str = "31m";
 
 /// Starts a receiver on a free port of this machine.
-pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure> {
+pub(super) fn start_receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure> {
     runtime
         .block_on(BackgroundReceiver::start((std::net::Ipv4Addr::LOCALHOST, 0).into()))
         .map_err(|error| Failure::unreachable(format!("cannot start a webhook receiver: {error}")))
@@ -39,21 +39,21 @@ pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure>
 
 /// Returns the forward from the endpoints' public host to the receiver.
 pub(super) fn forward_to_receiver(to: SocketAddr) -> Forward {
-    Forward::parse(&format!("{ORIGIN}=http://{to}")).expect("a valid host and address")
+    Forward::parse(&format!("{ENDPOINT_ORIGIN}=http://{to}")).expect("a valid host and address")
 }
 
 /// Returns the plan for the deliveries of a world to endpoints of an origin.
-pub(super) fn webhooks(
+pub(super) fn webhook_plan(
     receiver: &Arc<BackgroundReceiver>,
     stage: &Arc<Mutex<RemoteStage>>,
     origin: &str,
     config: &Config,
 ) -> Result<Webhooks, Failure> {
     let dialect = config.dialect.clone();
-    let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
+    let names = WebhookNames { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
     let trigger: Arc<dyn DeliveryTrigger> =
         Arc::new(AllEvents { stage: Arc::clone(stage), origin: origin.to_owned() });
-    let source = Source::Receiver {
+    let source = DeliverySource::Receiver {
         receiver: Arc::clone(receiver),
         receive_for: std::time::Duration::ZERO,
         trigger: Some(trigger),
@@ -125,7 +125,7 @@ impl DeliveryTrigger for AllEvents {
     fn trigger<'a>(&'a self, receiver: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             for EndpointSpec { path, responses, .. } in ENDPOINTS {
-                receiver.answer(path, responses.parse()?);
+                receiver.set_responses(path, responses.parse()?);
             }
             let origin = self.origin.clone();
             let (endpoints, registrations) = self.call_world(move |calls| calls.register(&origin)).await?;
@@ -155,7 +155,7 @@ impl SandboxCalls<'_> {
         bearer: Option<&str>,
         body: &Value,
     ) -> Result<(u16, Value), String> {
-        let call = Call { method, path, bearer, headers: &[], body: Some(body) };
+        let call = StageRequest { method, path, bearer, headers: &[], body: Some(body) };
         let response = self.stage.call(&call).map_err(|error| error.to_string())?;
         Ok((response.status, response.json()))
     }
@@ -195,7 +195,7 @@ impl SandboxCalls<'_> {
             });
             registrations.push(registration);
         }
-        for address in REFUSED {
+        for address in FORBIDDEN_ADDRESSES {
             let body = json!({ "url": address, "mode": Mode::Test.as_str() });
             registrations.push(self.try_to_register(address, false, &body)?.1);
         }
@@ -214,7 +214,7 @@ impl SandboxCalls<'_> {
         let accepted = (200..300).contains(&status);
         let summary = if accepted { status.to_string() } else { format!("{status} {}", response["message"]) };
         let registration =
-            Registration { address: address.to_owned(), public: is_public, accepted, answer: summary };
+            Registration { address: address.to_owned(), public: is_public, accepted, response: summary };
         Ok((response, registration))
     }
 

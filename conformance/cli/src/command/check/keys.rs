@@ -9,7 +9,7 @@ use conformance::Secret;
 
 use crate::{
     Failure,
-    args::KeysOf,
+    args::KeySet,
     config::Config,
     files::{self, SETTINGS_MAX},
 };
@@ -44,14 +44,14 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Reads the keys. `warn` receives a message for each file that other users can read.
-    pub(super) fn gather(
+    pub(super) fn read(
         config: &Config,
-        keys_of: KeysOf,
+        keys_of: KeySet,
         warn: &mut dyn FnMut(String),
     ) -> Result<Keys, Failure> {
         let check = &config.check;
         let mut read = |variable: &str, setting, file: &Option<PathBuf>| {
-            if keys_of == KeysOf::Other {
+            if keys_of == KeySet::SecondTarget {
                 let variable = variable.replacen('_', "_B_", 1);
                 let key = KeySource { variable, setting, file: None }.read(warn)?;
                 if key.is_some() {

@@ -5,9 +5,9 @@ mod built_in;
 mod ci_job;
 mod event_sources;
 mod keys;
-mod receiving;
 mod sandbox_world;
 mod served_branch;
+mod webhooks;
 
 use std::{
     io,
@@ -16,8 +16,9 @@ use std::{
 };
 
 use conformance::{
-    Budget, Hook, Interrupt, KEY_BLANK, Ledger, Outcome, Part, Plan, Progress, RealTime, Redaction, Redactor,
-    Requirement, Selection, catalogue, check, extended_statements, fits, report::one_line, run_shell,
+    Budget, Hook, Interrupt, KEY_PLACEHOLDER, Ledger, Outcome, Part, Plan, Progress, RealClock, Redaction,
+    Redactor, Requirement, Selection, catalogue, check, extended_statements, matches_pattern,
+    report::one_line, run_shell,
 };
 use indicatif::ProgressBar;
 use reference_core::time::Timestamp;
@@ -29,7 +30,7 @@ use super::play;
 use crate::{
     Failure,
     args::{Check, Profile, ReportFormat},
-    config::{COMMENTED, Config},
+    config::{Config, SAMPLE_CONFIG},
     files::{self, SETTINGS_MAX},
     reports,
     settings::nearest,
@@ -51,20 +52,20 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     baseline::read(args, config)?;
     reports::prepare(&args.reports.report)?;
     args.record.iter().chain(&args.baseline_write).try_for_each(|path| files::check_writable(path))?;
-    let mut outcome = outcome(args, config)?;
-    outcome.accept = args.reports.accept.clone().unwrap_or_default();
+    let mut outcome = run_check(args, config)?;
+    outcome.accepted_gaps = args.reports.accept.clone().unwrap_or_default();
     if let Some(path) = &args.baseline_write {
         baseline::write(path, &outcome)?;
     }
     if let Some(path) = &args.record {
-        files::write_whole(path, &outcome.to_file())?;
+        files::write_atomically(path, &outcome.to_file())?;
     }
     reports::write_all(&outcome, &args.reports)?;
     Ok(outcome.exit_code())
 }
 
 /// Sends the requests and judges the responses.
-pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure> {
+pub(super) fn run_check(args: &Check, config: &Config) -> Result<Outcome, Failure> {
     let format = args.reports.format;
     let runtime = super::runtime()?;
     let bar = spinner();
@@ -78,7 +79,7 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
     };
     let mut outcome = match &args.url {
         Some(url) => {
-            let base = super::web_address(url, "http://127.0.0.1:8402")?;
+            let base = super::parse_http_url(url, "http://127.0.0.1:8402")?;
             match ServedBranch::open(&base, args, config, &runtime, &progress)? {
                 Some(branch) => {
                     progress.has_real_clock = false;
@@ -123,8 +124,8 @@ fn check_url(
         let time_limit = Duration::from_secs(args.prepare_time_limit);
         runtime.block_on(prepare(Hook { command: command.clone(), time_limit }, &plan))?;
     }
-    plan.webhooks = receiving::webhooks(&args.receiving, config, runtime, progress, &plan.interrupt)?;
-    let mut clock = RealTime::start();
+    plan.webhooks = webhooks::webhook_plan(&args.webhooks, config, runtime, progress, &plan.interrupt)?;
+    let mut clock = RealClock::start();
     Ok(runtime.block_on(check(plan, &mut clock, progress)))
 }
 
@@ -135,7 +136,7 @@ fn write_config(path: &Path) -> Result<u8, Failure> {
         return result;
     }
     let path_text = path.display();
-    match files::write_new(path, COMMENTED) {
+    match files::write_new(path, SAMPLE_CONFIG) {
         Ok(()) => {
             print_line!("{GOOD}written{GOOD:#}  {path_text}; remove the # from the settings that you want");
             Ok(0)
@@ -151,7 +152,7 @@ fn write_config(path: &Path) -> Result<u8, Failure> {
 fn suggestion(args: &Check) -> String {
     let mut catalogue = catalogue();
     catalogue.extend(extended_statements());
-    let is_unknown = |pattern: &&String| !catalogue.keys().any(|id| fits(pattern, id));
+    let is_unknown = |pattern: &&String| !catalogue.keys().any(|id| matches_pattern(pattern, id));
     let unknown_patterns = args.only.iter().chain(&args.skip).filter(is_unknown);
     let sections = catalogue.keys().filter_map(|id| Some(format!("{}.*", id.split_once('.')?.0)));
     let known: Vec<String> = catalogue.keys().cloned().chain(sections).collect();
@@ -193,22 +194,22 @@ fn plan_for(
     config: &Config,
     progress: &mut ProgressDisplay,
 ) -> Result<Plan, Failure> {
-    let keys = Keys::gather(config, args.keys_of, &mut |warning| progress.warn(&warning))?;
+    let keys = Keys::read(config, args.key_set, &mut |warning| progress.warn(&warning))?;
     let mut plan = Plan::new(base, keys.live, keys.test);
     plan.second_key = keys.second;
     plan.other_account_key = keys.other_account;
     plan.revoked_key = keys.revoked;
     plan.paths = config.check.paths();
     if args.allow_writes {
-        plan.writes = Some(config.check.create());
+        plan.create_request = Some(config.check.create());
     }
     plan.ca_pem = args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?;
-    choose(&mut plan, args, config)?;
+    apply_options(&mut plan, args, config)?;
     Ok(plan)
 }
 
 /// Applies the options that all plans share.
-fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
+fn apply_options(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure> {
     Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args);
     plan.quick = args.quick;
     plan.thorough = args.thorough;
@@ -221,7 +222,7 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
         let mut key = [0; 32];
         getrandom::fill(&mut key)
             .map_err(|error| Failure::machine(format!("cannot draw a random key: {error}")))?;
-        plan.privacy = Some(Redaction::new(key));
+        plan.redaction = Some(Redaction::new(key));
     }
     plan.key_prefix = config.dialect.key_prefix.clone();
     Ok(())
@@ -251,7 +252,7 @@ async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
         Ok((status, output)) => format!("the --prepare command ended with {status} {output}"),
         Err(why) => format!("the --prepare command {why}"),
     };
-    let redactor = Redactor::new([plan.live_key.expose(), plan.test_key.expose()], KEY_BLANK);
+    let redactor = Redactor::new([plan.live_key.expose(), plan.test_key.expose()], KEY_PLACEHOLDER);
     let code = if plan.interrupt.is_raised() { signals::INTERRUPTED } else { crate::USAGE };
     Err(Failure { code, message: one_line(&redactor.redact(&message)) })
 }

@@ -6,12 +6,14 @@ use std::{
     time::Duration,
 };
 
-use conformance::{Create, Part, Paths, Plan, Secret, Wait, Waiter, receiver::BackgroundReceiver};
+use conformance::{
+    ClockWait, CreateRequest, ObjectPaths, Part, Plan, Secret, TargetClock, receiver::BackgroundReceiver,
+};
 use serde_json::{Value, json};
-use simulator::play::{Call, Stage};
+use simulator::play::{Stage, StageRequest};
 use url::Url;
 
-use super::{choose, event_sources};
+use super::{apply_options, event_sources};
 use crate::{Failure, args::Check, config::Config, remote::RemoteStage};
 
 /// A time after which no rate limit counts earlier requests.
@@ -73,16 +75,16 @@ impl SandboxWorld {
         plan.other_account_key = Some(self.other_account_key.clone());
         plan.revoked_key = Some(self.revoked_key.clone());
         // In a sandbox world the check may create charges, and the paths of objects are known.
-        plan.writes = Some(Create::default());
-        plan.paths = Paths {
+        plan.create_request = Some(CreateRequest::default());
+        plan.paths = ObjectPaths {
             charge: Some("/v1/charges/{id}".to_owned()),
             invoice: Some("/v1/invoices/{id}".to_owned()),
             payment_link: Some("/v1/payment-links/{id}".to_owned()),
         };
-        choose(&mut plan, args, config)?;
+        apply_options(&mut plan, args, config)?;
         if !plan.without.contains(&Part::Webhooks) {
             plan.webhooks =
-                Some(event_sources::webhooks(&self.receiver, &self.stage, receiver_origin, config)?);
+                Some(event_sources::webhook_plan(&self.receiver, &self.stage, receiver_origin, config)?);
         }
         Ok(plan)
     }
@@ -101,7 +103,7 @@ pub(super) fn call(
     bearer: Option<&str>,
     body: &Value,
 ) -> Result<Value, Failure> {
-    let call = Call { method, path, bearer, headers: &[], body: Some(body) };
+    let call = StageRequest { method, path, bearer, headers: &[], body: Some(body) };
     let response = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
     match response.status {
         200..=299 => Ok(response.json()),
@@ -119,18 +121,18 @@ pub(super) struct SandboxClock {
     elapsed: Duration,
 }
 
-impl Waiter for SandboxClock {
+impl TargetClock for SandboxClock {
     fn now(&self) -> Duration {
         self.elapsed
     }
 
-    fn wait(&mut self, span: Duration) -> Wait<'_> {
+    fn wait(&mut self, span: Duration) -> ClockWait<'_> {
         let stage = self.stage.clone();
         Box::pin(async move {
             let body = json!({ "by": format!("{}us", span.as_micros()) });
             // The stage has its own runtime, which cannot start inside another.
             let advance = tokio::task::spawn_blocking(move || {
-                let call = Call {
+                let call = StageRequest {
                     method: "POST",
                     path: "/sandbox/advance",
                     bearer: None,

@@ -6,7 +6,7 @@ use std::env;
 use conformance::Secret;
 use reference_core::time::Timestamp;
 use serde_json::{Value, json};
-use simulator::play::{Call, Stage};
+use simulator::play::{Stage, StageRequest};
 use tokio::{runtime::Runtime, time::Duration};
 use url::{Host, Url};
 
@@ -58,7 +58,7 @@ impl ServedBranch {
         let mut warnings = Vec::new();
         let keys = match has_keys(config) {
             false => None,
-            true => match Keys::gather(config, args.keys_of, &mut |warning| warnings.push(warning)) {
+            true => match Keys::read(config, args.key_set, &mut |warning| warnings.push(warning)) {
                 Ok(keys) => Some(keys),
                 // The check of the address itself reports the error.
                 Err(_) => return Ok(None),
@@ -73,7 +73,7 @@ impl ServedBranch {
         let text = |name: &str| branch[name].as_str().unwrap_or_default().to_owned();
         let (id, branch_url) = (text("world"), text("base_url"));
         let mut stage = RemoteStage::new(&branch_url).map_err(Failure::usage)?;
-        let receiver = event_sources::receiver(runtime)?;
+        let receiver = event_sources::start_receiver(runtime)?;
 
         // The handlers of the original world must not receive the deliveries of the check.
         let forward_body = json!({ "to": format!("http://{}/", receiver.address()) });
@@ -86,7 +86,7 @@ impl ServedBranch {
         // Sample data, because statements about lists need records.
         let start = Timestamp::parse(&text("now"))
             .ok_or_else(|| Failure::usage("the response to POST /sandbox/worlds has no `now`"))?;
-        demo::play(&branch_url, None, start)?;
+        demo::add_sample_data(&branch_url, None, start)?;
         let endpoint_url = forward["forward"]["url"].as_str().unwrap_or_default();
         let target = SandboxTarget {
             base: base.clone(),
@@ -130,8 +130,8 @@ fn has_inputs(args: &Check) -> bool {
         || *allow_writes
         || hook.is_some()
         || prepare.is_some()
-        || args.receiving.receiver.is_some()
-        || args.receiving.deliveries.is_some()
+        || args.webhooks.receiver.is_some()
+        || args.webhooks.deliveries.is_some()
 }
 
 /// Returns `true` if an environment variable or a file provides a key.
@@ -150,9 +150,9 @@ fn has_keys(config: &Config) -> bool {
 /// Opens a branch with a frozen clock. Returns the response; `None` if the server is not a
 /// reference server, refuses, or does not have the given keys.
 fn open_branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix: &str) -> Option<Value> {
-    let mut probe = RemoteStage::new(base.as_str()).ok()?.within(DETECTION_TIMEOUT);
+    let mut probe = RemoteStage::new(base.as_str()).ok()?.with_time_limit(DETECTION_TIMEOUT);
     let mut read = |path, bearer| {
-        let call = Call { method: "GET", path, bearer, headers: &[], body: None };
+        let call = StageRequest { method: "GET", path, bearer, headers: &[], body: None };
         probe.call(&call).ok().filter(|response| response.status == 200).map(|response| response.json())
     };
     let overview = read(WORLDS_PATH, None)?;
@@ -165,7 +165,7 @@ fn open_branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix
         let is_direct = host(base) == host(&server_address) && base.port() == server_address.port();
         let world_of = |key: &Secret| {
             let mut ids = worlds.iter().filter_map(|world| world["world"].as_str());
-            ids.find(|id| key.tail(prefix).starts_with(id)).map(str::to_owned)
+            ids.find(|id| key.secret_part(prefix).starts_with(id)).map(str::to_owned)
         };
         let has_mode = |key: &Secret, mode: &str| key.expose().starts_with(&format!("{prefix}_{mode}_"));
         let server_has_keys = is_direct
@@ -183,6 +183,7 @@ fn open_branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix
         return None;
     }
     let body = json!({ "name": "check", "from": from, "clock": "frozen", "ttl": TTL });
-    let call = Call { method: "POST", path: WORLDS_PATH, bearer: None, headers: &[], body: Some(&body) };
+    let call =
+        StageRequest { method: "POST", path: WORLDS_PATH, bearer: None, headers: &[], body: Some(&body) };
     server.call(&call).ok().filter(|response| response.status == 201).map(|response| response.json())
 }

@@ -11,9 +11,10 @@ use std::{
 use conformance::{
     Interrupt, Mode, Secret,
     handler::{
-        Attempt, HandlerOutcome, Order, Progress, TrialStatement, Witness, attempt, render, statements,
+        ActionCounter, HandlerOutcome, HandlerPlan, Progress, TrialObjects, TrialStatement, render,
+        statements, test_handler,
     },
-    receiver::Names,
+    receiver::WebhookNames,
     report::Style,
 };
 use indicatif::ProgressBar;
@@ -22,7 +23,7 @@ use serde_json::{Map, Value};
 use crate::{
     Failure,
     args::{EndpointMode, HandlerFormat, Try},
-    command::{short_seed, web_address},
+    command::{parse_http_url, random_seed},
     config::Config,
     files::{self, SETTINGS_MAX},
     signals,
@@ -44,9 +45,10 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
     let runtime = crate::command::runtime()?;
     plan.interrupt = signals::interrupt(&runtime)?;
     let mut commands = UserCommands { acted: args.acted.clone(), prepare: args.prepare.clone() };
-    let witness: Option<&mut dyn Witness> = if args.acted.is_some() { Some(&mut commands) } else { None };
+    let witness: Option<&mut dyn ActionCounter> =
+        if args.acted.is_some() { Some(&mut commands) } else { None };
     let mut progress = TrialProgress(spinner());
-    let outcome = runtime.block_on(attempt(&plan, witness, &mut progress));
+    let outcome = runtime.block_on(test_handler(&plan, witness, &mut progress));
     progress.0.finish_and_clear();
     print_result(&outcome, args)?;
     Ok(outcome.exit_code())
@@ -67,25 +69,25 @@ fn print_statements(format: HandlerFormat) {
     }
 }
 
-fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
-    let url = web_address(args.url.as_deref().unwrap_or_default(), "http://127.0.0.1:3000/hooks")?;
+fn plan(args: &Try, config: &Config) -> Result<HandlerPlan, Failure> {
+    let url = parse_http_url(args.url.as_deref().unwrap_or_default(), "http://127.0.0.1:3000/hooks")?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Failure::usage("the address contains a user name or password; remove it"));
     }
     let dialect = config.dialect.clone();
-    let secret = |name: &str| super::secret(name).map(Secret::new);
+    let secret = |name: &str| super::read_secret(name).map(Secret::new);
     let statements: Vec<_> = statements().map(|statement| statement.id).collect();
     if let Some(pattern) = args
         .only
         .iter()
         .chain(&args.skip)
-        .find(|pattern| !statements.iter().any(|id| conformance::handler::fits(pattern, id)))
+        .find(|pattern| !statements.iter().any(|id| conformance::handler::matches_pattern(pattern, id)))
     {
         return Err(Failure::usage(format!(
             "no statement matches `{pattern}`; `chargeproof receiver try --list` prints the names"
         )));
     }
-    Ok(Attempt {
+    Ok(HandlerPlan {
         url,
         secret: secret(args.secret_env.as_deref().unwrap_or_default())?,
         other_mode_secret: args.other_mode_secret_env.as_deref().map(secret).transpose()?,
@@ -93,18 +95,18 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
             EndpointMode::Live => Mode::Live,
             EndpointMode::Test => Mode::Test,
         },
-        names: Names {
+        names: WebhookNames {
             header_prefix: args.header_prefix.clone().unwrap_or(dialect.header_prefix),
             user_agent: dialect.user_agent,
         },
-        sample: args.sample.as_deref().map(read_sample).transpose()?,
+        sample_charge: args.sample.as_deref().map(read_sample).transpose()?,
         only: args.only.clone(),
         skip: args.skip.clone(),
-        without_acts: !args.without.is_empty(),
+        without_actions: !args.without.is_empty(),
         strict: args.strict,
-        seed: args.seed.map_or_else(short_seed, Ok)?,
+        seed: args.seed.map_or_else(random_seed, Ok)?,
         time_limit: Duration::from_secs(args.time_limit),
-        settle: Duration::from_secs(args.settle),
+        action_timeout: Duration::from_secs(args.settle),
         ca_pem: args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?,
         interrupt: Interrupt::default(),
     })
@@ -134,7 +136,7 @@ fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
         _ => terminal::print_raw(&render(outcome, format, Style::Plain, &repeat_command)),
     }
     args.report.iter().try_for_each(|(format, path)| {
-        files::write_whole(path, &render(outcome, (*format).into(), Style::Plain, &repeat_command))
+        files::write_atomically(path, &render(outcome, (*format).into(), Style::Plain, &repeat_command))
     })
 }
 
@@ -186,14 +188,14 @@ struct UserCommands {
     prepare: Option<String>,
 }
 
-impl Witness for UserCommands {
-    fn prepare(&mut self, order: &Order) -> Result<(), String> {
+impl ActionCounter for UserCommands {
+    fn prepare(&mut self, order: &TrialObjects) -> Result<(), String> {
         self.prepare
             .as_deref()
             .map_or(Ok(()), |command| run_user_command("--prepare", command, order).map(drop))
     }
 
-    fn action_count(&mut self, order: &Order) -> Result<u64, String> {
+    fn action_count(&mut self, order: &TrialObjects) -> Result<u64, String> {
         let command = self.acted.as_deref().expect("--acted is given");
         let output = run_user_command("--acted", command, order)?;
         output.trim().parse().map_err(|_| {
@@ -206,7 +208,7 @@ impl Witness for UserCommands {
 }
 
 /// Runs a command for an order and returns its output.
-fn run_user_command(option: &str, command: &str, order: &Order) -> Result<String, String> {
+fn run_user_command(option: &str, command: &str, order: &TrialObjects) -> Result<String, String> {
     let mut child = Command::new("sh")
         .args(["-c", command])
         .env("CHARGEPROOF_TRIAL", order.trial)

@@ -1,7 +1,7 @@
 //! The output for a delivery: text, or one line of JSON.
 
 use conformance::{
-    receiver::{DeliverySummary, Diagnosis, Note, ReceivedRequest, ReceiverAnswer},
+    receiver::{DeliverySummary, Diagnosis, Note, ReceivedRequest, ReceiverResponse},
     report::{escape_invisible, one_line},
 };
 use serde::Serialize;
@@ -22,9 +22,9 @@ pub(super) struct JudgedDelivery {
     pub(super) notes: Vec<Note>,
     /// The number of this attempt of the delivery, from 1; `None` if the request has no delivery
     /// id.
-    pub(super) try_number: Option<u32>,
+    pub(super) attempt_number: Option<u32>,
     /// The response of the receiver; `None` for a recorded request.
-    pub(super) given: Option<ReceiverAnswer>,
+    pub(super) response: Option<ReceiverResponse>,
 }
 
 /// A delivery as one line of JSON.
@@ -97,8 +97,8 @@ impl JudgedDelivery {
                 .map(|note| JsonReason { name: note.name(), message: note.to_string(), remedy: None })
                 .collect(),
             summary: &self.summary,
-            attempt_number: self.try_number,
-            answer: self.given.as_ref().map(ReceiverAnswer::to_string),
+            attempt_number: self.attempt_number,
+            answer: self.response.as_ref().map(ReceiverResponse::to_string),
             bytes: self.received.body.0.len(),
         }
     }
@@ -115,8 +115,8 @@ impl JudgedDelivery {
         let [event, mode, subject] =
             [event, mode, subject].map(|field| field.as_deref().map_or("-".into(), excerpt));
         let mut details = vec![subject];
-        details.extend(self.try_number.map(|number| format!("attempt {number}")));
-        details.extend(self.given.as_ref().map(|response| format!("-> {response}")));
+        details.extend(self.attempt_number.map(|number| format!("attempt {number}")));
+        details.extend(self.response.as_ref().map(|response| format!("-> {response}")));
         details.push(format!("{} bytes", self.received.body.0.len()));
         details.extend(self.secret().map(|name| format!("with {name}")));
         print_line!(

@@ -13,17 +13,17 @@ use std::{
 use conformance::{
     Secret,
     receiver::{
-        Arrival, DeliveryCounter, Diagnosis, Keyring, Names, Note, ReceivedRequest, ReceiverAnswer,
-        SecretRedaction, Settings, diagnose, notes,
+        Arrival, DeliveryCounter, Diagnosis, Keyring, Note, ReceivedRequest, ReceiverResponse,
+        SecretRedaction, Settings, WebhookNames, diagnose, notes,
     },
 };
 use serde::Serialize;
 
 use self::line::JudgedDelivery;
-use super::serve::{cannot_listen, write_ready_file};
+use super::serve::{listen_error_message, write_ready_file};
 use crate::{
     Failure,
-    args::{Format, JudgeDeliveries, Listen, Receiver, Secrets},
+    args::{Format, JudgeDeliveries, Listen, Receiver, VerificationOptions},
     config::Config,
     files::{self, LineFile},
     signals::StopSignals,
@@ -64,7 +64,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
         let mut signals = StopSignals::catch()?;
         let mut receiver = conformance::receiver::Receiver::start(settings)
             .await
-            .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
+            .map_err(|error| Failure::usage(listen_error_message(address, &error)))?;
         if args.forward_to.as_ref().is_some_and(|handler| handler.listens_on(receiver.address())) {
             return Err(Failure::usage(
                 "the address of --forward-to is that of this receiver; use the address of a handler",
@@ -140,7 +140,7 @@ struct RecordedRequests<'a> {
 
 impl RecordedRequests<'_> {
     fn open(path: &Path) -> Result<RecordedRequests<'_>, Failure> {
-        let file = fs::File::open(path).map_err(|error| files::cannot_read(path, &error))?;
+        let file = fs::File::open(path).map_err(|error| files::read_failure(path, &error))?;
         Ok(RecordedRequests { path, file: BufReader::new(file), line: 0 })
     }
 }
@@ -158,7 +158,7 @@ impl Iterator for RecordedRequests<'_> {
                 let (path, line) = (self.path.display(), self.line);
                 Failure::usage(format!("`{path}` line {line} is not a recorded request: {error}"))
             })),
-            Err(error) => Some(Err(files::cannot_read(self.path, &error))),
+            Err(error) => Some(Err(files::read_failure(self.path, &error))),
         }
     }
 }
@@ -184,12 +184,12 @@ struct Summary {
 }
 
 impl DeliveryJudge {
-    fn new(args: &Secrets, config: &Config) -> Result<DeliveryJudge, Failure> {
+    fn new(args: &VerificationOptions, config: &Config) -> Result<DeliveryJudge, Failure> {
         let format = args.format;
         let dialect = config.dialect.clone();
         let header_prefix = args.header_prefix.clone().unwrap_or(dialect.header_prefix);
         let keyring = Keyring {
-            names: Names { header_prefix, user_agent: dialect.user_agent },
+            names: WebhookNames { header_prefix, user_agent: dialect.user_agent },
             secrets: secrets_from_environment(&args.secret_env)?,
             other_mode: secrets_from_environment(&args.other_mode_secret_env)?,
         };
@@ -208,7 +208,7 @@ impl DeliveryJudge {
     fn judge(
         &mut self,
         received: &ReceivedRequest,
-        response: Option<ReceiverAnswer>,
+        response: Option<ReceiverResponse>,
         now: i64,
     ) -> JudgedDelivery {
         let names = &self.keyring.names;
@@ -216,7 +216,7 @@ impl DeliveryJudge {
         let mut diagnosis = diagnose(received, &self.keyring, now);
         let mut notes = notes(&redacted, names);
         if redacted != *received {
-            notes.push(Note::SecretQuoted);
+            notes.push(Note::SecretContained);
             // Reasons quote the request, so they are computed again from the redacted one.
             if let Diagnosis::NotVerified { .. } = diagnosis {
                 diagnosis = diagnose(&redacted, &self.keyring, now);
@@ -234,14 +234,7 @@ impl DeliveryJudge {
             Diagnosis::NotVerified { .. } => self.summary.not_verified += 1,
             Diagnosis::NotJudged => self.summary.not_judged += 1,
         }
-        JudgedDelivery {
-            received: redacted,
-            summary,
-            diagnosis,
-            notes,
-            try_number: attempt_number,
-            given: response,
-        }
+        JudgedDelivery { received: redacted, summary, diagnosis, notes, attempt_number, response }
     }
 
     /// Prints the summary and returns the exit code.
@@ -274,12 +267,12 @@ impl DeliveryJudge {
 }
 
 fn secrets_from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, Failure> {
-    names.iter().map(|name| Ok((name.clone(), Secret::new(secret(name)?)))).collect()
+    names.iter().map(|name| Ok((name.clone(), Secret::new(read_secret(name)?)))).collect()
 }
 
 /// Reads a secret from an environment variable. White space around it is kept, so that the
 /// diagnosis can report it.
-fn secret(name: &str) -> Result<String, Failure> {
+fn read_secret(name: &str) -> Result<String, Failure> {
     let remedy = "set it to the secret of the endpoint, such as `whsec_…`";
     let text = match env::var(name) {
         Ok(text) => text,

@@ -14,13 +14,13 @@ use serde_json::json;
 use crate::{
     Failure,
     command::{
-        recipe::{Step, Terms},
+        recipe::{RecipeParameters, Step},
         served_world::ServedWorld,
     },
 };
 
 /// The duration of the history.
-pub(super) const LENGTH: Span = Span::days(3);
+pub(super) const HISTORY_DURATION: Span = Span::days(3);
 
 /// The sale of an item by a charge or an invoice.
 struct Sale {
@@ -106,7 +106,7 @@ const OPEN_SALES: &[DemoStep] = &[
 ];
 
 const fn step(path: &'static str, body: &'static str) -> Step {
-    Step { method: "POST", path, body, gives: None }
+    Step { method: "POST", path, body, output: None }
 }
 
 /// The calls that set up each mode before the history.
@@ -117,11 +117,11 @@ const SETUP: &[Step] = &[
         r#"{"title":"A cup of coffee","pricing_type":"fixed","amount":"3.50","currency":"EUR"}"#,
     ),
     Step {
-        gives: Some(("link", "/data/id")),
+        output: Some(("link", "/data/id")),
         ..step("/v1/payment-links", r#"{"title":"A donation","pricing_type":"open","currency":"EUR"}"#)
     },
     Step {
-        gives: Some(("charge", "/data/id")),
+        output: Some(("charge", "/data/id")),
         ..step(
             "/v1/charges",
             r#"{"asset":"{asset}","payment_link":"{link}","amount":"5.00","currency":"EUR"}"#,
@@ -132,13 +132,17 @@ const SETUP: &[Step] = &[
 ];
 
 /// Creates the sample data in a world whose clock is at `start`. The history ends `HISTORY_DURATION` later.
-pub(in crate::command) fn play(url: &str, token: Option<String>, start: Timestamp) -> Result<(), Failure> {
+pub(in crate::command) fn add_sample_data(
+    url: &str,
+    token: Option<String>,
+    start: Timestamp,
+) -> Result<(), Failure> {
     let mut world = ServedWorld::connect(url, token)?;
     for mode in Mode::ALL {
-        world.run_steps(SETUP, &Terms { mode, ..Terms::default() })?;
+        world.run_steps(SETUP, &RecipeParameters { mode, ..RecipeParameters::default() })?;
     }
     run_history(&mut world, HISTORY)?;
-    let end = json!({ "to": start.plus(LENGTH).to_string() });
+    let end = json!({ "to": start.plus(HISTORY_DURATION).to_string() });
     world.call("POST", "/sandbox/advance", &end.to_string())?;
     run_history(&mut world, OPEN_SALES)?;
     world.revoke_keys()
@@ -149,7 +153,7 @@ fn run_history(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failur
         match step {
             DemoStep::Sale(sale) => {
                 let Sale { mode, last_event, asset, amount, description, email } = *sale;
-                let terms = Terms { mode, asset, amount, description, email };
+                let terms = RecipeParameters { mode, asset, amount, description, email };
                 world.cause_event(last_event, &terms)?;
             }
             DemoStep::Handler(state) => {

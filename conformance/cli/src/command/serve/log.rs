@@ -113,9 +113,9 @@ fn as_text(entry: &LogEntry) -> String {
                 one_line(&message),
             )
         }
-        LogEntry::Event(WorldEvent { at, what, .. }) => {
+        LogEntry::Event(WorldEvent { at, kind: what, .. }) => {
             let style = match what {
-                WorldEventKind::Post { answer, .. } if !answer.starts_with('2') => BAD,
+                WorldEventKind::Attempt { answer, .. } if !answer.starts_with('2') => BAD,
                 _ => DIM,
             };
             let mode = what.mode().map(|mode| format!("  {}", mode.as_str())).unwrap_or_default();

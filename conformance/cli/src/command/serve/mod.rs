@@ -16,8 +16,8 @@ use std::{
 
 use reference_core::{rng::Seed, time::Timestamp};
 use reference_server::{
-    Bounds, ClockKind, Config as ServerConfig, Data, ForwardRecord, LostWorld, McpClock, Openings, Reach,
-    SandboxAccess, SenderConfig, Server, WORLD_FILE_MAX,
+    Bounds, ClockKind, Config as ServerConfig, ForwardRecord, McpClockAccess, OpeningProgress, Reach,
+    SandboxAccess, SenderConfig, Server, StorageConfig, UnavailableWorld, WORLD_FILE_MAX,
 };
 use serde::Serialize;
 use tokio::sync::watch;
@@ -84,11 +84,11 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         let server = start_server(server_config).await?;
         if let Some(start) = demo_start {
             let add_sample_data =
-                move |url: &str, token: &str| demo::play(url, Some(token.to_owned()), start);
+                move |url: &str, token: &str| demo::add_sample_data(url, Some(token.to_owned()), start);
             prepare_world(&server, add_sample_data).await?;
         }
         if let Some(script) = scenario {
-            prepare_world(&server, move |url, token| scenario::open(url, token, &script)).await?;
+            prepare_world(&server, move |url, token| scenario::run(url, token, &script)).await?;
         }
         let mut forwards = Vec::new();
         for handler in &args.forward_to {
@@ -138,20 +138,20 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
 async fn start_server(config: ServerConfig) -> Result<Server, Failure> {
     let address = config.address;
     let server =
-        Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
+        Server::start(config).await.map_err(|error| Failure::usage(listen_error_message(address, &error)))?;
     tokio::spawn(report_opened_worlds(server.openings()));
     Ok(server)
 }
 
 /// Reports how many stored worlds are still to be opened, those that cannot be opened, and notices
 /// about the others.
-async fn report_opened_worlds(mut openings: watch::Receiver<Openings>) {
+async fn report_opened_worlds(mut openings: watch::Receiver<OpeningProgress>) {
     let (mut lost_reported, mut notices_reported, total) = (0, 0, openings.borrow().waiting);
     // Progress is reported after each tenth of the worlds.
     let mut report_at = total;
     loop {
-        let Openings { waiting, lost, notices } = openings.borrow_and_update().clone();
-        for LostWorld { id, why } in &lost[lost_reported..] {
+        let OpeningProgress { waiting, unavailable: lost, notices } = openings.borrow_and_update().clone();
+        for UnavailableWorld { id, why } in &lost[lost_reported..] {
             note!("the stored world {id} cannot be opened: {why}");
         }
         for notice in &notices[notices_reported..] {
@@ -173,7 +173,7 @@ async fn report_opened_worlds(mut openings: watch::Receiver<Openings>) {
 
 /// Returns `true` if a server was started with this directory before.
 fn has_world(args: &Serve) -> bool {
-    args.data.as_deref().is_some_and(Data::has_world)
+    args.data.as_deref().is_some_and(StorageConfig::has_world)
 }
 
 /// Returns the start of the sample data, which ends now by default.
@@ -181,7 +181,7 @@ fn demo_start_or_default(start: Option<Timestamp>) -> Timestamp {
     start.unwrap_or_else(|| {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = Timestamp(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX));
-        Timestamp(now.0.saturating_sub(demo::LENGTH.0))
+        Timestamp(now.0.saturating_sub(demo::HISTORY_DURATION.0))
     })
 }
 
@@ -205,7 +205,7 @@ async fn prepare_world(
 }
 
 /// Returns an error message for a server that cannot listen at an address.
-pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+pub(super) fn listen_error_message(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
         // The error is about a setting, not about the address.
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::WouldBlock => {
@@ -251,11 +251,11 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         } else {
             SandboxAccess::TokenWhenPublic
         },
-        sandbox_token: args.sandbox_token_env.as_deref().map(super::variable).transpose()?,
+        sandbox_token: args.sandbox_token_env.as_deref().map(super::environment_variable).transpose()?,
         bounds: Bounds { world_bytes: args.worlds_memory.saturating_mul(1 << 20), ..Bounds::default() },
-        mcp_clock: if args.mcp_clock { McpClock::Any } else { McpClock::FrozenOnly },
+        mcp_clock: if args.mcp_clock { McpClockAccess::Any } else { McpClockAccess::FrozenOnly },
         sender: sender_config(args)?,
-        data: args.data.clone().map(|directory| Data {
+        data: args.data.clone().map(|directory| StorageConfig {
             directory,
             seed: args.seed.map(Seed),
             start: args.start.filter(|_| !args.demo),
@@ -263,7 +263,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
             recover: args.recover,
             clock_reset: args.clock_reset,
         }),
-        from: args.from.as_deref().map(read_snapshot).transpose()?,
+        exported_world: args.from.as_deref().map(read_snapshot).transpose()?,
         ..ServerConfig::local()
     })
 }
@@ -281,13 +281,13 @@ fn sender_config(args: &Serve) -> Result<SenderConfig, Failure> {
 
 /// Reads a snapshot file. The server checks its content when it starts.
 fn read_snapshot(path: &Path) -> Result<Vec<u8>, Failure> {
-    files::read(path, WORLD_FILE_MAX).map_err(|error| files::cannot_read(path, &error))
+    files::read(path, WORLD_FILE_MAX).map_err(|error| files::read_failure(path, &error))
 }
 
 /// Reads a file that contains a certificate. The server checks the certificate when it starts.
 fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display();
-    let pem = files::read(path, SETTINGS_MAX).map_err(|error| files::cannot_read(path, &error))?;
+    let pem = files::read(path, SETTINGS_MAX).map_err(|error| files::read_failure(path, &error))?;
     if pem.windows(PEM_MARKER.len()).any(|bytes| bytes == PEM_MARKER) {
         return Ok(pem);
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use simulator::{
-    play::{Answer, Call, Stage, StageError, play},
+    play::{Stage, StageError, StageRequest, StageResponse, play},
     script::Script,
 };
 
@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Resu
 }
 
 /// Plays a scenario on a server with a frozen clock. If a step fails, the world keeps the state reached so far.
-pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failure> {
+pub(super) fn run(url: &str, token: &str, script: &Script) -> Result<(), Failure> {
     let stage = RemoteStage::new(url).map_err(Failure::usage)?;
     match play(script, None, &mut TokenStage { stage, token }) {
         Ok(summary) => {
@@ -53,8 +53,8 @@ struct TokenStage<'a> {
 }
 
 impl Stage for TokenStage<'_> {
-    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
+    fn call(&mut self, call: &StageRequest<'_>) -> Result<StageResponse, StageError> {
         let is_sandbox = call.path.starts_with("/sandbox");
-        self.stage.call(&Call { bearer: call.bearer.or(is_sandbox.then_some(self.token)), ..*call })
+        self.stage.call(&StageRequest { bearer: call.bearer.or(is_sandbox.then_some(self.token)), ..*call })
     }
 }

@@ -26,7 +26,7 @@ impl Certificate {
         match (&args.tls_cert, &args.tls_key) {
             (Some(certificate), Some(key)) => {
                 let read = |path: &PathBuf| {
-                    files::read(path, SETTINGS_MAX).map_err(|error| files::cannot_read(path, &error))
+                    files::read(path, SETTINGS_MAX).map_err(|error| files::read_failure(path, &error))
                 };
                 let identity = TlsIdentity { certificates: read(certificate)?, key: read(key)? };
                 Ok(Some(Certificate { identity, path: certificate.clone(), _temporary_file: None }))

@@ -30,7 +30,7 @@ impl Width {
 }
 
 /// Returns a line with the number of pairs of event and fault that were not reached.
-pub(super) fn brief(matrix: &Matrix) -> String {
+pub(super) fn summary_line(matrix: &Matrix) -> String {
     let gaps = matrix.gaps().len();
     let message = match gaps {
         0 => "every pair of event and fault that can occur was reached".to_owned(),
@@ -49,12 +49,12 @@ pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
     if rows.is_empty() {
         return text;
     }
-    let seed_offset = |seed: u64| seed.wrapping_sub(totals.from).to_string();
+    let seed_offset = |seed: u64| seed.wrapping_sub(totals.start_seed).to_string();
     let columns: Vec<Option<Fault>> = std::iter::once(None).chain(Matrix::columns().map(Some)).collect();
     let fault_name = |fault: Option<Fault>| fault.map_or("no fault", Fault::as_str);
     let digits_max = matrix.reached_cells().map(|(_, seed)| seed_offset(seed).len()).max().unwrap_or(1);
     let cell_width = digits_max.max(columns.len().to_string().len()) + 2;
-    let from = totals.from;
+    let from = totals.start_seed;
     let _ = writeln!(
         text,
         "first seed for each event, chain situation and fault, counted from seed {from}; {DIM}·{DIM:#} is a gap"
@@ -139,8 +139,8 @@ mod tests {
     /// Returns the totals of a sweep with 18-digit seeds that reached two cells.
     fn sweep_of_long_seeds() -> SweepTotals {
         let from = 812_345_678_901_234_567;
-        let mut totals = SweepTotals { from, ..SweepTotals::default() };
-        let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
+        let mut totals = SweepTotals { start_seed: from, ..SweepTotals::default() };
+        let cell = Cell { kind: "charge.paid", situation: Situation::Confirmed, fault: Some(Fault::Reorg) };
         totals.matrix.record(cell, from + 12);
         totals.matrix.record(Cell { fault: None, ..cell }, from + 4_711);
         totals

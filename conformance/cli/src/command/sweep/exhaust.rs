@@ -122,7 +122,7 @@ fn try_paths(
                         was_stopped.store(true, Ordering::Relaxed);
                         break;
                     }
-                    let result = search.attempt(&runner, &paths[index]);
+                    let result = search.run(&runner, &paths[index]);
                     if result.violation.is_some() {
                         last.fetch_min(index, Ordering::Relaxed);
                     }

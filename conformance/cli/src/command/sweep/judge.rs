@@ -1,7 +1,7 @@
 //! Checks the invariants on scenario files.
 
 use simulator::{
-    picture::{self, Picture},
+    picture::{self, PageInput},
     script::Script,
     sweep::Runner,
 };
@@ -30,7 +30,7 @@ pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
     if let Some(path) = &args.html {
         let index = first_failed.unwrap_or(0);
         let violation = rows[index].1.findings.violations.first();
-        let picture = Picture { script: &scripts[index], fault: args.demo_fault, violation, failure: None };
+        let picture = PageInput { script: &scripts[index], fault: args.demo_fault, violation, failure: None };
         write(path, &picture::page(&picture))?;
     }
     match args.format {

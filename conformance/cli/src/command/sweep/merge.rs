@@ -15,20 +15,20 @@ pub(super) struct MergedSweep {
     /// The results by shard.
     pub(super) parts: BTreeMap<u64, ShardResult>,
     /// The shards without a complete result.
-    pub(super) gaps: Vec<u64>,
+    pub(super) missing_shards: Vec<u64>,
     /// Messages about results that differ between machines.
     pub(super) conflicts: Vec<String>,
     /// The number of simulations whose digests from two machines were compared.
     pub(super) compared: usize,
-    pub(super) sum: SweepTotals,
+    pub(super) totals: SweepTotals,
 }
 
 impl MergedSweep {
     /// Returns the exit code: 130 interrupted · 5 results of machines differ, so one machine is
     /// faulty · 1 an invariant was violated · 3 shards are missing · 0 success.
     pub(super) fn exit_code(&self) -> u8 {
-        match (self.conflicts.is_empty(), self.sum.exit_code(), self.gaps.is_empty()) {
-            _ if self.sum.interrupted => INTERRUPTED,
+        match (self.conflicts.is_empty(), self.totals.exit_code(), self.missing_shards.is_empty()) {
+            _ if self.totals.interrupted => INTERRUPTED,
             (false, ..) => 5,
             (true, 0, false) => 3,
             (true, code, _) => code,
@@ -59,9 +59,9 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
             match parts.get_mut(&part.shard) {
                 None => drop(parts.insert(part.shard, part)),
                 // A complete result replaces one of an interrupted run.
-                Some(existing) if !existing.is_whole(&sweep) => *existing = part,
-                Some(_) if !part.is_whole(&sweep) => {}
-                Some(existing) if !existing.same_as(&part) => {
+                Some(existing) if !existing.is_complete(&sweep) => *existing = part,
+                Some(_) if !part.is_complete(&sweep) => {}
+                Some(existing) if !existing.has_same_results(&part) => {
                     conflicts.push(format!("shard {} has two results that differ", part.shard));
                 }
                 Some(existing) if part.speed_rank() < existing.speed_rank() => *existing = part,
@@ -89,13 +89,13 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
     conflicts.sort();
     conflicts.dedup();
     let gaps = (1..=sweep.shards)
-        .filter(|shard| !parts.get(shard).is_some_and(|part| part.is_whole(&sweep)))
+        .filter(|shard| !parts.get(shard).is_some_and(|part| part.is_complete(&sweep)))
         .collect();
-    let mut totals = SweepTotals { from: sweep.from, ..SweepTotals::default() };
+    let mut totals = SweepTotals { start_seed: sweep.from, ..SweepTotals::default() };
     for part in parts.values() {
         part.add_to(&mut totals)?;
     }
-    Ok(MergedSweep { sweep, parts, gaps, conflicts, compared, sum: totals })
+    Ok(MergedSweep { sweep, parts, missing_shards: gaps, conflicts, compared, totals })
 }
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ mod tests {
         index: u64,
         change: impl FnOnce(&mut SweepTotals, &mut BTreeMap<u64, String>),
     ) -> (String, ShardResults) {
-        let shard = Shard { index, of: SHARDS };
+        let shard = Shard { index, count: SHARDS };
         let seeds_with_digests =
             |(begin, count): (u64, u64)| (begin..begin + count).map(|seed| (seed, format!("d{seed}")));
         let mut totals = SweepTotals::default();
@@ -141,7 +141,7 @@ mod tests {
         conflicts: &[&str],
     ) -> MergedSweep {
         let merged = merge(files).expect("the files are of one sweep");
-        assert_eq!((merged.exit_code(), merged.gaps.as_slice()), (code, gaps));
+        assert_eq!((merged.exit_code(), merged.missing_shards.as_slice()), (code, gaps));
         assert_eq!(merged.conflicts, conflicts);
         merged
     }
@@ -162,7 +162,7 @@ mod tests {
             &[],
         );
         assert_eq!(once.file(), with_duplicates.file());
-        assert_eq!((once.sum.worlds, once.sum.events, once.compared), (30, 60, 30));
+        assert_eq!((once.totals.worlds, once.totals.events, once.compared), (30, 60, 30));
         let merged_in_steps = merge(vec![
             ("a".to_owned(), merge(vec![unchanged_shard(2), unchanged_shard(3)]).unwrap().file()),
             unchanged_shard(1),
@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn the_faster_of_two_equal_results_is_kept() {
-        let slow = || shard_file(1, |totals, _| totals.took = std::time::Duration::from_secs(9));
+        let slow = || shard_file(1, |totals, _| totals.elapsed = std::time::Duration::from_secs(9));
         let merged = check_merge(vec![unchanged_shard(1), slow()], 3, &[2, 3], &[]);
         assert_eq!(merged.file(), check_merge(vec![slow(), unchanged_shard(1)], 3, &[2, 3], &[]).file());
-        assert_eq!(merged.sum.took, std::time::Duration::ZERO);
+        assert_eq!(merged.totals.elapsed, std::time::Duration::ZERO);
     }
 
     #[test]

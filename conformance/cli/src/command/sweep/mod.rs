@@ -52,8 +52,8 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     }
     check_outputs_writable(args.out.iter().chain(&args.html), &args.save)?;
     let shard = match args.shard {
-        None => Shard::WHOLE,
-        Some(ShardChoice::Named(shard)) => shard,
+        None => Shard::SINGLE,
+        Some(ShardChoice::Explicit(shard)) => shard,
         Some(ShardChoice::Auto) => {
             Shard::from_environment(|name| std::env::var(name).ok()).map_err(Failure::usage)?
         }
@@ -95,7 +95,7 @@ fn shard_results(totals: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) 
     let overlap = overlap_seeds.map(|seed| (seed, runner.digest(seed))).collect();
     let program = env!("CARGO_PKG_VERSION").to_owned();
     ShardResults::new(
-        SweepSettings { program, from, seeds, shards: shard.of },
+        SweepSettings { program, from, seeds, shards: shard.count },
         vec![ShardResult::from_totals(shard, totals, overlap)],
     )
 }
@@ -113,15 +113,16 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
     let mut merged = match &args.watch {
         Some(directory) => watch::watch(directory, args.wait_for)?,
         None => {
-            let files: Result<Vec<_>, Failure> = args.files.iter().map(|path| read_parts(path)).collect();
+            let files: Result<Vec<_>, Failure> =
+                args.files.iter().map(|path| read_shard_results(path)).collect();
             merge::merge(files?).map_err(Failure::usage)?
         }
     };
     if let Some(path) = &args.out {
         write(path, &merged.file().write())?;
     }
-    if !merged.sum.interrupted {
-        save::save_groups(&mut merged.sum, &args.save)?;
+    if !merged.totals.interrupted {
+        save::save_groups(&mut merged.totals, &args.save)?;
     }
     match args.format {
         Format::Text => terminal::print(report::merged_text(&merged, Width::if_requested(args.coverage))),
@@ -131,10 +132,10 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
 }
 
 /// Reads the results in a file; also returns the file's name.
-fn read_parts(path: &Path) -> Result<(String, ShardResults), Failure> {
+fn read_shard_results(path: &Path) -> Result<(String, ShardResults), Failure> {
     let name = path.display().to_string();
     let parts = ShardResults::read(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
-        Failure::usage(format!("`{name}` is not a file of `sweep --out`: {}", files::excerpt(&why)))
+        Failure::usage(format!("`{name}` is not a file of `sweep --out`: {}", files::truncate_message(&why)))
     })?;
     Ok((name, parts))
 }
@@ -164,7 +165,7 @@ fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Fa
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    files::write_whole(path, text).map_err(machine_failure)
+    files::write_atomically(path, text).map_err(machine_failure)
 }
 
 /// Converts a write error to a failure of this machine: the disk may be full, so another machine may succeed.

@@ -24,7 +24,7 @@ const VIOLATIONS_SHOWN: usize = 5;
 
 /// Returns a count per second of the sweep, rounded down.
 fn per_second(count: u64, totals: &SweepTotals) -> u64 {
-    let micros = totals.took.as_micros().max(1);
+    let micros = totals.elapsed.as_micros().max(1);
     u64::try_from(u128::from(count) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }
 
@@ -51,13 +51,13 @@ fn result_name(code: u8) -> &'static str {
 fn verdict_line(code: u8, totals: &SweepTotals, merged: Option<&MergedSweep>) -> String {
     let style = if code == 0 { GOOD } else { BAD };
     let worlds = match totals.worlds {
-        1 => format!("the simulation of seed {}", totals.from),
+        1 => format!("the simulation of seed {}", totals.start_seed),
         worlds => format!("{worlds} simulations"),
     };
     let verdict = match totals.groups.len() {
         0 => format!("every invariant held in {worlds}"),
         kinds => {
-            let seeds: u64 = totals.groups.values().map(|group| group.seeds).sum();
+            let seeds: u64 = totals.groups.values().map(|group| group.seed_count).sum();
             let kinds = if kinds == 1 {
                 "1 kind of failure".to_owned()
             } else {
@@ -72,7 +72,7 @@ fn verdict_line(code: u8, totals: &SweepTotals, merged: Option<&MergedSweep>) ->
     let summary = match (code, merged) {
         (5, Some(_)) => format!("results of machines differ; {verdict}"),
         (5, None) => "two runs of one seed differ: this machine or this program is faulty".to_owned(),
-        (_, Some(MergedSweep { gaps, sweep, .. })) if !gaps.is_empty() => {
+        (_, Some(MergedSweep { missing_shards: gaps, sweep, .. })) if !gaps.is_empty() => {
             format!("{} of {} shards are missing; {verdict}", gaps.len(), sweep.shards)
         }
         _ => verdict,
@@ -102,9 +102,9 @@ fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
     line(format!(
         "{} from seed {}, {} events, {} delivery attempts, {checks} checks of {} invariants",
         if totals.worlds == 1 { "1 simulation".to_owned() } else { format!("{} simulations", totals.worlds) },
-        totals.from,
+        totals.start_seed,
         totals.events,
-        totals.posts,
+        totals.attempts,
         Invariant::ALL.len()
     ));
     line(format!(
@@ -124,7 +124,7 @@ fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
         line(format!("not exercised: {}", unchecked.join(", ")));
     }
     match table {
-        None => line(coverage::brief(&totals.matrix)),
+        None => line(coverage::summary_line(&totals.matrix)),
         Some(width) => line(format!("\n{}", coverage::table(totals, width).trim_end())),
     }
     text
@@ -133,7 +133,7 @@ fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
 fn failure_text(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
     let mut text = String::new();
     let FailureGroup { violation, saved, .. } = group;
-    let (first_seed, seed_count) = (group.first, group.seeds);
+    let (first_seed, seed_count) = (group.first_seed, group.seed_count);
     let fault_option = fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
     let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {violation}");
     let _ = writeln!(text, "      rests on {}", violation.invariant.rests_on());
@@ -200,13 +200,13 @@ pub(super) fn json(totals: &SweepTotals) -> Value {
         "format": FORMAT,
         "result": result_name(totals.exit_code()),
         "demo_fault": totals.fault.map(|fault| fault.name),
-        "from": totals.from,
+        "from": totals.start_seed,
         "seeds": totals.worlds,
         "beside": totals.extra_runs,
         "jobs": totals.jobs,
-        "took_ms": u64::try_from(totals.took.as_millis()).unwrap_or(u64::MAX),
+        "took_ms": u64::try_from(totals.elapsed.as_millis()).unwrap_or(u64::MAX),
         "events": totals.events,
-        "posts": totals.posts,
+        "posts": totals.attempts,
         "checks": checks,
         "per_second": {
             "seeds": per_second(totals.worlds, totals),
@@ -235,8 +235,8 @@ fn violation_json(violation: &Violation) -> Value {
 
 fn failure_json(group: &FailureGroup) -> Value {
     let mut value = violation_json(&group.violation);
-    value["first_seed"] = group.first.into();
-    value["seeds"] = group.seeds.into();
+    value["first_seed"] = group.first_seed.into();
+    value["seeds"] = group.seed_count.into();
     value["scenario"] = json!(group.saved.as_ref().map(|saved| saved.path.display().to_string()));
     value["steps"] = json!(group.saved.as_ref().map(|saved| saved.shrunk.script.steps.len()));
     value
@@ -244,9 +244,9 @@ fn failure_json(group: &FailureGroup) -> Value {
 
 /// Returns the report of merged shards, with the missing ones.
 pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String {
-    let mut text = verdict_line(merged.exit_code(), &merged.sum, Some(merged));
+    let mut text = verdict_line(merged.exit_code(), &merged.totals, Some(merged));
     let (sweep, seeds) = (&merged.sweep, merged.sweep.seeds);
-    for gap in &merged.gaps {
+    for gap in &merged.missing_shards {
         let _ = writeln!(
             text,
             "{BAD}missing{BAD:#}  chargeproof sweep --from {} --seeds {seeds} --shard {gap}/{} --out FILE",
@@ -256,8 +256,8 @@ pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String 
     for conflict in &merged.conflicts {
         let _ = writeln!(text, "{BAD}differs{BAD:#}  {conflict}");
     }
-    text.push_str(&failures(&merged.sum));
-    text.push_str(&figures(&merged.sum, table));
+    text.push_str(&failures(&merged.totals));
+    text.push_str(&figures(&merged.totals, table));
     let _ = writeln!(
         text,
         "{} of {} shards of {seeds} simulations; {} ran on two machines and were compared",
@@ -270,9 +270,9 @@ pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String 
 
 /// Returns the merged report as JSON.
 pub(super) fn merged_json(merged: &MergedSweep) -> Value {
-    let mut value = json(&merged.sum);
+    let mut value = json(&merged.totals);
     value["shards"] = merged.sweep.shards.into();
-    value["missing"] = json!(merged.gaps);
+    value["missing"] = json!(merged.missing_shards);
     value["conflicts"] = json!(merged.conflicts);
     value["compared"] = merged.compared.into();
     value["result"] = result_name(merged.exit_code()).into();
@@ -286,7 +286,8 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     for (name, verdict) in rows {
         let violations = &verdict.findings.violations;
         let (style, result) = (if violations.is_empty() { GOOD } else { BAD }, file_result_name(verdict));
-        let _ = writeln!(text, "{style}{result}{style:#}  {name}, {} checks", verdict.findings.total());
+        let _ =
+            writeln!(text, "{style}{result}{style:#}  {name}, {} checks", verdict.findings.total_checks());
         for violation in violations.iter().take(VIOLATIONS_SHOWN) {
             let _ = writeln!(text, "      {violation}");
         }
@@ -314,7 +315,7 @@ pub(super) fn files_json(rows: &[(String, Verdict)]) -> Value {
         .iter()
         .map(|(name, verdict)| {
             let violations: Vec<Value> = verdict.findings.violations.iter().map(violation_json).collect();
-            let (result, checks) = (file_result_name(verdict), verdict.findings.total());
+            let (result, checks) = (file_result_name(verdict), verdict.findings.total_checks());
             let mut row =
                 json!({ "scenario": name, "result": result, "checks": checks, "breaches": violations });
             if !verdict.skipped.is_empty() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use simulator::{
-    picture::{self, Picture},
+    picture::{self, PageInput},
     shrink::shrink,
     sweep::Runner,
     workload,
@@ -25,9 +25,9 @@ pub(super) fn save_groups(totals: &mut SweepTotals, directory: &Path) -> Result<
 }
 
 fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<SavedScenario, Failure> {
-    let script = workload::draw(group.first).script;
+    let script = workload::draw(group.first_seed).script;
     let mut shrunk = shrink(runner, &script, &group.violation);
-    let name = format!("invariant-{}-seed-{}.yaml", group.violation.invariant.number(), group.first);
+    let name = format!("invariant-{}-seed-{}.yaml", group.violation.invariant.number(), group.first_seed);
     let path = save_scenario(directory, &name, &shrunk.script.to_yaml())?;
     shrunk.script.path = path.display().to_string();
     Ok(SavedScenario { path, shrunk })
@@ -36,11 +36,11 @@ fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<S
 /// Returns the HTML page of the failure with the lowest seed, shrunk if it was saved, or else of
 /// the first simulation.
 pub(super) fn page(totals: &SweepTotals) -> String {
-    let group = totals.groups.values().min_by_key(|group| group.first);
-    let draw = || workload::draw(group.map_or(totals.from, |group| group.first)).script;
+    let group = totals.groups.values().min_by_key(|group| group.first_seed);
+    let draw = || workload::draw(group.map_or(totals.start_seed, |group| group.first_seed)).script;
     let (script, violation) = match group.and_then(|group| group.saved.as_ref()) {
         Some(SavedScenario { shrunk, .. }) => (&shrunk.script, Some(&shrunk.violation)),
         None => (&draw(), group.map(|group| &group.violation)),
     };
-    picture::page(&Picture { script, fault: totals.fault, violation, failure: None })
+    picture::page(&PageInput { script, fault: totals.fault, violation, failure: None })
 }

@@ -114,8 +114,8 @@ impl ShardResult {
             invariant: group.violation.invariant.number(),
             shape: group.violation.shape.clone(),
             what: group.violation.details.clone(),
-            first_seed: group.first,
-            seeds: group.seeds,
+            first_seed: group.first_seed,
+            seeds: group.seed_count,
         };
         let reached_cell = |(cell, seed): (Cell, u64)| ReachedCell {
             event: cell.kind.to_owned(),
@@ -128,7 +128,7 @@ impl ShardResult {
             worlds: totals.worlds,
             extra_runs: totals.extra_runs,
             events: totals.events,
-            posts: totals.posts,
+            posts: totals.attempts,
             checks: Invariant::ALL
                 .into_iter()
                 .map(|invariant| (invariant.number(), totals.checks[invariant as usize]))
@@ -139,20 +139,20 @@ impl ShardResult {
             differing: totals.differing.clone(),
             cells: totals.matrix.reached_cells().map(reached_cell).collect(),
             jobs: totals.jobs as u64,
-            took_us: u64::try_from(totals.took.as_micros()).unwrap_or(u64::MAX),
+            took_us: u64::try_from(totals.elapsed.as_micros()).unwrap_or(u64::MAX),
         }
     }
 
     /// Returns `true` if every simulation of the shard was run, and `false` after an interrupted
     /// run.
-    pub(super) fn is_whole(&self, sweep: &SweepSettings) -> bool {
-        let shard = Shard { index: self.shard, of: sweep.shards };
+    pub(super) fn is_complete(&self, sweep: &SweepSettings) -> bool {
+        let shard = Shard { index: self.shard, count: sweep.shards };
         self.worlds >= shard.range(sweep.seeds).1
     }
 
     /// Returns `true` if two results of the shard are equal apart from the duration and the number
     /// of jobs.
-    pub(super) fn same_as(&self, other: &ShardResult) -> bool {
+    pub(super) fn has_same_results(&self, other: &ShardResult) -> bool {
         let without_times = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
         without_times(self) == without_times(other)
     }
@@ -169,7 +169,7 @@ impl ShardResult {
             worlds: self.worlds,
             extra_runs: self.extra_runs,
             events: self.events,
-            posts: self.posts,
+            attempts: self.posts,
             differing: self.differing.clone(),
             digests: self.digests.clone(),
             ..SweepTotals::default()
@@ -185,8 +185,12 @@ impl ShardResult {
                 at: None,
             };
             let key = (violation.invariant, violation.shape.clone());
-            let group =
-                FailureGroup { violation, first: failed.first_seed, seeds: failed.seeds, saved: None };
+            let group = FailureGroup {
+                violation,
+                first_seed: failed.first_seed,
+                seed_count: failed.seeds,
+                saved: None,
+            };
             other.groups.insert(key, group);
         }
         let mut matrix = Matrix::default();
@@ -197,7 +201,7 @@ impl ShardResult {
         totals.absorb(other);
         totals.jobs += usize::try_from(self.jobs).unwrap_or(usize::MAX);
         // Shards run in parallel.
-        totals.took = totals.took.max(std::time::Duration::from_micros(self.took_us));
+        totals.elapsed = totals.elapsed.max(std::time::Duration::from_micros(self.took_us));
         Ok(())
     }
 }

@@ -15,8 +15,8 @@ use crate::signals::INTERRUPTED;
 pub(super) struct FailureGroup {
     pub(super) violation: Violation,
     /// The first seed with such a failure. Its simulation is shrunk.
-    pub(super) first: u64,
-    pub(super) seeds: u64,
+    pub(super) first_seed: u64,
+    pub(super) seed_count: u64,
     pub(super) saved: Option<SavedScenario>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct SweepTotals {
     /// The number of second runs of simulations, which are compared with the first.
     pub(super) extra_runs: u64,
     pub(super) events: u64,
-    pub(super) posts: u64,
+    pub(super) attempts: u64,
     /// The number of checks of each invariant.
     pub(super) checks: [u64; Invariant::ALL.len()],
     pub(super) matrix: Matrix,
@@ -42,10 +42,10 @@ pub(super) struct SweepTotals {
     pub(super) differing: BTreeMap<u64, String>,
     /// Digests of simulations that were run twice, by seed.
     pub(super) digests: BTreeMap<u64, String>,
-    pub(super) took: Duration,
+    pub(super) elapsed: Duration,
     pub(super) jobs: usize,
     /// The first seed of the sweep.
-    pub(super) from: u64,
+    pub(super) start_seed: u64,
     /// `true` if a signal ended the sweep early.
     pub(super) interrupted: bool,
     /// The enabled demo fault.
@@ -58,14 +58,14 @@ impl SweepTotals {
         self.worlds += 1;
         self.extra_runs += verdict.extra_runs;
         self.events += verdict.events;
-        self.posts += verdict.posts;
+        self.attempts += verdict.attempts;
         for (total, checks) in self.checks.iter_mut().zip(verdict.findings.checks) {
             *total += checks;
         }
         for cell in verdict.cells {
             self.matrix.record(cell, seed);
         }
-        if let Some(difference) = verdict.differs {
+        if let Some(difference) = verdict.run_difference {
             self.differing.insert(seed, difference);
         }
         if let Some(digest) = verdict.digest {
@@ -76,13 +76,13 @@ impl SweepTotals {
             let key = (violation.invariant, violation.shape.clone());
             let group = self.groups.entry(key).or_insert(FailureGroup {
                 violation: violation.clone(),
-                first: seed,
-                seeds: 0,
+                first_seed: seed,
+                seed_count: 0,
                 saved: None,
             });
-            group.seeds += 1;
-            if seed < group.first {
-                (group.first, group.violation) = (seed, violation);
+            group.seed_count += 1;
+            if seed < group.first_seed {
+                (group.first_seed, group.violation) = (seed, violation);
             }
         }
     }
@@ -91,9 +91,9 @@ impl SweepTotals {
     /// complete the simulations that they have started, so the result does not depend on the number
     /// of threads.
     pub(super) fn keep_first_failure(&mut self) {
-        let first = self.groups.values().map(|group| group.first).min();
-        self.groups.retain(|_, group| Some(group.first) == first);
-        self.groups.values_mut().for_each(|group| group.seeds = 1);
+        let first = self.groups.values().map(|group| group.first_seed).min();
+        self.groups.retain(|_, group| Some(group.first_seed) == first);
+        self.groups.values_mut().for_each(|group| group.seed_count = 1);
     }
 
     /// Adds the totals of another thread or shard.
@@ -101,7 +101,7 @@ impl SweepTotals {
         self.worlds += other.worlds;
         self.extra_runs += other.extra_runs;
         self.events += other.events;
-        self.posts += other.posts;
+        self.attempts += other.attempts;
         for (total, checks) in self.checks.iter_mut().zip(other.checks) {
             *total += checks;
         }
@@ -112,9 +112,9 @@ impl SweepTotals {
             match self.groups.get_mut(&key) {
                 None => drop(self.groups.insert(key, group)),
                 Some(existing) => {
-                    existing.seeds += group.seeds;
-                    if group.first < existing.first {
-                        (existing.first, existing.violation) = (group.first, group.violation);
+                    existing.seed_count += group.seed_count;
+                    if group.first_seed < existing.first_seed {
+                        (existing.first_seed, existing.violation) = (group.first_seed, group.violation);
                     }
                 }
             }

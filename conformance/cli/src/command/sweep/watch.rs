@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     merge::{MergedSweep, merge},
-    read_parts,
+    read_shard_results,
     shard_result::ShardResults,
 };
 use crate::{Failure, signals, terminal};
@@ -43,8 +43,8 @@ pub(super) fn watch(directory: &Path, wait_for: Option<Duration>) -> Result<Merg
             let files = cache.values().map(|file| (file.name.clone(), file.results.clone())).collect();
             let mut merged = merge(files).map_err(Failure::usage)?;
             bar.set_message(progress_text(&merged));
-            if must_stop || merged.gaps.is_empty() {
-                merged.sum.interrupted = stop.load(Ordering::Relaxed);
+            if must_stop || merged.missing_shards.is_empty() {
+                merged.totals.interrupted = stop.load(Ordering::Relaxed);
                 bar.finish_and_clear();
                 return Ok(merged);
             }
@@ -71,7 +71,7 @@ fn read_changed_files(directory: &Path, cache: &mut FileCache) -> Result<bool, F
         if !is_result || !metadata.is_file() || cache.get(&path).is_some_and(|file| file.version == version) {
             continue;
         }
-        let (name, results) = read_parts(&path)?;
+        let (name, results) = read_shard_results(&path)?;
         cache.insert(path, CachedFile { version, name, results });
         has_changed = true;
     }
@@ -82,8 +82,8 @@ fn progress_text(merged: &MergedSweep) -> String {
     let shard_count = merged.sweep.shards;
     format!(
         "{} of {shard_count} shards, {} simulations, {} kinds of failures",
-        shard_count - merged.gaps.len() as u64,
-        merged.sum.worlds,
-        merged.sum.groups.len()
+        shard_count - merged.missing_shards.len() as u64,
+        merged.totals.worlds,
+        merged.totals.groups.len()
     )
 }

@@ -59,7 +59,7 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
     });
     bar.finish_and_clear();
     let mut totals = all_totals.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (totals.took, totals.jobs, totals.from) = (started_at.elapsed(), jobs, from);
+    (totals.elapsed, totals.jobs, totals.start_seed) = (started_at.elapsed(), jobs, from);
     if args.first {
         totals.keep_first_failure();
     }

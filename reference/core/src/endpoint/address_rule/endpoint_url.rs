@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Refusal, URL_BYTES_MAX, judge_address};
+use super::{Refusal, URL_BYTES_MAX, check_address};
 
 const NAME_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
@@ -93,7 +93,7 @@ impl EndpointUrl {
     }
 
     /// Returns path and query, as in the request line.
-    pub fn path(&self) -> &str {
+    pub fn path_and_query(&self) -> &str {
         &self.text[self.path_start..]
     }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Host {
 ///
 /// The first [`Refusal`] that applies: too long, unreadable, not https, with a user name, a fragment or port 0, or to a
 /// host that cannot be public.
-pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
+pub fn parse_endpoint_url(text: &str) -> Result<EndpointUrl, Refusal> {
     if text.len() > URL_BYTES_MAX {
         return Err(Refusal::TooLong { bytes: text.len() });
     }
@@ -171,7 +171,7 @@ fn has_at_sign_before_host(text: &str) -> bool {
 }
 
 fn check_literal(ip: IpAddr) -> Result<IpAddr, Refusal> {
-    judge_address(ip)?;
+    check_address(ip)?;
     Ok(ip)
 }
 

@@ -7,8 +7,8 @@ mod endpoint_url;
 mod ranges;
 mod refusal;
 
-pub use endpoint_url::{EndpointUrl, Host, judge_url};
-pub use ranges::{judge_address, judge_resolved};
+pub use endpoint_url::{EndpointUrl, Host, parse_endpoint_url};
+pub use ranges::{check_address, check_resolved};
 pub use refusal::{Range, Refusal, URL_BYTES_MAX};
 
 #[cfg(test)]

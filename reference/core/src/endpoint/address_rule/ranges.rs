@@ -92,7 +92,7 @@ fn is_global_unicast(ip: Ipv6Addr) -> bool {
 /// # Errors
 ///
 /// [`Refusal::NotPublic`] with the range that contains the address.
-pub fn judge_address(ip: IpAddr) -> Result<(), Refusal> {
+pub fn check_address(ip: IpAddr) -> Result<(), Refusal> {
     let verdict = match ip {
         IpAddr::V4(v4) => check_v4(v4).map_err(|range| (None, range)),
         IpAddr::V6(v6) => check_v6(v6),
@@ -107,11 +107,11 @@ pub fn judge_address(ip: IpAddr) -> Result<(), Refusal> {
 /// # Errors
 ///
 /// [`Refusal::Unresolved`] if there is no address, [`Refusal::NotPublic`] for the first that is not public.
-pub fn judge_resolved(addresses: &[IpAddr]) -> Result<(), Refusal> {
+pub fn check_resolved(addresses: &[IpAddr]) -> Result<(), Refusal> {
     if addresses.is_empty() {
         return Err(Refusal::Unresolved);
     }
-    addresses.iter().try_for_each(|ip| judge_address(*ip))
+    addresses.iter().try_for_each(|ip| check_address(*ip))
 }
 
 fn check_v4(ip: Ipv4Addr) -> Result<(), Range> {

@@ -10,7 +10,7 @@ use super::*;
 #[track_caller]
 fn assert_urls(table: &[(&str, &str)]) {
     for (typed, expected) in table {
-        let verdict = match judge_url(typed) {
+        let verdict = match parse_endpoint_url(typed) {
             Ok(url) => url.to_string(),
             Err(refusal) => refusal.rule().to_owned(),
         };
@@ -28,7 +28,7 @@ fn assert_addresses(table: &[(&str, &str)]) {
 }
 
 fn rule_of(ip: IpAddr) -> &'static str {
-    match judge_address(ip) {
+    match check_address(ip) {
         Ok(()) => "public",
         Err(refusal) => refusal.rule(),
     }
@@ -137,15 +137,15 @@ fn urls_without_a_host_name_are_refused() {
 #[test]
 fn urls_and_host_names_above_their_byte_limits_are_refused() {
     let path = |bytes: usize| format!("https://shop.example/{}", "a".repeat(bytes - 21));
-    assert!(judge_url(&path(URL_BYTES_MAX)).is_ok());
+    assert!(parse_endpoint_url(&path(URL_BYTES_MAX)).is_ok());
     assert_urls(&[(&path(URL_BYTES_MAX + 1), "too_long")]);
     // Each of these grows to six bytes when it is percent-encoded.
     assert_urls(&[(&format!("https://shop.example/{}", "é".repeat(400)), "too_long")]);
 
     let name = |bytes: usize| format!("https://{}{}/", "a.".repeat((bytes - 3) / 2), "abc");
-    assert!(judge_url(&name(253)).is_ok());
+    assert!(parse_endpoint_url(&name(253)).is_ok());
     assert_urls(&[(&name(255), "bad_name")]);
-    assert!(judge_url(&format!("https://{}.example/", "a".repeat(63))).is_ok());
+    assert!(parse_endpoint_url(&format!("https://{}.example/", "a".repeat(63))).is_ok());
     assert_urls(&[(&format!("https://{}.example/", "a".repeat(64)), "bad_name")]);
 }
 
@@ -281,7 +281,7 @@ fn only_names_below_sim_are_simulated() {
         ("https://shop.sim/hook", "https://shop.sim/hook"),
         ("https://Shop.SIM.:8443/", "https://shop.sim:8443/"),
     ]);
-    let is_simulated = |url| judge_url(url).expect("the URL is accepted").is_simulated();
+    let is_simulated = |url| parse_endpoint_url(url).expect("the URL is accepted").is_simulated();
     assert!(is_simulated("https://shop.sim/hook"));
     assert!(is_simulated("https://a.b.sim/"));
     assert!(!is_simulated("https://shop.example/shop.sim"));
@@ -293,8 +293,8 @@ fn only_names_below_sim_are_simulated() {
 #[test]
 fn a_url_has_host_port_authority_and_path() {
     let parts = |text| {
-        let url = judge_url(text).expect("the URL is accepted");
-        format!("{:?} | {} | {} | {}", url.host(), url.port(), url.authority(), url.path())
+        let url = parse_endpoint_url(text).expect("the URL is accepted");
+        format!("{:?} | {} | {} | {}", url.host(), url.port(), url.authority(), url.path_and_query())
     };
     assert_eq!(parts("https://Shop.example/a?b=c"), r#"Name("shop.example") | 443 | shop.example | /a?b=c"#);
     assert_eq!(parts("https://8.8.8.8:8443"), "Address(8.8.8.8) | 8443 | 8.8.8.8:8443 | /");
@@ -446,7 +446,7 @@ fn every_resolved_address_must_be_public() {
     #[track_caller]
     fn check(addresses: &[&str], expected: &str) {
         let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        let rule = judge_resolved(&addresses).map_or_else(|refusal| refusal.rule(), |()| "public");
+        let rule = check_resolved(&addresses).map_or_else(|refusal| refusal.rule(), |()| "public");
         assert_eq!(rule, expected, "{addresses:?}");
     }
     check(&["8.8.8.8"], "public");
@@ -460,7 +460,7 @@ fn every_resolved_address_must_be_public() {
 fn a_refusal_names_the_value_and_what_is_allowed() {
     #[track_caller]
     fn check(typed: &str, expected: &str) {
-        assert_eq!(judge_url(typed).unwrap_err().to_string(), expected);
+        assert_eq!(parse_endpoint_url(typed).unwrap_err().to_string(), expected);
     }
     check("http://shop.example/", "the scheme is `http`; only `https` is allowed");
     check("https://127.1/", "`127.0.0.1` is a loopback address; only public addresses are allowed");
@@ -478,7 +478,7 @@ fn a_refusal_names_the_value_and_what_is_allowed() {
 #[test]
 fn a_refusal_never_repeats_a_password() {
     for typed in ["https://user:secret@shop.example/", "http://u:secret@x/", "https://u:secret@[::1/"] {
-        let refusal = judge_url(typed).unwrap_err();
+        let refusal = parse_endpoint_url(typed).unwrap_err();
         assert!(!format!("{refusal} {refusal:?}").contains("secret"), "{refusal}");
     }
 }
@@ -499,10 +499,10 @@ fn ipv4() -> impl Strategy<Value = Ipv4Addr> {
 proptest! {
     #[test]
     fn no_text_causes_a_panic(text in prop_oneof![any::<String>(), url_like_text()]) {
-        if let Ok(url) = judge_url(&text) {
-            prop_assert_eq!(judge_url(&url.to_string()), Ok(url.clone()), "the normalized form is stable");
+        if let Ok(url) = parse_endpoint_url(&text) {
+            prop_assert_eq!(parse_endpoint_url(&url.to_string()), Ok(url.clone()), "the normalized form is stable");
             prop_assert!(url.to_string().is_ascii());
-            prop_assert!(url.path().starts_with('/'));
+            prop_assert!(url.path_and_query().starts_with('/'));
         }
     }
 
@@ -513,7 +513,7 @@ proptest! {
         prop_assert_eq!(rule_of(ip.to_ipv6_mapped().into()), verdict);
         prop_assert_eq!(rule_of(Ipv6Addr::from_bits(0x64_ff9b << 96 | low).into()), verdict);
         prop_assert_eq!(rule_of(Ipv6Addr::from_bits(0x2002 << 112 | low << 80 | 1).into()), verdict);
-        let typed = judge_url(&format!("https://{}/", ip.to_bits())).map_or_else(|refusal| refusal.rule(), |_| "public");
+        let typed = parse_endpoint_url(&format!("https://{}/", ip.to_bits())).map_or_else(|refusal| refusal.rule(), |_| "public");
         prop_assert_eq!(typed, verdict);
     }
 

@@ -15,12 +15,12 @@ use tokio::{
 use super::*;
 use crate::{
     address::Addresses,
-    backend::{Shared, Terms},
+    backend::{SharedState, WorldParameters},
     clock::ClockKind,
     config::SandboxAccess,
-    gate::Token,
-    in_flight::InFlight,
     journal::RunningWorld,
+    response_budget::ResponseBudget,
+    sandbox_access::SandboxToken,
     world::World,
     worlds::Worlds,
 };
@@ -79,19 +79,23 @@ fn router_of(world: Box<dyn World>) -> Arc<Router> {
         stall_time: STALL_TIME,
         ..Bounds::default()
     };
-    let shared = Shared {
+    let shared = SharedState {
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None, SandboxAccess::default()),
-        token: Arc::new(Token::generate().expect("randomness")),
+        token: Arc::new(SandboxToken::generate().expect("randomness")),
         bounds,
-        in_flight: Arc::new(InFlight::new(bounds.bytes_in_flight)),
+        in_flight: Arc::new(ResponseBudget::new(bounds.bytes_in_flight)),
         dialect: Dialect::default(),
         log: None,
-        exit: None,
+        webhook_sender: None,
         #[cfg(feature = "mcp")]
-        mcp_clock: crate::config::McpClock::default(),
+        mcp_clock: crate::config::McpClockAccess::default(),
     };
-    let terms =
-        Terms { seed: Seed(1), start: Some(Timestamp(0)), clock: ClockKind::Frozen, rate_limit: None };
+    let terms = WorldParameters {
+        seed: Seed(1),
+        start: Some(Timestamp(0)),
+        clock: ClockKind::Frozen,
+        rate_limit: None,
+    };
     let worlds =
         Worlds::new(shared, terms, |setup| Ok::<_, Infallible>(RunningWorld::without_journal(world, setup)));
     let Ok(worlds) = worlds.map(Arc::new);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Checks that a world opened with its checkpoint equals the world opened without.
 #[track_caller]
-pub(super) fn check_checkpoint_state(storage: &Memory, rate_limit: Option<u32>) {
+pub(super) fn check_checkpoint_state(storage: &MemoryStorage, rate_limit: Option<u32>) {
     let digest = || open(storage, rate_limit).world.sandbox.state_digest();
     let with_checkpoint = digest();
     let after = storage.state().checkpoint_after.take();
@@ -13,18 +13,18 @@ pub(super) fn check_checkpoint_state(storage: &Memory, rate_limit: Option<u32>) 
 }
 
 /// Returns a closed journal of a world with this number of charges.
-fn stored_world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
-    let storage = Memory::with_checkpoints(checkpoint_after);
+fn stored_world(checkpoint_after: Option<u64>, charges: usize) -> MemoryStorage {
+    let storage = MemoryStorage::with_checkpoints(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
     for _ in 0..charges {
-        driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+        driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, has_key: true });
     }
     drop((driver, journal));
     storage
 }
 
 /// Returns the reason why the checkpoint was ignored.
-fn ignored_reason(storage: &Memory) -> Option<String> {
+fn ignored_reason(storage: &MemoryStorage) -> Option<String> {
     let opened = open(storage, None);
     opened.journal.writer().and_then(|writer| writer.notices().first()).cloned()
 }
@@ -47,12 +47,12 @@ fn a_checkpoint_is_written_after_a_long_replay_only() {
 
 #[test]
 fn a_checkpoint_is_written_while_the_world_runs() {
-    let storage = Memory::with_checkpoints(Some(4));
+    let storage = MemoryStorage::with_checkpoints(Some(4));
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let mut iterations = 0;
     // The checkpoint of another test may be in progress.
     while storage.state().checkpoint.is_none() {
-        driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+        driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, has_key: true });
         flush(&journal);
         iterations += 1;
         assert!(iterations < 10_000, "no checkpoint was written");
@@ -140,7 +140,8 @@ fn a_checkpoint_with_the_state_of_another_world_is_ignored() {
     let (short, long) = (stored_world(Some(1), 1), stored_world(Some(1), 2));
     drop((open(&short, None), open(&long, None)));
     // The head fits the longer world, and the state is that of the shorter one.
-    let checkpoint = |storage: &Memory| storage.state().checkpoint.clone().expect("a checkpoint was written");
+    let checkpoint =
+        |storage: &MemoryStorage| storage.state().checkpoint.clone().expect("a checkpoint was written");
     let (shorter, longer) = (checkpoint(&short), checkpoint(&long));
     let head_start = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n').expect("a head");
     let mixed = [

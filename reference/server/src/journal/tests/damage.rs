@@ -14,9 +14,9 @@ use crate::journal::{
 const FLIPS: usize = 300;
 
 /// Pseudo-random numbers, by splitmix64.
-pub(super) struct Numbers(pub(super) u64);
+pub(super) struct RandomNumbers(pub(super) u64);
 
-impl Numbers {
+impl RandomNumbers {
     pub(super) fn next_below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,21 +27,21 @@ impl Numbers {
 
 /// A closed world with charges, and its visible state.
 struct ClosedWorld {
-    storage: Memory,
+    storage: MemoryStorage,
     responses: Vec<String>,
     now: Timestamp,
 }
 
 impl ClosedWorld {
     fn with_charges(charges: usize, checkpoint_after: Option<u64>) -> ClosedWorld {
-        let storage = Memory::with_checkpoints(checkpoint_after);
+        let storage = MemoryStorage::with_checkpoints(checkpoint_after);
         let (mut driver, journal) = Driver::new(open(&storage, None));
         for n in 0..charges {
             let body = format!(r#"{{"asset":"BTC","amount":"{}.90","currency":"EUR"}}"#, 30 + n);
             let key = driver.world.first_keys().live;
             driver.call("POST", "/v1/charges", &body, Some(&key));
             flush(&journal);
-            driver.run(&Op::Pass { seconds: 100 });
+            driver.run(&Op::Advance { seconds: 100 });
         }
         let (now, responses) = (driver.now, driver.read_all());
         drop((driver, journal));
@@ -53,8 +53,8 @@ impl ClosedWorld {
     }
 
     /// Returns the storage with other bytes in its database.
-    fn storage_with(&self, bytes: Vec<u8>) -> Memory {
-        let storage = Memory::from_bytes(bytes);
+    fn storage_with(&self, bytes: Vec<u8>) -> MemoryStorage {
+        let storage = MemoryStorage::from_bytes(bytes);
         let state = self.storage.state();
         storage.state().acknowledged.clone_from(&state.acknowledged);
         storage.state().checkpoint.clone_from(&state.checkpoint);
@@ -63,19 +63,19 @@ impl ClosedWorld {
     }
 }
 
-fn try_open(storage: &Memory) -> io::Result<OpenedJournal> {
+fn try_open(storage: &MemoryStorage) -> io::Result<OpenedJournal> {
     Writer::open(Arc::new(storage.clone()), &setup(None), None, |_| Ok(()))
 }
 
 /// Returns the error message of a journal that is not opened.
 #[track_caller]
-fn open_error(storage: &Memory) -> String {
+fn open_error(storage: &MemoryStorage) -> String {
     try_open(storage).map(|_| ()).expect_err("the journal is damaged").to_string()
 }
 
 fn charge_count(opened: OpenedJournal) -> usize {
     let (mut driver, _) = Driver::new(opened);
-    let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES][4..]).expect("JSON");
+    let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES_INDEX][4..]).expect("JSON");
     counts["data"].as_array().map(Vec::len).unwrap_or_default()
 }
 
@@ -90,7 +90,7 @@ struct DamageResults {
 }
 
 impl DamageResults {
-    fn add(&mut self, world: &ClosedWorld, storage: &Memory) {
+    fn add(&mut self, world: &ClosedWorld, storage: &MemoryStorage) {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let (mut driver, _) = Driver::new(try_open(storage).ok()?);
             driver.now = world.now;
@@ -110,7 +110,7 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
     let world = ClosedWorld::with_charges(8, None);
     let intact = world.bytes();
     let nonzero: Vec<usize> = (0..intact.len()).filter(|at| intact[*at] != 0).collect();
-    let mut numbers = Numbers(1);
+    let mut numbers = RandomNumbers(1);
     let mut results = DamageResults::default();
     for n in 0..FLIPS {
         let at = match n % 4 {
@@ -180,11 +180,11 @@ fn a_damaged_world_is_recovered_to_its_last_sound_commit_on_request() {
         "{notices:?}"
     );
     assert_eq!(charge_count(opened), 3);
-    assert_eq!(storage.state().aside, [damaged]);
+    assert_eq!(storage.state().damaged_databases, [damaged]);
     // The recovered world continues.
     storage.state().recovers = false;
     let (mut driver, journal) = Driver::new(open(&storage, None));
-    driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+    driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, has_key: true });
     drop((driver, journal));
     assert_eq!(charge_count(open(&storage, None)), 4);
 }
@@ -195,11 +195,11 @@ fn a_missing_commit_is_refused_only_if_it_was_acknowledged() {
     let acknowledged = world.storage.state().acknowledged.clone();
     let writes = world.storage.state().writes.clone();
     // The database as it was before the last record, with the file of the newest acknowledged commit.
-    let mut state = storage::State::default();
+    let mut state = storage::MemoryState::default();
     let mut databases = Vec::new();
     for write in &writes {
         state.apply(write);
-        if let Write::Acknowledged(_) = write {
+        if let DiskOperation::Acknowledged(_) = write {
             databases.push((state.bytes.clone(), state.acknowledged.clone()));
         }
     }
@@ -234,7 +234,8 @@ fn a_different_outcome_is_detected_at_its_first_record() {
         lines[2] = if lines[2] == b'0' { b'1' } else { b'0' };
         let end = disk.end().expect("the disk is undamaged");
         let first = disk.records().expect("the disk is undamaged");
-        disk.append(&Batch { first, lines, end, ..Batch::default() }).expect("the disk is undamaged");
+        disk.append(&Batch { first_record: first, lines, end, ..Batch::default() })
+            .expect("the disk is undamaged");
     }
     let why = open_error(&world.storage);
     assert!(why.contains("record 4 (POST /v1/charges, ") && why.contains("has a different outcome"), "{why}");
@@ -245,7 +246,7 @@ fn a_different_outcome_is_detected_at_its_first_record() {
 #[test]
 fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     let world = ClosedWorld::with_charges(3, None);
-    let old = Memory::default();
+    let old = MemoryStorage::default();
     {
         let disk: Arc<dyn Storage> = Arc::new(world.storage.clone());
         let disk = disk::Disk::open(&disk, DatabaseAccess::Write).expect("the disk is undamaged");
@@ -272,14 +273,14 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     }
     // From now on damage is detected, and the world continues.
     let (mut driver, journal) = Driver::new(open(&old, None));
-    driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
+    driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, has_key: true });
     drop((driver, journal));
     assert_eq!(charge_count(open(&old, None)), 4);
     let sound = old.state().bytes.clone();
     let refused = positions(&sound, r#"\"31.90\"#).into_iter().filter(|at| {
         let mut bytes = sound.clone();
         bytes[at + 2] = b'9';
-        try_open(&Memory::from_bytes(bytes)).is_err()
+        try_open(&MemoryStorage::from_bytes(bytes)).is_err()
     });
     assert!(refused.count() > 0);
 }
@@ -301,7 +302,7 @@ fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
         assert_eq!(record.to_setup("http://localhost").default_mode, Mode::Live);
     }
 
-    let storage = Memory::default();
+    let storage = MemoryStorage::default();
     let opened = Writer::open(Arc::new(storage.clone()), &live, None, |_| Ok(())).expect("a new world");
     let (mut driver, journal) = Driver::new(opened);
     driver.call("POST", "/sandbox/keys", "{}", None);
@@ -312,13 +313,13 @@ fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
     let (mut driver, journal) = Driver::new(open(&storage, None));
     assert_same(&driver.read_all(), &expected);
     driver.call("POST", "/sandbox/keys", "{}", None);
-    assert_eq!(driver.read_all()[KEYS].matches(r#""mode":"live""#).count(), 3);
+    assert_eq!(driver.read_all()[KEYS_INDEX].matches(r#""mode":"live""#).count(), 3);
     drop((driver, journal));
 }
 
 #[tokio::test]
 async fn while_its_directory_is_missing_the_world_is_read_only() {
-    let storage = Memory::default();
+    let storage = MemoryStorage::default();
     let host = super::host(&storage);
     let recovery = tokio::spawn({
         let host = Arc::clone(&host);

@@ -5,14 +5,14 @@ use super::*;
 #[test]
 fn a_journal_in_memory_drops_its_records_above_the_limit() {
     let journal = Journal::in_memory(Vec::new(), MEMORY_MAX);
-    let end = WorldPosition { now: 0, happened: 0 };
+    let end = WorldPosition { now: 0, event_count: 0 };
     let world = new_sandbox(&setup(None));
     let outcome = outcome::BeforeCall::from_sandbox(&world).outcome(&world, outcome::CallResult::Nothing);
     assert!(journal.take_snapshot("early".to_owned(), end).is_ok());
     let host = "x".repeat(MEMORY_MAX / 4);
     for _ in 0..3 {
         journal.record(
-            &HostCall::OwnWay { host: host.as_str().into() },
+            &HostCall::NameForwarded { host: host.as_str().into() },
             outcome,
             FsyncPolicy::BeforeResponse,
             end,
@@ -20,14 +20,14 @@ fn a_journal_in_memory_drops_its_records_above_the_limit() {
         assert!(journal.take_snapshot("more".to_owned(), end).is_ok());
     }
     journal.record(
-        &HostCall::OwnWay { host: host.as_str().into() },
+        &HostCall::NameForwarded { host: host.as_str().into() },
         outcome,
         FsyncPolicy::BeforeResponse,
         end,
     );
     assert_eq!(
         journal.take_snapshot("late".to_owned(), end),
-        Err(SnapshotError::TooLong { bytes_max: MEMORY_MAX })
+        Err(SnapshotError::JournalTooLong { bytes_max: MEMORY_MAX })
     );
     assert!(journal.snapshots().is_empty());
 }
@@ -55,14 +55,14 @@ async fn a_world_lists_its_calls_while_their_records_are_stored() {
 
 #[test]
 fn snapshots_are_limited_and_their_numbers_are_not_reused() {
-    let storage = Memory::default();
-    let end = WorldPosition { now: START.0, happened: 0 };
+    let storage = MemoryStorage::default();
+    let end = WorldPosition { now: START.0, event_count: 0 };
     let opened = open(&storage, None);
     for n in 1..=SNAPSHOTS_MAX as u64 {
         assert_eq!(opened.journal.take_snapshot("x".to_owned(), end).map(|snapshot| snapshot.n), Ok(n));
     }
-    assert_eq!(opened.journal.take_snapshot("x".to_owned(), end), Err(SnapshotError::TooMany));
-    assert!(opened.journal.drop_snapshot(100) && !opened.journal.drop_snapshot(100));
+    assert_eq!(opened.journal.take_snapshot("x".to_owned(), end), Err(SnapshotError::TooManySnapshots));
+    assert!(opened.journal.delete_snapshot(100) && !opened.journal.delete_snapshot(100));
     drop(opened);
     let opened = open(&storage, None);
     assert_eq!(opened.journal.take_snapshot("x".to_owned(), end).map(|snapshot| snapshot.n), Ok(101));

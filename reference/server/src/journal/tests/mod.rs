@@ -22,7 +22,7 @@ use reference_wire::{Request, Response};
 use serde_json::{Value, json};
 use simulator::sandbox::{AttemptId, Progress, Reach, Sandbox, Setup};
 
-use self::storage::{Memory, Write};
+use self::storage::{DiskOperation, MemoryStorage};
 use super::*;
 use crate::{
     clock::{Clock, ClockKind},
@@ -38,21 +38,21 @@ fn setup(rate_limit: Option<u32>) -> Setup {
     Setup { rate_limit, reach: Reach::Network, ..Setup::new(Seed(7), START, "http://localhost") }
 }
 
-fn open(storage: &Memory, rate_limit: Option<u32>) -> OpenedJournal {
+fn open(storage: &MemoryStorage, rate_limit: Option<u32>) -> OpenedJournal {
     Writer::open(Arc::new(storage.clone()), &setup(rate_limit), None, |_| Ok(())).expect("a sound disk")
 }
 
 /// An operation of a host.
 #[derive(Clone, Debug)]
 enum Op {
-    Pass {
+    Advance {
         seconds: u32,
     },
     Request {
         method: &'static str,
         path: &'static str,
         body: &'static str,
-        key: bool,
+        has_key: bool,
     },
     /// A key is authenticated, and its request is processed afterwards.
     AdmitThenRespond {
@@ -71,9 +71,9 @@ enum Op {
 const CHARGE: &str = r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#;
 
 fn ops() -> impl Strategy<Value = Op> {
-    let request = |method, path, body, key| Just(Op::Request { method, path, body, key });
+    let request = |method, path, body, key| Just(Op::Request { method, path, body, has_key: key });
     prop_oneof![
-        (0_u32..4_000).prop_map(|seconds| Op::Pass { seconds }),
+        (0_u32..4_000).prop_map(|seconds| Op::Advance { seconds }),
         request("POST", "/v1/charges", CHARGE, true),
         request("POST", "/v1/charges", CHARGE, false),
         request("POST", "/v1/charges", "{}", true),
@@ -133,11 +133,11 @@ impl Driver {
     fn run(&mut self, op: &Op) {
         let key = self.world.first_keys().live;
         match op {
-            Op::Pass { seconds } => {
+            Op::Advance { seconds } => {
                 self.now = self.now.plus(Span::secs((*seconds).into()));
                 self.world.advance_to(self.now);
             }
-            Op::Request { method, path, body, key: has_key } => {
+            Op::Request { method, path, body, has_key } => {
                 let key = if *has_key { Some(&*key) } else { None };
                 self.call(method, path, body, key);
             }
@@ -160,14 +160,15 @@ impl Driver {
             Op::EndAttempt { status } => {
                 if !self.attempts.is_empty() {
                     let id = self.attempts.remove(0);
-                    self.world.on_attempt_result(self.now, id, AttemptResult::Answered(*status).into());
+                    self.world.on_attempt_result(self.now, id, AttemptResult::Response(*status).into());
                 }
             }
             Op::SaveEndpoint { is_forwarded } => {
                 if *is_forwarded {
                     self.world.declare_forwarded("shop.example");
                 } else {
-                    self.world.learn_name("shop.example", vec!["93.184.216.34".parse().expect("an address")]);
+                    self.world
+                        .on_name_resolved("shop.example", vec!["93.184.216.34".parse().expect("an address")]);
                 }
                 let body = r#"{"mode":"live","url":"https://shop.example"}"#;
                 self.call("POST", "/sandbox/endpoints", body, None);
@@ -188,8 +189,8 @@ fn read_world(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
 }
 
 /// The indices of the keys and of the live charges in the result of `read_sandbox`.
-const KEYS: usize = 2;
-const LIVE_CHARGES: usize = 8;
+const KEYS_INDEX: usize = 2;
+const LIVE_CHARGES_INDEX: usize = 8;
 
 fn read_sandbox(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
     let paths = [
@@ -247,7 +248,7 @@ proptest! {
         limit in prop_oneof![Just(None), Just(Some(3))],
         checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let storage = Memory::with_checkpoints(checkpoint_after);
+        let storage = MemoryStorage::with_checkpoints(checkpoint_after);
         let (mut driver, journal) = Driver::new(open(&storage, limit));
         before.iter().for_each(|op| driver.run(op));
         let (now, expected) = (driver.now, driver.read_all());
@@ -275,7 +276,7 @@ proptest! {
         in_memory in any::<bool>(),
         checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let storage = Memory::with_checkpoints(checkpoint_after);
+        let storage = MemoryStorage::with_checkpoints(checkpoint_after);
         let opened = if in_memory {
             let journal = Arc::new(Journal::in_memory(Vec::new(), MEMORY_MAX));
             let world = ReplayedWorld { sandbox: new_sandbox(&setup(None)), in_flight: Vec::new() };
@@ -323,26 +324,26 @@ proptest! {
         limit in prop_oneof![Just(None), Just(Some(3))],
     ) {
         let setup = setup(limit);
-        let (mut driver, journal) = Driver::new(open(&Memory::default(), limit));
+        let (mut driver, journal) = Driver::new(open(&MemoryStorage::default(), limit));
         before.iter().for_each(|op| driver.run(op));
         let (at, mut expected) = (driver.now, driver.read_all());
-        driver.run(&Op::Pass { seconds: 1 });
+        driver.run(&Op::Advance { seconds: 1 });
         // A new world does not contain the branch point.
         let keeps_world = |op: &&Op| !matches!(op, Op::Request { path: "/sandbox/world", .. });
         after.iter().filter(keeps_world).for_each(|op| driver.run(op));
         wait_for_ticket(&journal, journal.request_commit());
 
         let position = journal.position().expect("a journal on a disk has all records");
-        let mut finder = Finder::new(&setup, at);
+        let mut finder = MomentFinder::new(&setup, at);
         journal.read(position, |lines| finder.replay_lines(lines)).expect("a sound disk");
         let (world_start, count) = finder.result();
         assert!(world_start <= at);
         let branch_setup = Setup { key_tag: "0a1b2c3d4e5f".to_owned(), ..setup.clone() };
-        let renaming = Renaming::new(&setup, &branch_setup);
+        let renaming = BranchTranslation::new(&setup, &branch_setup);
         let (mut replay, mut lines) = (Replay::new(&branch_setup), Vec::new());
         journal
             .read(journal.position_of(count, position), |record| {
-                lines.extend(replay.replay_renamed(record, &renaming)?);
+                lines.extend(replay.replay_translated(record, &renaming)?);
                 Ok(())
             })
             .expect("the same calls");
@@ -359,7 +360,7 @@ proptest! {
         // The keys of the branch have another tag, and it counts delivery attempts from its own start.
         for responses in [&mut branch, &mut expected] {
             responses.pop();
-            responses.remove(KEYS);
+            responses.remove(KEYS_INDEX);
         }
         assert_same(&branch, &expected);
     }
@@ -379,7 +380,7 @@ fn wait_for_ticket(journal: &Journal, ticket: Option<Ticket>) {
 
 #[test]
 fn a_torn_write_loses_nothing_that_was_acknowledged() {
-    let storage = Memory::default();
+    let storage = MemoryStorage::default();
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
     // For each call: the number of writes when its response was sent, and the number of charges then.
@@ -395,27 +396,27 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     drop((driver, journal));
 
     let first_write = acknowledged[0].0;
-    let charges = |storage: &Memory| {
+    let charges = |storage: &MemoryStorage| {
         let (mut driver, _) = Driver::new(open(storage, None));
-        let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES][4..]).expect("JSON");
+        let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES_INDEX][4..]).expect("JSON");
         counts["data"].as_array().or(counts["charges"].as_array()).map(Vec::len).unwrap_or_default()
     };
-    let mut state = storage::State::default();
+    let mut state = storage::MemoryState::default();
     writes[..first_write].iter().for_each(|write| state.apply(write));
     for (n, write) in writes.iter().enumerate().skip(first_write) {
         let mut torn = vec![state.bytes.clone()];
-        if let Write::Bytes(offset, data) = write {
+        if let DiskOperation::Bytes(offset, data) = write {
             // The write is truncated at several positions.
             for length in [1, data.len() / 3, data.len() / 2, data.len() - 1] {
                 let mut torn_state =
-                    storage::State { bytes: state.bytes.clone(), ..storage::State::default() };
-                torn_state.apply(&Write::Bytes(*offset, data[..length].to_vec()));
+                    storage::MemoryState { bytes: state.bytes.clone(), ..storage::MemoryState::default() };
+                torn_state.apply(&DiskOperation::Bytes(*offset, data[..length].to_vec()));
                 torn.push(torn_state.bytes);
             }
         }
         let least = acknowledged.iter().filter(|(written, _)| *written <= n).map(|(_, count)| *count).max();
         for bytes in torn {
-            let found = charges(&Memory::from_bytes(bytes));
+            let found = charges(&MemoryStorage::from_bytes(bytes));
             assert!(found >= least.unwrap_or(0), "after write {n}: {found} of {least:?} charges");
             assert!(found <= 6);
         }
@@ -425,14 +426,14 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
 
 #[test]
 fn calls_without_effect_leave_no_record() {
-    let (mut driver, journal) = Driver::new(open(&Memory::default(), Some(3)));
+    let (mut driver, journal) = Driver::new(open(&MemoryStorage::default(), Some(3)));
     let mut check = |case: &str, op: Op, expected: u64| {
         let before = journal.position();
         driver.run(&op);
         assert_eq!(journal.position(), before.map(|n| n + expected), "{case}");
     };
-    let request = |method, path, key| Op::Request { method, path, body: "", key };
-    check("an advance with nothing due", Op::Pass { seconds: 5 }, 0);
+    let request = |method, path, key| Op::Request { method, path, body: "", has_key: key };
+    check("an advance with nothing due", Op::Advance { seconds: 5 }, 0);
     check("a read without a key", request("GET", "/v1/charges", false), 0);
     check("a read with a key, which is counted", request("GET", "/v1/charges", true), 1);
     check("a charge, authenticated and created", Op::AdmitThenRespond { body: CHARGE }, 2);
@@ -444,11 +445,11 @@ fn calls_without_effect_leave_no_record() {
     check("a read above the limit", request("GET", "/v1/charges", true), 0);
     check("a charge above the limit", Op::AdmitThenRespond { body: CHARGE }, 0);
     check("a call without a body above the limit", request("POST", "/v1/charges/x/cancel", true), 0);
-    check("an advance with the expiry of a charge due", Op::Pass { seconds: 4_000 }, 1);
+    check("an advance with the expiry of a charge due", Op::Advance { seconds: 4_000 }, 1);
 }
 
 /// Returns the host of a world in this storage, with a stopped clock.
-fn host(storage: &Memory) -> Arc<Host> {
+fn host(storage: &MemoryStorage) -> Arc<Host> {
     host_of(open(storage, None))
 }
 
@@ -462,7 +463,7 @@ fn host_of(opened: OpenedJournal) -> Arc<Host> {
         None,
         None,
         Some(durability),
-        MemoryBudget::new(usize::MAX).share(),
+        MemoryBudget::new(usize::MAX).unbounded_share(),
     ))
 }
 
@@ -476,7 +477,7 @@ async fn call(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Valu
 
 #[tokio::test]
 async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
-    let storage = Memory::default();
+    let storage = MemoryStorage::default();
     let host = host(&storage);
     let recovery = tokio::spawn({
         let host = Arc::clone(&host);
@@ -487,7 +488,7 @@ async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
     assert_eq!(call(&host, "POST", "/sandbox/advance", &advance).await.0, 200);
     let (_, before) = overview().await;
 
-    storage.state().fails = true;
+    storage.state().writes_fail = true;
     let (status, why) = call(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
@@ -502,7 +503,7 @@ async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
     let (status, _) = call(&host, "POST", "/sandbox/snapshots", &json!({ "name": "no" })).await;
     assert_eq!(status, 503);
 
-    storage.state().fails = false;
+    storage.state().writes_fail = false;
     let mut status = 503;
     while status == 503 {
         tokio::task::yield_now().await;
@@ -519,10 +520,10 @@ async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
 
 #[test]
 fn another_format_and_another_world_are_refused_with_a_reason() {
-    let storage = Memory::default();
+    let storage = MemoryStorage::default();
     drop(open(&storage, None));
     let try_open = |setup: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
-        let check_setup = |record: &SetupRecord| record.judge(setup, seed, start);
+        let check_setup = |record: &SetupRecord| record.check_compatible(setup, seed, start);
         let opened = Writer::open(Arc::new(storage.clone()), setup, None, check_setup);
         opened.map(|_| ()).map_err(|error| error.to_string())
     };

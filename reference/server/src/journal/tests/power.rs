@@ -2,7 +2,7 @@
 //!
 //! After every cut the world opens in the state after its last acknowledged call, or after the next one.
 
-use super::{damage::Numbers, *};
+use super::{damage::RandomNumbers, *};
 
 const CUTS: usize = 300;
 /// The size in bytes that a disk writes atomically.
@@ -10,7 +10,7 @@ const SECTOR: usize = 512;
 
 /// The disk writes of a world, recorded during a few calls.
 struct RecordedWrites {
-    writes: Vec<Write>,
+    writes: Vec<DiskOperation>,
     /// For each call: the number of writes when it was acknowledged, and the responses of the world then.
     acknowledged: Vec<(usize, Vec<String>)>,
 }
@@ -24,7 +24,7 @@ fn visible_state(driver: &mut Driver, journal: &Journal) -> Vec<String> {
 }
 
 fn record_writes(checkpoint_after: Option<u64>) -> RecordedWrites {
-    let storage = Memory::with_checkpoints(checkpoint_after);
+    let storage = MemoryStorage::with_checkpoints(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
     let first_write = storage.state().writes.len();
@@ -68,39 +68,39 @@ fn record_writes(checkpoint_after: Option<u64>) -> RecordedWrites {
 }
 
 /// Returns the content of the disk after a power cut before the write `at`.
-fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::State {
-    let synced = writes[..at].iter().rposition(|write| matches!(write, Write::Sync)).unwrap_or(0);
-    let mut state = storage::State::default();
+fn disk_after_cut(writes: &[DiskOperation], at: usize, numbers: &mut RandomNumbers) -> storage::MemoryState {
+    let synced = writes[..at].iter().rposition(|write| matches!(write, DiskOperation::Sync)).unwrap_or(0);
+    let mut state = storage::MemoryState::default();
     // No unsynced write survives, all do, or each may.
     let survival = numbers.next_below(4);
     for (n, write) in writes[..at].iter().enumerate() {
-        let survives = |numbers: &mut Numbers| match survival {
+        let survives = |numbers: &mut RandomNumbers| match survival {
             0 => false,
             1 => true,
             _ => numbers.next_below(2) == 0,
         };
         match write {
             // Never synced, so it may be complete, missing or torn.
-            Write::Acknowledged(bytes) if survives(numbers) => {
+            DiskOperation::Acknowledged(bytes) if survives(numbers) => {
                 let torn = numbers.next_below(bytes.len() + 1);
                 let mut torn_bytes = bytes[..torn].to_vec();
                 torn_bytes.extend(state.acknowledged.iter().skip(torn));
                 state.acknowledged = if numbers.next_below(2) == 0 { bytes.clone() } else { torn_bytes };
             }
-            Write::Acknowledged(_) => {}
+            DiskOperation::Acknowledged(_) => {}
             _ if n <= synced => state.apply(write),
-            Write::Bytes(offset, data) => {
+            DiskOperation::Bytes(offset, data) => {
                 for (sector, piece) in data.chunks(SECTOR).enumerate() {
                     let offset = offset + (sector * SECTOR) as u64;
                     let end = usize::try_from(offset).expect("the storage of a test is small") + piece.len();
                     if survives(numbers) && end <= state.bytes.len() {
-                        state.apply(&Write::Bytes(offset, piece.to_vec()));
+                        state.apply(&DiskOperation::Bytes(offset, piece.to_vec()));
                     }
                 }
             }
-            Write::Length(len) if (*len as usize) < state.bytes.len() && !survives(numbers) => {}
-            Write::Length(_) => state.apply(write),
-            Write::Sync => unreachable!("no sync follows the last one"),
+            DiskOperation::Length(len) if (*len as usize) < state.bytes.len() && !survives(numbers) => {}
+            DiskOperation::Length(_) => state.apply(write),
+            DiskOperation::Sync => unreachable!("no sync follows the last one"),
         }
     }
     state
@@ -108,14 +108,14 @@ fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage
 
 #[test]
 fn acknowledged_records_survive_every_power_cut() {
-    let mut numbers = Numbers(7);
+    let mut numbers = RandomNumbers(7);
     let worlds = [None, Some(2)].map(record_writes);
     for cut in 0..CUTS {
         let RecordedWrites { writes, acknowledged } = &worlds[cut % 2];
         let first_write = acknowledged[0].0;
         let at = first_write + numbers.next_below(writes.len() - first_write + 1);
         let state = disk_after_cut(writes, at, &mut numbers);
-        let storage = Memory::from_bytes(state.bytes);
+        let storage = MemoryStorage::from_bytes(state.bytes);
         storage.state().acknowledged = state.acknowledged;
         let opened = Writer::open(Arc::new(storage), &setup(None), None, |_| Ok(()));
         let opened = opened.unwrap_or_else(|error| panic!("cut {cut} before write {at}: {error}"));

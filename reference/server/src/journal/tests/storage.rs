@@ -9,12 +9,12 @@ use redb::{Database, DatabaseError, StorageBackend};
 
 use crate::journal::{
     overlay::Overlay,
-    storage::{CACHE_BYTES, DatabaseAccess, Storage, WriteTo, open_database},
+    storage::{CACHE_BYTES, CheckpointWriter, DatabaseAccess, Storage, open_database},
 };
 
 /// An operation on the disk.
 #[derive(Clone, Debug)]
-pub(crate) enum Write {
+pub(crate) enum DiskOperation {
     Bytes(u64, Vec<u8>),
     Length(u64),
     /// All writes before it are durable.
@@ -28,11 +28,11 @@ fn disk_full_error() -> io::Error {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct MemoryState {
     pub(crate) bytes: Vec<u8>,
     /// `true` if every write fails.
-    pub(crate) fails: bool,
-    pub(crate) writes: Vec<Write>,
+    pub(crate) writes_fail: bool,
+    pub(crate) writes: Vec<DiskOperation>,
     pub(crate) checkpoint: Option<Vec<u8>>,
     /// The number of records between two checkpoints.
     pub(crate) checkpoint_after: Option<u64>,
@@ -42,47 +42,47 @@ pub(crate) struct State {
     pub(crate) is_removed: bool,
     /// `true` if the undamaged part of a damaged journal is to be opened.
     pub(crate) recovers: bool,
-    pub(crate) replacement: Option<Memory>,
+    pub(crate) replacement: Option<MemoryStorage>,
     /// The damaged databases that were replaced.
-    pub(crate) aside: Vec<Vec<u8>>,
+    pub(crate) damaged_databases: Vec<Vec<u8>>,
 }
 
-impl State {
-    pub(crate) fn apply(&mut self, write: &Write) {
+impl MemoryState {
+    pub(crate) fn apply(&mut self, write: &DiskOperation) {
         match write {
-            Write::Bytes(offset, data) => {
+            DiskOperation::Bytes(offset, data) => {
                 let offset = usize::try_from(*offset).expect("the storage of a test is small");
                 self.bytes[offset..offset + data.len()].copy_from_slice(data);
             }
-            Write::Length(len) => {
+            DiskOperation::Length(len) => {
                 self.bytes.resize(usize::try_from(*len).expect("the storage of a test is small"), 0)
             }
-            Write::Sync => {}
-            Write::Acknowledged(bytes) => self.acknowledged.clone_from(bytes),
+            DiskOperation::Sync => {}
+            DiskOperation::Acknowledged(bytes) => self.acknowledged.clone_from(bytes),
         }
     }
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Memory(Arc<Mutex<State>>);
+pub(crate) struct MemoryStorage(Arc<Mutex<MemoryState>>);
 
-impl Memory {
-    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Memory {
-        Memory(Arc::new(Mutex::new(State { bytes, ..State::default() })))
+impl MemoryStorage {
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> MemoryStorage {
+        MemoryStorage(Arc::new(Mutex::new(MemoryState { bytes, ..MemoryState::default() })))
     }
 
     /// Creates a storage with checkpoints.
-    pub(crate) fn with_checkpoints(checkpoint_after: Option<u64>) -> Memory {
-        Memory(Arc::new(Mutex::new(State { checkpoint_after, ..State::default() })))
+    pub(crate) fn with_checkpoints(checkpoint_after: Option<u64>) -> MemoryStorage {
+        MemoryStorage(Arc::new(Mutex::new(MemoryState { checkpoint_after, ..MemoryState::default() })))
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.0.lock().expect("no test panics while it holds the lock")
     }
 
-    fn apply_and_record(&self, write: Write) -> io::Result<()> {
+    fn apply_and_record(&self, write: DiskOperation) -> io::Result<()> {
         let mut state = self.state();
-        if state.fails {
+        if state.writes_fail {
             return Err(disk_full_error());
         }
         state.apply(&write);
@@ -91,7 +91,7 @@ impl Memory {
     }
 }
 
-impl Storage for Memory {
+impl Storage for MemoryStorage {
     fn open(&self, access: DatabaseAccess) -> Result<Database, DatabaseError> {
         if self.state().is_removed {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
@@ -104,7 +104,7 @@ impl Storage for Memory {
                 open_database(Overlay::new(self.clone())?, access, CACHE_BYTES)
             }
             DatabaseAccess::Replacement => {
-                let replacement = Memory::default();
+                let replacement = MemoryStorage::default();
                 self.state().replacement = Some(replacement.clone());
                 open_database(replacement, access, CACHE_BYTES)
             }
@@ -125,14 +125,14 @@ impl Storage for Memory {
 
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state();
-        if state.fails {
+        if state.writes_fail {
             return Err(disk_full_error());
         }
         let offset = usize::try_from(offset).expect("the storage of a test is small");
         let length = state.acknowledged.len().max(offset + bytes.len());
         state.acknowledged.resize(length, 0);
         state.acknowledged[offset..offset + bytes.len()].copy_from_slice(bytes);
-        let write = Write::Acknowledged(state.acknowledged.clone());
+        let write = DiskOperation::Acknowledged(state.acknowledged.clone());
         state.writes.push(write);
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Storage for Memory {
         let replacement = self.state().replacement.take().expect("a replacement was written");
         let bytes = std::mem::take(&mut replacement.state().bytes);
         let damaged = std::mem::replace(&mut self.state().bytes, bytes);
-        self.state().aside.push(damaged);
+        self.state().damaged_databases.push(damaged);
         Ok("memory.damaged".to_owned())
     }
 
@@ -153,7 +153,7 @@ impl Storage for Memory {
         Ok(self.state().checkpoint.clone())
     }
 
-    fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()> {
+    fn write_checkpoint(&self, write: &mut CheckpointWriter<'_>) -> io::Result<()> {
         let mut checkpoint = Vec::new();
         write(&mut checkpoint)?;
         self.state().checkpoint = Some(checkpoint);
@@ -174,7 +174,7 @@ impl Storage for Memory {
     }
 }
 
-impl StorageBackend for Memory {
+impl StorageBackend for MemoryStorage {
     fn len(&self) -> io::Result<u64> {
         Ok(self.state().bytes.len() as u64)
     }
@@ -188,14 +188,14 @@ impl StorageBackend for Memory {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.apply_and_record(Write::Length(len))
+        self.apply_and_record(DiskOperation::Length(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.apply_and_record(Write::Sync)
+        self.apply_and_record(DiskOperation::Sync)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.apply_and_record(Write::Bytes(offset, data.to_vec()))
+        self.apply_and_record(DiskOperation::Bytes(offset, data.to_vec()))
     }
 }

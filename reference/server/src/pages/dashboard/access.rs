@@ -9,7 +9,7 @@ use http::{
 };
 use subtle::ConstantTimeEq;
 
-use crate::{answer::Answer, gate, pages::PageRequest, refusal::Refusal};
+use crate::{pages::PageRequest, refusal::Refusal, response::HttpResponse, sandbox_access};
 
 /// The name of the hidden form field with the form token.
 pub(super) const FORM_TOKEN_FIELD: &str = "word";
@@ -44,11 +44,11 @@ impl AccessControl {
     pub(super) fn decide(&self, request: &PageRequest<'_>) -> Result<AccessDecision, Refusal> {
         let decision = match request.admit() {
             Ok(()) => AccessDecision::Granted,
-            Err(Refusal::SandboxToken) if self.has_cookie(request) => AccessDecision::Granted,
-            Err(Refusal::SandboxToken) => AccessDecision::LoginRequired,
+            Err(Refusal::MissingToken) if self.has_cookie(request) => AccessDecision::Granted,
+            Err(Refusal::MissingToken) => AccessDecision::LoginRequired,
             Err(refusal) => return Err(refusal),
         };
-        gate::admit_site(request.head)?;
+        sandbox_access::admit_site(request.head)?;
         Ok(decision)
     }
 
@@ -57,7 +57,7 @@ impl AccessControl {
         if constant_time_eq(token.unwrap_or_default(), &self.form_token) {
             Ok(())
         } else {
-            Err(Refusal::FormOrigin)
+            Err(Refusal::ForeignForm)
         }
     }
 
@@ -71,19 +71,23 @@ impl AccessControl {
     }
 
     /// Adds the session cookie to a response.
-    pub(super) fn log_in(&self, request: &PageRequest<'_>, response: &mut Answer) -> Result<(), Refusal> {
+    pub(super) fn log_in(
+        &self,
+        request: &PageRequest<'_>,
+        response: &mut HttpResponse,
+    ) -> Result<(), Refusal> {
         set_cookie(request, response, &self.session, "")
     }
 
     /// Adds the removal of the session cookie to a response.
-    pub(super) fn log_out(request: &PageRequest<'_>, response: &mut Answer) -> Result<(), Refusal> {
+    pub(super) fn log_out(request: &PageRequest<'_>, response: &mut HttpResponse) -> Result<(), Refusal> {
         set_cookie(request, response, "", "; Max-Age=0")
     }
 }
 
 fn set_cookie(
     request: &PageRequest<'_>,
-    response: &mut Answer,
+    response: &mut HttpResponse,
     value: &str,
     attributes: &str,
 ) -> Result<(), Refusal> {

@@ -29,7 +29,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_DISPOSITION},
 };
 use reference_core::{dialect::Dialect, mode::Mode};
-use simulator::api::ScenarioAnswer;
+use simulator::api::ScenarioResponse;
 
 use self::{
     access::{AccessControl, AccessDecision, FORM_TOKEN_FIELD},
@@ -45,8 +45,8 @@ use super::{
     stream_parts,
 };
 use crate::{
-    answer::{self, Answer},
     refusal::Refusal,
+    response::{self, HttpResponse},
 };
 
 const SCENARIO_FILE: HeaderValue = HeaderValue::from_static("attachment; filename=\"scenario.yaml\"");
@@ -89,12 +89,12 @@ impl Dashboard {
 pub(super) fn admit(request: &PageRequest<'_>) -> Result<(), Refusal> {
     match request.pages.dashboard.access.decide(request)? {
         AccessDecision::Granted => Ok(()),
-        AccessDecision::LoginRequired => Err(Refusal::SandboxToken),
+        AccessDecision::LoginRequired => Err(Refusal::MissingToken),
     }
 }
 
 /// Responds to a request under `/dashboard`.
-pub(crate) async fn respond(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+pub(crate) async fn respond(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     let mut response = match route(request).await {
         Err(refusal @ Refusal::Broken) => return Err(refusal),
         Err(refusal) => render::error_page(request, refusal)?,
@@ -104,7 +104,7 @@ pub(crate) async fn respond(request: &PageRequest<'_>) -> Result<Answer, Refusal
     Ok(response)
 }
 
-async fn route(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+async fn route(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     let access = &request.pages.dashboard.access;
     let is_read = request.method() == Method::GET;
     if !is_read && request.method() != Method::POST {
@@ -155,7 +155,7 @@ async fn show_page(
     book_id: BookId,
     rest: &[&str],
     query: Query,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     let page = Page::parse(rest).ok_or(Refusal::NotFound)?;
     let notice = query.get("notice").and_then(|name| request.pages.dashboard.notices.take(name));
     if query.get("stream").is_some() {
@@ -197,12 +197,12 @@ fn stream_url(request: &PageRequest<'_>, context: &PageContext) -> String {
 }
 
 /// Returns the history of the world as a scenario file.
-async fn scenario(request: &PageRequest<'_>, book_id: BookId) -> Result<Answer, Refusal> {
+async fn scenario(request: &PageRequest<'_>, book_id: BookId) -> Result<HttpResponse, Refusal> {
     let context = PageContext::new(request.client(), book_id, Page::History, Query::default())?;
     // The host responds from the journal of the world, so this is not a read of the sandbox.
     match context.client.send("GET", "/sandbox/scenario", "").await? {
-        Ok(ScenarioAnswer { scenario, .. }) => {
-            let mut response = answer::with_media_type(StatusCode::OK, answer::YAML, scenario);
+        Ok(ScenarioResponse { scenario, .. }) => {
+            let mut response = response::with_media_type(StatusCode::OK, response::YAML, scenario);
             response.headers_mut().insert(CONTENT_DISPOSITION, SCENARIO_FILE);
             Ok(response)
         }
@@ -222,13 +222,17 @@ async fn respond_with_page(
     request: &PageRequest<'_>,
     context: &PageContext,
     notice: Option<&Notice>,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     let view = render::render_page(context).await?;
     render::shell(context, &view, notice, request.admit().is_err()).await
 }
 
 /// Performs the action of a form and redirects the browser, or renders the form again with its errors.
-async fn submit_form(request: &PageRequest<'_>, book_id: BookId, rest: &[&str]) -> Result<Answer, Refusal> {
+async fn submit_form(
+    request: &PageRequest<'_>,
+    book_id: BookId,
+    rest: &[&str],
+) -> Result<HttpResponse, Refusal> {
     if !actions::accepts_form(rest) {
         return Err(Refusal::NotFound);
     }
@@ -268,13 +272,13 @@ pub(crate) async fn read_own_form(request: &PageRequest<'_>) -> Result<Form, Ref
 }
 
 /// Handles the login form.
-async fn log_in(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+async fn log_in(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     let form = read_own_form(request).await?;
     exchange_token(request, form.text("token").unwrap_or_default(), "/dashboard")
 }
 
 /// Exchanges the sandbox token for a session cookie and redirects to a URL without the token.
-fn exchange_token(request: &PageRequest<'_>, token: &str, path: &str) -> Result<Answer, Refusal> {
+fn exchange_token(request: &PageRequest<'_>, token: &str, path: &str) -> Result<HttpResponse, Refusal> {
     if !AccessControl::is_sandbox_token(request, token) {
         return render::login(request, true);
     }
@@ -283,7 +287,7 @@ fn exchange_token(request: &PageRequest<'_>, token: &str, path: &str) -> Result<
     Ok(response)
 }
 
-async fn log_out(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+async fn log_out(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     read_own_form(request).await?;
     let mut response = see_other(&request.site()?, "/dashboard")?;
     AccessControl::log_out(request, &mut response)?;

@@ -2,7 +2,7 @@
 
 use reference_core::mode::Mode;
 use simulator::api::{
-    AttemptRecord, AttemptTrace, DeliveryRecord, EndpointRecord, TransferGone, TransferRecord,
+    AttemptRecord, AttemptTrace, DeliveryRecord, EndpointRecord, TransferDisappearance, TransferRecord,
     TransferStanding, WorldEvent, WorldEventKind,
 };
 
@@ -22,9 +22,9 @@ pub(super) trait TransferState {
 impl TransferState for TransferRecord {
     fn state(&self) -> (&'static str, &'static str) {
         match (self.gone, self.credited, self.confirmed, self.standing) {
-            (Some(TransferGone::DoubleSpent), ..) => ("double spent", "bad"),
-            (Some(TransferGone::Replaced), ..) => ("replaced", "bad"),
-            (Some(TransferGone::Dropped), ..) => ("dropped", "bad"),
+            (Some(TransferDisappearance::DoubleSpent), ..) => ("double spent", "bad"),
+            (Some(TransferDisappearance::Replaced), ..) => ("replaced", "bad"),
+            (Some(TransferDisappearance::Dropped), ..) => ("dropped", "bad"),
             (None, true, ..) => ("credited", "good"),
             (None, false, true, TransferStanding::Late) if self.sent_back => ("sent back", ""),
             (None, false, true, TransferStanding::Late) => ("late", "warn"),
@@ -40,7 +40,7 @@ impl TransferState for TransferRecord {
     }
 
     fn was_dropped(&self) -> bool {
-        self.gone == Some(TransferGone::Dropped)
+        self.gone == Some(TransferDisappearance::Dropped)
     }
 }
 
@@ -113,22 +113,22 @@ impl WorldEventDisplay for WorldEvent {
     }
 
     fn kind_label(&self) -> &'static str {
-        match self.what {
+        match self.kind {
             WorldEventKind::Event { .. } => "event",
-            WorldEventKind::Post { .. } => "post",
+            WorldEventKind::Attempt { .. } => "post",
             WorldEventKind::Transfer { .. } => "transfer",
             WorldEventKind::Reorg { .. } => "reorg",
             WorldEventKind::Mail { .. } => "mail",
-            WorldEventKind::EndpointOff { .. } => "endpoint off",
+            WorldEventKind::EndpointDisabled { .. } => "endpoint off",
             WorldEventKind::Restart => "restart",
         }
     }
 
     fn sentence(&self) -> String {
-        self.what.to_string()
+        self.kind.to_string()
     }
 
     fn is_visible_to(&self, account: &str, mode: Mode) -> bool {
-        self.what.concerns(account, mode, |_| true)
+        self.kind.concerns(account, mode, |_| true)
     }
 }

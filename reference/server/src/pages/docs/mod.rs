@@ -19,9 +19,9 @@ use webhooks::Webhooks;
 
 use super::{Asset, PageRequest, Site, home, html};
 use crate::{
-    answer::{self, Answer},
-    openapi::Document,
+    openapi::OpenApiDocument,
     refusal::Refusal,
+    response::{self, HttpResponse},
 };
 
 /// The server address in the stored document, which examples show.
@@ -129,7 +129,11 @@ impl DocsPage<'_> {
 }
 
 /// Responds to `GET /docs` and the files below it.
-pub(crate) fn docs(request: &PageRequest<'_>, docs: &Docs, document: &Document) -> Result<Answer, Refusal> {
+pub(crate) fn docs(
+    request: &PageRequest<'_>,
+    docs: &Docs,
+    document: &OpenApiDocument,
+) -> Result<HttpResponse, Refusal> {
     let content = docs.0.get_or_init(|| {
         let document =
             serde_json::from_str(&document.with_base_url(STORED_BASE_URL)).expect("the document is JSON");
@@ -139,7 +143,7 @@ pub(crate) fn docs(request: &PageRequest<'_>, docs: &Docs, document: &Document) 
     if let Some(rest) = request.path.strip_prefix("/docs/") {
         let handler = rest.strip_prefix("handlers/").and_then(|name| content.webhooks.handler(name));
         return match handler {
-            Some(text) => Ok(answer::with_media_type(StatusCode::OK, TEXT, text.to_owned())),
+            Some(text) => Ok(response::with_media_type(StatusCode::OK, TEXT, text.to_owned())),
             None => home::not_found(request),
         };
     }
@@ -319,7 +323,7 @@ mod tests {
 
     fn sections() -> Vec<Section> {
         let document =
-            serde_json::from_str(&Document::new(&Dialect::default()).with_base_url(STORED_BASE_URL))
+            serde_json::from_str(&OpenApiDocument::new(&Dialect::default()).with_base_url(STORED_BASE_URL))
                 .expect("JSON");
         DocumentReader { document }.sections()
     }

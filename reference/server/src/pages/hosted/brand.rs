@@ -4,18 +4,18 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 
 use crate::{
-    answer::{self, Answer},
     pages::asset::CACHE_FOREVER,
+    response::{self, HttpResponse},
 };
 
 /// Responds to `/assets/brand-{rrggbb}.css`; `None` for another name.
-pub(in crate::pages) fn brand_css(file_name: &str) -> Option<Answer> {
+pub(in crate::pages) fn brand_css(file_name: &str) -> Option<HttpResponse> {
     let digits = file_name.strip_prefix("brand-")?.strip_suffix(".css")?;
     let is_hex = digits.len() == 6 && digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
     let rgb = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
     let text_color = if is_bright(rgb) { "#10201a" } else { "#ffffff" };
     let css = format!(":root{{--brand:#{digits};--brand-ink:{text_color}}}\n");
-    let mut response = answer::with_media_type(
+    let mut response = response::with_media_type(
         StatusCode::OK,
         HeaderValue::from_static("text/css; charset=utf-8"),
         Bytes::from(css),

@@ -15,12 +15,12 @@ use super::{
     page_not_found, panel,
 };
 use crate::{
-    answer::Answer,
     pages::{
         PageRequest, Part, Site, Topic, WorldClient, formats, formats::TimeFormats as _, html, qr::Qr,
         see_other, stream_parts,
     },
     refusal::Refusal,
+    response::HttpResponse,
 };
 
 #[derive(Template)]
@@ -36,7 +36,7 @@ struct Checkout {
 }
 
 /// Handles `GET /c/{code}`.
-pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     let path = format!("/c/{code}");
     let client = request.client();
     let Some(content) = load::<ChargePage>(&client, &path).await? else { return page_not_found(request) };
@@ -61,7 +61,7 @@ pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer
 }
 
 /// Handles `GET /c/{code}/live`.
-pub(super) async fn live_updates(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn live_updates(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     let (path, is_owner) = (format!("/c/{code}"), request.admit_owner().is_ok());
     // A browser reconnects to a stream that ends, but not to a 404.
     if load::<ChargePage>(&request.client(), &path).await?.is_none() {
@@ -80,9 +80,9 @@ fn may_change_charge(event: &WorldEventKind, code: Code) -> bool {
         WorldEventKind::Event { subject, .. } => *subject == code,
         WorldEventKind::Transfer { charge, .. } => *charge == Some(code),
         WorldEventKind::Reorg { .. } | WorldEventKind::Restart => true,
-        WorldEventKind::Post { .. } | WorldEventKind::Mail { .. } | WorldEventKind::EndpointOff { .. } => {
-            false
-        }
+        WorldEventKind::Attempt { .. }
+        | WorldEventKind::Mail { .. }
+        | WorldEventKind::EndpointDisabled { .. } => false,
     }
 }
 
@@ -243,7 +243,7 @@ struct Receipt {
 }
 
 /// Handles `GET /c/{code}/receipt`. A charge without a receipt shows the checkout.
-pub(super) async fn receipt(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn receipt(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     let path = format!("/c/{code}");
     let client = request.client();
     let Some(content) = load::<ChargePage>(&client, &path).await? else { return page_not_found(request) };

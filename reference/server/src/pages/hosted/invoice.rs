@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use askama::Template;
 use http::{Method, StatusCode};
 use reference_core::{asset::Asset, mode::Mode};
-use simulator::api::{ChargeAnswer, CoinOffer, Empty, PageAccount as Account, PaymentStage as Stage};
+use simulator::api::{
+    ChargeResponse, CoinOffer, EmptyResponse, PageAccount as Account, PaymentStage as Stage,
+};
 
 use super::{
     checkout::{self, PaymentPage},
@@ -14,12 +16,12 @@ use super::{
     page_not_found, panel,
 };
 use crate::{
-    answer::Answer,
     pages::{
         PageRequest, Part, Site, Topic, WorldClient, formats, formats::TimeFormats as _, html, json,
         objects::Invoice, see_other, stream_parts,
     },
     refusal::Refusal,
+    response::HttpResponse,
 };
 
 #[derive(Template)]
@@ -61,7 +63,7 @@ struct InvoiceDocument {
 }
 
 /// Handles `GET /i/{code}`.
-pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     // `HEAD` requests and prefetching browsers do not count as the first view.
     let is_prefetch = request
         .head
@@ -70,7 +72,7 @@ pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer
         .is_some_and(|value| value.as_bytes().starts_with(b"prefetch"));
     if request.head.method == Method::GET && !is_prefetch {
         let path = format!("/sandbox/invoices/{code}/view");
-        if request.client().send::<Empty>("POST", &path, "").await?.is_err() {
+        if request.client().send::<EmptyResponse>("POST", &path, "").await?.is_err() {
             return page_not_found(request);
         }
     }
@@ -82,7 +84,7 @@ async fn render(
     request: &PageRequest<'_>,
     code: &str,
     (status, error): (StatusCode, Option<String>),
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     let path = format!("/i/{code}");
     let client = request.client();
     let Some(content) = load::<InvoicePage>(&client, &path).await? else { return page_not_found(request) };
@@ -105,7 +107,7 @@ async fn render(
 }
 
 /// Handles `GET /i/{code}/live`.
-pub(super) async fn live_updates(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn live_updates(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     let (path, is_owner) = (format!("/i/{code}"), request.admit_owner().is_ok());
     let Some(InvoicePage { account, mode, .. }) = load(&request.client(), &path).await? else {
         return page_not_found(request);
@@ -156,7 +158,7 @@ fn title(invoice: &Invoice, account: &Account) -> String {
 }
 
 /// Handles `POST /i/{code}/coin`.
-pub(super) async fn choose_coin(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn choose_coin(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     request.admit_form()?;
     if load::<InvoicePage>(&request.client(), &format!("/i/{code}")).await?.is_none() {
         return page_not_found(request);
@@ -165,7 +167,7 @@ pub(super) async fn choose_coin(request: &PageRequest<'_>, code: &str) -> Result
     let body = json(&BTreeMap::from([("asset", form.text("asset"))]));
     let path = format!("/sandbox/invoices/{code}/choose");
     match request.client().send("POST", &path, &body).await? {
-        Ok(ChargeAnswer { .. }) => see_other(&request.site()?, &format!("/i/{code}#payment")),
+        Ok(ChargeResponse { .. }) => see_other(&request.site()?, &format!("/i/{code}#payment")),
         Err(error_response) => {
             render(request, code, (error_response.status, Some(error_response.message))).await
         }
@@ -173,7 +175,7 @@ pub(super) async fn choose_coin(request: &PageRequest<'_>, code: &str) -> Result
 }
 
 /// Handles `GET /i/{code}/document`.
-pub(super) async fn document(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn document(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     let client = request.client();
     let Some(content) = load::<InvoicePage>(&client, &format!("/i/{code}")).await? else {
         return page_not_found(request);

@@ -6,7 +6,8 @@ use askama::Template;
 use http::StatusCode;
 use reference_core::mode::Mode;
 use simulator::api::{
-    ChargeAnswer, CoinOffer, Empty, LinkAnswer, LinkClosed as Closed, PageAccount as Account,
+    ChargeResponse, CoinOffer, CustomFieldValue, EmptyResponse, LinkClosedReason as Closed,
+    PageAccount as Account,
 };
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
     page_not_found, panel,
 };
 use crate::{
-    answer::Answer,
     pages::{
         ErrorResponse, PageRequest, Part, Site,
         form::{CustomerChoice, Form},
@@ -24,6 +24,7 @@ use crate::{
         see_other,
     },
     refusal::Refusal,
+    response::HttpResponse,
 };
 
 /// The form field of a merchant's question, with the customer's answer.
@@ -102,10 +103,10 @@ impl LinkTemplate {
 }
 
 /// Handles `GET /pay/{code}`.
-pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     if request.head.method == http::Method::GET {
         let path = format!("/sandbox/links/{code}/view");
-        if request.client().send::<Empty>("POST", &path, "").await?.is_err() {
+        if request.client().send::<EmptyResponse>("POST", &path, "").await?.is_err() {
             return page_not_found(request);
         }
     }
@@ -120,7 +121,7 @@ fn render(
     content: LinkPage,
     status: StatusCode,
     input: LinkInput,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     let site = request.site()?;
     let subject = panel::link_subject(&content).filter(|_| request.admit_owner().is_ok());
     let owner = (&content.account, content.mode);
@@ -150,7 +151,7 @@ fn missing_answer(input: &LinkInput, label: &str) -> Option<String> {
 }
 
 /// Handles `POST /pay/{code}`: opens a charge and shows its checkout.
-pub(super) async fn open_charge(request: &PageRequest<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn open_charge(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     request.admit_form()?;
     let Some(content) = load::<LinkPage>(&request.client(), &format!("/pay/{code}")).await? else {
         return page_not_found(request);
@@ -160,7 +161,7 @@ pub(super) async fn open_charge(request: &PageRequest<'_>, code: &str) -> Result
     let (path, body) =
         (format!("/sandbox/links/{code}/choose"), json(&customer_choice(&input, &content.link)));
     match request.client().send("POST", &path, &body).await? {
-        Ok(ChargeAnswer { charge }) => see_other(&request.site()?, &format!("/c/{charge}")),
+        Ok(ChargeResponse { charge }) => see_other(&request.site()?, &format!("/c/{charge}")),
         Err(ErrorResponse { status, message, errors }) => {
             input.message = Some(with_customer_labels(&message));
             input.errors = errors;
@@ -174,7 +175,7 @@ fn customer_choice<'f>(input: &'f LinkInput, link: &Link) -> CustomerChoice<'f> 
     let answers = link.terms.custom_fields.iter().zip(&input.answers);
     let answers = answers
         .filter(|(_, answer)| !answer.is_empty())
-        .map(|(question, answer)| LinkAnswer { label: question.label.clone(), value: answer.clone() });
+        .map(|(question, answer)| CustomFieldValue { label: question.label.clone(), value: answer.clone() });
     CustomerChoice {
         asset: &input.asset,
         // A typed amount overrides a selected one.

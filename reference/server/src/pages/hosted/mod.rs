@@ -18,7 +18,7 @@ pub(super) use brand::brand_css;
 
 use self::model::HostedPage;
 use super::{Asset, PageRequest, Site, WorldClient, html, method_not_allowed};
-use crate::{answer::Answer, refusal::Refusal};
+use crate::{refusal::Refusal, response::HttpResponse};
 
 /// The style sheet of hosted pages.
 pub(crate) static HOSTED_CSS: Asset =
@@ -27,7 +27,7 @@ pub(crate) static HOSTED_CSS: Asset =
 pub(crate) static HOSTED_JS: Asset = Asset::js("hosted", include_str!("../../../templates/hosted/hosted.js"));
 
 /// Responds to a request under `/c`, `/pay` or `/i`.
-pub(crate) async fn respond(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+pub(crate) async fn respond(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     let segments: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
     let is_get = request.method() == Method::GET;
     let is_post = request.method() == Method::POST;
@@ -82,13 +82,13 @@ struct NoticeTemplate<'a> {
 }
 
 /// Renders an error page. `back`: the page to return to.
-fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<Answer, Refusal> {
+fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<HttpResponse, Refusal> {
     let back = Some(site.to(back));
     html(status, &NoticeTemplate { site, heading: "The request failed", message, back })
 }
 
 /// Renders the page for an unknown object.
-fn page_not_found(request: &PageRequest<'_>) -> Result<Answer, Refusal> {
+fn page_not_found(request: &PageRequest<'_>) -> Result<HttpResponse, Refusal> {
     let message = "There is no payment at this address. Check that the link is complete, or ask its sender.";
     let site = request.site()?;
     html(StatusCode::NOT_FOUND, &NoticeTemplate { site, heading: "Page not found", message, back: None })

@@ -2,7 +2,9 @@
 
 use reference_core::{error::ApiError, id::Code};
 use simulator::{
-    api::{self, CoinOffer, CoinRecord, PageAccount, TransferGone, TransferRecord, TransferStanding},
+    api::{
+        self, CoinOffer, CoinRecord, PageAccount, TransferDisappearance, TransferRecord, TransferStanding,
+    },
     sandbox::Sandbox,
 };
 
@@ -16,7 +18,7 @@ use crate::pages::{
 const PLACES_SHOWN_MAX: usize = 8;
 
 /// A charge with its transfers.
-pub(super) type Payment = api::PaymentPart<Charge>;
+pub(super) type Payment = api::PaymentDetails<Charge>;
 pub(super) type ChargePage = api::ChargePage<Charge>;
 pub(super) type InvoicePage = api::InvoicePage<Invoice, Charge>;
 pub(super) type LinkPage = api::LinkPage<Link>;
@@ -163,9 +165,9 @@ impl TransferDisplay for TransferRecord {
     fn state_text(&self) -> String {
         let n = self.confirmations.min(self.required_confirmations);
         match (self.gone, self.standing) {
-            (Some(TransferGone::DoubleSpent), _) => "removed: double-spent".to_owned(),
-            (Some(TransferGone::Replaced), _) => "removed: replaced by its sender".to_owned(),
-            (Some(TransferGone::Dropped), _) => "removed: dropped by the network".to_owned(),
+            (Some(TransferDisappearance::DoubleSpent), _) => "removed: double-spent".to_owned(),
+            (Some(TransferDisappearance::Replaced), _) => "removed: replaced by its sender".to_owned(),
+            (Some(TransferDisappearance::Dropped), _) => "removed: dropped by the network".to_owned(),
             (None, TransferStanding::Late) if self.sent_back => "late, and refunded".to_owned(),
             (None, TransferStanding::Late) => "late".to_owned(),
             (None, TransferStanding::Accepted) => "late, and accepted".to_owned(),

@@ -8,10 +8,10 @@ use http::StatusCode;
 use reference_core::{asset::Asset, mode::Mode, time::Span};
 use serde::{Deserialize, Serialize};
 use simulator::api::{
-    AdvanceRequest, ChoiceRequest, CoinOffer, KeepRequest, Mine, PageAccount as Account, PayRequest,
+    AdvanceRequest, CoinOffer, KeepRequest, LinkCoinRequest, Mine, PageAccount as Account, PayRequest,
     PaymentStage as Stage, ReorgRequest, ReplaceRequest, TransactionRequest,
 };
-use simulator::value::{Amount, AssetCode, InMode, Share};
+use simulator::value::{Amount, AssetCode, ModeName, Share};
 
 use super::{
     load,
@@ -19,7 +19,6 @@ use super::{
     notice, wants_json,
 };
 use crate::{
-    answer::{self, Answer},
     pages::{
         PageRequest, Part, Site, WorldClient,
         dashboard::read_own_form,
@@ -28,6 +27,7 @@ use crate::{
         see_other,
     },
     refusal::Refusal,
+    response::{self, HttpResponse},
 };
 
 /// An action that is possible in the present state, with its button.
@@ -57,7 +57,7 @@ impl PanelAction {
 #[serde(untagged)]
 enum PanelRequest {
     Advance(AdvanceRequest),
-    Choose(ChoiceRequest),
+    Choose(LinkCoinRequest),
     Mine(Mine),
     Pay(PayRequest),
     Reorg(ReorgRequest),
@@ -125,8 +125,8 @@ pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup>
 }
 
 /// Returns a customer's choice of a coin.
-fn coin_choice(asset: Asset) -> ChoiceRequest {
-    ChoiceRequest {
+fn coin_choice(asset: Asset) -> LinkCoinRequest {
+    LinkCoinRequest {
         asset,
         amount: None,
         customer_email: None,
@@ -136,8 +136,8 @@ fn coin_choice(asset: Asset) -> ChoiceRequest {
 }
 
 /// Returns a customer's choice on a payment link, with all required input.
-fn link_choice(link: &Link, asset: Asset) -> ChoiceRequest {
-    ChoiceRequest {
+fn link_choice(link: &Link, asset: Asset) -> LinkCoinRequest {
+    LinkCoinRequest {
         amount: link.sample_amount(),
         customer_email: link.sample_email().map(str::to_owned),
         custom_fields: link.sample_answers(),
@@ -149,7 +149,7 @@ fn link_choice(link: &Link, asset: Asset) -> ChoiceRequest {
 fn coin_actions(
     path: &str,
     offers: &[CoinOffer],
-    choose: impl Fn(Asset) -> ChoiceRequest,
+    choose: impl Fn(Asset) -> LinkCoinRequest,
 ) -> Vec<PanelAction> {
     let action = |offer: &CoinOffer| {
         let asset = offer.coin.asset;
@@ -307,7 +307,7 @@ fn advance_actions() -> Vec<PanelAction> {
 
 fn chain_actions(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     let mine = |name: &str, label: &str, hint: String, blocks: u32| {
-        let (asset, mode) = (AssetCode(payment.coin.asset), Some(InMode(mode)));
+        let (asset, mode) = (AssetCode(payment.coin.asset), Some(ModeName(mode)));
         let request = Mine { asset, mode, blocks: Some(blocks), at_once: false };
         PanelAction {
             name: name.to_owned(),
@@ -415,7 +415,7 @@ pub(super) fn link_subject(page: &LinkPage) -> Option<PanelSubject<'_>> {
 }
 
 /// Performs the action of a button. `path`: the page.
-pub(super) async fn perform_action(request: &PageRequest<'_>, path: &str) -> Result<Answer, Refusal> {
+pub(super) async fn perform_action(request: &PageRequest<'_>, path: &str) -> Result<HttpResponse, Refusal> {
     request.admit_owner()?;
     let client = request.client();
     if PanelPage::load(&client, path).await?.is_none() {
@@ -437,7 +437,7 @@ pub(super) async fn perform_action(request: &PageRequest<'_>, path: &str) -> Res
     };
     let ActionOutcome { status, message, charge } = outcome;
     if wants_json(request) {
-        return Ok(answer::json(status, json(&BTreeMap::from([("message", message)]))));
+        return Ok(response::json(status, json(&BTreeMap::from([("message", message)]))));
     }
     let site = request.site()?;
     match (status.is_success(), charge, &subject) {

@@ -12,18 +12,18 @@ pub(crate) struct Client {
     address: SocketAddr,
     key: String,
     /// Additional header lines, each with its line break.
-    pub(crate) lines: String,
+    pub(crate) header_lines: String,
     pub(crate) host: String,
 }
 
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct McpResponse {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: Value,
 }
 
-impl Reply {
+impl McpResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
@@ -31,46 +31,46 @@ impl Reply {
 
 impl Client {
     pub(crate) fn new(address: SocketAddr, key: String) -> Client {
-        Client { address, key, lines: String::new(), host: address.to_string() }
+        Client { address, key, header_lines: String::new(), host: address.to_string() }
     }
 
     /// Returns the client with additional header lines.
-    pub(crate) fn with_lines(&self, lines: &str) -> Client {
-        let lines = format!("{}{lines}", self.lines);
-        Client { address: self.address, key: self.key.clone(), lines, host: self.host.clone() }
+    pub(crate) fn with_header_lines(&self, lines: &str) -> Client {
+        let lines = format!("{}{lines}", self.header_lines);
+        Client { address: self.address, key: self.key.clone(), header_lines: lines, host: self.host.clone() }
     }
 
     /// Returns the client with another host name for the server.
     pub(crate) fn with_host(&self, host: &str) -> Client {
-        Client { host: host.to_owned(), ..self.with_lines("") }
+        Client { host: host.to_owned(), ..self.with_header_lines("") }
     }
 
     /// Returns the client with another key.
     pub(crate) fn with_key(&self, key: &str) -> Client {
-        Client { key: key.to_owned(), ..self.with_lines("") }
+        Client { key: key.to_owned(), ..self.with_header_lines("") }
     }
 
-    pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
+    pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> McpResponse {
         let key = Some(self.key.as_str()).filter(|key| !key.is_empty());
-        let request = Request { method, path, host: &self.host, key, header_lines: &self.lines, body };
+        let request = Request { method, path, host: &self.host, key, header_lines: &self.header_lines, body };
         let response = AsyncConnection::connect(self.address).await.call_once(request).await;
         let body = match response.body.as_str() {
             "" => Value::Null,
             body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{body:?} is not JSON")),
         };
-        Reply { status: response.status, head: response.head().to_lowercase(), body }
+        McpResponse { status: response.status, head: response.head().to_lowercase(), body }
     }
 
     /// Sends a JSON-RPC request.
-    pub(crate) async fn request(&self, method: &str, params: Value) -> Reply {
+    pub(crate) async fn rpc_response(&self, method: &str, params: Value) -> McpResponse {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
-        let client = self.with_lines(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
+        let client = self.with_header_lines(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
         client.send("POST", "/mcp", &message.to_string()).await
     }
 
     /// Sends a JSON-RPC request and returns its result.
-    pub(crate) async fn result(&self, method: &str, params: Value) -> Value {
-        let mut response = self.request(method, params).await;
+    pub(crate) async fn rpc_result(&self, method: &str, params: Value) -> Value {
+        let mut response = self.rpc_response(method, params).await;
         assert_eq!((response.status, &response.body["id"]), (200, &json!(7)), "{response:?}");
         assert_eq!(response.header("content-type"), Some("application/json"));
         let result = response.body["result"].take();
@@ -79,8 +79,8 @@ impl Client {
     }
 
     /// Calls a tool and returns its result.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
-        self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    pub(crate) async fn call_tool(&self, tool: &str, arguments: Value) -> Value {
+        self.rpc_result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
     /// Returns the content of a successful result.

@@ -1,9 +1,9 @@
 //! `/mcp` over real sockets.
 
 mod access;
+mod account_scope;
 mod client;
 mod protocol;
-mod reach;
 mod sandbox;
 mod tools;
 

@@ -31,7 +31,7 @@ async fn earlier_revisions_start_with_initialize() {
     let initialized =
         live.send("POST", "/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     assert_eq!((initialized.status, initialized.body), (202, Value::Null));
-    assert_eq!(live.result("ping", json!({})).await, json!({}));
+    assert_eq!(live.rpc_result("ping", json!({})).await, json!({}));
 }
 
 #[tokio::test]
@@ -45,8 +45,9 @@ async fn the_current_revision_needs_no_initialize() {
             "io.modelcontextprotocol/clientCapabilities": {},
         });
         let name = if name.is_empty() { String::new() } else { format!("Mcp-Name: {name}\r\n") };
-        let client =
-            live.with_lines(&format!("MCP-Protocol-Version: {revision}\r\nMcp-Method: {method}\r\n{name}"));
+        let client = live.with_header_lines(&format!(
+            "MCP-Protocol-Version: {revision}\r\nMcp-Method: {method}\r\n{name}"
+        ));
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let response = client.send("POST", "/mcp", &message.to_string()).await;
         assert_eq!(response.status, 200, "{response:?}");
@@ -90,11 +91,12 @@ async fn invalid_messages_get_json_errors() {
             (&json!("2.0"), &Value::Null),
             "{response:?}"
         );
-        let not_json = live.with_lines("Content-Type: text/plain\r\n").send("POST", "/mcp", body).await;
+        let not_json =
+            live.with_header_lines("Content-Type: text/plain\r\n").send("POST", "/mcp", body).await;
         assert_eq!(not_json.status, 415, "{body}: {not_json:?}");
     }
     for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {
-        let response = live.request(method, json!({})).await;
+        let response = live.rpc_response(method, json!({})).await;
         assert_eq!(response.body["error"]["code"], -32601, "{response:?}");
     }
     let large = live.send("POST", "/mcp", &"x".repeat(300_000)).await;

@@ -72,7 +72,12 @@ impl Document {
     }
 
     /// Validates a response against the document; the error describes the difference.
-    pub(crate) fn judge(&mut self, operation: &Operation, status: u16, body: &Value) -> Result<(), String> {
+    pub(crate) fn validate_response(
+        &mut self,
+        operation: &Operation,
+        status: u16,
+        body: &Value,
+    ) -> Result<(), String> {
         let mut path = vec!["paths".to_owned(), operation.path.clone(), operation.method.to_lowercase()];
         path.extend(["responses".to_owned(), status.to_string()]);
         let response =
@@ -85,13 +90,13 @@ impl Document {
     }
 
     /// Validates the body of a webhook against the document.
-    pub(crate) fn judge_webhook(&mut self, kind: &str, body: &Value) -> Result<(), String> {
+    pub(crate) fn validate_webhook(&mut self, kind: &str, body: &Value) -> Result<(), String> {
         let path = ["webhooks", kind, "post", "requestBody", "content", "application/json", "schema"];
         self.validate(&path.map(str::to_owned), body)
     }
 
     /// Validates the body of a request against the document.
-    pub(crate) fn judge_request(&mut self, operation: &Operation, body: &Value) -> Result<(), String> {
+    pub(crate) fn validate_request(&mut self, operation: &Operation, body: &Value) -> Result<(), String> {
         let method = operation.method.to_lowercase();
         let path =
             ["paths", &operation.path, &method, "requestBody", "content", "application/json", "schema"];

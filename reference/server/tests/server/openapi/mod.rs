@@ -3,14 +3,14 @@
 //! `BLESS=1 cargo test -p reference-server --test server openapi` formats the document and rewrites its
 //! examples, and the table in reference/SANDBOX.md.
 
-mod answers;
 mod document;
-mod layout;
-mod lists;
+mod enums_and_bounds;
+mod example_run;
+mod json_format;
 mod routes;
 mod sandbox_guide;
+mod scenario_responses;
 mod served;
-mod story;
 mod world;
 
 pub(crate) use document::{Document, Operation};

@@ -7,7 +7,7 @@ use simulator::sandbox::{ANY, ROUTES, Route};
 
 use super::{
     document::{Document, Operation},
-    world::{RequestParts, World},
+    world::{CheckedWorld, RequestParts},
 };
 
 /// Operations that the server handles, not the world: a world has no network to forward to, no access to other worlds,
@@ -200,7 +200,7 @@ fn the_document_names_the_routes_of_the_routers_and_no_others() {
 /// Sends an unknown method to each path: the response lists the allowed ones.
 #[test]
 fn a_documented_path_allows_the_documented_methods() {
-    let mut world = World::new();
+    let mut world = CheckedWorld::new();
     let operations = world.document.operations();
     let ids = create_objects(&mut world);
     let paths: BTreeSet<&str> = operations.iter().map(|operation| operation.path.as_str()).collect();
@@ -212,29 +212,33 @@ fn a_documented_path_allows_the_documented_methods() {
                 allowed.extend((method == "GET").then_some("HEAD"));
             }
         }
-        let key = world.live.clone();
+        let key = world.live_key.clone();
         let id = ids.iter().find(|(list, _)| path.starts_with(list)).map_or("aaaaaaaaaaaa", |(_, id)| id);
         let target = path.replace("{id}", id).replace("{account}/{mode}", "acme/live");
-        let response = world.refusal("TRACE", &target, RequestParts { key: &key, ..RequestParts::default() });
+        let response =
+            world.send_undocumented("TRACE", &target, RequestParts { key: &key, ..RequestParts::default() });
         assert_eq!(response, (405, Some(allowed.join(", "))), "{path}");
         // For an unknown object the response is 404, not 405.
         if path.starts_with("/v1") && path.contains("{id}") {
             let absent = path.replace("{id}", "aaaaaaaaaaaa");
-            let response =
-                world.refusal("TRACE", &absent, RequestParts { key: &key, ..RequestParts::default() });
+            let response = world.send_undocumented(
+                "TRACE",
+                &absent,
+                RequestParts { key: &key, ..RequestParts::default() },
+            );
             assert_eq!(response, (404, None), "{path}");
         }
     }
 }
 
 /// Creates an object in each list under `/v1`; returns the list's path and the object's id.
-fn create_objects(world: &mut World) -> Vec<(&'static str, String)> {
+fn create_objects(world: &mut CheckedWorld) -> Vec<(&'static str, String)> {
     let bodies = [
         ("/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#),
         ("/v1/payment-links", r#"{"title":"Mug","pricing_type":"fixed","amount":"12.00","currency":"EUR"}"#),
         ("/v1/invoices", r#"{"customer_email":"ann@example.com","amount":"99.00","currency":"EUR"}"#),
     ];
-    let key = world.live.clone();
+    let key = world.live_key.clone();
     let mut ids: Vec<_> = bodies
         .into_iter()
         .map(|(path, body)| {

@@ -4,7 +4,7 @@ use std::{env, fmt::Write as _, fs};
 
 use serde_json::Value;
 
-use super::{document::TEXT, layout::Node};
+use super::{document::TEXT, json_format::Node};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../SANDBOX.md");
 const HEAD: &str = "| call | fields | purpose |\n|---|---|---|\n";

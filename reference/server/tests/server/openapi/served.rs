@@ -69,7 +69,9 @@ async fn responses_of_the_server_itself_match_the_document() {
         assert_eq!(found, status, "{path}: {body}");
         let operation = document.find("GET", path).unwrap_or_else(|| panic!("{path} is not documented"));
         let value = serde_json::from_str(&body).expect("the body is JSON");
-        document.judge(&operation, status, &value).unwrap_or_else(|error| panic!("{path} {head}: {error}"));
+        document
+            .validate_response(&operation, status, &value)
+            .unwrap_or_else(|error| panic!("{path} {head}: {error}"));
     }
     let (status, head, _) = call(&server, "GET", "/metrics", "localhost").await;
     let types = &document.value["paths"]["/metrics"]["get"]["responses"][status.to_string()]["content"];

@@ -13,17 +13,17 @@ pub(crate) const BASE: &str = "http://127.0.0.1:8402";
 /// A receiver outside of the simulated network, so that deliveries can be read.
 pub(crate) const RECEIVER: &str = "https://hooks.example/";
 
-pub(crate) struct World {
+pub(crate) struct CheckedWorld {
     sandbox: Sandbox,
     pub(crate) document: Document,
-    pub(crate) live: String,
-    pub(crate) test: String,
+    pub(crate) live_key: String,
+    pub(crate) test_key: String,
     /// The request, response and webhook bodies of the run, by the name of their example.
     pub(crate) examples: BTreeMap<String, Vec<u8>>,
     /// The operations and statuses that occurred.
-    pub(crate) seen: BTreeSet<(Operation, u16)>,
+    pub(crate) observed: BTreeSet<(Operation, u16)>,
     /// The event types that were delivered.
-    pub(crate) posted: BTreeSet<String>,
+    pub(crate) delivered_types: BTreeSet<String>,
 }
 
 /// A request of the run.
@@ -35,8 +35,8 @@ pub(crate) struct RequestParts<'a> {
     pub(crate) body: &'a [u8],
 }
 
-impl World {
-    pub(crate) fn new() -> World {
+impl CheckedWorld {
+    pub(crate) fn new() -> CheckedWorld {
         let mut sandbox = Sandbox::new(&Setup {
             rate_limit: Some(120),
             journal: true,
@@ -50,14 +50,14 @@ impl World {
         sandbox.declare_forwarded("hooks.example");
         sandbox.enable_history();
         let keys = sandbox.first_keys();
-        World {
+        CheckedWorld {
             sandbox,
             document: Document::read(),
-            live: keys.live,
-            test: keys.test,
+            live_key: keys.live,
+            test_key: keys.test,
             examples: BTreeMap::new(),
-            seen: BTreeSet::new(),
-            posted: BTreeSet::new(),
+            observed: BTreeSet::new(),
+            delivered_types: BTreeSet::new(),
         }
     }
 
@@ -78,10 +78,10 @@ impl World {
         let body: Value = serde_json::from_slice(&response.body).expect("responses are JSON");
         let operation =
             self.document.find(method, path).unwrap_or_else(|| panic!("{method} {path} is not documented"));
-        let verdict = self.document.judge(&operation, status, &body);
+        let verdict = self.document.validate_response(&operation, status, &body);
         verdict.unwrap_or_else(|error| panic!("{method} {target}: {error}\n{text}"));
         self.judge_headers(&operation, &response);
-        self.seen.insert((operation, status));
+        self.observed.insert((operation, status));
         if !name.is_empty() {
             self.examples.insert(name.to_owned(), response.body.into());
         }
@@ -137,25 +137,25 @@ impl World {
     /// Checks all attempts that leave the simulated network, and reports success for each.
     fn finish_attempts(&mut self) {
         for dispatch in self.sandbox.take_outgoing() {
-            let body: Value = serde_json::from_slice(&dispatch.post.body).expect("a webhook is JSON");
+            let body: Value = serde_json::from_slice(&dispatch.request.body).expect("a webhook is JSON");
             let kind = body["event"].as_str().expect("a webhook names its type").to_owned();
-            let verdict = self.document.judge_webhook(&kind, &body);
+            let verdict = self.document.validate_webhook(&kind, &body);
             verdict.unwrap_or_else(|error| panic!("webhook {kind}: {error}\n{body}"));
             let name = if body.get("test").is_some() { "test".to_owned() } else { kind.replace('.', "_") };
-            self.examples.entry(format!("webhook_{name}")).or_insert(dispatch.post.body.into());
-            self.posted.insert(kind);
+            self.examples.entry(format!("webhook_{name}")).or_insert(dispatch.request.body.into());
+            self.delivered_types.insert(kind);
             self.sandbox.on_attempt_result(
                 self.sandbox.now(),
                 dispatch.id,
-                AttemptResult::Answered(200).into(),
+                AttemptResult::Response(200).into(),
             );
         }
     }
 }
 
-impl World {
+impl CheckedWorld {
     /// Returns the status and the `Allow` header of the response to an undocumented request.
-    pub(crate) fn refusal(
+    pub(crate) fn send_undocumented(
         &mut self,
         method: &str,
         path: &str,

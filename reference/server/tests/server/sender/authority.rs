@@ -8,14 +8,14 @@ use tokio_rustls::{
     rustls::{self, ServerConfig, pki_types::PrivateKeyDer},
 };
 
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct CertificateAuthority(CertifiedIssuer<'static, KeyPair>);
 
-impl Authority {
-    pub(crate) fn new() -> Authority {
+impl CertificateAuthority {
+    pub(crate) fn new() -> CertificateAuthority {
         let mut params = CertificateParams::new(Vec::new()).expect("a certificate without names is valid");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
-        Authority(CertifiedIssuer::self_signed(params, key).expect("the parameters are valid"))
+        CertificateAuthority(CertifiedIssuer::self_signed(params, key).expect("the parameters are valid"))
     }
 
     pub(crate) fn pem(&self) -> Vec<u8> {

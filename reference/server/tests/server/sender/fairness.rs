@@ -8,10 +8,10 @@ use testkit::Message;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    OK, Shop, call,
-    names::Names,
+    RESPONSE_200, Shop, add_endpoint, call,
     receiver::{Receiver, ReceiverBehavior},
-    save, sender, shop_forward,
+    resolver::TestResolver,
+    sender_config, shop_forward,
 };
 
 /// Shorter than any hanging attempt in these tests, so that a delivery that waits for one is detected.
@@ -48,7 +48,7 @@ fn delivery_id(request: &Message) -> &str {
 async fn add_endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<String> {
     let mut paths = Vec::new();
     for host in hosts {
-        let (status, response) = save(&shop.server, &format!("https://{host}/")).await;
+        let (status, response) = add_endpoint(&shop.server, &format!("https://{host}/")).await;
         assert_eq!(status, 200, "{response}");
         paths
             .push(format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id")));
@@ -69,21 +69,22 @@ async fn send_all(shop: &Shop, paths: &[String]) -> Vec<String> {
 async fn slow_hosts_of_one_account_do_not_delay_another() {
     let permits = Arc::new(Semaphore::new(0));
     let (slow, mut quick) = (
-        Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
-        Receiver::plain(ReceiverBehavior::Says(OK)).await,
+        Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await,
+        Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await,
     );
     let host = |n: usize| format!("slow{n}.example");
     let mut forwards: Vec<String> =
         (0..20).map(|n| format!("https://{}=http://{}", host(n), slow.address)).collect();
     forwards.extend([shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)]);
-    let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
-    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
+    let bounds = SenderBounds { attempts: 8, attempts_per_host: 2, ..super::BOUNDS };
+    let shop =
+        Shop::open(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
     let paths = add_endpoints(&shop, (0..20).map(host)).await;
     let waiting = send_all(&shop, &paths).await;
 
     let path = add_second_account(&shop, "https://quick.example/").await;
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery_id(&without_delay(quick.next()).await), sent);
+    assert_eq!(delivery_id(&without_delay(quick.next_request()).await), sent);
 
     // Waiting for a slot is not an attempt: each delivery arrives with its first attempt.
     permits.add_permits(99);
@@ -100,17 +101,18 @@ async fn slow_hosts_of_one_account_do_not_delay_another() {
 #[tokio::test]
 async fn an_account_without_a_slot_gets_one_when_other_accounts_use_all() {
     let (mut slow, mut quick) = (
-        Receiver::plain(ReceiverBehavior::Hangs("")).await,
-        Receiver::plain(ReceiverBehavior::Says(OK)).await,
+        Receiver::http(ReceiverBehavior::RespondAndHang("")).await,
+        Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await,
     );
     let forwards = [shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)];
     let bounds = SenderBounds {
-        posts: 4,
-        yield_time: Duration::ZERO,
-        total_time: 100 * DELIVERY_TIMEOUT,
+        attempts: 4,
+        abort_after: Duration::ZERO,
+        attempt_timeout: 100 * DELIVERY_TIMEOUT,
         ..super::BOUNDS
     };
-    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
+    let shop =
+        Shop::open(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
     let path = add_second_account(&shop, "https://quick.example/").await;
     let mut hanging = Vec::new();
     for n in 0..6 {
@@ -122,10 +124,10 @@ async fn an_account_without_a_slot_gets_one_when_other_accounts_use_all() {
         let id = response["endpoint"]["id"].as_str().expect("an id").to_owned();
         hanging.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
         // The fifth and the sixth account get the slots of aborted attempts.
-        without_delay(slow.next()).await;
+        without_delay(slow.next_request()).await;
     }
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery_id(&without_delay(quick.next()).await), sent);
+    assert_eq!(delivery_id(&without_delay(quick.next_request()).await), sent);
     let first = shop.delivery_record(&hanging[0]).await;
     let error = first["attempts"][0]["error"].as_str().unwrap_or_default();
     assert!(error.contains("without a response: all 4 delivery slots were in use"), "{first}");
@@ -134,18 +136,22 @@ async fn an_account_without_a_slot_gets_one_when_other_accounts_use_all() {
 #[tokio::test]
 async fn a_slow_host_shared_by_two_accounts_leaves_slots_for_both() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut slow = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
-    let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
-    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(&slow)]) }).await;
+    let mut slow = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
+    let bounds = SenderBounds { attempts: 8, attempts_per_host: 2, ..super::BOUNDS };
+    let shop = Shop::open(SenderConfig {
+        bounds,
+        ..sender_config(&TestResolver::default(), &[shop_forward(&slow)])
+    })
+    .await;
     for _ in 0..10 {
         shop.send().await;
     }
     for _ in 0..2 {
-        without_delay(slow.next()).await;
+        without_delay(slow.next_request()).await;
     }
     let path = add_second_account(&shop, "https://shop.example/").await;
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery_id(&without_delay(slow.next()).await), sent);
+    assert_eq!(delivery_id(&without_delay(slow.next_request()).await), sent);
     permits.add_permits(99);
     shop.wait_for_attempts().await;
     assert_eq!(slow.connections(), 11);
@@ -153,8 +159,8 @@ async fn a_slow_host_shared_by_two_accounts_leaves_slots_for_both() {
 
 #[tokio::test]
 async fn slow_lookups_of_one_account_do_not_delay_another_and_time_out() {
-    let mut quick = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let names = Names::default();
+    let mut quick = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
+    let names = TestResolver::default();
     names.set("localhost", &["127.0.0.1"]);
     let host = |n: usize| format!("slow{n}.example");
     (0..12).for_each(|n| names.set(&host(n), &["8.8.8.8"]));
@@ -166,10 +172,10 @@ async fn slow_lookups_of_one_account_do_not_delay_another_and_time_out() {
     let bounds = SenderBounds {
         lookups: 8,
         lookups_per_account: 3,
-        connect_time: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(1),
         ..super::BOUNDS
     };
-    let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &forwards) }).await;
+    let shop = Shop::open(SenderConfig { bounds, ..sender_config(&names, &forwards) }).await;
     let paths = add_endpoints(&shop, (0..12).map(host)).await;
     let path = add_second_account(&shop, "https://quick.example/").await;
     // From now on, lookups of these names never end and keep their slots.
@@ -177,7 +183,7 @@ async fn slow_lookups_of_one_account_do_not_delay_another_and_time_out() {
     let stalled = send_all(&shop, &paths).await;
 
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery_id(&without_delay(quick.next()).await), sent);
+    assert_eq!(delivery_id(&without_delay(quick.next_request()).await), sent);
 
     shop.wait_for_attempts().await;
     for delivery in stalled {
@@ -185,24 +191,24 @@ async fn slow_lookups_of_one_account_do_not_delay_another_and_time_out() {
         let error = attempt["error"].as_str().expect("the attempt failed");
         assert!(error.ends_with(".example: the name lookup timed out"), "{error}");
     }
-    let (status, response) = save(&shop.server, "https://slow99.example/").await;
+    let (status, response) = add_endpoint(&shop.server, "https://slow99.example/").await;
     let message = response["errors"]["url"][0].as_str().unwrap_or_default();
     assert!(status == 422 && message.contains("slow99.example could not be looked up in time"), "{response}");
 }
 
 #[tokio::test]
 async fn saving_an_endpoint_with_a_slow_lookup_does_not_delay_another_account() {
-    let names = Names::default();
+    let names = TestResolver::default();
     names.set("good.example", &["8.8.8.8"]);
     names.stall("slow");
     let bounds = SenderBounds {
         lookups: 8,
         lookups_per_account: 1,
-        connect_time: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(1),
         ..super::BOUNDS
     };
     let forward = "https://shop.example=http://127.0.0.1:9".to_owned();
-    let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &[forward]) }).await;
+    let shop = Shop::open(SenderConfig { bounds, ..sender_config(&names, &[forward]) }).await;
     let account = json!({ "id": "neighbour" });
     assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &account).await.0, 200);
     let save_for = async |account: &str, url: &str| {
@@ -220,14 +226,14 @@ async fn saving_an_endpoint_with_a_slow_lookup_does_not_delay_another_account() 
 
 #[tokio::test]
 async fn a_book_has_at_most_fifty_endpoints() {
-    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
+    let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
+    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     // The shop already has one.
     add_endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
-    let (status, response) = save(&shop.server, "https://h49.sim/").await;
+    let (status, response) = add_endpoint(&shop.server, "https://h49.sim/").await;
     let message = response["errors"]["url"][0].as_str().unwrap_or_default();
     assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{response}");
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     assert_eq!(call(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
-    assert_eq!(save(&shop.server, "https://h49.sim/").await.0, 200);
+    assert_eq!(add_endpoint(&shop.server, "https://h49.sim/").await.0, 200);
 }

@@ -4,18 +4,20 @@ use reference_server::{LocalHandler, SenderConfig, Server};
 use serde_json::{Value, json};
 
 use super::{
-    OK, call, config,
+    RESPONSE_200, call, config,
     log::is_signed,
-    names::Names,
     receiver::{Receiver, ReceiverBehavior},
-    sender,
+    resolver::TestResolver,
+    sender_config,
 };
 use crate::openapi::{Document, Operation};
 
 const PATH: &str = "/sandbox/forwards";
 
 async fn open() -> Server {
-    Server::start(config(sender(&Names::default(), &[]))).await.expect("loopback has a free port")
+    Server::start(config(sender_config(&TestResolver::default(), &[])))
+        .await
+        .expect("loopback has a free port")
 }
 
 /// Sends a test event to the endpoint of each mode, and checks the requests that arrive and their signatures.
@@ -26,8 +28,8 @@ async fn check_deliveries(server: &Server, receiver: &mut Receiver, secrets: &Va
     for endpoint in endpoints {
         let path = format!("/sandbox/endpoints/{}/test", endpoint["id"].as_str().expect("an id"));
         assert_eq!(call(server, "POST", &path, &json!({})).await.0, 200);
-        let request = receiver.next().await;
-        assert_eq!(request.start, "POST /hooks?a=1 HTTP/1.1");
+        let request = receiver.next_request().await;
+        assert_eq!(request.start_line, "POST /hooks?a=1 HTTP/1.1");
         assert_eq!(
             request.header("Host"),
             Some(receiver.address.to_string().as_str()),
@@ -41,7 +43,8 @@ async fn check_deliveries(server: &Server, receiver: &mut Receiver, secrets: &Va
 
 #[tokio::test]
 async fn a_handler_added_at_start_gets_the_webhooks_of_both_modes() {
-    let (server, mut receiver) = (open().await, Receiver::plain(ReceiverBehavior::Says(OK)).await);
+    let (server, mut receiver) =
+        (open().await, Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let handler = LocalHandler::parse(&to).expect("the URL is valid");
     let forwarded = server.forward_to(&handler).await.expect("the handler has no forward yet");
@@ -54,12 +57,15 @@ async fn a_handler_added_at_start_gets_the_webhooks_of_both_modes() {
 
 #[tokio::test]
 async fn a_handler_is_added_while_the_server_runs() {
-    let (server, mut receiver) = (open().await, Receiver::plain(ReceiverBehavior::Says(OK)).await);
+    let (server, mut receiver) =
+        (open().await, Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let mut document = Document::read();
     let mut check_documented = |method: &str, status: u16, response: &Value| {
         let operation = Operation { method: method.to_owned(), path: PATH.to_owned() };
-        document.judge(&operation, status, response).unwrap_or_else(|error| panic!("{error}: {response}"));
+        document
+            .validate_response(&operation, status, response)
+            .unwrap_or_else(|error| panic!("{error}: {response}"));
     };
     let (status, response) = call(&server, "POST", PATH, &json!({ "to": to })).await;
     assert_eq!(status, 200, "{response}");

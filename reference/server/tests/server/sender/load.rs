@@ -16,7 +16,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{BOUNDS, call, config, names::Names, save, sender};
+use super::{BOUNDS, add_endpoint, call, config, resolver::TestResolver, sender_config};
 
 const ENDPOINTS: usize = 50;
 const EVENTS: usize = 200;
@@ -71,12 +71,11 @@ impl Hosts {
     async fn serve(&self, stream: TcpStream) {
         self.connections.fetch_add(1, SeqCst);
         let mut connection = AsyncConnection::from_stream(stream);
-        let head =
-            connection.reply_without_body().await.expect("the webhook sender sends a complete request");
+        let head = connection.head().await.expect("the webhook sender sends a complete request");
         let [host, delivery] =
             ["Host", "X-Service-Delivery"].map(|name| head.header(name).expect("a header").to_owned());
         self.on_start(&host);
-        connection.with_body(head).await.expect("the webhook sender sends a complete request");
+        connection.read_body(head).await.expect("the webhook sender sends a complete request");
         self.attempts.lock().expect("no test panics here").entry(delivery).or_insert((0, host.clone())).0 +=
             1;
         let status = if is_failing(&host) { "500 No" } else { "200 OK" };
@@ -122,9 +121,10 @@ async fn ten_thousand_deliveries_are_each_sent_once_per_attempt() {
     });
     let forwards: Vec<String> =
         (0..ENDPOINTS).map(|n| format!("https://h{n}.example=http://{address}")).collect();
-    let server = Server::start(config(sender(&Names::default(), &forwards))).await.expect("a free port");
+    let server =
+        Server::start(config(sender_config(&TestResolver::default(), &forwards))).await.expect("a free port");
     for n in 0..ENDPOINTS {
-        assert_eq!(save(&server, &format!("https://h{n}.example/hooks")).await.0, 200);
+        assert_eq!(add_endpoint(&server, &format!("https://h{n}.example/hooks")).await.0, 200);
     }
     for _ in 0..EVENTS {
         let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
@@ -136,7 +136,7 @@ async fn ten_thousand_deliveries_are_each_sent_once_per_attempt() {
     check_attempts(&hosts, 1, 2);
 
     let (max, max_per_host) = hosts.max_concurrent();
-    assert!(max <= BOUNDS.posts && max_per_host <= BOUNDS.posts_per_host, "{max} {max_per_host}");
+    assert!(max <= BOUNDS.attempts && max_per_host <= BOUNDS.attempts_per_host, "{max} {max_per_host}");
     assert_eq!(hosts.connections.load(SeqCst), ENDPOINTS * EVENTS * 3 / 2);
     let (_, log) = call(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
     for delivery in log["deliveries"].as_array().expect("deliveries") {

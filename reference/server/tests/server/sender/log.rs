@@ -10,10 +10,10 @@ use sha2::Sha256;
 use testkit::Message;
 
 use super::{
-    OK, Shop, call, config,
-    names::Names,
+    RESPONSE_200, Shop, call, config,
     receiver::{Receiver, ReceiverBehavior},
-    sender, shop_forward,
+    resolver::TestResolver,
+    sender_config, shop_forward,
 };
 
 /// Returns `true` if the signature header of a request matches its body and the secret.
@@ -42,11 +42,11 @@ fn unix_time() -> i64 {
 
 #[tokio::test]
 async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
-    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
+    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
-    let request = receiver.next().await;
-    assert_eq!(request.start, "POST /hooks?a=1 HTTP/1.1");
+    let request = receiver.next_request().await;
+    assert_eq!(request.start_line, "POST /hooks?a=1 HTTP/1.1");
     for (name, value) in [
         ("Host", "shop.example"),
         ("Content-Type", "application/json"),
@@ -66,12 +66,12 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
 
 #[tokio::test]
 async fn the_signature_has_the_real_time_and_the_body_the_service_time() {
-    let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::BROKEN)).await;
-    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(super::RESPONSE_500)).await;
+    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     shop.send().await;
     shop.wait_for_attempts().await;
     call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
-    let (first, second) = (receiver.next().await, receiver.next().await);
+    let (first, second) = (receiver.next_request().await, receiver.next_request().await);
     for request in [&first, &second] {
         let difference = signed_at(request).abs_diff(unix_time());
         assert!(difference < 60, "{difference} s");
@@ -84,13 +84,13 @@ async fn the_signature_has_the_real_time_and_the_body_the_service_time() {
 
 #[tokio::test]
 async fn header_names_follow_the_dialect() {
-    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let dialect =
         Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
-    let sender = sender(&Names::default(), &[shop_forward(&receiver)]);
+    let sender = sender_config(&TestResolver::default(), &[shop_forward(&receiver)]);
     let shop = Shop::open_with(Config { dialect, ..config(sender) }).await;
     shop.send().await;
-    let request = receiver.next().await;
+    let request = receiver.next_request().await;
     assert_eq!(request.header("X-Acme-Event"), Some("charge.paid"));
     assert_eq!(request.header("User-Agent"), Some("Acme/2"));
     assert!(is_signed(&request, "X-Acme-Signature", &shop.secret));
@@ -98,10 +98,10 @@ async fn header_names_follow_the_dialect() {
 
 #[tokio::test]
 async fn the_log_contains_request_and_response_headers() {
-    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
+    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let attempt = shop.attempt().await;
-    let request = receiver.next().await;
+    let request = receiver.next_request().await;
     let sent: Vec<String> = attempt["request_headers"]
         .as_array()
         .expect("headers")
@@ -125,8 +125,9 @@ async fn the_log_contains_request_and_response_headers() {
 #[tokio::test]
 async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
-    let receiver = Receiver::plain(ReceiverBehavior::Repeats(endless, "äöü")).await;
-    let attempt = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await.attempt().await;
+    let receiver = Receiver::http(ReceiverBehavior::RespondEndlessly(endless, "äöü")).await;
+    let attempt =
+        Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await.attempt().await;
     let excerpt = attempt["response_body"].as_str().expect("a string");
     assert_eq!(excerpt.len(), 2_048);
     assert!(excerpt.starts_with("äöü") && !excerpt.contains('\u{fffd}'));
@@ -136,8 +137,8 @@ async fn the_log_stores_the_beginning_of_a_long_response() {
 
 #[tokio::test]
 async fn responses_of_the_sandbox_contain_no_signing_secret() {
-    let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
+    let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
+    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
     shop.wait_for_attempts().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
@@ -149,11 +150,11 @@ async fn responses_of_the_sandbox_contain_no_signing_secret() {
 
 #[tokio::test]
 async fn a_rotated_secret_signs_the_next_attempt() {
-    let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
+    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
     let (_, response) = call(&shop.server, "POST", &path, &json!({})).await;
     shop.send().await;
     let secret = response["endpoint"]["secret"].as_str().expect("a secret");
-    assert!(is_signed(&receiver.next().await, "X-Service-Signature", secret));
+    assert!(is_signed(&receiver.next_request().await, "X-Service-Signature", secret));
 }

@@ -2,37 +2,37 @@
 //!
 //! The address rule cannot be disabled for tests: they reach loopback by a forward, as developers do.
 
+mod address_rule;
+mod attempt_results;
 mod authority;
 mod fairness;
 mod forwards;
 mod load;
 mod log;
-pub(crate) mod names;
-mod outcome;
 pub(crate) mod receiver;
-mod rule;
+pub(crate) mod resolver;
 mod stop;
 mod time;
 mod worlds;
 
 use std::{sync::Arc, time::Duration};
 
-use names::Names;
 use receiver::Receiver;
 use reference_server::{Config, Forward, Reach, SenderBounds, SenderConfig, Server};
+use resolver::TestResolver;
 use serde_json::{Value, json};
 use testkit::{AsyncConnection, Request};
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Shop: one\r\n\r\nok";
-const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+const RESPONSE_200: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Shop: one\r\n\r\nok";
+const RESPONSE_500: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
 
 /// Limits of the webhook sender: long enough for a busy machine, short enough for a test.
 const BOUNDS: SenderBounds = SenderBounds {
-    connect_time: Duration::from_secs(5),
-    total_time: Duration::from_secs(10),
-    posts: 256,
-    yield_time: Duration::from_secs(10),
-    posts_per_host: 8,
+    connect_timeout: Duration::from_secs(5),
+    attempt_timeout: Duration::from_secs(10),
+    attempts: 256,
+    abort_after: Duration::from_secs(10),
+    attempts_per_host: 8,
     lookups: 64,
     lookups_per_account: 8,
 };
@@ -42,7 +42,7 @@ pub(crate) fn config(sender: SenderConfig) -> Config {
 }
 
 /// Returns a sender configuration with this resolver and these forwards.
-pub(crate) fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
+pub(crate) fn sender_config(names: &TestResolver, forwards: &[String]) -> SenderConfig {
     SenderConfig {
         reach: Reach::Network,
         extra_roots: None,
@@ -71,7 +71,7 @@ impl Shop {
 
     async fn open_with(config: Config) -> Shop {
         let server = Server::start(config).await.expect("loopback has a free port");
-        let (status, response) = save(&server, "https://shop.example/hooks?a=1").await;
+        let (status, response) = add_endpoint(&server, "https://shop.example/hooks?a=1").await;
         assert_eq!(status, 200, "{response}");
         let text = |name: &str| response["endpoint"][name].as_str().expect("a string").to_owned();
         Shop { endpoint: text("id"), secret: text("secret"), server }
@@ -108,7 +108,7 @@ impl Shop {
 }
 
 /// Adds a live endpoint with this URL.
-pub(crate) async fn save(server: &Server, url: &str) -> (u16, Value) {
+pub(crate) async fn add_endpoint(server: &Server, url: &str) -> (u16, Value) {
     call(server, "POST", "/sandbox/endpoints", &json!({ "mode": "live", "url": url })).await
 }
 

@@ -24,35 +24,35 @@ use tokio_rustls::TlsAcceptor;
 #[derive(Clone)]
 pub(crate) enum ReceiverBehavior {
     /// Sends these bytes and closes.
-    Says(&'static str),
+    RespondAndClose(&'static str),
     /// Sends the first bytes once and the second ones repeatedly.
-    Repeats(&'static str, &'static str),
+    RespondEndlessly(&'static str, &'static str),
     /// Sends these bytes and keeps the connection open.
-    Hangs(&'static str),
+    RespondAndHang(&'static str),
     /// Responds with 200 once a permit is available.
-    Waits(Arc<Semaphore>),
+    RespondWithPermit(Arc<Semaphore>),
     /// Resets the connection.
-    Resets,
+    ResetConnection,
     /// Accepts the connection but reads nothing.
-    Ignores,
+    ReadNothing,
 }
 
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     /// The received requests.
-    pub(crate) seen: UnboundedReceiver<Message>,
+    pub(crate) requests: UnboundedReceiver<Message>,
     connections: Arc<AtomicUsize>,
     _task: JoinSet<()>,
 }
 
 impl Receiver {
     /// Starts a receiver of HTTP requests.
-    pub(crate) async fn plain(behavior: ReceiverBehavior) -> Receiver {
+    pub(crate) async fn http(behavior: ReceiverBehavior) -> Receiver {
         Receiver::start(None, behavior).await
     }
 
     /// Starts a receiver of HTTPS requests.
-    pub(crate) async fn encrypted(acceptor: TlsAcceptor, behavior: ReceiverBehavior) -> Receiver {
+    pub(crate) async fn https(acceptor: TlsAcceptor, behavior: ReceiverBehavior) -> Receiver {
         Receiver::start(Some(acceptor), behavior).await
     }
 
@@ -71,7 +71,7 @@ impl Receiver {
                 tasks.spawn(serve(stream, acceptor.clone(), behavior.clone(), sender.clone()));
             }
         });
-        Receiver { address, seen, connections, _task: task }
+        Receiver { address, requests: seen, connections, _task: task }
     }
 
     /// Returns the number of accepted connections.
@@ -80,8 +80,8 @@ impl Receiver {
     }
 
     /// Returns the next received request.
-    pub(crate) async fn next(&mut self) -> Message {
-        self.seen.recv().await.expect("the receiver listens")
+    pub(crate) async fn next_request(&mut self) -> Message {
+        self.requests.recv().await.expect("the receiver listens")
     }
 }
 
@@ -91,10 +91,10 @@ async fn serve(
     behavior: ReceiverBehavior,
     sender: UnboundedSender<Message>,
 ) {
-    if matches!(behavior, ReceiverBehavior::Resets) {
+    if matches!(behavior, ReceiverBehavior::ResetConnection) {
         stream.set_zero_linger().expect("the option is supported");
     }
-    if matches!(behavior, ReceiverBehavior::Ignores) {
+    if matches!(behavior, ReceiverBehavior::ReadNothing) {
         return std::future::pending().await;
     }
     match tls {
@@ -114,7 +114,7 @@ async fn handle_request<S: AsyncRead + AsyncWrite + Unpin>(
     sender: UnboundedSender<Message>,
 ) {
     let mut connection = AsyncConnection::from_stream(stream);
-    let Some(request) = connection.reply().await else { return };
+    let Some(request) = connection.message().await else { return };
     // The test may have dropped the receiving end.
     let _ = sender.send(request);
     // The webhook sender may close early.
@@ -123,27 +123,27 @@ async fn handle_request<S: AsyncRead + AsyncWrite + Unpin>(
 
 async fn respond<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavior) -> std::io::Result<()> {
     match behavior {
-        ReceiverBehavior::Says(bytes) => {
+        ReceiverBehavior::RespondAndClose(bytes) => {
             stream.write_all(bytes.as_bytes()).await?;
             stream.shutdown().await
         }
-        ReceiverBehavior::Repeats(first, then) => {
+        ReceiverBehavior::RespondEndlessly(first, then) => {
             stream.write_all(first.as_bytes()).await?;
             loop {
                 stream.write_all(then.as_bytes()).await?;
                 tokio::task::yield_now().await;
             }
         }
-        ReceiverBehavior::Hangs(bytes) => {
+        ReceiverBehavior::RespondAndHang(bytes) => {
             stream.write_all(bytes.as_bytes()).await?;
             stream.flush().await?;
             std::future::pending().await
         }
-        ReceiverBehavior::Waits(permits) => {
+        ReceiverBehavior::RespondWithPermit(permits) => {
             permits.acquire().await.expect("the semaphore is open").forget();
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
             stream.shutdown().await
         }
-        ReceiverBehavior::Resets | ReceiverBehavior::Ignores => Ok(()),
+        ReceiverBehavior::ResetConnection | ReceiverBehavior::ReadNothing => Ok(()),
     }
 }

@@ -16,10 +16,10 @@ use tokio::sync::{
 };
 
 use super::{
-    call, config,
-    names::Names,
+    add_endpoint, call, config,
     receiver::{Receiver, ReceiverBehavior},
-    save, sender, shop_forward,
+    resolver::TestResolver,
+    sender_config, shop_forward,
 };
 
 /// A sandbox that sends the result of every attempt to the test.
@@ -59,8 +59,8 @@ impl World for ReportingWorld {
         self.0.on_attempt_result(now, id, report);
     }
 
-    fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        self.0.learn_name(host, addresses);
+    fn on_name_resolved(&mut self, host: &str, addresses: Vec<IpAddr>) {
+        self.0.set_resolution(host, addresses);
     }
 
     fn declare_forwarded(&mut self, host: &str) {
@@ -75,12 +75,13 @@ async fn start_busy_server(
     drain_time: Duration,
 ) -> (Server, UnboundedReceiver<AttemptResult>) {
     let (reporter, reports) = unbounded_channel();
-    let bounds = SenderBounds { posts_per_host: 1, ..super::BOUNDS };
-    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(receiver)]) };
+    let bounds = SenderBounds { attempts_per_host: 1, ..super::BOUNDS };
+    let sender =
+        SenderConfig { bounds, ..sender_config(&TestResolver::default(), &[shop_forward(receiver)]) };
     let config = Config { bounds: Bounds { drain_time, ..Bounds::default() }, ..config(sender) };
     let server = Server::start_with(config, |setup| ReportingWorld(Sandbox::new(setup), reporter)).await;
     let server = server.expect("loopback has a free port");
-    let (_, response) = save(&server, "https://shop.example").await;
+    let (_, response) = add_endpoint(&server, "https://shop.example").await;
     let path = format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..count {
         assert_eq!(call(&server, "POST", &path, &json!({})).await.0, 200);
@@ -95,23 +96,23 @@ fn stopped_result() -> AttemptResult {
 #[tokio::test]
 async fn a_stopping_server_finishes_running_attempts_and_starts_no_others() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
     let (server, mut reports) = start_busy_server(&receiver, 3, Duration::from_secs(20)).await;
-    receiver.next().await;
+    receiver.next_request().await;
     let stopping = tokio::spawn(server.stop());
     assert_eq!(reports.recv().await, Some(stopped_result()));
     assert_eq!(reports.recv().await, Some(stopped_result()));
     permits.add_permits(3);
-    assert_eq!(reports.recv().await, Some(AttemptResult::Answered(200)));
+    assert_eq!(reports.recv().await, Some(AttemptResult::Response(200)));
     assert_eq!(stopping.await.expect("the server stops"), 0);
     assert_eq!(receiver.connections(), 1);
 }
 
 #[tokio::test]
 async fn an_attempt_that_outlasts_the_drain_time_is_recorded_as_failed() {
-    let mut receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondAndHang("")).await;
     let (server, mut reports) = start_busy_server(&receiver, 1, Duration::from_millis(100)).await;
-    receiver.next().await;
+    receiver.next_request().await;
     server.stop().await;
     assert_eq!(reports.recv().await, Some(stopped_result()));
     assert_eq!(reports.recv().await, None, "the result is reported once");

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    BROKEN, OK, Shop, call, config,
-    names::Names,
+    RESPONSE_200, RESPONSE_500, Shop, add_endpoint, call, config,
     receiver::{Receiver, ReceiverBehavior},
-    save, sender, shop_forward,
+    resolver::TestResolver,
+    sender_config, shop_forward,
 };
 
 async fn start_shop(behavior: ReceiverBehavior) -> (Shop, Receiver) {
-    let receiver = Receiver::plain(behavior).await;
-    (Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await, receiver)
+    let receiver = Receiver::http(behavior).await;
+    (Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await, receiver)
 }
 
 /// Returns time, number and result of each attempt in the history that an advance returns.
@@ -33,7 +33,7 @@ fn attempts(response: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn an_advance_makes_the_retries_at_their_times() {
-    let (shop, receiver) = start_shop(ReceiverBehavior::Says(BROKEN)).await;
+    let (shop, receiver) = start_shop(ReceiverBehavior::RespondAndClose(RESPONSE_500)).await;
     shop.send().await;
     let (_, response) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
     assert_eq!(
@@ -51,7 +51,7 @@ async fn an_advance_makes_the_retries_at_their_times() {
 
 #[tokio::test]
 async fn mining_waits_for_the_deliveries_of_its_events() {
-    let (shop, receiver) = start_shop(ReceiverBehavior::Says(OK)).await;
+    let (shop, receiver) = start_shop(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let (status, charge) = call(&shop.server, "POST", "/v1/charges", &charge).await;
     assert_eq!(status, 201, "{charge}");
@@ -67,9 +67,9 @@ async fn mining_waits_for_the_deliveries_of_its_events() {
 #[tokio::test]
 async fn other_requests_are_served_while_an_advance_waits() {
     let permits = Arc::new(Semaphore::new(0));
-    let (shop, mut receiver) = start_shop(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
+    let (shop, mut receiver) = start_shop(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
     shop.send().await;
-    receiver.next().await;
+    receiver.next_request().await;
     let to = json!({ "to": "2026-10-01T00:00:00Z" });
     let mut advance = Box::pin(call(&shop.server, "POST", "/sandbox/advance", &to));
     let no_body = Value::Null;
@@ -92,11 +92,11 @@ async fn other_requests_are_served_while_an_advance_waits() {
 #[tokio::test]
 async fn with_a_wall_clock_only_advances_wait_for_attempts() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
-    let sender = sender(&Names::default(), &[shop_forward(&receiver)]);
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
+    let sender = sender_config(&TestResolver::default(), &[shop_forward(&receiver)]);
     let shop = Shop::open_with(Config { clock: ClockKind::Wall, ..config(sender) }).await;
     let delivery = shop.send().await;
-    receiver.next().await;
+    receiver.next_request().await;
     assert_eq!(shop.delivery_record(&delivery).await["status"], "in_flight");
     permits.add_permits(1);
     shop.wait_for_attempts().await;
@@ -105,9 +105,10 @@ async fn with_a_wall_clock_only_advances_wait_for_attempts() {
 
 #[tokio::test]
 async fn a_client_that_waits_for_a_response_is_not_idle() {
-    let receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
-    let bounds = SenderBounds { total_time: Duration::from_millis(600), ..super::BOUNDS };
-    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(&receiver)]) };
+    let receiver = Receiver::http(ReceiverBehavior::RespondAndHang("")).await;
+    let bounds = SenderBounds { attempt_timeout: Duration::from_millis(600), ..super::BOUNDS };
+    let sender =
+        SenderConfig { bounds, ..sender_config(&TestResolver::default(), &[shop_forward(&receiver)]) };
     let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
     let shop = Shop::open_with(Config { bounds, ..config(sender) }).await;
     shop.send().await;
@@ -120,20 +121,21 @@ async fn a_client_that_waits_for_a_response_is_not_idle() {
 async fn a_slow_host_does_not_delay_another() {
     let permits = Arc::new(Semaphore::new(0));
     let (slow, mut quick) = (
-        Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
-        Receiver::plain(ReceiverBehavior::Says(OK)).await,
+        Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await,
+        Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await,
     );
     let forwards = [shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)];
-    let bounds = SenderBounds { posts: 6, posts_per_host: 2, ..super::BOUNDS };
-    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
+    let bounds = SenderBounds { attempts: 6, attempts_per_host: 2, ..super::BOUNDS };
+    let shop =
+        Shop::open(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
     for _ in 0..10 {
         shop.send().await;
     }
-    let (_, response) = save(&shop.server, "https://quick.example").await;
+    let (_, response) = add_endpoint(&shop.server, "https://quick.example").await;
     let path = format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..10 {
         assert_eq!(call(&shop.server, "POST", &path, &json!({})).await.0, 200);
-        quick.next().await;
+        quick.next_request().await;
     }
     assert!(slow.connections() <= 2, "{}", slow.connections());
     permits.add_permits(10);

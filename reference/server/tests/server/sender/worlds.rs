@@ -7,17 +7,18 @@ use tokio::sync::Semaphore;
 
 use super::{
     BOUNDS, call, config,
-    names::Names,
     receiver::{Receiver, ReceiverBehavior},
-    sender, shop_forward,
+    resolver::TestResolver,
+    sender_config, shop_forward,
 };
 use reference_server::{SenderBounds, SenderConfig, Server};
 
 /// Starts a server that makes one attempt at a time per host, and opens a world with an endpoint; returns the server, the
 /// id of the world, and the path that sends a test delivery.
 async fn with_world(receiver: &Receiver) -> (Server, String, String) {
-    let bounds = SenderBounds { posts_per_host: 1, ..BOUNDS };
-    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(receiver)]) };
+    let bounds = SenderBounds { attempts_per_host: 1, ..BOUNDS };
+    let sender =
+        SenderConfig { bounds, ..sender_config(&TestResolver::default(), &[shop_forward(receiver)]) };
     let server = Server::start(config(sender)).await.expect("loopback has a free port");
     let (status, world) = call(&server, "POST", "/sandbox/worlds", &json!({})).await;
     assert_eq!(status, 201, "{world}");
@@ -32,10 +33,10 @@ async fn with_world(receiver: &Receiver) -> (Server, String, String) {
 
 #[tokio::test]
 async fn deliveries_of_an_opened_world_are_sent_and_logged() {
-    let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::OK)).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(super::RESPONSE_200)).await;
     let (server, id, test) = with_world(&receiver).await;
     let (_, sent) = call(&server, "POST", &test, &json!({})).await;
-    receiver.next().await;
+    receiver.next_request().await;
     let advance = format!("/w/{id}/sandbox/advance");
     assert_eq!(call(&server, "POST", &advance, &json!({ "by": "1s" })).await.0, 200);
     let delivery = sent["delivery"].as_str().expect("an id");
@@ -47,12 +48,12 @@ async fn deliveries_of_an_opened_world_are_sent_and_logged() {
 #[tokio::test]
 async fn a_closed_world_starts_no_attempt_and_waiting_requests_end() {
     let permits = Arc::new(Semaphore::new(0));
-    let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
+    let mut receiver = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
     let (server, id, test) = with_world(&receiver).await;
     for _ in 0..3 {
         assert_eq!(call(&server, "POST", &test, &json!({})).await.0, 200);
     }
-    receiver.next().await;
+    receiver.next_request().await;
     let server = Arc::new(server);
     let waiting = {
         let (server, advance) = (Arc::clone(&server), format!("/w/{id}/sandbox/advance"));
@@ -72,7 +73,7 @@ async fn a_closed_world_starts_no_attempt_and_waiting_requests_end() {
     let first_world_test =
         format!("/sandbox/endpoints/{}/test", saved["endpoint"]["id"].as_str().expect("an id"));
     let (_, sent) = call(&server, "POST", &first_world_test, &json!({})).await;
-    let request = receiver.next().await;
+    let request = receiver.next_request().await;
     assert_eq!(
         request.header("x-service-delivery").or(request.header("X-Service-Delivery")),
         sent["delivery"].as_str()

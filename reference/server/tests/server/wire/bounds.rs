@@ -38,7 +38,7 @@ async fn a_slightly_oversized_body_is_read_before_the_413() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(BODY_MAX + 1, "")).await;
     client.send("x".repeat(BODY_MAX + 1)).await;
-    check_too_large(client.reply().await);
+    check_too_large(client.message().await);
     assert!(client.is_closed().await);
 }
 
@@ -46,14 +46,14 @@ async fn a_slightly_oversized_body_is_read_before_the_413() {
 async fn a_far_too_large_content_length_is_refused_without_reading_the_body() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(usize::MAX / 4, "")).await;
-    check_too_large(client.reply().await);
+    check_too_large(client.message().await);
 }
 
 #[tokio::test]
 async fn an_oversized_body_with_expect_continue_is_refused_without_reading_it() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(BODY_MAX + 1, "Expect: 100-continue\r\n")).await;
-    check_too_large(client.reply().await);
+    check_too_large(client.message().await);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn the_body_limit_applies_to_the_sum_of_chunks() {
         client.send(&chunk).await;
     }
     client.send("1\r\nx\r\n0\r\n\r\n").await;
-    check_too_large(client.reply().await);
+    check_too_large(client.message().await);
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn endless_chunks_are_not_read_forever() {
     for _ in 0..17 {
         client.try_send(&chunk).await;
     }
-    check_too_large(client.reply().await);
+    check_too_large(client.message().await);
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_head_above_the_limit_gets_431() {
     ] {
         let (server, mut client) = start_frozen().await;
         client.try_send(head).await;
-        let response = client.reply().await.expect("the server responds");
+        let response = client.message().await.expect("the server responds");
         assert_eq!((response.status, &*response.body), (431, ""));
 
         let mut client = Client::connect(server.address()).await;
@@ -127,7 +127,7 @@ async fn clients_with_an_incomplete_body_are_evicted() {
     let mut second = Client::connect(server.address()).await;
     for client in [&mut first, &mut second] {
         client.send(head_with_length(4, "Expect: 100-continue\r\n")).await;
-        assert_eq!(client.reply().await.expect("100 Continue").status, 100);
+        assert_eq!(client.message().await.expect("100 Continue").status, 100);
     }
     let mut third = Client::connect(server.address()).await;
     assert_eq!(third.call(GET).await.status, 200);
@@ -159,6 +159,6 @@ async fn an_unread_response_blocks_other_large_responses() {
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.body.contains("Retry in a second"), "{refused:?}");
     assert_eq!(other.call(GET).await.status, 200, "a small response fits in the budget");
-    assert_eq!(not_reading.reply().await.expect("the whole response arrives").body.len(), LARGE);
+    assert_eq!(not_reading.message().await.expect("the whole response arrives").body.len(), LARGE);
     assert_eq!(other.call(request_for_bytes(100_000)).await.status, 200);
 }

@@ -9,7 +9,7 @@ pub(super) const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r
 pub(super) const HOST: &str = "Host: localhost\r\n";
 /// Headers of a proxy: the client is on another machine.
 const REMOTE_CLIENT: &str = "Host: localhost\r\nVia: 1.1 proxy\r\n";
-pub(super) const PLACE: &str = "/dashboard/acme/live";
+pub(super) const BOOK_PATH: &str = "/dashboard/acme/live";
 
 pub(super) async fn open() -> (Server, Client) {
     open_with(config(ClockKind::Frozen)).await
@@ -53,7 +53,7 @@ async fn clients_on_this_machine_need_no_login() {
     let (server, mut client) = open().await;
     let response = get(&mut client, "/dashboard", HOST).await;
     assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/acme/test")));
-    let page = get(&mut client, PLACE, HOST).await;
+    let page = get(&mut client, BOOK_PATH, HOST).await;
     assert_eq!(page.status, 200);
     assert!(page.body.contains("<h1>Overview</h1>"), "{}", page.body);
     assert!(!page.body.contains(server.sandbox_token()), "the page contains the sandbox token");
@@ -77,7 +77,7 @@ async fn clients_on_this_machine_need_no_login() {
 #[tokio::test]
 async fn clients_on_other_machines_must_log_in() {
     let (server, mut client) = open().await;
-    for path in ["/dashboard", PLACE, "/dashboard/acme/live/keys", "/dashboard/nobody/live"] {
+    for path in ["/dashboard", BOOK_PATH, "/dashboard/acme/live/keys", "/dashboard/nobody/live"] {
         let page = get(&mut client, path, REMOTE_CLIENT).await;
         assert_eq!(page.status, 401, "{path}");
         assert!(page.body.contains("Log in to the dashboard"), "{path}");
@@ -93,7 +93,7 @@ async fn clients_on_other_machines_must_log_in() {
     }
     let forged_cookie =
         format!("{REMOTE_CLIENT}Cookie: chargeproof_{}={}\r\n", server.address().port(), "0".repeat(40));
-    assert_eq!(get(&mut client, PLACE, &forged_cookie).await.status, 401);
+    assert_eq!(get(&mut client, BOOK_PATH, &forged_cookie).await.status, 401);
 
     let form = format!("word={}&token={}", form_token(&login), server.sandbox_token());
     let logged_in = post(&mut client, "/dashboard/login", &format!("{REMOTE_CLIENT}{FORM}"), &form).await;
@@ -101,7 +101,7 @@ async fn clients_on_other_machines_must_log_in() {
     let line = logged_in.header("set-cookie").expect("a cookie");
     assert!(line.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{line}");
     assert!(!line.contains(server.sandbox_token()), "the cookie is not the token");
-    let page = get(&mut client, PLACE, &format!("{REMOTE_CLIENT}{}", cookie(&logged_in))).await;
+    let page = get(&mut client, BOOK_PATH, &format!("{REMOTE_CLIENT}{}", cookie(&logged_in))).await;
     assert_eq!(page.status, 200);
     assert!(page.body.contains("Log out"));
 
@@ -118,13 +118,13 @@ async fn clients_on_other_machines_must_log_in() {
 #[tokio::test]
 async fn a_token_in_the_url_is_exchanged_for_a_cookie() {
     let (server, mut client) = open().await;
-    let path = format!("{PLACE}/keys?token={}", server.sandbox_token());
+    let path = format!("{BOOK_PATH}/keys?token={}", server.sandbox_token());
     let response = get(&mut client, &path, REMOTE_CLIENT).await;
     assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/acme/live/keys")));
     let page =
         get(&mut client, "/dashboard/acme/live/keys", &format!("{REMOTE_CLIENT}{}", cookie(&response))).await;
     assert_eq!(page.status, 200);
-    let wrong = get(&mut client, &format!("{PLACE}?token=sandbox_x"), REMOTE_CLIENT).await;
+    let wrong = get(&mut client, &format!("{BOOK_PATH}?token=sandbox_x"), REMOTE_CLIENT).await;
     assert_eq!((wrong.status, wrong.header("set-cookie")), (403, None));
 }
 
@@ -140,16 +140,16 @@ async fn foreign_hosts_and_origins_are_refused_even_with_credentials() {
         "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n".to_owned(),
         "Host: localhost\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n".to_owned(),
     ] {
-        let response = get(&mut client, PLACE, &lines).await;
+        let response = get(&mut client, BOOK_PATH, &lines).await;
         assert_eq!(response.status, 403, "{lines}");
         assert!(!response.body.contains("Overview</h1>"), "{lines}");
-        let response = get(&mut client, &format!("{PLACE}?token={token}"), &lines).await;
+        let response = get(&mut client, &format!("{BOOK_PATH}?token={token}"), &lines).await;
         assert_eq!((response.status, response.header("set-cookie")), (403, None), "{lines}");
     }
     let link = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
-    assert_eq!(get(&mut client, PLACE, link).await.status, 200, "links from other sites are allowed");
+    assert_eq!(get(&mut client, BOOK_PATH, link).await.status, 200, "links from other sites are allowed");
     let same_origin = format!("Host: localhost:{port}\r\nOrigin: http://localhost:{port}\r\n");
-    assert_eq!(get(&mut client, PLACE, &same_origin).await.status, 200);
+    assert_eq!(get(&mut client, BOOK_PATH, &same_origin).await.status, 200);
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn objects_of_other_books_are_not_found() {
         assert_eq!(response.status, 404, "{path}");
         assert!(response.body.contains("Page not found"), "{path}");
     }
-    let response = client.call(format!("DELETE {PLACE} HTTP/1.1\r\n{HOST}\r\n")).await;
+    let response = client.call(format!("DELETE {BOOK_PATH} HTTP/1.1\r\n{HOST}\r\n")).await;
     assert_eq!((response.status, response.header("allow")), (405, Some("GET, HEAD, POST")));
 }
 
@@ -308,7 +308,7 @@ async fn forms_redirect_to_pages_of_their_book_only() {
 
 /// Checks that the list of requests with this query contains `shown` and lacks `hidden`.
 async fn check_requests(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) {
-    let page = get(client, &format!("{PLACE}/requests{query}"), HOST).await;
+    let page = get(client, &format!("{BOOK_PATH}/requests{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");
     let list = page.body.split_once("data-part=\"requests\"").expect("the list").1;
     for part in shown {
@@ -347,7 +347,7 @@ async fn requests_to_the_api_are_shown_with_their_responses_and_without_keys() {
     check_requests(&mut client, "?q=CHARGES?a", &[refused], &[created, anonymous]).await;
     check_requests(&mut client, "?before=2", &[created], &[refused, anonymous]).await;
 
-    let page = get(&mut client, &format!("{PLACE}/requests/2"), HOST).await;
+    let page = get(&mut client, &format!("{BOOK_PATH}/requests/2"), HOST).await;
     assert_eq!(page.status, 200);
     for part in [
         "svc_live_…",
@@ -361,15 +361,15 @@ async fn requests_to_the_api_are_shown_with_their_responses_and_without_keys() {
     }
     let secret = keys.live.strip_prefix("svc_live_").expect("a live key");
     assert!(!page.body.contains(secret), "the page contains the key");
-    let first = get(&mut client, &format!("{PLACE}/requests/1"), HOST).await;
+    let first = get(&mut client, &format!("{BOOK_PATH}/requests/1"), HOST).await;
     assert!(!first.body.contains('\u{202e}'), "the description changes the text direction: {}", first.body);
     assert!(first.body.contains(r"it&#39;\&#39;&#39;s") && !first.body.contains("<b>it"), "{}", first.body);
     for (prefix, n, status) in [
         ("/dashboard/acme/test", 2, 404),
         ("/dashboard/acme/test", 3, 200),
         ("/dashboard/acme/test", 4, 200),
-        (PLACE, 3, 404),
-        (PLACE, 5, 404),
+        (BOOK_PATH, 3, 404),
+        (BOOK_PATH, 5, 404),
     ] {
         assert_eq!(
             get(&mut client, &format!("{prefix}/requests/{n}"), HOST).await.status,
@@ -389,18 +389,18 @@ async fn the_overview_offers_mining_instead_of_payment_while_a_payment_is_unconf
     let opened: serde_json::Value = serde_json::from_str(&opened.body).expect("JSON");
     let code = opened["data"]["id"].as_str().expect("an id");
     let (pay, mine) = (format!("id=\"pay-{code}\""), format!("id=\"mine-{code}\""));
-    let before = get(&mut client, PLACE, HOST).await.body;
+    let before = get(&mut client, BOOK_PATH, HOST).await.body;
     assert!(before.contains(&pay) && !before.contains(&mine), "{before}");
     post(&mut client, "/sandbox/pay", &json, &format!(r#"{{"charge":"{code}"}}"#)).await;
-    let after = get(&mut client, PLACE, HOST).await.body;
+    let after = get(&mut client, BOOK_PATH, HOST).await.body;
     assert!(after.contains(&mine) && !after.contains(&pay), "{after}");
-    let page = get(&mut client, &format!("{PLACE}/charges/{code}"), HOST).await.body;
+    let page = get(&mut client, &format!("{BOOK_PATH}/charges/{code}"), HOST).await.body;
     assert!(page.contains("&#34;deposit_address&#34;: "), "the page has no JSON of the charge: {page}");
 }
 
 /// Checks that the history with this query contains `shown` and lacks `hidden`; returns the page.
 async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden: &[&str]) -> Message {
-    let page = get(client, &format!("{PLACE}/history{query}"), HOST).await;
+    let page = get(client, &format!("{BOOK_PATH}/history{query}"), HOST).await;
     assert_eq!(page.status, 200, "{query}");
     let list = page.body.split_once("data-part=\"history\"").expect("the list").1.to_owned();
     shown.iter().for_each(|part| assert!(list.contains(part), "{query}: {part} in {list}"));
@@ -452,12 +452,12 @@ async fn the_history_is_filtered_and_its_rows_can_start_branches() {
     let at = "2026-09-20T10:05:41.000000Z";
     assert!(page.body.contains(&format!(r#"name="at" value="{at}""#)), "{}", page.body);
     let form = |at: &str| format!("word={}&back=%2Fhistory&at={}", form_token(&page), at.replace(':', "%3A"));
-    let (path, lines) = (format!("{PLACE}/world/branch"), format!("{HOST}{FORM}"));
+    let (path, lines) = (format!("{BOOK_PATH}/world/branch"), format!("{HOST}{FORM}"));
     let response = post(&mut client, &path, &lines, &form(at)).await;
     let location = response.header("location").expect("the response is a redirect").to_owned();
     let (dashboard, _) = location.split_once("?notice=").expect("a notice");
     assert!(
-        response.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(PLACE),
+        response.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(BOOK_PATH),
         "{location}"
     );
     let page = get(&mut client, &location, HOST).await;
@@ -483,7 +483,7 @@ async fn the_history_is_filtered_and_its_rows_can_start_branches() {
 
 /// Checks the scenario file that the history page offers, against that of the sandbox.
 async fn check_scenario_file(client: &mut Client) {
-    let file = get(client, &format!("{PLACE}/scenario"), HOST).await;
+    let file = get(client, &format!("{BOOK_PATH}/scenario"), HOST).await;
     assert_eq!(file.header("content-type"), Some("application/yaml"));
     assert!(file.header("content-disposition").is_some_and(|value| value.contains("scenario.yaml")));
     let text = get(client, "/sandbox/scenario", &format!("{HOST}Accept: application/yaml\r\n")).await;

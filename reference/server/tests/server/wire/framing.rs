@@ -133,7 +133,7 @@ async fn pipelined_requests_get_responses_in_order() {
     }
     client.send(packet).await;
     for n in 0..20 {
-        let response = client.reply().await.expect("every request gets a response");
+        let response = client.message().await.expect("every request gets a response");
         assert!(response.body.starts_with(&format!("POST /v1/{n} ")), "{response:?}");
         assert!(response.body.ends_with(&format!("body=body{}", n % 10)), "{response:?}");
     }
@@ -157,7 +157,7 @@ async fn a_half_closed_connection_gets_its_responses() {
     client.send("GET /v1/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.close_sending_side().await;
     for n in 1..3 {
-        let response = client.reply().await.expect("both requests get a response");
+        let response = client.message().await.expect("both requests get a response");
         assert!(response.body.starts_with(&format!("GET /v1/{n} ")), "{response:?}");
     }
     assert!(client.is_closed().await);
@@ -173,7 +173,7 @@ async fn truncated_requests_affect_no_others() {
     let mut client = Client::connect(server.address()).await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
     client.close_sending_side().await;
-    assert_eq!(client.reply().await.expect("the server responds").status, 400);
+    assert_eq!(client.message().await.expect("the server responds").status, 400);
 
     let mut client = Client::connect(server.address()).await;
     assert_eq!(client.call("GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
@@ -185,7 +185,7 @@ async fn head_is_get_without_the_body() {
     for path in ["/v1/charges", "/healthz", "/metrics", "/", "/nowhere"] {
         let get = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         client.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
-        let head = client.reply_without_body().await.expect("the server responds");
+        let head = client.head().await.expect("the server responds");
         assert_eq!(head.status, get.status, "{path}");
         assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
         // The echoed request contains the method, which is one letter longer. The metrics page grows with each

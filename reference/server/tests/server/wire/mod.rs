@@ -3,20 +3,20 @@
 mod bounds;
 mod browsers;
 mod dashboard;
+mod echo_world;
+mod error_order;
 mod framing;
-mod life;
-mod mirror;
-mod money;
-mod order;
+mod lifecycle;
+mod long_calls;
+mod reversed_payments;
 mod routing;
 mod samples;
-mod slices;
 mod streams;
 mod time;
 mod tls;
 mod worlds;
 
-use mirror::Mirror;
+use echo_world::EchoWorld;
 use reference_core::time::Timestamp;
 use reference_server::{ClockKind, Config, Server};
 use testkit::AsyncConnection as Client;
@@ -29,7 +29,7 @@ fn config(clock: ClockKind) -> Config {
 /// Starts a server with a [`EchoWorld`]; also returns the times at which the timer wakes it.
 async fn start(config: Config) -> (Server, UnboundedReceiver<Timestamp>) {
     let (woken, wakeups) = unbounded_channel();
-    let server = Server::start_with(config, |setup| Mirror::new(setup, woken)).await;
+    let server = Server::start_with(config, |setup| EchoWorld::new(setup, woken)).await;
     (server.expect("loopback has a free port"), wakeups)
 }
 

@@ -66,7 +66,7 @@ async fn clients_in_a_handshake_are_evicted() {
     for first in [&mut silent, &mut half] {
         let mut new = Client::connect(server.address()).await;
         assert_eq!(new.call("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
-        assert!(first.reply().await.is_none(), "the connection in a handshake is closed");
+        assert!(first.message().await.is_none(), "the connection in a handshake is closed");
     }
 }
 

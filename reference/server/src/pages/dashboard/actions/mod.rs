@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 
 use reference_core::mode::Mode;
 use serde::{Serialize, de::DeserializeOwned};
-use simulator::api::{CausedEvents, Empty, EndpointAnswer, KeyAnswer, KeyRequest, TestAnswer, WalletAnswer};
+use simulator::api::{
+    CausedEvents, EmptyResponse, EndpointResponse, KeyRequest, KeyResponse, TestDeliveryResponse,
+    WalletResponse,
+};
 
 use super::{
     context::PageContext,
@@ -113,7 +116,7 @@ async fn send_with_notice(
     request: (&str, &str, &str),
     notice: impl Into<String>,
 ) -> ActionResult {
-    send(context, page, request, |Empty {}| Notice::text(notice)).await
+    send(context, page, request, |EmptyResponse {}| Notice::text(notice)).await
 }
 
 /// A value of a request. Input is passed unchanged, for the world to validate.
@@ -183,7 +186,7 @@ async fn create_key(context: &PageContext) -> ActionResult {
     let BookId { account, mode } = &context.book_id;
     let request = json(&KeyRequest { account: Some(account.clone()), mode: Some(*mode) });
     let hint = context.curl_get("/v1/account");
-    send(context, Page::Keys, ("POST", "/sandbox/keys", &request), |KeyAnswer { key }| {
+    send(context, Page::Keys, ("POST", "/sandbox/keys", &request), |KeyResponse { key }| {
         let text = "The key was created. Copy it now: it is not shown again.";
         notice_with_secret(text, format!("API key, mode {mode}"), key.secret, hint)
     })
@@ -208,7 +211,7 @@ fn event_types(form: &Form) -> FormValue<'_> {
 fn signing_secret_notice(
     mode: Mode,
     text: &str,
-    EndpointAnswer { endpoint }: EndpointAnswer,
+    EndpointResponse { endpoint }: EndpointResponse,
 ) -> Option<Notice> {
     let variable = format!("CHARGEPROOF_{}_WEBHOOK_SECRET", mode.as_str().to_uppercase());
     let hint = format!("{variable}=whsec_… chargeproof receiver listen --secret-env {variable}");
@@ -258,11 +261,11 @@ async fn endpoint_action(context: &PageContext, id: &str, action: &str) -> Actio
             send_with_notice(context, Page::Endpoints, ("DELETE", &path, ""), notice).await
         }
         "test" => {
-            let test: Result<TestAnswer, _> =
+            let test: Result<TestDeliveryResponse, _> =
                 context.client.send("POST", &format!("{path}/test"), "").await?;
             Ok(match test {
                 // The delivery's page shows the result.
-                Ok(TestAnswer { delivery }) => {
+                Ok(TestDeliveryResponse { delivery }) => {
                     let notice = Notice::text("A test event is on its way.");
                     (Page::Delivery(delivery.to_string()), Outcome::Success(notice))
                 }
@@ -292,7 +295,7 @@ async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionRe
         body = body.with("addresses", non_empty_lines(text));
     }
     let request = ("PUT", "/sandbox/wallets", &*body.json());
-    let outcome = send(context, Page::Wallets, request, |WalletAnswer { wallet }| {
+    let outcome = send(context, Page::Wallets, request, |WalletResponse { wallet }| {
         let first = wallet.first_address.unwrap_or_default();
         Notice::text(format!(
             "New {asset} charges are paid to this wallet. Open charges keep their addresses. Compare its first address \

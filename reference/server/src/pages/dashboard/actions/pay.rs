@@ -1,6 +1,6 @@
 //! The form that pays an invoice or a payment link as a customer would.
 
-use simulator::api::{CausedEvents, ChargeAnswer, PayRequest};
+use simulator::api::{CausedEvents, ChargeResponse, PayRequest};
 
 use super::{ActionResult, Outcome, notice_with_count, send};
 use crate::pages::{
@@ -28,7 +28,7 @@ pub(super) async fn pay_as_customer(
     }
     let path = format!("/sandbox/{list}/{code}/choose");
     let charge = match context.client.send("POST", &path, &json(&choice)).await? {
-        Ok(ChargeAnswer { charge }) => charge.to_string(),
+        Ok(ChargeResponse { charge }) => charge.to_string(),
         Err(error_response) => return Ok((page, Outcome::Error(error_response))),
     };
     let notice = format!("A simulated customer opened charge {charge} and paid it.");

@@ -33,7 +33,7 @@ impl CoinWallet {
 
     /// Returns `true` if a key may have several address types.
     fn has_scripts(&self) -> bool {
-        Script::is_for(self.chain.asset.facts().form)
+        Script::is_for(self.chain.asset.facts().address_format)
     }
 
     /// Returns `true` if the coin has no extended public keys, so that the wallet is a list of addresses.

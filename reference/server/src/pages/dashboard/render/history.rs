@@ -60,10 +60,12 @@ impl HistoryRow {
     }
 
     fn from_event(context: &PageContext, event: &WorldEvent) -> HistoryRow {
-        let (category, path) = match &event.what {
+        let (category, path) = match &event.kind {
             WorldEventKind::Event { event, .. } => ("events", Some(format!("/events/{event}"))),
-            WorldEventKind::Post { delivery, .. } => ("deliveries", Some(format!("/deliveries/{delivery}"))),
-            WorldEventKind::EndpointOff { endpoint, .. } => {
+            WorldEventKind::Attempt { delivery, .. } => {
+                ("deliveries", Some(format!("/deliveries/{delivery}")))
+            }
+            WorldEventKind::EndpointDisabled { endpoint, .. } => {
                 ("deliveries", Some(format!("/endpoints/{endpoint}")))
             }
             WorldEventKind::Mail { invoice, .. } => ("e-mails", Some(format!("/invoices/{invoice}"))),

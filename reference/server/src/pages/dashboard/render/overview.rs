@@ -7,7 +7,9 @@ use reference_core::{
     time::Timestamp,
 };
 use simulator::{
-    api::{BookCounts, ChainRecord, DeliveryRecord, Overview, TransferGone, TransferRecord, WorldEvent},
+    api::{
+        BookCounts, ChainRecord, DeliveryRecord, Overview, TransferDisappearance, TransferRecord, WorldEvent,
+    },
     sandbox::DeliveryFilter,
 };
 
@@ -138,7 +140,8 @@ async fn unconfirmed_transactions(context: &PageContext) -> Result<Vec<Unconfirm
     let all = open_charges(context).await?;
     let unconfirmed = |(charge, transfers): (Charge, Vec<TransferRecord>)| {
         let unmined = transfers.into_iter().filter(|transfer| transfer.confirmations == 0);
-        let pending = unmined.filter(|transfer| matches!(transfer.gone, None | Some(TransferGone::Dropped)));
+        let pending =
+            unmined.filter(|transfer| matches!(transfer.gone, None | Some(TransferDisappearance::Dropped)));
         pending.map(move |transfer| {
             let dropped = if transfer.gone.is_some() { ", dropped" } else { "" };
             let summary = format!("{} {} to {}{dropped}", transfer.amount, charge.terms.asset, charge.code);

@@ -122,7 +122,7 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
     let block = RequestBlock {
         context,
         record: &record,
-        messages: [("Request", &record.request), ("Response", &record.answer)]
+        messages: [("Request", &record.request), ("Response", &record.response)]
             .map(|(name, message)| (name, MessageView::new(log, message))),
         curl: log.redact(&curl(&record, context)).into_owned(),
     };

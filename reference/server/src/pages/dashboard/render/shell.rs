@@ -6,13 +6,13 @@ use reference_core::mode::Mode;
 
 use super::{Block, PageView};
 use crate::{
-    answer::Answer,
     pages::{
         ErrorResponse, PageRequest, Part, Site,
         dashboard::{context::PageContext, flash::Notice, fragments, paths::Page},
         html,
     },
     refusal::Refusal,
+    response::HttpResponse,
 };
 
 /// The path of the menu entry that is outside the dashboard.
@@ -135,7 +135,7 @@ pub(in super::super) async fn shell(
     view: &PageView,
     notice: Option<&Notice>,
     is_logged_in: bool,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpResponse, Refusal> {
     let accounts = context.read(|book| Ok(book.sandbox.overview().accounts)).await?;
     let path = context.page.in_other_mode();
     let modes = [("Live", Mode::Live), ("Test", Mode::Test)].map(|(label, mode)| {
@@ -182,7 +182,10 @@ struct Login<'a> {
 }
 
 /// Renders the login page for callers from other machines. `is_token_invalid`: the previous attempt failed.
-pub(in super::super) fn login(request: &PageRequest<'_>, is_token_invalid: bool) -> Result<Answer, Refusal> {
+pub(in super::super) fn login(
+    request: &PageRequest<'_>,
+    is_token_invalid: bool,
+) -> Result<HttpResponse, Refusal> {
     let site = request.site()?;
     let form_token = request.pages.dashboard.form_token();
     let status = if is_token_invalid { StatusCode::FORBIDDEN } else { StatusCode::UNAUTHORIZED };
@@ -198,7 +201,10 @@ struct ErrorPage<'a> {
 }
 
 /// Renders the page for a refused request.
-pub(in super::super) fn error_page(request: &PageRequest<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
+pub(in super::super) fn error_page(
+    request: &PageRequest<'_>,
+    refusal: Refusal,
+) -> Result<HttpResponse, Refusal> {
     let site = request.site()?;
     let title = match refusal {
         Refusal::NotFound => "Page not found",

@@ -1,0 +1,279 @@
+//! The consistency of deliveries with the events of the API.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use conformance_model::mode::Mode;
+use conformance_model::reading::{
+    cache_evidence, events_after_deliveries, listed_events, single_event, text_at,
+};
+use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
+
+use super::NEEDS;
+use super::objects::{check_texts, check_zone};
+use crate::check::Check;
+use crate::diff::{
+    IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, first_contradiction, recorded_at,
+};
+use crate::parsed_deliveries::{
+    ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries,
+};
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check::new("webhooks.event_id", NEEDS, judge_event_id),
+    Check::new("webhooks.mode", NEEDS, judge_mode),
+    Check::new("isolation.delivered", NEEDS, judge_isolated),
+];
+
+/// The fields that a payment changes. Events and deliveries show them with 18 decimals.
+const RECEIVED: [(&str, &[&str]); 2] = [("charge", &["received_amount"]), ("invoice", &[])];
+
+/// Returns the last request of a delivered event with the key of a mode.
+fn event_request<'a>(recording: &'a Recording, id: &str, mode: Mode, side: Side) -> Option<&'a Exchange> {
+    let purpose = Purpose::DeliveredEvent { id: id.to_owned(), side };
+    recording.find_last(|exchange| exchange.caller == Caller::Own(mode) && exchange.purpose == purpose)
+}
+
+/// The events that the API returned in both modes.
+struct ApiEvents<'a> {
+    recording: &'a Recording,
+    listed_events: BTreeMap<Mode, BTreeMap<String, Value>>,
+}
+
+impl<'a> ApiEvents<'a> {
+    fn from_recording(recording: &'a Recording) -> ApiEvents<'a> {
+        let listed = Mode::BOTH.map(|mode| (mode, listed_events(recording, mode)));
+        ApiEvents { recording, listed_events: listed.into() }
+    }
+
+    /// Returns an event as read with the key of `key_mode`, if it was read. `claimed`: the mode in
+    /// its delivery.
+    fn event(&self, id: &str, claimed: Mode, key_mode: Mode) -> Option<Value> {
+        let side = if claimed == key_mode { Side::Own } else { Side::Foreign };
+        let single = event_request(self.recording, id, key_mode, side)
+            .filter(|exchange| exchange.status() == Some(200));
+        // The response may contain another event.
+        let single = single.and_then(single_event).filter(|event| text_at(event, &["id"]) == Some(id));
+        single.or_else(|| self.listed_events[&key_mode].get(id).cloned())
+    }
+
+    /// Returns the member and field of the first value in a delivered object (`sent`) that differs
+    /// in the API, with the value in the API. Each change of an object is recorded as an event, so
+    /// the received amount must be equal if the list shows this event as the newest of the object.
+    fn first_contradiction(
+        &self,
+        event: &Value,
+        sent: &Value,
+        mode: Mode,
+    ) -> Option<(&'static str, &'static str, String)> {
+        let charge_code = |row: &Value| text_at(row, &["charge", "code"]).map(str::to_owned);
+        let is_newest_of_charge = |row: &Value| {
+            let mut later =
+                self.listed_events[&mode].values().filter(|later| charge_code(later) == charge_code(row));
+            later.all(|later| later["id"] == row["id"] || recorded_at(later) < recorded_at(row))
+        };
+        let is_same_state = |row: &Value| row["charge"]["status"] == sent["charge"]["status"];
+        let listed = text_at(event, &["id"]).and_then(|id| self.listed_events[&mode].get(id));
+        let listed = listed.filter(|row| is_newest_of_charge(row) && is_same_state(row));
+        let compared = [(Some(event), IMMUTABLE_FIELDS), (listed, RECEIVED)];
+        compared.into_iter().find_map(|(shown, fields)| {
+            let shown = shown?;
+            let (member, name) = first_contradiction(shown, sent, &fields, contradict_as_written)?;
+            Some((member, name, shown[member][name].to_string()))
+        })
+    }
+
+    /// Returns the exchange in which the key got a 404 for the event.
+    fn not_found_exchange(&self, id: &str, claimed: Mode) -> Option<&'a Exchange> {
+        event_request(self.recording, id, claimed, Side::Own)
+            .filter(|exchange| exchange.status() == Some(404))
+    }
+}
+
+/// Returns the deliveries of events, not those of "Send test event", each with its event id and
+/// mode.
+fn deliveries_with_event<'a>(
+    parsed: &'a [ParsedDelivery<'a>],
+) -> impl Iterator<Item = (&'a ParsedDelivery<'a>, &'a str, Mode)> {
+    let with_event = parsed.iter().filter(|parsed| !parsed.is_test());
+    with_event.filter_map(|parsed| Some((parsed, parsed.text(&["event_id"])?, parsed.mode()?)))
+}
+
+/// Returns the deliveries whose events the API shows, each with its event.
+fn delivered_events<'a>(
+    received: &'a ReceivedDeliveries<'_>,
+    api: &ApiEvents<'_>,
+) -> Vec<(&'a ParsedDelivery<'a>, Value)> {
+    let shown = deliveries_with_event(&received.parsed);
+    shown.filter_map(|(parsed, id, mode)| Some((parsed, api.event(id, mode, mode)?))).collect()
+}
+
+/// Judges the time zone of deliveries; webhooks.created_at judges the format of their times.
+pub(super) fn check_delivery_zone(recording: &Recording) -> Result<(), CheckError> {
+    let received = received_deliveries(recording)?;
+    check_zone(&delivered_events(&received, &ApiEvents::from_recording(recording)))
+}
+
+fn judge_event_id(recording: &Recording) -> CheckResult {
+    let received = received_deliveries(recording)?;
+    let api = ApiEvents::from_recording(recording);
+    check_delivered_events_are_listed(recording, &received, &api)?;
+    let mut types: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut confirmed = 0;
+    for (parsed, id, mode) in deliveries_with_event(&received.parsed) {
+        if !is_uuid(id) {
+            return Err(parsed.violation(
+                "event_id as a UUID",
+                member_text(parsed.body.as_ref().unwrap_or(&Value::Null), "event_id"),
+            ));
+        }
+        let kind = parsed.event_type().unwrap_or_default();
+        if *types.entry(id).or_insert(kind) != kind {
+            return Err(
+                parsed.violation(format!("one type of event {id}"), format!("{} and {kind}", types[id]))
+            );
+        }
+        let Some(event) = api.event(id, mode, mode) else {
+            let is_in_other_mode = api.event(id, mode, mode.other()).is_some();
+            match api.not_found_exchange(id, mode) {
+                // webhooks.mode judges an event that only the other key can read.
+                Some(exchange) if !is_in_other_mode => {
+                    return Err(CheckError::violation(
+                        exchange.number,
+                        format!("event {id} in the API"),
+                        format!("{} ({})", exchange.summary(), parsed.name()),
+                    ));
+                }
+                _ => continue,
+            }
+        };
+        let sent = parsed.body.as_ref().and_then(|body| body.get("data")).unwrap_or(&Value::Null);
+        let difference = match (text_at(&event, &["type"]), parsed.event_type()) {
+            (Some(shown), Some(sent)) if shown != sent => {
+                Some(("type".to_owned(), sent.to_owned(), shown.to_owned()))
+            }
+            _ => api.first_contradiction(&event, sent, mode).map(|(member, name, shown)| {
+                (format!("{member}.{name}"), sent[member][name].to_string(), shown)
+            }),
+        };
+        if let Some((field, sent, shown)) = difference {
+            let expected = format!("{field} {sent} of event {id} in the API");
+            return Err(parsed.violation(expected, format!("{field} {shown}")));
+        }
+        confirmed += 1;
+    }
+    check_texts(&delivered_events(&received, &api))?;
+    match confirmed {
+        0 => Err(CheckError::unjudged(
+            "the API returned none of the delivered events",
+            "see events.single; then cause a delivery of an event that is new",
+        )),
+        count => Ok(CheckOutcome::HoldsWith(format!("{count} deliveries name events that the API shows"))),
+    }
+}
+
+/// Checks that an event which was delivered some time before the last read of the list is listed, if it is as new as the
+/// listed ones.
+fn check_delivered_events_are_listed(
+    recording: &Recording,
+    received: &ReceivedDeliveries<'_>,
+    api: &ApiEvents<'_>,
+) -> Result<(), CheckError> {
+    let Some(listed_at) = received.deliveries.listed_at else { return Ok(()) };
+    for (parsed, id, mode) in deliveries_with_event(&received.parsed) {
+        let listed_after = listed_at.saturating_sub(parsed.delivery.arrived);
+        let list = recording
+            .find_last(|exchange| {
+                exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::AfterDeliveries
+            })
+            .filter(|exchange| {
+                exchange.response().is_some_and(|response| cache_evidence(response).is_none())
+            });
+        if listed_after < LIST_DELAY_MAX || api.listed_events[&mode].contains_key(id) {
+            continue;
+        }
+        let oldest = events_after_deliveries(recording, mode)
+            .and_then(|rows| rows.iter().filter_map(recorded_at).min());
+        let event = api.event(id, mode, mode);
+        if let (Some(list), Some(oldest), Some(created)) =
+            (list, oldest, event.as_ref().and_then(recorded_at))
+            && created > oldest
+        {
+            return Err(CheckError::violation(
+                list.number,
+                format!("event {id} in the list of events, {} s after its delivery", listed_after.as_secs()),
+                format!("other events, but not this one ({})", parsed.name()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn judge_mode(recording: &Recording) -> CheckResult {
+    let received = received_deliveries(recording)?;
+    let api = ApiEvents::from_recording(recording);
+    let mut judged = false;
+    for parsed in received.readable_deliveries() {
+        let Some(stated_text) = parsed.text(&["mode"]) else { continue };
+        let Some(stated) = parsed.mode() else {
+            return Err(parsed.violation(
+                "mode live or test",
+                format!("mode {}", conformance_model::recording::shorten(stated_text)),
+            ));
+        };
+        judged = true;
+        let Some(id) = parsed.text(&["event_id"]).filter(|_| !parsed.is_test()) else { continue };
+        let other = stated.other();
+        if api.event(id, stated, stated).is_none() && api.event(id, stated, other).is_some() {
+            return Err(parsed.violation(
+                format!("mode {}, in which the API shows event {id}", other.as_str()),
+                format!("mode {}", stated.as_str()),
+            ));
+        }
+    }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(crate::parsed_deliveries::no_delivery_with("a mode")) }
+}
+
+/// Judges the 404 for a delivered event with the key of the other mode. It counts only if the key of its mode gets 200.
+fn judge_isolated(recording: &Recording) -> CheckResult {
+    let received = received_deliveries(recording)?;
+    let api = ApiEvents::from_recording(recording);
+    let mut judged = false;
+    for (parsed, id, mode) in deliveries_with_event(&received.parsed) {
+        if api.event(id, mode, mode).is_none() {
+            continue;
+        }
+        let other = mode.other();
+        if api.listed_events[&other].contains_key(id) {
+            return Err(parsed.violation(
+                format!("event {id} in no list of {} mode", other.as_str()),
+                format!("the {} key lists it", other.as_str()),
+            ));
+        }
+        let is_readable = event_request(recording, id, mode, Side::Own)
+            .is_some_and(|exchange| exchange.status() == Some(200));
+        let Some(foreign) = event_request(recording, id, other, Side::Foreign).filter(|_| is_readable) else {
+            continue;
+        };
+        match foreign.status() {
+            Some(404) => judged = true,
+            None | Some(429 | 502..=504) => {}
+            Some(_) => {
+                return Err(CheckError::violation(
+                    foreign.number,
+                    format!("404 for the {} key", other.as_str()),
+                    format!("{} ({})", foreign.summary(), parsed.name()),
+                ));
+            }
+        }
+    }
+    if judged {
+        return Ok(CheckOutcome::Holds);
+    }
+    Err(CheckError::unjudged(
+        "no delivered event could be read with the key of its mode",
+        "see events.single; then cause a delivery of an event that is new",
+    ))
+}
