@@ -10,19 +10,19 @@ fn main() -> io::Result<()> {
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets the variable")).join("../../scenarios");
     let root = root.canonicalize()?;
     println!("cargo::rerun-if-changed={}", root.display());
-    let mut found = Vec::new();
-    find(&root, &mut found)?;
-    found.sort();
-    let mut code = String::from("pub(crate) const BUILT_IN: &[BuiltIn] = &[\n");
-    for path in found {
-        let name = path.strip_prefix(&root).expect("the file was found below the root").with_extension("");
+    let mut scenarios = Vec::new();
+    find_scenarios(&root, &mut scenarios)?;
+    scenarios.sort();
+    let mut code = String::from("pub(crate) const BUILT_IN: &[BuiltInScenario] = &[\n");
+    for path in scenarios {
+        let name = path.strip_prefix(&root).expect("only files below the root are listed").with_extension("");
         let transcript = path.with_extension("transcript");
         let golden = match transcript.exists() {
             true => format!("Some(include_str!({transcript:?}))"),
             false => "None".to_owned(),
         };
         code.push_str(&format!(
-            "    BuiltIn {{ name: {:?}, text: include_str!({path:?}), transcript: {golden} }},\n",
+            "    BuiltInScenario {{ name: {:?}, text: include_str!({path:?}), transcript: {golden} }},\n",
             name.to_string_lossy().replace('\\', "/"),
         ));
     }
@@ -31,13 +31,14 @@ fn main() -> io::Result<()> {
     fs::write(Path::new(&out).join("built_in.rs"), code)
 }
 
-fn find(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Adds the scenario files below a directory.
+fn find_scenarios(directory: &Path, scenarios: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {
-            find(&path, found)?;
+            find_scenarios(&path, scenarios)?;
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
-            found.push(path);
+            scenarios.push(path);
         }
     }
     Ok(())

@@ -26,7 +26,7 @@ enum Run {
     Cargo { arguments: &'static [&'static str], env: Option<(&'static str, &'static str)> },
     /// A check of this program: returns its findings, or the reason why it could not run.
     Check(fn(&Path) -> Result<Vec<String>, String>),
-    /// A check with the cases that this machine may be unable to run.
+    /// A check, and the names of its cases that may be skipped on this machine.
     Attack(fn(&Path, &[String]) -> Result<Vec<String>, String>),
 }
 
@@ -60,7 +60,7 @@ impl CiOptions {
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "format",
-        title: "rustfmt has nothing to change",
+        title: "the sources are formatted (rustfmt)",
         run: Run::Cargo { arguments: &["fmt", "--all", "--check"], env: None },
     },
     Step {
@@ -103,7 +103,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "lean",
-        title: "the server without its optional parts",
+        title: "no warning from clippy in the server without its optional features",
         run: Run::Cargo {
             arguments: &[
                 "clippy",
@@ -124,19 +124,19 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "attack",
-        title: "abuse tests of the server and the program, in their short form",
+        title: "abuse tests of the server and the program, short version",
         run: Run::Attack(attack::findings),
     },
     Step {
         name: "crash",
-        title: "the program on its directory, killed under load: nothing acknowledged is lost",
+        title: "the program with --data, killed under load: no acknowledged write is lost",
         run: Run::Check(crash::findings),
     },
     Step {
         name: "docs",
         title: "no warning from rustdoc",
         run: Run::Cargo {
-            // Examples select the features that tests use, with which `clippy` has checked the dependencies.
+            // With --examples, cargo selects the features of tests, so it reuses what `clippy` has checked.
             arguments: &[
                 "doc",
                 "--locked",
@@ -156,30 +156,37 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
+struct StepResult {
+    step: &'static Step,
+    has_passed: bool,
+    elapsed: Duration,
+}
+
 /// Runs the steps and prints the summary. Returns `true` if all passed.
 pub(crate) fn run(root: &Path, options: &CiOptions) -> bool {
-    let results: Vec<(&Step, bool, Duration)> = options
+    let results: Vec<StepResult> = options
         .steps()
         .map(|step| {
             println!("==> {}: {}", step.name, step.title);
             let started = Instant::now();
-            let passed = step.run(root, &options.allow_skip);
-            (step, passed, started.elapsed())
+            let has_passed = step.run(root, &options.allow_skip);
+            StepResult { step, has_passed, elapsed: started.elapsed() }
         })
         .collect();
 
     println!("\n==> summary");
-    for (step, passed, took) in &results {
-        let verdict = if *passed { "pass" } else { "FAIL" };
-        println!("{verdict}  {:<11} {:>4}.{}s", step.name, took.as_secs(), took.subsec_millis() / 100);
+    for StepResult { step, has_passed, elapsed } in &results {
+        let verdict = if *has_passed { "pass" } else { "FAIL" };
+        println!("{verdict}  {:<11} {:>4}.{}s", step.name, elapsed.as_secs(), elapsed.subsec_millis() / 100);
     }
-    for (step, _, _) in results.iter().filter(|(_, passed, _)| !passed) {
+    for StepResult { step, .. } in results.iter().filter(|result| !result.has_passed) {
         println!("to repeat: cargo xtask ci --only {}", step.name);
     }
-    results.iter().all(|(_, passed, _)| *passed)
+    results.iter().all(|result| result.has_passed)
 }
 
 impl Step {
+    /// Runs the step and prints its findings. Returns `true` if it passed.
     fn run(&self, root: &Path, allow_skip: &[String]) -> bool {
         let found = match self.run {
             Run::Cargo { arguments, env } => return succeeds(cargo(root).args(arguments).envs(env)),
@@ -227,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_picks_steps_and_keeps_their_order() {
+    fn only_selects_steps_and_keeps_their_order() {
         check(&["tidy"], "tidy");
         check(&["docs", "format"], "format docs");
     }

@@ -35,34 +35,34 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
         .lines()
         .filter_map(|line| {
             let (hash, subject) = line.split_once(' ')?;
-            fault(subject).map(|fault| format!("commit {hash}: {fault}"))
+            broken_rule(subject).map(|broken_rule| format!("commit {hash}: {broken_rule}"))
         })
         .collect())
 }
 
-/// Checks the message file that git passes to the `commit-msg` hook. Returns `false` after printing the fault.
+/// Checks the message file that git passes to the `commit-msg` hook. Returns `false` after printing the broken rule.
 ///
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn check_file(file: &Path) -> Result<bool, String> {
     let message =
         std::fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))?;
-    let fault = fault(message.lines().next().unwrap_or_default());
-    if let Some(fault) = &fault {
-        eprintln!("{fault}");
+    let broken_rule = broken_rule(message.lines().next().unwrap_or_default());
+    if let Some(broken_rule) = &broken_rule {
+        eprintln!("{broken_rule}");
     }
-    Ok(fault.is_none())
+    Ok(broken_rule.is_none())
 }
 
-/// Returns the fault of a subject, with the rule that it breaks.
-fn fault(subject: &str) -> Option<String> {
+/// Returns the rule that a subject breaks, as a message.
+fn broken_rule(subject: &str) -> Option<String> {
     let count = subject.chars().count();
     let first = subject.split(' ').next().unwrap_or_default();
-    let stem = first.trim_end_matches([':', ',', '\'']);
+    let first_word = first.trim_end_matches([':', ',', '\'']);
     if count > SUBJECT_CHARS_MAX {
         Some(format!("`{subject}` has {count} characters; a subject has at most {SUBJECT_CHARS_MAX}"))
     } else if !first.starts_with(|c: char| c.is_uppercase())
-        || NOT_VERBS.contains(&stem)
+        || NOT_VERBS.contains(&first_word)
         || first.contains("'s")
     {
         Some(format!(
@@ -86,7 +86,7 @@ mod tests {
             "Test the core at its boundaries",
             &"E".repeat(72),
         ] {
-            assert_eq!(fault(good), None, "{good}");
+            assert_eq!(broken_rule(good), None, "{good}");
         }
         for (bad, expected) in [
             ("A record that somebody looks at is copied", "does not begin with a verb"),
@@ -97,7 +97,7 @@ mod tests {
             ("", "does not begin with a verb"),
             (&"E".repeat(73), "73 characters"),
         ] {
-            assert!(fault(bad).is_some_and(|fault| fault.contains(expected)), "{bad}");
+            assert!(broken_rule(bad).is_some_and(|broken_rule| broken_rule.contains(expected)), "{bad}");
         }
     }
 }

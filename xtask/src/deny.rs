@@ -1,7 +1,7 @@
 //! Licences, sources, duplicate versions and advisories of dependencies, by cargo-deny.
 //!
-//! The rules are in `.cargo/deny.toml`. cargo-deny takes minutes to build, so a machine without it skips the step; the
-//! published workflow never does.
+//! The rules are in `.cargo/deny.toml`. cargo-deny takes minutes to build, so a machine without it skips the step. The
+//! workflow in `.github` installs it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,14 +21,15 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     }
     let mut findings = Vec::new();
     if !succeeds(cargo(root).args(["deny", "--locked", "check", "bans", "licenses", "sources"]))? {
-        findings.push("cargo-deny refuses a dependency; the rules are in .cargo/deny.toml".to_owned());
+        findings.push("cargo-deny rejects a dependency; the rules are in .cargo/deny.toml".to_owned());
     }
     // The advisories are a separate Git repository.
     if !succeeds(cargo(root).args(["deny", "fetch", "db"]).stderr(Stdio::null()))? {
         println!("skipped: advisories, because their database cannot be fetched");
     } else if !succeeds(cargo(root).args(["deny", "--locked", "check", "--disable-fetch", "advisories"]))? {
         findings.push(
-            "a dependency has an advisory; update it, or say in .cargo/deny.toml why it may stay".to_owned(),
+            "a dependency has an advisory; update it, or allow it in .cargo/deny.toml with a reason"
+                .to_owned(),
         );
     }
     Ok(findings)

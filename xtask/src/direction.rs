@@ -5,9 +5,11 @@ use std::path::Path;
 
 use crate::packages::{Workspace, WorkspaceDependency};
 
+/// A package, and the packages of the workspace on which it may depend.
 struct Layer {
     name: &'static str,
     uses: &'static [&'static str],
+    /// Further ones, as dev-dependencies only.
     tests_use: &'static [&'static str],
 }
 
@@ -26,8 +28,8 @@ const LAYERS: &[Layer] = &[
         uses: &["reference-core", "reference-wire", "simulator"],
         tests_use: &["testkit"],
     },
-    // Judge a server in any language, so they may not depend on this server. The judge and the probes do not depend on
-    // each other: a run is a recording, and a verdict is a function of it.
+    // The conformance packages judge any server, so they do not depend on the reference server. The judge and the
+    // probes do not depend on each other: probes write a recording, and the judge returns verdicts for it.
     layer("conformance-model", &[]),
     layer("conformance-judge", &["conformance-model"]),
     // Injects faults into a recording and judges it again.
@@ -87,25 +89,26 @@ const LAYERS: &[Layer] = &[
 /// Returns dependencies in a direction that is not allowed.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
-    Ok(judge(&workspace.members(), &workspace.workspace_dependencies()))
+    Ok(check_layers(&workspace.members(), &workspace.workspace_dependencies()))
 }
 
-fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>) -> Vec<String> {
+fn check_layers(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>) -> Vec<String> {
     let unknown = members.iter().filter(|name| layer_of(name).is_none()).map(|name| {
         format!("`{name}` is not in the table of packages; add it and its allowed dependencies to xtask/src/direction.rs")
     });
-    let wrong = inside.iter().filter_map(|edge| {
-        let layer = layer_of(&edge.from)?;
-        let allows = |list: &[&str]| list.contains(&edge.on.as_str());
-        let allowed = allows(layer.uses) || (edge.dev_only && allows(layer.tests_use));
-        let suffix = if edge.dev_only { " in its tests" } else { "" };
+    let wrong = inside.iter().filter_map(|dependency| {
+        let layer = layer_of(&dependency.from)?;
+        let allows = |list: &[&str]| list.contains(&dependency.on.as_str());
+        let allowed = allows(layer.uses) || (dependency.dev_only && allows(layer.tests_use));
+        let suffix = if dependency.dev_only { " in its tests" } else { "" };
         let uses = if layer.uses.is_empty() {
             "no package of this workspace".to_owned()
         } else {
             layer.uses.join(", ")
         };
-        (!allowed)
-            .then(|| format!("`{}` depends on `{}`{suffix}; it may depend on {uses}", edge.from, edge.on))
+        (!allowed).then(|| {
+            format!("`{}` depends on `{}`{suffix}; it may depend on {uses}", dependency.from, dependency.on)
+        })
     });
     unknown.chain(wrong).collect()
 }
@@ -120,12 +123,12 @@ mod tests {
 
     #[track_caller]
     fn check(from: &str, on: &str, dev_only: bool, expected: &[&str]) {
-        let edge = WorkspaceDependency { from: from.into(), on: on.into(), dev_only };
-        assert_eq!(judge(&BTreeSet::from([from, on]), &BTreeSet::from([edge])), expected);
+        let dependency = WorkspaceDependency { from: from.into(), on: on.into(), dev_only };
+        assert_eq!(check_layers(&BTreeSet::from([from, on]), &BTreeSet::from([dependency])), expected);
     }
 
     #[test]
-    fn hosts_use_the_core_and_never_the_other_way_round() {
+    fn the_core_depends_on_no_package_that_uses_it() {
         check("simulator", "reference-core", false, &[]);
         check("reference-server", "simulator", false, &[]);
         check(
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_tests_of_the_suite_know_our_server() {
+    fn only_the_tests_of_the_suite_depend_on_the_reference_server() {
         check("conformance", "reference-server", true, &[]);
         check(
             "conformance",
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tests_and_tasks_use_the_test_support() {
+    fn only_tests_and_xtask_depend_on_testkit() {
         check("load", "testkit", true, &[]);
         check("xtask", "testkit", false, &[]);
         check(
@@ -174,9 +177,10 @@ mod tests {
     fn no_package_depends_on_tasks_and_benchmarks() {
         for tool in ["xtask", "benches", "hostile"] {
             for layer in LAYERS {
-                let edge = WorkspaceDependency { from: layer.name.into(), on: tool.into(), dev_only: true };
+                let dependency =
+                    WorkspaceDependency { from: layer.name.into(), on: tool.into(), dev_only: true };
                 assert_eq!(
-                    judge(&BTreeSet::new(), &BTreeSet::from([edge])).len(),
+                    check_layers(&BTreeSet::new(), &BTreeSet::from([dependency])).len(),
                     1,
                     "{} on {tool}",
                     layer.name
@@ -186,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_package_must_be_entered() {
-        let found = judge(&BTreeSet::from(["attic"]), &BTreeSet::new());
+    fn a_package_without_an_entry_is_reported() {
+        let found = check_layers(&BTreeSet::from(["attic"]), &BTreeSet::new());
         assert!(found[0].starts_with("`attic` is not in the table of packages"), "{found:?}");
     }
 }

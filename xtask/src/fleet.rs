@@ -19,7 +19,7 @@ use crate::tools::{self, succeeds};
 const VALIDATORS: [&str; 2] = ["check-jsonschema==0.39.0", "kubernetes-validate==1.37.0"];
 
 /// The required programs, and their packages.
-const PROGRAMS: [(&str, &str); 5] = [
+const SLURM_PROGRAMS: [(&str, &str); 5] = [
     ("munged", "munge"),
     ("slurmctld", "slurmctld"),
     ("slurmd", "slurmd"),
@@ -31,9 +31,9 @@ const NIGHT: &str = "fleet";
 const SHARDS: u32 = 8;
 /// Enough seeds that the first tasks are still running when a node is killed.
 const SEEDS: u32 = 160;
-/// The timeout for all tasks together; nothing else takes long.
+/// The timeout of each wait, enough for all tasks together.
 const TIMEOUT: Duration = Duration::from_secs(1_800);
-/// The figures that must be equal for one process and many.
+/// The fields of a sweep's result that must not depend on the number of processes.
 const COMPARED: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
 
 /// Runs all tests. Returns `true` if the files are valid and the merged result is that of one process.
@@ -55,12 +55,13 @@ fn validate(root: &Path) -> Result<bool, String> {
     Ok(succeeds(&mut github)? & succeeds(&mut kubernetes)?)
 }
 
+/// Runs the sweep on the cluster, with the kills. Returns `true` if the merged result equals that of one process.
 fn slurm(root: &Path) -> Result<bool, String> {
     let missing: Vec<&str> =
-        PROGRAMS.iter().filter(|(name, _)| !is_installed(name)).map(|(_, package)| *package).collect();
+        SLURM_PROGRAMS.iter().filter(|(name, _)| !is_installed(name)).map(|(_, package)| *package).collect();
     if !missing.is_empty() {
         return Err(format!(
-            "Slurm is not here: install Debian's packages {} (apt-get install --no-install-recommends), and be root",
+            "Slurm is not installed: install Debian's packages {} (apt-get install --no-install-recommends) as root",
             missing.join(", ")
         ));
     }
@@ -69,11 +70,11 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let _ = fs::remove_dir_all(&home);
     let mut cluster = Cluster::start(&home, program.parent().ok_or("the program has no directory")?)?;
     cluster.wait_until("both nodes are idle", |cluster| {
-        Ok(cluster.output_of("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle")
+        Ok(cluster.run_program("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle")
     })?;
     let (array, script) = (format!("--array=1-{SHARDS}"), root.join("simulator/fleet/slurm.sh"));
     let script = script.display().to_string();
-    println!("{}", cluster.output_of("sbatch", &[&array, "--cpus-per-task=1", &script])?);
+    println!("{}", cluster.run_program("sbatch", &[&array, "--cpus-per-task=1", &script])?);
     cluster.wait_until("tasks run on both nodes", |cluster| {
         Ok(NODES.iter().all(|node| !cluster.processes(node).is_empty()))
     })?;
@@ -85,11 +86,12 @@ fn slurm(root: &Path) -> Result<bool, String> {
     }
     println!("killed node b and {} processes of its steps", steps.len());
     cluster.kill("slurmctld")?;
-    cluster.controller()?;
-    cluster.node("b")?;
-    println!("killed the controller; both are started again");
-    cluster
-        .wait_until("every task has ended", |cluster| Ok(cluster.output_of("squeue", &["-h"])?.is_empty()))?;
+    cluster.start_controller()?;
+    cluster.start_node("b")?;
+    println!("killed the controller; restarted it and node b");
+    cluster.wait_until("every task has ended", |cluster| {
+        Ok(cluster.run_program("squeue", &["-h"])?.is_empty())
+    })?;
     let shards = home.join("shards");
     let mut merged = merge_shards(&program, &shards)?;
     for shard in merged["missing"].as_array().cloned().unwrap_or_default() {
@@ -103,14 +105,18 @@ fn slurm(root: &Path) -> Result<bool, String> {
         }
         merged = merge_shards(&program, &shards)?;
     }
-    let one = sweep(&program, &home, &[])?;
-    let differing: Vec<&str> = COMPARED.into_iter().filter(|key| merged[*key] != one[*key]).collect();
+    let single_process = sweep(&program, &home, &[])?;
+    let differing: Vec<&str> =
+        COMPARED.into_iter().filter(|key| merged[*key] != single_process[*key]).collect();
     for key in &differing {
-        println!("{key} differs: {} merged, {} in one process", merged[*key], one[*key]);
+        println!("{key} differs: {} merged, {} in one process", merged[*key], single_process[*key]);
     }
-    let is_whole = merged["missing"].as_array().is_some_and(Vec::is_empty);
-    println!("{} worlds in {SHARDS} shards, {} events: {}", merged["seeds"], merged["events"], one["result"]);
-    Ok(differing.is_empty() && is_whole)
+    let is_complete = merged["missing"].as_array().is_some_and(Vec::is_empty);
+    println!(
+        "{} worlds in {SHARDS} shards, {} events: {}",
+        merged["seeds"], merged["events"], single_process["result"]
+    );
+    Ok(differing.is_empty() && is_complete)
 }
 
 fn is_installed(program: &str) -> bool {
@@ -120,13 +126,13 @@ fn is_installed(program: &str) -> bool {
     command.status().is_ok()
 }
 
-/// Runs the sweep of all tasks, or a part of it, in one process.
+/// Runs the same sweep in one process. `options` may select a shard.
 fn sweep(program: &Path, home: &Path, options: &[&str]) -> Result<Value, String> {
     let seeds = SEEDS.to_string();
     let mut command = Command::new(program);
     command.args(["sweep", "--night", NIGHT, "--seeds", &seeds, "--format", "json"]).args(options);
     command.arg("--save").arg(home.join("failures"));
-    json(&mut command)
+    json_output(&mut command)
 }
 
 fn merge_shards(program: &Path, shards: &Path) -> Result<Value, String> {
@@ -136,10 +142,10 @@ fn merge_shards(program: &Path, shards: &Path) -> Result<Value, String> {
         files.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();
     let mut command = Command::new(program);
     command.args(["sweep", "merge", "--format", "json", "--save"]).arg(shards).args(files);
-    json(&mut command)
+    json_output(&mut command)
 }
 
-fn json(command: &mut Command) -> Result<Value, String> {
+fn json_output(command: &mut Command) -> Result<Value, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
     serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?} did not print JSON: {error}"))
@@ -154,7 +160,7 @@ struct Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let _ = self.output_of("scancel", &["--me"]);
+        let _ = self.run_program("scancel", &["--me"]);
         for (_, process) in &mut self.daemons {
             let _ = process.kill();
             let _ = process.wait();
@@ -171,8 +177,8 @@ impl Cluster {
         fs::write(home.join("slurm.conf"), settings(home)?).map_err(failed)?;
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
         let mut cluster = Cluster { home: home.to_owned(), path, daemons: Vec::new() };
-        let at = |name: &str| home.join("munge").join(name).display().to_string();
-        cluster.output_of("mungekey", &["--create", "--keyfile", &at("key")])?;
+        let munge_file = |name: &str| home.join("munge").join(name).display().to_string();
+        cluster.run_program("mungekey", &["--create", "--keyfile", &munge_file("key")])?;
         let options = [
             ("key-file", "key"),
             ("socket", "socket"),
@@ -180,24 +186,24 @@ impl Cluster {
             ("log-file", "log"),
             ("seed-file", "seed"),
         ];
-        let options = options.map(|(option, name)| format!("--{option}={}", at(name)));
+        let options = options.map(|(option, name)| format!("--{option}={}", munge_file(name)));
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        cluster.daemon("munged", "munged", &[&["--foreground", "--force"], &options[..]].concat())?;
+        cluster.start_daemon("munged", "munged", &[&["--foreground", "--force"], &options[..]].concat())?;
         cluster.wait_until("munged listens", |cluster| Ok(cluster.home.join("munge/socket").exists()))?;
-        cluster.controller()?;
-        NODES.iter().try_for_each(|node| cluster.node(node))?;
+        cluster.start_controller()?;
+        NODES.iter().try_for_each(|node| cluster.start_node(node))?;
         Ok(cluster)
     }
 
-    fn controller(&mut self) -> Result<(), String> {
-        self.daemon("slurmctld", "slurmctld", &["-D"])
+    fn start_controller(&mut self) -> Result<(), String> {
+        self.start_daemon("slurmctld", "slurmctld", &["-D"])
     }
 
-    fn node(&mut self, name: &'static str) -> Result<(), String> {
-        self.daemon(name, "slurmd", &["-D", "-N", name])
+    fn start_node(&mut self, name: &'static str) -> Result<(), String> {
+        self.start_daemon(name, "slurmd", &["-D", "-N", name])
     }
 
-    fn daemon(&mut self, name: &'static str, program: &str, arguments: &[&str]) -> Result<(), String> {
+    fn start_daemon(&mut self, name: &'static str, program: &str, arguments: &[&str]) -> Result<(), String> {
         let mut command = self.command(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
@@ -226,8 +232,8 @@ impl Cluster {
         command
     }
 
-    /// Returns a program's output. Retries while the controller starts.
-    fn output_of(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
+    /// Runs a program to completion and returns its output.
+    fn run_program(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         let output = self.command(program).args(arguments).output();
         let output = output.map_err(|error| format!("cannot start {program}: {error}"))?;
         if !output.status.success() {
@@ -236,20 +242,20 @@ impl Cluster {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Polls a condition until it holds; errors are retried.
+    /// Polls a condition until it holds. Errors count as `false`, because commands fail while the controller starts.
     fn wait_until(
         &self,
-        what: &str,
+        description: &str,
         condition: impl Fn(&Cluster) -> Result<bool, String>,
     ) -> Result<(), String> {
         let started = Instant::now();
         loop {
             match condition(self) {
                 Ok(true) => return Ok(()),
-                answer if started.elapsed() > TIMEOUT => {
-                    let why = answer.err().unwrap_or_default();
+                result if started.elapsed() > TIMEOUT => {
+                    let reason = result.err().unwrap_or_default();
                     return Err(format!(
-                        "timed out waiting until {what}; {why} (logs: {})",
+                        "timed out waiting until {description}; {reason} (logs: {})",
                         self.home.display()
                     ));
                 }
@@ -258,9 +264,9 @@ impl Cluster {
         }
     }
 
-    /// Returns the processes of the steps on a node, and those that supervise them.
+    /// Returns the ids of the processes of job steps on a node, and of the `slurmstepd` processes above them.
     fn processes(&self, node: &str) -> Vec<u32> {
-        let marks = [
+        let variables = [
             format!("SLURMD_NODENAME={node}"),
             format!("SLURM_CONF={}", self.home.join("slurm.conf").display()),
         ];
@@ -270,21 +276,21 @@ impl Cluster {
                 continue;
             };
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let has = |mark: &String| {
-                environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+            let has = |variable: &String| {
+                environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
             };
-            if !marks.iter().all(has) {
+            if !variables.iter().all(has) {
                 continue;
             }
             found.push(pid);
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
             let parent =
                 stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
-            let is_watcher = |pid: &u32| {
+            let is_supervisor = |pid: &u32| {
                 fs::read_to_string(format!("/proc/{pid}/comm"))
                     .is_ok_and(|name| name.starts_with("slurmstepd"))
             };
-            found.extend(parent.filter(is_watcher).filter(|pid| !found.contains(pid)));
+            found.extend(parent.filter(is_supervisor).filter(|pid| !found.contains(pid)));
         }
         found
     }

@@ -14,7 +14,7 @@ use crate::target::{Keys, check, output, start_listening};
 /// The keys of every server.
 const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
 const TEST_KEY: &str = "svc_test_wE6yU1iO4pS9dF2gH7jK";
-/// The parts that the servers do not have.
+/// The parts that the servers do not support, as options of `check`.
 const WITHOUT: [&str; 5] = ["webhooks", "inserts", "revoked", "second", "other"];
 /// The exact packages from PyPI.
 const PYTHON: [&str; 4] =
@@ -51,50 +51,54 @@ const FRAMEWORKS: [Framework; 3] = [
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/frameworks");
     copy(&root.join("conformance/mutants/frameworks"), &home)?;
-    let ready = [(Language::Python, install_python(&home)?), (Language::Node, install_node(&home)?)];
+    let skip_reasons = [(Language::Python, install_python(&home)?), (Language::Node, install_node(&home)?)];
     let program = &served::build(root)?;
     let reports = thread::scope(|scope| {
-        let here = &home;
-        let judged = FRAMEWORKS.iter().map(|framework| {
-            let missing = ready.iter().find(|(language, _)| *language == framework.language);
-            let skipped = missing.and_then(|(_, why)| why.clone());
-            scope.spawn(move || match skipped {
-                Some(why) => Ok((true, format!("skipped: {why}\n"))),
-                None => judge(program, here, framework, extra),
+        let home_dir = &home;
+        let running = FRAMEWORKS.iter().map(|framework| {
+            let install_result = skip_reasons.iter().find(|(language, _)| *language == framework.language);
+            let skip_reason = install_result.and_then(|(_, reason)| reason.clone());
+            scope.spawn(move || match skip_reason {
+                Some(reason) => Ok((true, format!("skipped: {reason}\n"))),
+                None => check_server(program, home_dir, framework, extra),
             })
         });
-        let judged: Vec<_> = judged.collect();
-        judged.into_iter().map(|judged| judged.join().expect("no judge panics")).collect::<Vec<_>>()
+        let running: Vec<_> = running.collect();
+        running.into_iter().map(|thread| thread.join().expect("no check panics")).collect::<Vec<_>>()
     });
-    let mut good = true;
+    let mut no_violation = true;
     for (framework, report) in FRAMEWORKS.iter().zip(reports) {
-        let (sound, text) = report?;
+        let (has_passed, text) = report?;
         println!("==> {}\n{text}", framework.name);
-        good &= sound;
+        no_violation &= has_passed;
     }
-    Ok(good)
+    Ok(no_violation)
 }
 
-/// Starts a server, judges it, and stops it.
-fn judge(
+/// Starts a server and runs the check on it. Returns `true` if no violation was reported, and the text to print.
+fn check_server(
     program: &Path,
     home: &Path,
     framework: &Framework,
     extra: &[String],
 ) -> Result<(bool, String), String> {
     let [port] = testkit::free_ports()?;
-    let words: Vec<_> =
+    let command_line: Vec<_> =
         framework.command.iter().map(|command| command.replace("PORT", &port.to_string())).collect();
-    let first = if words[0].contains('/') { home.join(&words[0]) } else { words[0].clone().into() };
-    let mut server = Command::new(&first);
-    server.current_dir(home).args(&words[1..]).env("PYTHONDONTWRITEBYTECODE", "1");
+    let executable = if command_line[0].contains('/') {
+        home.join(&command_line[0])
+    } else {
+        command_line[0].clone().into()
+    };
+    let mut server = Command::new(&executable);
+    server.current_dir(home).args(&command_line[1..]).env("PYTHONDONTWRITEBYTECODE", "1");
     server.env("SHOP_LIVE_KEY", LIVE_KEY).env("SHOP_TEST_KEY", TEST_KEY);
     server.stdout(Stdio::null()).stderr(Stdio::null());
     let _listening = start_listening(&mut server, port)?;
     let keys = Keys { live: LIVE_KEY, test: TEST_KEY };
     let output = output(check(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    // Passed checks are reported by their number.
+    // If all pass, only the line with the number of checks is printed.
     let counts = text.lines().find(|line| line.contains("checks reported"));
     match counts.filter(|counts| output.status.success() && !counts.contains("warned")) {
         Some(counts) => Ok((true, format!("{counts}\n"))),
@@ -102,9 +106,9 @@ fn judge(
     }
 }
 
-/// Installs the Python packages; returns the reason if there is no Python.
+/// Installs the Python packages. Returns the reason for skipping them if Python is not installed.
 fn install_python(home: &Path) -> Result<Option<String>, String> {
-    if !exists("python3") {
+    if !is_installed("python3") {
         return Ok(Some("`python3` is not installed".to_owned()));
     }
     let stamp = home.join("python.installed");
@@ -113,36 +117,37 @@ fn install_python(home: &Path) -> Result<Option<String>, String> {
     }
     println!("==> installing {}", PYTHON.join(" "));
     let venv = home.join("venv");
-    let made = succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
+    let is_created = succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
     let pip = ["install", "--quiet", "--disable-pip-version-check"];
-    if !made || !succeeds(Command::new(venv.join("bin/pip")).args(pip).args(PYTHON)) {
+    if !is_created || !succeeds(Command::new(venv.join("bin/pip")).args(pip).args(PYTHON)) {
         return Err(
             "the frameworks for Python cannot be installed; they come from PyPI, and need venv".to_owned()
         );
     }
-    write(&stamp, &PYTHON.join(" "))
+    write_stamp(&stamp, &PYTHON.join(" "))
 }
 
-/// Installs the Node.js packages; returns the reason if there is no Node.js.
+/// Installs the Node.js packages. Returns the reason for skipping them if Node.js is not installed.
 fn install_node(home: &Path) -> Result<Option<String>, String> {
-    if !exists("node") || !exists("npm") {
+    if !is_installed("node") || !is_installed("npm") {
         return Ok(Some("`node` or `npm` is not installed".to_owned()));
     }
-    let wanted = fs::read_to_string(home.join("package.json"))
+    let manifest = fs::read_to_string(home.join("package.json"))
         .map_err(|err| format!("cannot read `package.json` of the servers: {err}"))?;
     let stamp = home.join("node.installed");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == manifest) {
         return Ok(None);
     }
     println!("==> installing the packages of package.json");
-    let npm = ["install", "--no-fund", "--no-audit", "--loglevel", "error"];
-    if !succeeds(Command::new("npm").args(npm).current_dir(home)) {
+    let npm_options = ["install", "--no-fund", "--no-audit", "--loglevel", "error"];
+    if !succeeds(Command::new("npm").args(npm_options).current_dir(home)) {
         return Err("the frameworks for Node.js cannot be installed; they come from npm".to_owned());
     }
-    write(&stamp, &wanted)
+    write_stamp(&stamp, &manifest)
 }
 
-fn write(stamp: &Path, text: &str) -> Result<Option<String>, String> {
+/// Records that packages are installed. Returns `None`: no reason to skip.
+fn write_stamp(stamp: &Path, text: &str) -> Result<Option<String>, String> {
     fs::write(stamp, text).map_err(|err| format!("cannot write `{}`: {err}", stamp.display()))?;
     Ok(None)
 }
@@ -158,7 +163,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn exists(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let version = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }

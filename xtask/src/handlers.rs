@@ -13,7 +13,7 @@ use crate::target::{output, start_listening};
 use crate::tools::{self, create_empty_dir, runs_with, write};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
-/// A shell command that counts in the log how often the handler shipped the order of a charge.
+/// The value of `--acted`: a command that counts in the log how often the handler shipped the order of a charge.
 const ACTED: &str = "grep -c \"ship the order of charge $CHARGEPROOF_CHARGE\" log || true";
 /// The packages, at exact versions.
 const PYTHON: [&str; 3] = ["Flask==3.1.2", "fastapi==0.165.0", "uvicorn==0.54.0"];
@@ -34,7 +34,7 @@ const HANDLERS: [Handler; 5] = [
     Handler { file: "hooks.go", command: go },
 ];
 
-/// Tests every handler. Returns `true` if each accepts valid deliveries and refuses invalid ones.
+/// Tests every handler. Returns `true` if each accepts valid deliveries and rejects invalid ones.
 ///
 /// # Errors
 /// The program cannot be built or served, or a file cannot be fetched.
@@ -42,20 +42,20 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let program = served::build(root)?;
     let reference = served::start(&program, &[])?;
     let home = root.join("target/handlers");
-    let mut good = true;
+    let mut all_passed = true;
     for handler in HANDLERS {
         println!("==> {}", handler.file);
         create_empty_dir(&home.join("handled"))?;
         let url = format!("{}/docs/handlers/{}", reference.value("url"), handler.file);
-        let text = output_of(Command::new("curl").args(["--silent", "--fail", &url]))?;
-        write(&home.join(handler.file), text)?;
+        let source = output_of(Command::new("curl").args(["--silent", "--fail", &url]))?;
+        write(&home.join(handler.file), source)?;
         let [port] = testkit::free_ports()?;
         match (handler.command)(&home, port) {
-            Err(why) => println!("skipped: {why}"),
-            Ok(mut command) => good &= try_handler(&program, &mut command, &home, port)?,
+            Err(reason) => println!("skipped: {reason}"),
+            Ok(mut command) => all_passed &= try_handler(&program, &mut command, &home, port)?,
         }
     }
-    Ok(good)
+    Ok(all_passed)
 }
 
 /// Starts a handler and sends it valid and invalid deliveries.
@@ -65,13 +65,13 @@ fn try_handler(program: &Path, command: &mut Command, home: &Path, port: u16) ->
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
     let log =
         File::create(home.join("log")).map_err(|err| format!("cannot write the handler's log: {err}"))?;
-    let same = log.try_clone().map_err(|err| format!("cannot write the handler's log: {err}"))?;
-    command.stdout(log).stderr(same);
+    let log_for_stderr = log.try_clone().map_err(|err| format!("cannot write the handler's log: {err}"))?;
+    command.stdout(log).stderr(log_for_stderr);
     let _listening = start_listening(command, port)?;
-    let mut trial = Command::new(program);
-    trial.args(["receiver", "try", &format!("http://127.0.0.1:{port}/hooks")]);
-    trial.args(["--secret-env", "WEBHOOK_SECRET", "--acted", ACTED]);
-    let output = output(trial.current_dir(home).env("WEBHOOK_SECRET", SECRET))?;
+    let mut receiver_try = Command::new(program);
+    receiver_try.args(["receiver", "try", &format!("http://127.0.0.1:{port}/hooks")]);
+    receiver_try.args(["--secret-env", "WEBHOOK_SECRET", "--acted", ACTED]);
+    let output = output(receiver_try.current_dir(home).env("WEBHOOK_SECRET", SECRET))?;
     let text = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {
         println!("{}", text.trim_end().lines().last().unwrap_or_default());
@@ -100,7 +100,7 @@ fn fastapi(home: &Path, port: u16) -> Result<Command, String> {
 }
 
 fn express(home: &Path, _port: u16) -> Result<Command, String> {
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         return Err("node or npm is not installed".to_owned());
     }
     tools::node(home, &NODE)?;
@@ -122,7 +122,7 @@ fn go(home: &Path, _port: u16) -> Result<Command, String> {
     if !runs_with("go", "version") {
         return Err("go is not installed".to_owned());
     }
-    let built: PathBuf = home.join("hooks");
-    output_of(Command::new("go").current_dir(home).arg("build").arg("-o").arg(&built).arg("hooks.go"))?;
-    Ok(Command::new(built))
+    let executable: PathBuf = home.join("hooks");
+    output_of(Command::new("go").current_dir(home).arg("build").arg("-o").arg(&executable).arg("hooks.go"))?;
+    Ok(Command::new(executable))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask hostile`: runs libFuzzer on a target of that package.
+//! `cargo xtask hostile`: fuzzes a target of the package `hostile` with libFuzzer.
 //!
 //! Requires no other tool and no nightly compiler: the flags that cargo-fuzz sets work on stable. The build has its own
 //! directory, because all packages are built with these flags.
@@ -22,42 +22,42 @@ const FLAGS: &str = "\
 -Cdebug-assertions=on \
 --cfg fuzzing \
 --cap-lints allow";
-/// The limits of an input; one that exceeds them is a finding.
+/// The maximum time and memory for one input. An input that exceeds them is a finding.
 const SECONDS_MAX: u32 = 10;
 const MEGABYTES_MAX: u32 = 2048;
 
 /// The options of the task.
 #[derive(Args)]
 #[command(
-    after_help = "What is learned stays in target/hostile/learned/TARGET, and the next run begins with it. An input \
-that breaks a promise is put into target/hostile/found/TARGET. Needs a C++ compiler, for libFuzzer.\n\n\
-exit code: 0 nothing was found, 1 something was, 2 it could not be tried"
+    after_help = "The corpus grows in target/hostile/learned/TARGET, and the next run starts with it. An input that \
+violates a property is written to target/hostile/found/TARGET. Needs a C++ compiler, for libFuzzer.\n\n\
+exit code: 0 no finding, 1 at least one finding, 2 fuzzing failed"
 )]
 pub(crate) struct HostileOptions {
-    /// The target to feed
+    /// The target to fuzz
     #[arg(required_unless_present = "list")]
     target: Option<String>,
     /// Lists the targets
     #[arg(long)]
     list: bool,
-    /// The length of the run in seconds, as 90s, 5m or 1h, up to 48h
-    #[arg(long = "for", value_name = "SPAN", default_value = "60s", value_parser = span)]
+    /// The duration of the run, such as 90s, 5m or 1h, up to 48h
+    #[arg(long = "for", value_name = "SPAN", default_value = "60s", value_parser = parse_duration)]
     seconds: u64,
-    /// The number of processes, which share what they learn
+    /// The number of processes, which share their corpus
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=256))]
     jobs: u32,
 }
 
 /// Parses `90s`, `5m` or `1h` as seconds.
-fn span(text: &str) -> Result<u64, String> {
+fn parse_duration(text: &str) -> Result<u64, String> {
     let units = [('s', 1), ('m', 60), ('h', 3600)];
-    let parts = units.iter().find_map(|(word, unit)| Some((text.strip_suffix(*word)?, unit)));
-    let seconds = parts.and_then(|(number, unit)| number.parse::<u64>().ok()?.checked_mul(*unit));
+    let number_and_unit = units.iter().find_map(|(suffix, unit)| Some((text.strip_suffix(*suffix)?, unit)));
+    let seconds = number_and_unit.and_then(|(number, unit)| number.parse::<u64>().ok()?.checked_mul(*unit));
     let seconds = seconds.filter(|seconds| (1..=48 * 3600).contains(seconds));
     seconds.ok_or_else(|| "the value must be a duration such as 90s, 5m or 1h, from 1s to 48h".to_owned())
 }
 
-/// Runs the task. Returns `true` if no fault was found.
+/// Runs the task. Returns `true` if there are no findings.
 pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String> {
     let targets = targets(root)?;
     let HostileOptions { target: Some(target), list: false, seconds, jobs } = options else {
@@ -69,14 +69,14 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
     }
     let program = build(root)?;
     let directory_of = |kind: &str| root.join("target/hostile").join(kind).join(target);
-    let (learned, found) = (directory_of("learned"), directory_of("found"));
-    for directory in [&learned, &found] {
+    let (corpus, found) = (directory_of("learned"), directory_of("found"));
+    for directory in [&corpus, &found] {
         fs::create_dir_all(directory)
             .map_err(|err| format!("cannot make `{}`: {err}", directory.display()))?;
     }
-    let begin = SystemTime::now();
+    let started = SystemTime::now();
     let mut fuzzer = Command::new(program);
-    fuzzer.current_dir(root).env("HOSTILE_TARGET", target).arg(&learned).args(seeds(root, target)?);
+    fuzzer.current_dir(root).env("HOSTILE_TARGET", target).arg(&corpus).args(seeds(root, target)?);
     fuzzer.arg(format!("-artifact_prefix={}/", found.display()));
     fuzzer.arg(format!("-max_total_time={seconds}"));
     fuzzer.args([format!("-timeout={SECONDS_MAX}"), format!("-rss_limit_mb={MEGABYTES_MAX}")]);
@@ -85,25 +85,25 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
         fuzzer.arg(format!("-fork={jobs}"));
     }
     let status = fuzzer.status().map_err(|err| format!("cannot start {fuzzer:?}: {err}"))?;
-    // An earlier finding is rewritten under its name when found again.
+    // A finding of an earlier run that occurs again is rewritten, so its time changes.
     let is_new = |file: &PathBuf| {
-        fs::metadata(file).and_then(|metadata| metadata.modified()).is_ok_and(|at| at >= begin)
+        fs::metadata(file).and_then(|metadata| metadata.modified()).is_ok_and(|modified| modified >= started)
     };
-    let news: Vec<PathBuf> = files(&found)?.into_iter().filter(is_new).collect();
-    if news.is_empty() {
-        // A run that ended early without a finding did not fuzz.
+    let new_findings: Vec<PathBuf> = files(&found)?.into_iter().filter(is_new).collect();
+    if new_findings.is_empty() {
+        // Without a finding, an error means that fuzzing failed.
         return if status.success() { Ok(true) } else { Err(format!("libFuzzer ended with {status}")) };
     }
-    for file in &news {
+    for file in &new_findings {
         let file = file.strip_prefix(root).unwrap_or(file).display();
         println!("\nfound   {file}\nreplay  cargo run -p hostile -- {target} {file}");
     }
-    println!("\nfix it, then add the input as conformance/hostile/corpus/{target}/<description>");
+    println!("\nfix the bug, then add the input as conformance/hostile/corpus/{target}/<description>");
     Ok(false)
 }
 
-/// Returns the names of the targets, which are those of their corpora, so that nothing has to be built. A test of the
-/// package compares both.
+/// Returns the names of the targets, from the directories of their corpora, so that nothing has to be built. A test of the
+/// package `hostile` compares both.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = files(&root.join("conformance/hostile/corpus"))?
         .iter()
@@ -130,7 +130,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     entries.map(|entry| entry.map(|entry| entry.path()).map_err(unread)).collect()
 }
 
-/// Builds the targets. The platform is explicit, so that the flags do not apply to build scripts and macros.
+/// Builds the targets. With an explicit `--target`, cargo does not apply the flags to build scripts and macros.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let platform = platform()?;
     let directory = root.join("target/hostile");
@@ -150,12 +150,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_read_in_seconds() {
+    fn a_duration_is_parsed_as_seconds() {
         for (text, seconds) in [("90s", Some(90)), ("5m", Some(300)), ("48h", Some(172_800))] {
-            assert_eq!(span(text).ok(), seconds, "{text}");
+            assert_eq!(parse_duration(text).ok(), seconds, "{text}");
         }
         for text in ["0s", "5", "49h", "m", "-1s"] {
-            assert!(span(text).is_err(), "{text}");
+            assert!(parse_duration(text).is_err(), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `ci`, `tidy`, `spec`, `attack` and `crash` require only what rustup installs. The others download tools from their
 //! registries into `target/`.
 
-#[expect(clippy::disallowed_methods, reason = "other programs are waited for, and no runtime is stopped")]
+#[expect(clippy::disallowed_methods, reason = "waits for other programs, and blocks no async runtime")]
 mod attack;
 mod ci;
 mod commits;
@@ -14,7 +14,7 @@ mod direction;
 mod dist;
 #[expect(
     clippy::disallowed_methods,
-    reason = "daemons are asked until they have changed, and no runtime is stopped"
+    reason = "polls daemons until their state has changed, and blocks no async runtime"
 )]
 mod fleet;
 mod frameworks;
@@ -62,11 +62,11 @@ enum Task {
     CommitMsg { file: PathBuf },
     /// Runs the suite on faulty and on correct servers; options go to that program
     #[command(disable_help_flag = true)]
-    Mutants(ForeignOptions),
-    /// Plants bugs in a copy of the core and the API, and searches for each by scenarios, random worlds and exhaustion
+    Mutants(ForwardedOptions),
+    /// Plants bugs in a copy of the core and the API, and searches for each by scenarios, random worlds and exhaustive search
     Planted(planted::PlantedOptions),
     /// Judges small servers on third-party frameworks; options go to `check` (needs python3, node)
-    Frameworks(ForeignOptions),
+    Frameworks(ForwardedOptions),
     /// Judges the reference server behind nginx, HAProxy, Varnish and Apache
     Gateways(gateways::GatewayOptions),
     /// Attacks a served reference and the program, and compares the measurements with bounds
@@ -75,17 +75,17 @@ enum Task {
     Crash(crash::CrashOptions),
     /// Measures the reference server beside a bare hyper server (needs two cores and taskset)
     Compare(compare::Options),
-    /// Feeds a target bytes that libFuzzer chooses, guided by coverage
+    /// Fuzzes a parser with libFuzzer, guided by coverage
     Hostile(hostile::HostileOptions),
     /// Compares the catalogue of the suite with the text of the specification
     Spec(spec::SpecOptions),
-    /// Runs generators of clients and types on the served /openapi.json (needs node, npm, python3)
+    /// Generates clients and types from the served /openapi.json with third-party tools (needs node, npm, python3)
     Openapi,
-    /// Compares the served reference with its OpenAPI document; options go to Schemathesis (needs python3)
-    Schemathesis(ForeignOptions),
-    /// Runs the protocol's own suite on the served /mcp; options go to it (needs node and npm)
-    McpConformance(ForeignOptions),
-    /// Calls the served /mcp with the protocol's official clients (needs node and npm, python3)
+    /// Tests the served reference against its OpenAPI document; options go to Schemathesis (needs python3)
+    Schemathesis(ForwardedOptions),
+    /// Runs the official MCP conformance suite on the served /mcp; options go to it (needs node and npm)
+    McpConformance(ForwardedOptions),
+    /// Calls the served /mcp with the official MCP SDKs (needs node and npm, python3)
     McpSdks,
     /// Validates the files for fleets, and sweeps on two Slurm nodes, one of which is killed (needs python3, Slurm, root)
     Fleet,
@@ -99,9 +99,9 @@ enum Task {
     Dist(dist::DistOptions),
 }
 
-/// Options that are passed to another program.
+/// Options that are forwarded to another program.
 #[derive(clap::Args)]
-struct ForeignOptions {
+struct ForwardedOptions {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<String>,
 }
@@ -132,9 +132,9 @@ fn run(root: &Path, task: &Task) -> Result<bool, String> {
         Task::Ci(options) => Ok(ci::run(root, options)),
         Task::Tidy => Ok(ci::run(root, &ci::CiOptions::single_step("tidy"))),
         Task::CommitMsg { file } => commits::check_file(file),
-        Task::Mutants(ForeignOptions { options }) => mutants::run(root, options),
+        Task::Mutants(ForwardedOptions { options }) => mutants::run(root, options),
         Task::Planted(options) => planted::run(root, options),
-        Task::Frameworks(ForeignOptions { options }) => frameworks::run(root, options),
+        Task::Frameworks(ForwardedOptions { options }) => frameworks::run(root, options),
         Task::Gateways(options) => gateways::run(root, options),
         Task::Attack(options) => attack::run(root, options),
         Task::Crash(options) => crash::run(root, options),
@@ -142,8 +142,8 @@ fn run(root: &Path, task: &Task) -> Result<bool, String> {
         Task::Hostile(options) => hostile::run(root, options),
         Task::Spec(options) => spec::run(root, options),
         Task::Openapi => openapi::run(root),
-        Task::Schemathesis(ForeignOptions { options }) => schemathesis::run(root, options),
-        Task::McpConformance(ForeignOptions { options }) => mcp_conformance::run(root, options),
+        Task::Schemathesis(ForwardedOptions { options }) => schemathesis::run(root, options),
+        Task::McpConformance(ForwardedOptions { options }) => mcp_conformance::run(root, options),
         Task::McpSdks => mcp_sdks::run(root),
         Task::Fleet => fleet::run(root),
         Task::Handlers => handlers::run(root),
@@ -165,11 +165,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, refusal: Option<&str>) {
+    fn check(line: &str, expected_error: Option<&str>) {
         let arguments = std::iter::once("xtask").chain(line.split_whitespace());
-        match (Xtask::try_parse_from(arguments), refusal) {
+        match (Xtask::try_parse_from(arguments), expected_error) {
             (Ok(_), None) => {}
-            (Err(error), Some(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (Err(error), Some(excerpt)) => assert!(error.to_string().contains(excerpt), "{error}"),
             (Ok(_), Some(_)) => panic!("`{line}` is accepted"),
             (Err(error), None) => panic!("{error}"),
         }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read() {
+    fn valid_options_are_accepted() {
         for line in [
             "ci --only tidy --only docs --allow-skip lookups",
             "attack --short --only queue --format json",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_refused() {
+    fn invalid_options_are_rejected() {
         check("", Some("Usage"));
         check("test", Some("unrecognized subcommand"));
         check("ci --only test", Some("possible values: format, tidy"));

@@ -1,4 +1,4 @@
-//! `cargo xtask mcp-conformance`: runs the protocol's official conformance suite on the served `/mcp`.
+//! `cargo xtask mcp-conformance`: runs the official MCP conformance suite on the served `/mcp`.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::served;
 use crate::tools::{self, succeeds};
 
-/// The exact packages: the suite, its next version for the current revision, and the Node.js that both require.
+/// The exact packages: the suite, a pre-release of it for revision 2026-07-28, and the Node.js that both require.
 const TOOLS: [&str; 3] = [
     "@modelcontextprotocol/conformance@0.1.16",
     "next@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12",
@@ -14,22 +14,23 @@ const TOOLS: [&str; 3] = [
 ];
 const NODE: &str = "node_modules/node/bin/node";
 
-/// A run of a suite.
-struct Pass {
+/// A run of one version of the suite.
+struct SuiteRun {
     title: &'static str,
     suite: &'static str,
     options: &'static [&'static str],
+    /// The file in `xtask/mcp` with the expected failures.
     baseline: &'static str,
 }
 
-const PASSES: [Pass; 2] = [
-    Pass {
+const SUITE_RUNS: [SuiteRun; 2] = [
+    SuiteRun {
         title: "revisions 2025-06-18 and 2025-11-25",
         suite: "node_modules/@modelcontextprotocol/conformance/dist/index.js",
         options: &[],
         baseline: "baseline.yml",
     },
-    Pass {
+    SuiteRun {
         title: "revision 2026-07-28",
         suite: "node_modules/next/dist/index.js",
         options: &["--suite", "all", "--spec-version", "2026-07-28"],
@@ -44,26 +45,26 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let program = served::build(root)?;
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let settings = root.join("xtask/mcp");
-    let mut good = true;
-    for pass in PASSES {
-        println!("==> {}; exceptions are listed in xtask/mcp/{}", pass.title, pass.baseline);
+    let mut as_expected = true;
+    for suite_run in SUITE_RUNS {
+        println!("==> {}; exceptions are listed in xtask/mcp/{}", suite_run.title, suite_run.baseline);
         let mut command = Command::new(home.join(NODE));
         command
             .current_dir(&home)
             .env("MCP_SERVER_KEY", served.value("test_key"))
-            // The suite supports no keys: this adds one to each of its requests.
+            // The suite does not support API keys: this module adds one to each request.
             .arg("--import")
             .arg(settings.join("bearer.mjs"))
-            .arg(pass.suite)
+            .arg(suite_run.suite)
             .args(["server", "--url", &format!("{}/mcp", served.value("url"))])
-            .args(pass.options)
+            .args(suite_run.options)
             .arg("--expected-failures")
-            .arg(settings.join(pass.baseline))
+            .arg(settings.join(suite_run.baseline))
             .args(extra);
-        good &= succeeds(&mut command)?;
+        as_expected &= succeeds(&mut command)?;
     }
     if !served.is_alive() {
         println!("error: the server has ended");
     }
-    Ok(good && served.is_alive())
+    Ok(as_expected && served.is_alive())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask mcp-sdks`: calls the served `/mcp` with the official clients of the protocol.
+//! `cargo xtask mcp-sdks`: calls the served `/mcp` with the official MCP SDKs.
 //!
 //! The clients validate each result against the output schema of its tool, so invalid results fail here.
 
@@ -31,13 +31,13 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let program = served::build(root)?;
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let (node_home, python_home) = (root.join("target/mcp-sdks/node"), root.join("target/mcp-sdks/python"));
-    let mut good = true;
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    let mut all_succeeded = true;
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         println!("skipped: the TypeScript SDKs, because node and npm are not installed");
-    } else if let Err(why) = tools::node(&node_home, &NODE) {
-        println!("skipped: the TypeScript SDKs: {why}");
+    } else if let Err(reason) = tools::node(&node_home, &NODE) {
+        println!("skipped: the TypeScript SDKs: {reason}");
     } else {
-        good &= typescript(root, &node_home, &served)?;
+        all_succeeded &= run_typescript_clients(root, &node_home, &served)?;
     }
     if !tools::is_installed("python3") {
         println!("skipped: the Python SDK, because python3 is not installed");
@@ -46,28 +46,31 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
             Ok(programs) => {
                 println!("==> {}", PYTHON[0]);
                 let mut client = Command::new(programs.join("python"));
-                good &= succeeds(with_server_env(&served, client.arg(root.join("xtask/mcp/sdk.py"))))?;
+                all_succeeded &=
+                    succeeds(with_server_env(&served, client.arg(root.join("xtask/mcp/sdk.py"))))?;
             }
-            Err(why) => println!("skipped: the Python SDK: {why}"),
+            Err(reason) => println!("skipped: the Python SDK: {reason}"),
         }
     }
     if !served.is_alive() {
         println!("error: the server has ended");
     }
-    Ok(good && served.is_alive())
+    Ok(all_succeeded && served.is_alive())
 }
 
-fn typescript(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
+/// Runs the client with each TypeScript SDK.
+fn run_typescript_clients(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
     // Node finds packages in the directory of the script.
     std::fs::copy(root.join("xtask/mcp/sdk.mjs"), home.join("sdk.mjs"))
         .map_err(|err| format!("cannot copy `sdk.mjs`: {err}"))?;
-    let mut good = true;
+    let mut all_succeeded = true;
     for (name, modules) in TYPESCRIPT_SDKS {
         println!("==> {name}");
         let mut client = Command::new("node");
-        good &= succeeds(with_server_env(served, client.current_dir(home).arg("sdk.mjs").args(modules)))?;
+        all_succeeded &=
+            succeeds(with_server_env(served, client.current_dir(home).arg("sdk.mjs").args(modules)))?;
     }
-    Ok(good)
+    Ok(all_succeeded)
 }
 
 /// Adds the address and the test key of the server to a command's environment.

@@ -24,27 +24,27 @@ const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let program = served::build(root)?;
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
-    let mut good = true;
+    let mut no_finding = true;
     let (node_home, python_home) = (root.join("target/openapi/node"), root.join("target/openapi/python"));
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         println!("skipped: Spectral and openapi-typescript, because node and npm are not installed");
-    } else if let Err(why) = tools::node(&node_home, &NODE) {
-        println!("skipped: Spectral and openapi-typescript: {why}");
+    } else if let Err(reason) = tools::node(&node_home, &NODE) {
+        println!("skipped: Spectral and openapi-typescript: {reason}");
     } else {
-        good &= node(root, &node_home, &served)?;
+        no_finding &= node(root, &node_home, &served)?;
     }
     if !tools::is_installed("python3") {
         println!("skipped: openapi-python-client, because python3 is not installed");
     } else {
         match tools::python(&python_home, &PYTHON) {
-            Ok(programs) => good &= python(root, (&python_home, &programs), &served)?,
-            Err(why) => println!("skipped: openapi-python-client: {why}"),
+            Ok(programs) => no_finding &= python(root, (&python_home, &programs), &served)?,
+            Err(reason) => println!("skipped: openapi-python-client: {reason}"),
         }
     }
     if !served.is_alive() {
         println!("error: the server has ended");
     }
-    Ok(good && served.is_alive())
+    Ok(no_finding && served.is_alive())
 }
 
 /// Checks that the document has no errors or warnings, and that a request with its types compiles.
@@ -57,19 +57,19 @@ fn node(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, Strin
         command
     };
     println!("==> spectral: no error and no warning");
-    let mut good = succeeds(
+    let mut no_finding = succeeds(
         program("spectral")
             .args(["lint", &document, "--fail-severity", "warn", "--ruleset"])
             .arg(settings.join("spectral.yaml")),
     )?;
     println!("==> openapi-typescript and openapi-fetch: types that compile strictly");
-    let typed = succeeds(program("openapi-typescript").args([&document, "--output", "api.ts"]))?;
+    let has_types = succeeds(program("openapi-typescript").args([&document, "--output", "api.ts"]))?;
     std::fs::copy(settings.join("shop.ts"), home.join("shop.ts"))
         .map_err(|err| format!("cannot copy `shop.ts`: {err}"))?;
     let strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--noEmit"];
     let modules = ["--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler"];
-    good &= typed && succeeds(program("tsc").args(strict).args(modules).arg("shop.ts"))?;
-    Ok(good)
+    no_finding &= has_types && succeeds(program("tsc").args(strict).args(modules).arg("shop.ts"))?;
+    Ok(no_finding)
 }
 
 /// Checks that a client is generated without a warning, and that it opens, lists, gets and cancels a charge.
@@ -82,14 +82,14 @@ fn python(root: &Path, (home, programs): (&Path, &Path), served: &RunningProgram
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(programs.to_owned()).chain(std::env::split_paths(&path));
     let path = std::env::join_paths(paths).map_err(|err| format!("cannot extend PATH: {err}"))?;
-    let generated = succeeds(
+    let is_generated = succeeds(
         Command::new(programs.join("openapi-python-client"))
             .env("PATH", path)
             .args(["generate", "--url", &format!("{}/openapi.json", served.value("url"))])
             .args(["--meta", "none", "--fail-on-warning", "--overwrite", "--output-path"])
             .arg(package.join("shop_client")),
     )?;
-    Ok(generated
+    Ok(is_generated
         && succeeds(
             Command::new(programs.join("python"))
                 .arg(settings.join("shop.py"))

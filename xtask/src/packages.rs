@@ -45,15 +45,16 @@ pub(crate) struct WorkspaceDependency {
     pub(crate) from: String,
     /// The dependency.
     pub(crate) on: String,
-    /// `true` if only tests, benches and examples depend on it.
+    /// `true` for a dev-dependency: only tests, benches and examples use it.
     pub(crate) dev_only: bool,
 }
 
 impl Workspace {
     /// Loads the packages from cargo.
     pub(crate) fn load(root: &Path) -> Result<Workspace, String> {
-        let answer = output_of(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
-        serde_json::from_str(&answer).map_err(|err| format!("`cargo metadata` answers oddly: {err}"))
+        let metadata = output_of(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        serde_json::from_str(&metadata)
+            .map_err(|err| format!("cannot parse the output of `cargo metadata`: {err}"))
     }
 
     /// Returns the names of the packages.
@@ -81,20 +82,22 @@ impl Workspace {
     /// Returns the dependencies inside the workspace.
     pub(crate) fn workspace_dependencies(&self) -> BTreeSet<WorkspaceDependency> {
         let members = self.members();
-        let of = |member: &Member| -> Vec<WorkspaceDependency> {
-            let own = member.dependencies.iter().filter(|on| members.contains(on.name.as_str()));
-            own.map(|on| WorkspaceDependency {
-                from: member.name.clone(),
-                on: on.name.clone(),
-                dev_only: on.kind.as_deref() == Some("dev"),
-            })
-            .collect()
+        let dependencies_of = |member: &Member| -> Vec<WorkspaceDependency> {
+            let is_member = |dependency: &&Dependency| members.contains(dependency.name.as_str());
+            let inside = member.dependencies.iter().filter(is_member);
+            inside
+                .map(|dependency| WorkspaceDependency {
+                    from: member.name.clone(),
+                    on: dependency.name.clone(),
+                    dev_only: dependency.kind.as_deref() == Some("dev"),
+                })
+                .collect()
         };
-        self.packages.iter().flat_map(of).collect()
+        self.packages.iter().flat_map(dependencies_of).collect()
     }
 }
 
-/// Runs a command and returns its output.
+/// Runs a command and returns its standard output.
 pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command
         .stderr(Stdio::inherit())
@@ -103,7 +106,7 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
     if !output.status.success() {
         return Err(format!("{command:?} ended with {}", output.status));
     }
-    String::from_utf8(output.stdout).map_err(|_| format!("{command:?} answers with other bytes than UTF-8"))
+    String::from_utf8(output.stdout).map_err(|_| format!("the output of {command:?} is not UTF-8"))
 }
 
 /// Returns a command for the cargo that started this task, in the directory of the workspace.
@@ -117,10 +120,10 @@ pub(crate) fn cargo(root: &Path) -> Command {
 /// read them would run again, and everything that depends on them would be rebuilt.
 pub(crate) fn without_package_env(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
-        let described = name.to_str().is_some_and(|variable| {
+        let is_set_by_cargo = name.to_str().is_some_and(|variable| {
             variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
         });
-        if described {
+        if is_set_by_cargo {
             command.env_remove(name);
         }
     }
@@ -132,7 +135,7 @@ pub(crate) fn platform() -> Result<String, String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = output_of(Command::new(rustc).arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc does not name its platform".to_owned())
+    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` has no line `host:`".to_owned())
 }
 
 #[cfg(test)]
@@ -140,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dependency_is_marked_if_only_tests_use_it() {
+    fn dev_dependencies_are_marked() {
         let workspace: Workspace = serde_json::from_str(
             r#"{ "packages": [
                 { "name": "simulator", "dependencies": [

@@ -1,5 +1,5 @@
-//! `cargo xtask schemathesis`: tests the published document against its meta-schema, and the served reference against
-//! the document, with third-party tools.
+//! `cargo xtask schemathesis`: validates the OpenAPI document, and tests the reference server against it, with
+//! third-party tools.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,35 +10,35 @@ use crate::tools::{self, succeeds};
 /// The exact packages.
 const TOOLS: [&str; 2] = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"];
 
-/// The passes over the document. Each has its own server, because `/sandbox` can break anything.
-const PASSES: [(&str, &[&str]); 2] =
-    // `/mcp` uses another protocol, which has its own suite.
+/// The runs of Schemathesis: name, options. Each has its own server, because `/sandbox` can change its whole state.
+const RUNS: [(&str, &[&str]); 2] =
+    // `/mcp` is tested by `cargo xtask mcp-conformance`.
     [
         ("the API", &["--exclude-tag", "Sandbox", "--exclude-path", "/mcp"]),
         ("the sandbox", &["--include-tag", "Sandbox"]),
     ];
 
-/// The defaults: cases per operation, and the seed of their generation.
-const USUAL: [(&str, &str); 2] = [("--max-examples", "50"), ("--seed", "1")];
+/// The default options: the number of cases per operation, and the seed of their generation.
+const DEFAULT_OPTIONS: [(&str, &str); 2] = [("--max-examples", "50"), ("--seed", "1")];
 
 /// Runs the tools. `extra` is passed to Schemathesis. Returns `true` if there are no findings.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let python = tools::python(&root.join("target/schemathesis"), &TOOLS)?;
     println!("==> openapi-spec-validator: the document is OpenAPI 3.1");
     let document = root.join("reference/openapi.json");
-    let mut good = succeeds(Command::new(python.join("openapi-spec-validator")).arg(&document))?;
+    let mut no_finding = succeeds(Command::new(python.join("openapi-spec-validator")).arg(&document))?;
     let program = served::build(root)?;
-    for (what, part) in PASSES {
-        println!("\n==> schemathesis: {what} is as documented");
-        good &= run_schemathesis(root, (&python, &program), part, extra)?;
+    for (name, selection) in RUNS {
+        println!("\n==> schemathesis: {name} behaves as documented");
+        no_finding &= run_schemathesis(root, (&python, &program), selection, extra)?;
     }
-    Ok(good)
+    Ok(no_finding)
 }
 
 fn run_schemathesis(
     root: &Path,
     (python, program): (&Path, &Path),
-    part: &[&str],
+    selection: &[&str],
     extra: &[String],
 ) -> Result<bool, String> {
     let mut served = served::start(program, &["--rate-limit", "off"])?;
@@ -57,15 +57,15 @@ fn run_schemathesis(
         .args(["run", &format!("{}/openapi.json", served.value("url"))])
         .args(["--checks", "all", "--continue-on-failure", "--warnings", "off"])
         .args(["--header", &format!("Authorization: Bearer {}", served.value("live_key"))])
-        .args(part);
-    for (option, value) in USUAL {
+        .args(selection);
+    for (option, value) in DEFAULT_OPTIONS {
         if !extra.iter().any(|given| given == option) {
             command.args([option, value]);
         }
     }
-    let good = succeeds(command.args(extra))?;
+    let no_finding = succeeds(command.args(extra))?;
     if !served.is_alive() {
         println!("error: the server has ended");
     }
-    Ok(good && served.is_alive())
+    Ok(no_finding && served.is_alive())
 }

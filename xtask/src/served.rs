@@ -1,4 +1,4 @@
-//! The served reference, for tools that test it from outside.
+//! Builds and starts `chargeproof serve`, for tools that test it over HTTP.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, String> {
             let target = Workspace::load(root)?.target_directory;
             Ok(target.join("debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
         }
-        Ok(_) => Err("the program can't be built".to_owned()),
+        Ok(_) => Err("`cargo build` of the program failed".to_owned()),
         Err(error) => Err(format!("cannot start cargo: {error}")),
     }
 }
@@ -25,7 +25,7 @@ pub(crate) fn start(program: &Path, options: &[&str]) -> Result<RunningProgram, 
     start_as(Command::new(program), options)
 }
 
-/// Starts a served reference by the given command, to which the arguments are added.
+/// Starts the server as [`start`] does, by a command that runs the program, such as `prlimit … chargeproof`.
 pub(crate) fn start_as(command: Command, options: &[&str]) -> Result<RunningProgram, String> {
     RunningProgram::serve(command, &[&["--seed", "1"], options].concat())
 }

@@ -1,4 +1,4 @@
-//! Runs `chargeproof check` on a server process on a loopback port.
+//! Starts servers on a loopback port, and runs `chargeproof check` on them.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -14,14 +14,14 @@ pub(crate) fn start_listening(command: &mut Command, port: u16) -> Result<Runnin
     RunningProgram::start_until(command, || TcpStream::connect(("127.0.0.1", port)).is_ok())
 }
 
-/// The keys for a check.
+/// The API keys of the judged server.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys<'a> {
     pub(crate) live: &'a str,
     pub(crate) test: &'a str,
 }
 
-/// Returns the command `chargeproof check` for the server on a loopback port, without these parts.
+/// Returns the command `chargeproof check --without=PART …` for the server on a loopback port.
 pub(crate) fn check(program: &Path, port: u16, keys: Keys<'_>, without: &[&str]) -> Command {
     let mut check = Command::new(program);
     check.args(["check", &format!("http://127.0.0.1:{port}")]);
@@ -30,7 +30,7 @@ pub(crate) fn check(program: &Path, port: u16, keys: Keys<'_>, without: &[&str])
     check
 }
 
-/// Runs a command to completion.
+/// Runs a command to completion and captures its output.
 pub(crate) fn output(command: &mut Command) -> Result<Output, String> {
     command.output().map_err(|err| format!("cannot start {command:?}: {err}"))
 }

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The directory of a Python virtual environment's programs.
+/// The name of the directory with the programs of a Python virtual environment.
 pub(crate) const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 /// The file extension of npm and of its commands, which are scripts on Windows.
 const SCRIPT: &str = if cfg!(windows) { ".cmd" } else { "" };
 
 /// Returns the name of npm's program.
-pub(crate) fn npm() -> String {
+pub(crate) fn npm_program() -> String {
     format!("npm{SCRIPT}")
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
     home.join("node_modules/.bin").join(format!("{name}{SCRIPT}"))
 }
 
-/// Returns `true` if a program is installed, by `--version`.
+/// Returns `true` if the program succeeds with `--version`.
 pub(crate) fn is_installed(program: &str) -> bool {
     runs_with(program, "--version")
 }
@@ -54,7 +54,7 @@ pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> 
 pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<(), String> {
     install_once(home, packages, || {
         let options = ["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"];
-        succeeds(Command::new(npm()).args(options).arg(home).args(packages))
+        succeeds(Command::new(npm_program()).args(options).arg(home).args(packages))
     })
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn create_empty_dir(directory: &Path) -> Result<(), String> {
     fs::create_dir_all(directory).map_err(|err| format!("cannot make `{}`: {err}", directory.display()))
 }
 
-/// Runs a command that prints to this terminal. Returns `true` if it succeeds.
+/// Runs a command, with its output on this terminal. Returns `true` if it succeeds.
 pub(crate) fn succeeds(command: &mut Command) -> Result<bool, String> {
     let status = command.status().map_err(|err| format!("cannot start {command:?}: {err}"))?;
     Ok(status.success())

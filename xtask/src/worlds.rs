@@ -1,5 +1,5 @@
-//! `cargo xtask worlds`: runs test suites in Python and JavaScript that open a world per test by the packages'
-//! fixtures.
+//! `cargo xtask worlds`: runs test suites in Python and JavaScript that use the fixtures of our packages, which open a
+//! world for each test.
 //!
 //! The suites are in `xtask/worlds`; `cargo xtask dist` runs them with the installed packages, this task with the
 //! sources. A suite is skipped, with a message, if its language is not installed or its registry cannot be reached.
@@ -14,28 +14,28 @@ use crate::tools::{self, succeeds};
 /// The exact packages.
 pub(crate) const PYTEST: [&str; 2] = ["pytest==8.4.2", "pytest-xdist==3.8.0"];
 pub(crate) const VITEST: [&str; 2] = ["vitest@3.2.4", "typescript@5.9.3"];
-/// The file that uses the declared types.
-const TYPED: &str = "types.mts";
+/// The file that TypeScript checks against the declared types.
+const TYPES_FILE: &str = "types.mts";
 
 /// Runs every suite. Returns `true` if every test passed.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let program = served::build(root)?;
     let home = root.join("target/worlds");
-    let mut good = true;
+    let mut all_passed = true;
     for (language, suites) in
         [("Python", python(root, &home.join("pytest"))), ("JavaScript", node(root, &home.join("vitest")))]
     {
         match suites {
-            Err(why) => println!("==> {language}\nskipped: {why}"),
+            Err(reason) => println!("==> {language}\nskipped: {reason}"),
             Ok(suites) => {
                 for (name, mut command) in suites {
                     println!("==> {name}");
-                    good &= succeeds(command.env("CHARGEPROOF_PROGRAM", &program))?;
+                    all_passed &= succeeds(command.env("CHARGEPROOF_PROGRAM", &program))?;
                 }
             }
         }
     }
-    Ok(good)
+    Ok(all_passed)
 }
 
 /// The commands of suites by name.
@@ -46,10 +46,10 @@ fn python(root: &Path, home: &Path) -> Result<Suites, String> {
         return Err("`python3` is not installed".to_owned());
     }
     let programs = tools::python(home, &PYTEST)?;
-    let sources = home.join("sources");
-    sources::python(root, &sources)?;
+    let source_dir = home.join("sources");
+    sources::python(root, &source_dir)?;
     let mut command = pytest_suite(root, &programs);
-    command.args(["-p", "chargeproof.pytest_plugin"]).env("PYTHONPATH", sources);
+    command.args(["-p", "chargeproof.pytest_plugin"]).env("PYTHONPATH", source_dir);
     Ok(vec![("pytest", command)])
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn pytest_suite(root: &Path, programs: &Path) -> Command {
 }
 
 fn node(root: &Path, home: &Path) -> Result<Suites, String> {
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         return Err("`node` or `npm` is not installed".to_owned());
     }
     tools::node(home, &VITEST)?;
@@ -82,6 +82,6 @@ pub(crate) fn node_suites(root: &Path, home: &Path) -> Result<Suites, String> {
     node.current_dir(home.join("suites/node")).arg("--test");
     let mut types = Command::new(tools::node_program(home, "tsc"));
     types.current_dir(home.join("suites/vitest"));
-    types.args(["--noEmit", "--strict", "--module", "nodenext", "--skipLibCheck", TYPED]);
+    types.args(["--noEmit", "--strict", "--module", "nodenext", "--skipLibCheck", TYPES_FILE]);
     Ok(vec![("vitest", vitest), ("node:test", node), ("TypeScript", types)])
 }

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::{Failure, files};
 
 /// The default configuration file.
-const DEFAULT: &str = "chargeproof.toml";
+const DEFAULT_PATH: &str = "chargeproof.toml";
 /// The settings of `[check]` that are not options.
 pub(crate) const TYPED: [&str; 10] = [
     "live_key_file",
@@ -67,7 +67,7 @@ pub(crate) struct CheckSection {
     baseline: BTreeMap<String, BaselineEntry>,
 }
 
-/// Returns the settings of the request that creates a record.
+/// The settings of the request that creates a record.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct CreateSection {
@@ -75,7 +75,7 @@ struct CreateSection {
     body: Option<String>,
 }
 
-/// Returns the settings of the paths of single objects.
+/// The settings of the paths of single objects.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct PathsSection {
@@ -84,7 +84,7 @@ struct PathsSection {
     payment_link: Option<String>,
 }
 
-/// `"auth.www_authenticate" = { reason = "ticket 7", fingerprint = "…", expires = 2027-01-31 }`
+/// A known failure: `"auth.json" = { reason = "ticket 7", fingerprint = "…", expires = 2027-01-31 }`
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct BaselineEntry {
@@ -109,7 +109,7 @@ impl CheckSection {
         Paths { charge: charge.clone(), invoice: invoice.clone(), payment_link: payment_link.clone() }
     }
 
-    /// Returns the known failures that have not expired by a day.
+    /// Returns the known failures, with the day on which expired entries no longer count.
     pub(crate) fn baseline(&self, today: String) -> Result<Baseline, String> {
         let known = self
             .baseline
@@ -130,7 +130,7 @@ impl BaselineEntry {
         let expires = self.expires.to_string();
         if self.expires.date.is_none() || self.expires.time.is_some() {
             return Err(format!(
-                "`{section}{id}` expires on `{expires}`; allowed: a date such as 2027-01-31"
+                "`{section}{id}` expires on `{expires}`, which is not a date; allowed: a date such as 2027-01-31"
             ));
         }
         if self.reason.trim().is_empty() {
@@ -149,16 +149,16 @@ struct DialectSection {
 }
 
 impl DialectSection {
-    /// Returns the names of keys and headers.
+    /// Returns the dialect: the prefixes of keys and headers, and the user agent.
     fn dialect(self) -> Result<Dialect, String> {
         let mut dialect = Dialect::default();
-        let letters = |text: &str, more: &[u8]| {
+        let is_valid = |text: &str, more: &[u8]| {
             !text.is_empty()
                 && text.len() <= 40
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
         };
         if let Some(prefix) = self.key_prefix {
-            if !letters(&prefix, b"") {
+            if !is_valid(&prefix, b"") {
                 return Err(format!(
                     "`dialect.key_prefix` is `{prefix}`; allowed: 1 to 40 letters and digits"
                 ));
@@ -166,7 +166,7 @@ impl DialectSection {
             dialect.key_prefix = prefix;
         }
         if let Some(prefix) = self.header_prefix {
-            if !letters(&prefix, b"-") {
+            if !is_valid(&prefix, b"-") {
                 return Err(format!(
                     "`dialect.header_prefix` is `{prefix}`; allowed: 1 to 40 letters, digits and -"
                 ));
@@ -184,12 +184,12 @@ impl DialectSection {
 }
 
 impl File {
-    /// Reads the named file, or the default one if it exists.
-    pub(crate) fn read(named: Option<&Path>) -> Result<File, Failure> {
-        let path = named.unwrap_or(Path::new(DEFAULT));
+    /// Reads the file at `path_option`, the value of `--config`, or the default one if it exists.
+    pub(crate) fn read(path_option: Option<&Path>) -> Result<File, Failure> {
+        let path = path_option.unwrap_or(Path::new(DEFAULT_PATH));
         let text = match files::read_text(path, files::SETTINGS_MAX) {
             Ok(text) => text,
-            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) if path_option.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(files::cannot_read(path, &error)),
         };
         File::parse(path, &text).map_err(|why| {
@@ -204,11 +204,12 @@ impl File {
     fn parse(path: &Path, text: &str) -> Result<File, String> {
         let mut settings: Table = toml::from_str(text).map_err(|error| error.to_string())?;
         let dialect = section::<DialectSection>("dialect", settings.remove("dialect"))?.dialect()?;
-        let mut own = Table::new();
+        let mut check_settings = Table::new();
         if let Some(Value::Table(check)) = settings.get_mut("check") {
-            own.extend(TYPED.into_iter().filter_map(|key| Some((key.to_owned(), check.remove(key)?))));
+            check_settings
+                .extend(TYPED.into_iter().filter_map(|key| Some((key.to_owned(), check.remove(key)?))));
         }
-        let check = section("check", Some(Value::Table(own)))?;
+        let check = section("check", Some(Value::Table(check_settings)))?;
         Ok(File { path: path.to_owned(), config: Config { dialect, check }, settings })
     }
 }
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_names_reason_fingerprint_and_day() {
+    fn baseline_entry_has_reason_fingerprint_and_expiry() {
         let config = parse(
             r#"
             [check.baseline]
@@ -251,21 +252,21 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, part: &str) {
+    fn check_rejected(text: &str, part: &str) {
         let baseline = |config: Config| config.check.baseline("2026-11-21".into());
         let error = parse(text).and_then(baseline).expect_err("the input is rejected");
         assert!(error.contains(part), "{error}");
     }
 
     #[test]
-    fn wrong_settings_are_named() {
+    fn error_names_the_invalid_setting() {
         let entry = |rest: &str| format!("[check.baseline]\n\"a.b\" = {{ fingerprint = \"0\", {rest} }}");
-        check(&entry("reason = \"x\""), "expires");
-        check(&entry("reason = \" \", expires = 2027-01-31"), "`check.baseline.a.b` has no reason");
-        check(&entry("reason = \"x\", expires = 10:00:00"), "allowed: a date such as 2027-01-31");
-        check("[check.paths]\ncharges = \"/v1/charges/{id}\"", "unknown field `charges`");
-        check("[dialect]\nkey_prefix = \"a_b\"", "`dialect.key_prefix` is `a_b`");
-        check("[dialect]\nheader_prefix = \"X Y\"", "`dialect.header_prefix` is `X Y`");
-        check("[dialect", "line 1");
+        check_rejected(&entry("reason = \"x\""), "expires");
+        check_rejected(&entry("reason = \" \", expires = 2027-01-31"), "`check.baseline.a.b` has no reason");
+        check_rejected(&entry("reason = \"x\", expires = 10:00:00"), "allowed: a date such as 2027-01-31");
+        check_rejected("[check.paths]\ncharges = \"/v1/charges/{id}\"", "unknown field `charges`");
+        check_rejected("[dialect]\nkey_prefix = \"a_b\"", "`dialect.key_prefix` is `a_b`");
+        check_rejected("[dialect]\nheader_prefix = \"X Y\"", "`dialect.header_prefix` is `X Y`");
+        check_rejected("[dialect", "line 1");
     }
 }

@@ -30,8 +30,8 @@ pub(crate) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a text file of at most `max` bytes.
 pub(crate) fn read_text(path: &Path, max: u64) -> io::Result<String> {
-    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
-    String::from_utf8(read(path, max)?).map_err(no_text)
+    let not_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
+    String::from_utf8(read(path, max)?).map_err(not_utf8)
 }
 
 /// Reads a text file that was named on the command line or in the configuration.
@@ -41,21 +41,22 @@ pub(crate) fn text_of(path: &Path, max: u64) -> Result<String, Failure> {
 
 /// Returns the error for a file that cannot be read.
 pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    let shown = path.display();
+    let shown_path = path.display();
     let why = match error.kind() {
-        io::ErrorKind::NotFound if shown.to_string().contains("://") => {
+        io::ErrorKind::NotFound if shown_path.to_string().contains("://") => {
             "it is an address; give the path of a file".to_owned()
         }
         io::ErrorKind::NotFound => missing_path_message(path),
         io::ErrorKind::IsADirectory => "it is a directory; name a file in it".to_owned(),
         _ => error.to_string(),
     };
-    Failure::usage(format!("`{shown}` can't be read: {why}"))
+    Failure::usage(format!("`{shown_path}` can't be read: {why}"))
 }
 
-/// Returns the missing part of a path: the file, or its first missing directory.
+/// Returns a message that names the missing part of a path: the file, or its first missing
+/// directory.
 fn missing_path_message(path: &Path) -> String {
-    let absent = path
+    let missing = path
         .ancestors()
         .filter(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
         .last()
@@ -63,50 +64,50 @@ fn missing_path_message(path: &Path) -> String {
     let location =
         std::env::current_dir().map(|directory| format!(" in `{}`", directory.display())).unwrap_or_default();
     let location = if path.is_relative() { location } else { String::new() };
-    format!("there is no `{}`{location}", absent.display())
+    format!("there is no `{}`{location}", missing.display())
 }
 
 /// Returns the error for a file that cannot be written.
-fn cannot_write(path: &Path, why: impl std::fmt::Display) -> Failure {
+fn write_failure(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure::usage(format!("`{}` can't be written: {why}", path.display()))
 }
 
-/// Returns an error message that quotes a file, with long lines truncated.
+/// Shortens an error message that quotes a file: at most 12 lines of 160 characters.
 pub(crate) fn excerpt(text: &str) -> String {
     const LINE_MAX: usize = 160;
     const LINES_MAX: usize = 12;
-    let cut = |line: &str| match line.char_indices().nth(LINE_MAX) {
+    let truncate = |line: &str| match line.char_indices().nth(LINE_MAX) {
         None => line.to_owned(),
-        Some((at, _)) => format!("{}…", &line[..at]),
+        Some((end, _)) => format!("{}…", &line[..end]),
     };
-    text.lines().take(LINES_MAX).map(cut).collect::<Vec<_>>().join("\n")
+    text.lines().take(LINES_MAX).map(truncate).collect::<Vec<_>>().join("\n")
 }
 
 /// Checks that a file can be created or replaced, before any work is done.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     let directory = directory_of(path);
     if path.file_name().is_none() {
-        return Err(cannot_write(path, "it names no file"));
+        return Err(write_failure(path, "it does not end with a file name"));
     }
     if path.is_dir() {
-        return Err(cannot_write(path, "it is a directory"));
+        return Err(write_failure(path, "it is a directory"));
     }
     if !directory.is_dir() {
         let directory = directory.display();
-        let way_on = format_args!("`{directory}` is not a directory; create it first: mkdir -p {directory}");
-        return Err(cannot_write(path, way_on));
+        let why = format_args!("`{directory}` is not a directory; create it first: mkdir -p {directory}");
+        return Err(write_failure(path, why));
     }
     match is_special(path) {
         true => fs::OpenOptions::new().write(true).open(path).map(drop),
         // An unnamed file, which leaves nothing behind.
         false => tempfile::tempfile_in(directory).map(drop),
     }
-    .map_err(|error| cannot_write(path, error))
+    .map_err(|error| write_failure(path, error))
 }
 
 /// Writes a file atomically: readers see the old content or the new one, never a part.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    replace(path, text.as_bytes(), 0o666).map_err(|error| cannot_write(path, error))
+    replace(path, text.as_bytes(), 0o666).map_err(|error| write_failure(path, error))
 }
 
 /// Writes a file with secrets atomically: only its owner can read it, and links are not followed.
@@ -114,7 +115,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let write = || {
         create_temp_file(path, text.as_bytes(), 0o600)?.persist(path).map(drop).map_err(|error| error.error)
     };
-    write().map_err(|error| cannot_write(path, error))
+    write().map_err(|error| write_failure(path, error))
 }
 
 /// Writes a new file. An existing one is an error of kind `AlreadyExists` and is not changed.
@@ -129,7 +130,7 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if is_special(path) {
         return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
-    // The target of a link is replaced, not the link.
+    // Replaces the target of a symbolic link, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     create_temp_file(&path, bytes, mode)?.persist(&path).map(drop).map_err(|error| error.error)
 }
@@ -156,7 +157,8 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// An append-only file of lines. A partly written line is removed again.
+/// An append-only file of lines. If a line cannot be written completely, its written part is
+/// removed.
 pub(crate) struct LineFile {
     path: PathBuf,
     file: fs::File,
@@ -167,19 +169,19 @@ impl LineFile {
     pub(crate) fn open(path: &Path) -> Result<LineFile, Failure> {
         use std::os::unix::fs::OpenOptionsExt;
         let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-        Ok(LineFile { path: path.to_owned(), file: file.map_err(|error| cannot_write(path, error))? })
+        Ok(LineFile { path: path.to_owned(), file: file.map_err(|error| write_failure(path, error))? })
     }
 
     /// Appends a line.
     pub(crate) fn append(&mut self, line: &str) -> Result<(), Failure> {
-        let length = self.file.metadata().map(|metadata| metadata.len());
-        let written = self.file.write_all(format!("{line}\n").as_bytes());
-        written.map_err(|error| {
-            if let Ok(length) = length {
-                // The first error is the one to report.
+        let length_before = self.file.metadata().map(|metadata| metadata.len());
+        let result = self.file.write_all(format!("{line}\n").as_bytes());
+        result.map_err(|error| {
+            if let Ok(length) = length_before {
+                // The error of the write is reported, not one of this.
                 let _ = self.file.set_len(length);
             }
-            cannot_write(&self.path, error)
+            write_failure(&self.path, error)
         })
     }
 }
@@ -214,9 +216,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(path: &str, expected: &str) {
+    fn check_rejected(path: &str, expected: &str) {
         let directory = tempfile::tempdir().unwrap();
-        fs::create_dir(directory.path().join("there")).unwrap();
+        fs::create_dir(directory.path().join("directory")).unwrap();
         let failure = check_writable(&directory.path().join(path)).expect_err("the input is rejected");
         assert_eq!(failure.code, 2);
         assert!(failure.message.contains(expected), "{}", failure.message);
@@ -224,8 +226,8 @@ mod tests {
 
     #[test]
     fn unwritable_paths_are_reported_in_advance() {
-        check("nowhere/report.txt", "is not a directory");
-        check("there", "it is a directory");
+        check_rejected("missing/report.txt", "is not a directory");
+        check_rejected("directory", "it is a directory");
     }
 
     #[test]
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_is_short() {
+    fn long_messages_are_truncated() {
         let text = format!("{}\nb", "a".repeat(1_000));
         assert_eq!(excerpt(&text), format!("{}…\nb", "a".repeat(160)));
         assert_eq!(excerpt(&"x\n".repeat(1_000)).lines().count(), 12);

@@ -28,7 +28,7 @@ const USAGE: u8 = 2;
 /// The exit code if this machine or this program failed.
 const MACHINE: u8 = 5;
 
-/// The failure of a command, with its exit code.
+/// An error that ends a command, with the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
@@ -36,14 +36,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// The command line or the configuration is invalid.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { code: USAGE, message: message.into() }
     }
 
+    /// The target did not respond.
     pub(crate) fn unreachable(message: impl Into<String>) -> Failure {
         Failure { code: 4, message: message.into() }
     }
 
+    /// This machine or this program failed, for example because a disk is full.
     pub(crate) fn machine(message: impl Into<String>) -> Failure {
         Failure { code: MACHINE, message: message.into() }
     }

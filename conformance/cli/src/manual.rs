@@ -1,4 +1,5 @@
-//! Generated descriptions of the command line: shell completions, man pages and `REFERENCE.md`.
+//! Generated descriptions of the command line: shell completions and man pages. The tests generate
+//! `REFERENCE.md` and the schema of `chargeproof.toml`.
 
 use std::{fs, path::Path};
 
@@ -17,10 +18,11 @@ pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
 
 /// Writes a man page for every command.
 pub(crate) fn write_man_pages(directory: &Path) -> Result<u8, Failure> {
-    let cannot = |error| Failure::usage(format!("`{}` can't be written to: {error}", directory.display()));
-    fs::create_dir_all(directory).map_err(cannot)?;
-    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory).map_err(cannot)?;
-    terminal::say!("man pages written to {}", directory.display());
+    let to_failure =
+        |error| Failure::usage(format!("`{}` can't be written to: {error}", directory.display()));
+    fs::create_dir_all(directory).map_err(to_failure)?;
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory).map_err(to_failure)?;
+    terminal::print_line!("man pages written to {}", directory.display());
     Ok(0)
 }
 
@@ -36,16 +38,19 @@ mod tests {
 
     const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/REFERENCE.md");
 
-    /// Returns a command and its subcommands by their full names.
-    fn all_commands(command: &Command, above: &str) -> Vec<(String, Command)> {
-        let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
-        let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
-        let below: Vec<_> = below.flat_map(|subcommand| all_commands(subcommand, &name)).collect();
+    /// Returns a command and all its subcommands, each with its full name such as
+    /// `chargeproof sweep merge`.
+    fn all_commands(command: &Command, parent: &str) -> Vec<(String, Command)> {
+        let name = format!("{parent} {}", command.get_name()).trim_start().to_owned();
+        let subcommands = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
+        let descendants: Vec<_> =
+            subcommands.flat_map(|subcommand| all_commands(subcommand, &name)).collect();
         let mut all = vec![(name.clone(), command.clone().bin_name(name).disable_help_subcommand(true))];
-        all.extend(below);
+        all.extend(descendants);
         all
     }
 
+    /// Returns the text of `REFERENCE.md`: the long help of every command.
     fn reference() -> String {
         let mut text = String::from(
             "# Command-line reference\n\nGenerated from the program. To rewrite it: \
@@ -69,7 +74,7 @@ mod tests {
             fs::write(REFERENCE, &text).expect("the package can be written to");
         }
         let committed = fs::read_to_string(REFERENCE).unwrap_or_default();
-        assert!(committed == text, "REFERENCE.md is old: BLESS=1 cargo test -p chargeproof manual");
+        assert!(committed == text, "REFERENCE.md is outdated; run: BLESS=1 cargo test -p chargeproof manual");
     }
 
     #[test]
@@ -95,35 +100,36 @@ mod tests {
                     .split(' ')
                     .map(|word| word.trim_matches('\''));
                 let parsed = Cli::command().try_get_matches_from(words);
-                let quoted = line.contains("--acted");
-                assert!(quoted || parsed.is_ok(), "{name}: {line}: {}", parsed.unwrap_err());
+                let has_quotes = line.contains("--acted");
+                assert!(has_quotes || parsed.is_ok(), "{name}: {line}: {}", parsed.unwrap_err());
             }
         }
     }
 
     const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/chargeproof.schema.json");
 
-    /// Returns the schema of a setting, by the option of the same name.
+    /// Returns the schema of the setting that has the name of an option.
     fn setting(arg: &Arg) -> Value {
-        let words: Vec<_> =
+        let allowed: Vec<_> =
             arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-        let one = match (arg.get_action(), words.is_empty()) {
+        let value = match (arg.get_action(), allowed.is_empty()) {
             (ArgAction::SetTrue, _) => json!({ "type": "boolean" }),
-            (_, false) => json!({ "enum": words }),
+            (_, false) => json!({ "enum": allowed }),
             (_, true) => json!({ "type": ["string", "integer"] }),
         };
         let mut setting = match arg.get_action() {
-            ArgAction::Append => json!({ "anyOf": [{ "type": "array", "items": one.clone() }, one] }),
-            _ => one,
+            ArgAction::Append => json!({ "anyOf": [{ "type": "array", "items": value.clone() }, value] }),
+            _ => value,
         };
         setting["description"] = arg.get_help().map(ToString::to_string).into();
         setting
     }
 
+    /// Returns the schema of a command's section.
     fn section(command: &Command) -> Value {
-        let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
+        let subcommands = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
         let mut properties: serde_json::Map<_, _> =
-            below.map(|subcommand| (subcommand.get_name().to_owned(), section(subcommand))).collect();
+            subcommands.map(|subcommand| (subcommand.get_name().to_owned(), section(subcommand))).collect();
         let options = command.get_arguments().filter_map(|arg| Some((settings::key_of(arg)?, setting(arg))));
         properties.extend(options);
         if command.get_name() == "check" {
@@ -144,13 +150,13 @@ mod tests {
         let mut entry = object_of_strings(&["reason", "fingerprint"]);
         entry["properties"]["expires"] = json!({ "description": "a day such as 2027-01-31" });
         entry["required"] = json!(["reason", "fingerprint", "expires"]);
-        let of = |name: &str| match name {
+        let schema_of = |name: &str| match name {
             "create" => object_of_strings(&["path", "body"]),
             "paths" => object_of_strings(&["charge", "invoice", "payment_link"]),
             "baseline" => json!({ "type": "object", "additionalProperties": entry }),
             _ => json!({ "type": "string" }),
         };
-        config::TYPED.into_iter().map(|name| (name.to_owned(), of(name))).collect()
+        config::TYPED.into_iter().map(|name| (name.to_owned(), schema_of(name))).collect()
     }
 
     fn schema() -> Value {
@@ -172,7 +178,7 @@ mod tests {
         let committed = fs::read_to_string(SCHEMA).unwrap_or_default();
         assert!(
             committed == text,
-            "chargeproof.schema.json is old: BLESS=1 cargo test -p chargeproof manual"
+            "chargeproof.schema.json is outdated; run: BLESS=1 cargo test -p chargeproof manual"
         );
     }
 
@@ -195,9 +201,9 @@ mod tests {
         assert!(count > 30, "{count} settings are shown");
     }
 
-    /// Arguments of a single call, which are not settings.
-    const OF_ONE_CALL: [&str; 8] = ["a", "b", "directory", "event", "file", "files", "paths", "shell"];
-    /// Values of all forms that options accept.
+    /// Positional arguments that are not settings.
+    const NOT_SETTINGS: [&str; 8] = ["a", "b", "directory", "event", "file", "files", "paths", "shell"];
+    /// A value in each format that an option accepts.
     const SAMPLES: [&str; 14] = [
         "7",
         "x",
@@ -214,8 +220,8 @@ mod tests {
         "webhooks",
         "500",
     ];
-    /// Options that another option may require; the first accepted one is used.
-    const BESIDE: [&str; 13] = [
+    /// Arguments that an option may require; the first accepted set is used.
+    const REQUIRED_SETS: [&str; 13] = [
         "http://127.0.0.1:9 --receiver=127.0.0.1:0",
         "http://127.0.0.1:9",
         "",
@@ -231,22 +237,24 @@ mod tests {
         "--scenario=x",
     ];
 
-    /// Returns the required arguments of a command.
+    /// Returns the required arguments of a command, with sample values.
     fn required_arguments(command: &Command) -> impl Iterator<Item = String> {
-        let word = |arg: &Arg| match (arg.get_long(), arg.get_possible_values().first()) {
+        let argument = |arg: &Arg| match (arg.get_long(), arg.get_possible_values().first()) {
             (Some(long), _) => format!("--{long}=x"),
             (None, Some(value)) => value.get_name().to_owned(),
             (None, None) => "http://127.0.0.1:9".to_owned(),
         };
-        command.get_arguments().filter(|arg| arg.is_required_set()).map(word)
+        command.get_arguments().filter(|arg| arg.is_required_set()).map(argument)
     }
 
+    /// Parses a command line and the content of a settings file; returns the command in debug
+    /// format, or the error.
     fn parse_with_file(words: &[String], file: &str) -> Result<String, String> {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let path = directory.path().join("x.toml");
         fs::write(&path, file).expect("the file can be written");
         let argv = words.iter().map(Into::into).chain(["--config".into(), path.into_os_string()]);
-        let read = settings::read(argv.collect()).map_err(|refusal| match refusal {
+        let read = settings::read(argv.collect()).map_err(|error| match error {
             settings::SettingsError::Usage(error) => error.to_string(),
             settings::SettingsError::File(failure) => failure.message,
         });
@@ -254,47 +262,50 @@ mod tests {
     }
 
     #[test]
-    fn option_help_and_settings_file_agree() {
+    fn every_option_can_be_set_in_the_file_with_the_same_effect() {
         let mut command = Cli::command();
         command.build();
         let schema = schema();
-        let mut same = 0;
-        for (name, leaf) in all_commands(&command, "") {
+        let mut compared = 0;
+        for (name, subcommand) in all_commands(&command, "") {
             let path: Vec<_> = name.split(' ').skip(1).collect();
-            let at = path.iter().map(|name| format!("/properties/{name}")).collect::<String>();
-            let words: Vec<_> = name.split(' ').map(str::to_owned).chain(required_arguments(&leaf)).collect();
-            for arg in leaf.get_arguments().filter(|_| !path.is_empty()) {
+            let pointer = path.iter().map(|name| format!("/properties/{name}")).collect::<String>();
+            let words: Vec<_> =
+                name.split(' ').map(str::to_owned).chain(required_arguments(&subcommand)).collect();
+            for arg in subcommand.get_arguments().filter(|_| !path.is_empty()) {
                 let Some(key) = settings::key_of(arg) else {
                     let id = arg.get_id().as_str();
-                    let why = OF_ONE_CALL.contains(&id)
+                    let is_exception = NOT_SETTINGS.contains(&id)
                         || settings::NOT_IN_FILE.iter().any(|setting| setting.0 == id);
-                    assert!(why, "{name} {id} is neither a setting nor an exception");
+                    assert!(is_exception, "{name} {id} is neither a setting nor an exception");
                     continue;
                 };
-                assert!(schema.pointer(&format!("{at}/properties/{key}")).is_some(), "{name}: {key}");
+                assert!(schema.pointer(&format!("{pointer}/properties/{key}")).is_some(), "{name}: {key}");
                 let Some(long) = arg.get_long().filter(|_| !arg.is_required_set()) else { continue };
                 let section = path.join(".");
-                let listed = arg.get_possible_values();
-                let values = listed.iter().map(clap::builder::PossibleValue::get_name).chain(SAMPLES);
-                let mut ways = values.map(|value| match arg.get_action() {
+                let allowed = arg.get_possible_values();
+                let values = allowed.iter().map(clap::builder::PossibleValue::get_name).chain(SAMPLES);
+                let mut samples = values.map(|value| match arg.get_action() {
                     ArgAction::SetTrue => (format!("--{long}"), format!("[{section}]\n{key} = true")),
                     _ => (format!("--{long}={value}"), format!("[{section}]\n{key} = {value:?}")),
                 });
-                let beside = |(typed, file): (String, String)| {
-                    let sets = BESIDE.map(|options| options.split_whitespace().map(str::to_owned));
+                let parse_both = |(argument, file): (String, String)| {
+                    let sets = REQUIRED_SETS.map(|options| options.split_whitespace().map(str::to_owned));
                     sets.into_iter().find_map(|set| {
                         let words: Vec<_> = words.iter().cloned().chain(set).collect();
-                        let typed =
-                            parse_with_file(&[&words[..], std::slice::from_ref(&typed)].concat(), "").ok()?;
-                        Some((typed, parse_with_file(&words, &file), file.clone()))
+                        let from_option =
+                            parse_with_file(&[&words[..], std::slice::from_ref(&argument)].concat(), "")
+                                .ok()?;
+                        Some((from_option, parse_with_file(&words, &file), file.clone()))
                     })
                 };
-                let (typed, written, file) =
-                    ways.find_map(beside).unwrap_or_else(|| panic!("{name} --{long} is never taken"));
-                assert_eq!(written.as_ref(), Ok(&typed), "{file}");
-                same += 1;
+                let (from_option, from_file, file) = samples
+                    .find_map(parse_both)
+                    .unwrap_or_else(|| panic!("no sample value for {name} --{long} is accepted"));
+                assert_eq!(from_file.as_ref(), Ok(&from_option), "{file}");
+                compared += 1;
             }
         }
-        assert!(same > 100, "{same} options were compared");
+        assert!(compared > 100, "{compared} options were compared");
     }
 }

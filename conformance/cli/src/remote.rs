@@ -1,4 +1,4 @@
-//! [`RemoteStage`]: runs scenarios and calls on a served reference over HTTP.
+//! [`RemoteStage`]: runs scenarios and single calls on a running reference server, over HTTP.
 
 use conformance::receiver::LimitedHead;
 use http_body_util::{BodyExt, Full, Limited};
@@ -12,14 +12,15 @@ use tokio::{
 };
 use url::Url;
 
-/// The time limit of a call, longer than any sandbox call takes, even one that moves the clock far.
+/// The time limit of a call. Sandbox calls that advance the clock far take several seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-const ANSWER_MAX: usize = 64 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A client of a served reference with one connection and one call at a time.
+/// A client of a reference server with one connection and one call at a time.
 pub(crate) struct RemoteStage {
     runtime: Runtime,
     host: String,
+    /// The path of the server's URL, without a trailing `/`.
     prefix: String,
     time_limit: Duration,
     connection: Option<http1::SendRequest<Full<Bytes>>>,
@@ -32,11 +33,11 @@ impl RemoteStage {
         if url.scheme() != "http" {
             return Err(format!("`{address}` is not the URL of a reference server; use an http:// URL"));
         }
-        let host = url.host_str().ok_or_else(|| format!("`{address}` names no host"))?;
+        let host = url.host_str().ok_or_else(|| format!("`{address}` has no host"))?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| format!("no runtime to ask with: {error}"))?;
+            .map_err(|error| format!("cannot start the async runtime: {error}"))?;
         Ok(RemoteStage {
             runtime,
             host: format!("{host}:{}", url.port_or_known_default().unwrap_or(80)),
@@ -46,7 +47,7 @@ impl RemoteStage {
         })
     }
 
-    /// Sets the time limit of a call.
+    /// Sets the time limit of each call.
     pub(crate) fn within(self, time_limit: Duration) -> RemoteStage {
         RemoteStage { time_limit, ..self }
     }
@@ -55,12 +56,12 @@ impl RemoteStage {
 impl Stage for RemoteStage {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         let RemoteStage { runtime, host, prefix, time_limit, connection } = self;
-        let answer = runtime.block_on(async {
+        let response = runtime.block_on(async {
             timeout(*time_limit, send(host, prefix, connection, call))
                 .await
-                .map_err(|_| format!("no answer within {} s", time_limit.as_secs()))?
+                .map_err(|_| format!("no response within {} s", time_limit.as_secs()))?
         });
-        answer.map_err(|why| StageError(format!("http://{host}{prefix}{}: {why}", call.path)))
+        response.map_err(|why| StageError(format!("http://{host}{prefix}{}: {why}", call.path)))
     }
 }
 
@@ -90,11 +91,11 @@ async fn send(
         .uri(format!("{prefix}{path}"))
         .header(header::HOST, host)
         .header(header::ACCEPT, "application/json");
-    let given = |name: &str| call.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-    if let Some(key) = call.bearer.filter(|_| !given("authorization")) {
+    let has_header = |name: &str| call.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    if let Some(key) = call.bearer.filter(|_| !has_header("authorization")) {
         request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
     }
-    if call.body.is_some() && !given("content-type") {
+    if call.body.is_some() && !has_header("content-type") {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }
     for (name, value) in call.headers {
@@ -103,7 +104,8 @@ async fn send(
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
     let response = sender.send_request(request).await.map_err(to_message)?;
     let (parts, body) = response.into_parts();
-    let body = Limited::new(body, ANSWER_MAX).collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let body =
+        Limited::new(body, RESPONSE_BYTES_MAX).collect().await.map_err(|error| error.to_string())?.to_bytes();
     *connection = Some(sender);
     let headers = parts
         .headers

@@ -1,4 +1,4 @@
-//! The destinations of reports: one to stdout, any number to files.
+//! Writes the reports of `check` and `judge`: one to stdout, any number to files.
 
 use conformance::{
     Outcome,
@@ -19,20 +19,19 @@ pub(crate) fn prepare(files: &[ReportFile]) -> Result<(), Failure> {
 
 /// Prints the report and writes the report files.
 pub(crate) fn write_all(outcome: &Outcome, reports: &Reports) -> Result<(), Failure> {
-    let powerful = reports.power.then(|| outcome.clone().with_power());
-    let outcome = powerful.as_ref().unwrap_or(outcome);
+    let outcome_with_power = reports.power.then(|| outcome.clone().with_power());
+    let outcome = outcome_with_power.as_ref().unwrap_or(outcome);
     let format = report::Format::from(reports.format);
     let detail = if reports.verbose { Detail::Full } else { Detail::Brief };
-    let plain = Layout { style: Style::Plain, detail, columns: None };
+    let plain_layout = Layout { style: Style::Plain, detail, columns: None };
     match format {
         report::Format::Text => {
             let layout = Layout { style: Style::Colour, detail, columns: terminal::columns() };
             terminal::print(report::render(outcome, format, layout));
         }
-        _ => terminal::print_raw(&report::render(outcome, format, plain)),
+        _ => terminal::print_raw(&report::render(outcome, format, plain_layout)),
     }
-    reports
-        .report
-        .iter()
-        .try_for_each(|file| write_whole(&file.path, &report::render(outcome, file.format.into(), plain)))
+    reports.report.iter().try_for_each(|file| {
+        write_whole(&file.path, &report::render(outcome, file.format.into(), plain_layout))
+    })
 }

@@ -1,6 +1,6 @@
 //! Merges `chargeproof.toml` into the command line: an option that only the file contains is added to the arguments.
 //!
-//! So every option can be set in the file and is validated by the same code, without a second list of settings.
+//! So every option can also be set in the file, and the same code validates both.
 
 use std::{collections::BTreeSet, error::Error as _, ffi::OsString, path::PathBuf};
 
@@ -26,10 +26,11 @@ pub(crate) const NOT_IN_FILE: [(&str, &str); 5] = [
     ("help", "prints information instead of running the command"),
     ("version", "prints information instead of running the command"),
     ("init", "writes the file"),
-    ("save_from", "takes two values, and a setting has one"),
+    ("save_from", "has two values, and a setting has one"),
 ];
-/// Options of `check` that require another one. If the file has the first only, it is ignored instead of refused.
-const NEEDED: [(&str, &str); 7] = [
+/// Options of `check` and the option that each requires. An option of the file whose required
+/// option is missing is ignored.
+const REQUIRED_OPTIONS: [(&str, &str); 7] = [
     ("cacert", "url"),
     ("receiver", "url"),
     ("deliveries", "url"),
@@ -39,9 +40,9 @@ const NEEDED: [(&str, &str); 7] = [
     ("register", "receiver"),
 ];
 
-/// The reason why no command runs.
+/// An error of the command line or of the file. No command runs.
 pub(crate) enum SettingsError {
-    /// The command line is invalid, or requests help.
+    /// The command line is invalid or contains `--help` or `--version`.
     Usage(Box<clap::Error>),
     /// The file is invalid.
     File(Failure),
@@ -65,32 +66,32 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
         Err(error) => return Err(suggestions::with_suggestion(error, &command, &argv).into()),
         Ok(matches) => matches,
     };
-    let (mut leaf, mut given, mut section) = (&command, &matches, Vec::new());
-    while let Some((name, below)) = given.subcommand() {
-        leaf = leaf.find_subcommand(name).expect("clap matched the subcommand");
-        given = below;
+    let (mut subcommand, mut given, mut section) = (&command, &matches, Vec::new());
+    while let Some((name, matches)) = given.subcommand() {
+        subcommand = subcommand.find_subcommand(name).expect("clap matched the subcommand");
+        given = matches;
         section.push(name.to_owned());
     }
-    let named = given.get_one::<PathBuf>("config").map(PathBuf::as_path);
-    let file = File::read(named).map_err(SettingsError::File)?;
-    let wrong =
+    let config_path = given.get_one::<PathBuf>("config").map(PathBuf::as_path);
+    let file = File::read(config_path).map_err(SettingsError::File)?;
+    let file_error =
         |why: String| SettingsError::File(Failure::usage(format!("`{}`: {why}", file.path.display())));
-    check_names(&command, &file.settings, "").map_err(wrong)?;
+    check_names(&command, &file.settings, "").map_err(file_error)?;
     let mut table = Some(&file.settings);
     for name in &section {
         table = table.and_then(|table| table.get(name)).and_then(Value::as_table);
     }
     let section = section.join(".");
-    let added = match table {
+    let from_file = match table {
         None => Vec::new(),
-        Some(table) => file_settings(leaf, given, table, &section).map_err(wrong)?,
+        Some(table) => file_settings(subcommand, given, table, &section).map_err(file_error)?,
     };
     // Arguments after `--` are not options.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
-    argv.splice(end..end, added.iter().flat_map(|addition| addition.arguments.iter().map(OsString::from)));
+    argv.splice(end..end, from_file.iter().flat_map(|setting| setting.arguments.iter().map(OsString::from)));
     let matches =
-        command.clone().try_get_matches_from(&argv).map_err(|error| match explain(&error, &added) {
-            Some(why) => wrong(why),
+        command.clone().try_get_matches_from(&argv).map_err(|error| match explain(&error, &from_file) {
+            Some(why) => file_error(why),
             None => suggestions::with_suggestion(error, &command, &argv).into(),
         })?;
     Ok((Cli::from_arg_matches(&matches)?, file.config))
@@ -127,24 +128,26 @@ fn file_settings(
     table: &Table,
     section: &str,
 ) -> Result<Vec<FileSetting>, String> {
-    let typed = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    let typed_args: Vec<&Arg> = command.get_arguments().filter(typed).collect();
-    let excludes = |one: &Arg, other: &Arg| {
-        command.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == other.get_id())
+    let is_given = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let given_args: Vec<&Arg> = command.get_arguments().filter(is_given).collect();
+    let excludes = |first: &Arg, other: &Arg| {
+        command.get_arg_conflicts_with(first).iter().any(|arg| arg.get_id() == other.get_id())
     };
     let candidates = command.get_arguments().filter_map(|arg| Some((arg, table.get(&key_of(arg)?)?)));
     let mut chosen: Vec<(&Arg, &Value)> = candidates
-        .filter(|(arg, _)| !typed_args.iter().any(|given| given.get_id() == arg.get_id()))
-        .filter(|(arg, _)| !typed_args.iter().any(|given| excludes(given, arg) || excludes(arg, given)))
+        .filter(|(arg, _)| !given_args.iter().any(|given| given.get_id() == arg.get_id()))
+        .filter(|(arg, _)| !given_args.iter().any(|given| excludes(given, arg) || excludes(arg, given)))
         .collect();
-    let mut before = usize::MAX;
-    while section == "check" && chosen.len() < before {
-        before = chosen.len();
-        let all = typed_args.iter().chain(chosen.iter().map(|(arg, _)| arg));
+    // Repeated, because the removal of an option may leave another one without its required option.
+    let mut count_before = usize::MAX;
+    while section == "check" && chosen.len() < count_before {
+        count_before = chosen.len();
+        let all = given_args.iter().chain(chosen.iter().map(|(arg, _)| arg));
         let present: BTreeSet<&str> = all.map(|arg| arg.get_id().as_str()).collect();
-        let lacks =
-            |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !present.contains(needed));
-        chosen.retain(|(arg, _)| !lacks(arg));
+        let lacks_required = |arg: &Arg| {
+            REQUIRED_OPTIONS.iter().any(|(id, required)| arg.get_id() == id && !present.contains(required))
+        };
+        chosen.retain(|(arg, _)| !lacks_required(arg));
     }
     chosen.into_iter().map(|(arg, value)| file_setting(arg, value, section)).collect()
 }
@@ -153,13 +156,13 @@ fn file_setting(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, 
     let key = key_of(arg).expect("only options with a key are selected");
     let name = format!("{section}.{key}");
     let option = arg.get_long().map_or_else(|| "<URL>".to_owned(), |long| format!("--{long}"));
-    let invalid = |takes: &str| format!("`{name}` is `{value}`; allowed: {takes}");
-    let many = matches!(arg.get_action(), ArgAction::Append);
-    let words = match (arg.get_action(), value) {
+    let invalid = |allowed: &str| format!("`{name}` is `{value}`; allowed: {allowed}");
+    let is_list = matches!(arg.get_action(), ArgAction::Append);
+    let arguments = match (arg.get_action(), value) {
         (ArgAction::SetTrue, Value::Boolean(true)) => vec![option.clone()],
         (ArgAction::SetTrue, Value::Boolean(false)) => Vec::new(),
         (ArgAction::SetTrue, _) => return Err(invalid("true or false")),
-        (_, Value::Array(values)) if many => values
+        (_, Value::Array(values)) if is_list => values
             .iter()
             .map(|value| {
                 Ok(to_argument(&option, arg, &value_text(value).ok_or_else(|| invalid("a list of strings"))?))
@@ -169,7 +172,7 @@ fn file_setting(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, 
             vec![to_argument(&option, arg, &value_text(value).ok_or_else(|| invalid("one value"))?)]
         }
     };
-    Ok(FileSetting { name, option, arguments: words })
+    Ok(FileSetting { name, option, arguments })
 }
 
 fn to_argument(option: &str, arg: &Arg, value: &str) -> String {
@@ -181,7 +184,7 @@ fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
-        Value::Datetime(moment) => Some(moment.to_string()),
+        Value::Datetime(datetime) => Some(datetime.to_string()),
         _ => None,
     }
 }
@@ -192,22 +195,23 @@ fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), St
     let keys: Vec<String> = command.get_arguments().filter_map(key_of).collect();
     for (key, value) in table {
         let name = if section.is_empty() { key.clone() } else { format!("{section}.{key}") };
-        if let (Some(below), Value::Table(table)) = (command.find_subcommand(key), value) {
-            check_names(below, table, &name)?;
+        if let (Some(subcommand), Value::Table(table)) = (command.find_subcommand(key), value) {
+            check_names(subcommand, table, &name)?;
         } else if section.is_empty() {
             let sections = sections.iter().copied().chain(["dialect"]).filter(|section| *section != "help");
-            return Err(format!("`{name}` is not a section; {}", one_of(key, sections)));
+            return Err(format!("`{name}` is not a section; {}", allowed_names(key, sections)));
         } else if !keys.contains(key) {
-            let typed = if section == "check" { &TYPED[..] } else { &[] };
-            let known = keys.iter().map(String::as_str).chain(typed.iter().copied());
-            return Err(format!("`{name}` is not a setting; {}", one_of(key, known)));
+            let other_settings = if section == "check" { &TYPED[..] } else { &[] };
+            let known = keys.iter().map(String::as_str).chain(other_settings.iter().copied());
+            return Err(format!("`{name}` is not a setting; {}", allowed_names(key, known)));
         }
     }
     Ok(())
 }
 
-/// Returns a suggestion: the most similar of the known names, or all of them.
-fn one_of<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// Returns the end of an error message about an unknown name: the most similar of the known names,
+/// or all of them.
+fn allowed_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
     match nearest(name, known.iter().copied()) {
@@ -216,35 +220,34 @@ fn one_of<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Returns the known name that is most similar.
+/// Returns the known name that is most similar; `None` if no name is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    const ALIKE: f64 = 0.8;
-    // No name is that long, and the time of a comparison grows with the product of both lengths.
+    const SIMILARITY_MIN: f64 = 0.8;
+    // Longer than any name. The time of a comparison grows with the product of both lengths.
     const NAME_BYTES_MAX: usize = 256;
     known
         .filter(|_| name.len() <= NAME_BYTES_MAX)
         .map(|known| (strsim::jaro_winkler(name, known), known))
-        .max_by(|one, other| one.0.total_cmp(&other.0))
-        .filter(|(likeness, _)| *likeness > ALIKE)
+        .max_by(|(similarity, _), (other, _)| similarity.total_cmp(other))
+        .filter(|(similarity, _)| *similarity > SIMILARITY_MIN)
         .map(|(_, nearest)| nearest)
 }
 
-/// Returns the error in terms of the file, if the file caused it.
-fn explain(error: &clap::Error, added: &[FileSetting]) -> Option<String> {
+/// Returns the error with the name of the setting instead of the option, if a setting of the file
+/// caused it.
+fn explain(error: &clap::Error, from_file: &[FileSetting]) -> Option<String> {
     let context_text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
         _ => None,
     };
     let arg = context_text(ContextKind::InvalidArg)?;
-    let addition =
-        added.iter().find(|addition| arg.split([' ', '=']).next() == Some(addition.option.as_str()))?;
-    let name = &addition.name;
+    let setting =
+        from_file.iter().find(|setting| arg.split([' ', '=']).next() == Some(setting.option.as_str()))?;
+    let name = &setting.name;
     match (error.kind(), context_text(ContextKind::InvalidValue)) {
         (ErrorKind::ValueValidation, Some(value)) => {
-            let takes = error.source()?.to_string();
-            let takes = takes.strip_prefix("takes ").map_or(takes.clone(), |rest| format!("allowed: {rest}"));
-            Some(format!("`{name}` is `{value}`; {takes}"))
+            Some(format!("`{name}` is `{value}`; {}", error.source()?))
         }
         (ErrorKind::InvalidValue, Some(value)) => {
             Some(format!("`{name}` is `{value}`; allowed: {}", context_text(ContextKind::ValidValue)?))
@@ -266,12 +269,13 @@ mod tests {
         config::COMMENTED,
     };
 
-    fn parse(settings: &str, words: &[&str]) -> Result<(args::Command, Config), String> {
+    fn parse(settings: &str, arguments: &[&str]) -> Result<(args::Command, Config), String> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.toml");
         fs::write(&path, settings).unwrap();
         let path = path.to_str().unwrap();
-        let argv = ["chargeproof"].iter().chain(words).copied().chain(["--config", path]).map(OsString::from);
+        let argv =
+            ["chargeproof"].iter().chain(arguments).copied().chain(["--config", path]).map(OsString::from);
         match read(argv.collect()) {
             Ok((cli, config)) => Ok((cli.command, config)),
             Err(SettingsError::File(failure)) => Err(failure.message),
@@ -280,8 +284,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_args(settings: &str, words: &[&str]) -> Check {
-        match parse(settings, &[&["check"], words].concat()) {
+    fn check_args(settings: &str, arguments: &[&str]) -> Check {
+        match parse(settings, &[&["check"], arguments].concat()) {
             Ok((args::Command::Check(check), _)) => *check,
             Ok(_) => panic!("another command"),
             Err(error) => panic!("{error}"),
@@ -289,8 +293,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn serve_args(settings: &str, words: &[&str]) -> Serve {
-        match parse(settings, &[&["serve"], words].concat()) {
+    fn serve_args(settings: &str, arguments: &[&str]) -> Serve {
+        match parse(settings, &[&["serve"], arguments].concat()) {
             Ok((args::Command::Serve(serve), _)) => serve,
             Ok(_) => panic!("another command"),
             Err(error) => panic!("{error}"),
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_have_the_effect_of_options() {
+    fn a_setting_has_the_effect_of_the_option() {
         let settings = "[serve]\nlisten = \"127.0.0.1:7\"\nseed = 7\nclock = \"frozen\"\nrate_limit = \"off\"\n\
             start = 2026-01-05T09:00:00Z\nforward = [\"https://shop.example=http://127.0.0.1:3000\"]\n\
             port = 9\nforward_to = \"http://localhost:3000/hooks\"\n";
@@ -333,16 +337,16 @@ mod tests {
         let Ok((args::Command::Load(load), _)) = parse(settings, &["load", "--rate", "5"]) else {
             panic!("a load")
         };
-        assert!(!load.max, "a rate was asked for");
+        assert!(!load.max, "--rate on the command line replaces max of the file");
         let listen = parse(settings, &["receiver", "listen"]);
         assert!(
-            matches!(listen, Ok((args::Command::Receiver(args::Receiver::Listen(it)), _)) if it.port == Some(9000))
+            matches!(listen, Ok((args::Command::Receiver(args::Receiver::Listen(listen)), _)) if listen.port == Some(9000))
         );
         assert!(parse("", &["load"]).is_err_and(|why| why.contains("<URL>")));
     }
 
     /// Settings of [serve] that conflict with others.
-    const ALONE: [&str; 1] = ["from"];
+    const CONFLICTING: [&str; 1] = ["from"];
 
     /// Returns the sample configuration with all settings enabled. Settings start with `#` and no space; comments have
     /// a space.
@@ -352,8 +356,9 @@ mod tests {
                 .filter(|setting| !setting.is_empty() && !setting.starts_with(' '))
                 .map(str::to_owned)
         };
-        let alone = |line: &&str| ALONE.iter().any(|name| line.starts_with(&format!("#{name} = ")));
-        let lines = COMMENTED.lines().filter(|line| !alone(line));
+        let is_conflicting =
+            |line: &&str| CONFLICTING.iter().any(|name| line.starts_with(&format!("#{name} = ")));
+        let lines = COMMENTED.lines().filter(|line| !is_conflicting(line));
         lines.map(|line| setting(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
     }
 
@@ -369,7 +374,7 @@ mod tests {
         assert!(!check.allow_writes && !check.quick && check.only.is_empty() && check.without.is_empty());
         assert_eq!((check.time_limit, check.hook_time_limit), (10, 30));
         assert_eq!(serve_args(&uncommented_sample(), &[]).rate_limit, args::RateLimit(Some(120)));
-        for name in ALONE {
+        for name in CONFLICTING {
             let line = COMMENTED.lines().find_map(|line| line.strip_prefix(&format!("#{name} = ")));
             serve_args(
                 &format!("[serve]\n{name} = {}\n", line.expect("the sample contains the setting")),
@@ -379,45 +384,57 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(settings: &str, words: &[&str], part: &str) {
-        let error = parse(settings, words).map(|_| ()).expect_err("the input is rejected");
+    fn check_rejected(settings: &str, arguments: &[&str], part: &str) {
+        let error = parse(settings, arguments).map(|_| ()).expect_err("the input is rejected");
         assert!(error.contains(part), "{error}");
     }
 
     #[test]
-    fn wrong_settings_are_named() {
-        let takes = "allowed: a whole number of seconds from 1 to 300";
-        check(
+    fn error_names_the_invalid_setting() {
+        let allowed = "allowed: a whole number of seconds from 1 to 300";
+        check_rejected(
             "[check]\nwithout = [\"webhook\"]",
             &["check"],
             "`check.without` is `webhook`; allowed: revoked, second",
         );
-        check("[check]\ntime_limit = 0", &["check"], &format!("`check.time_limit` is `0`; {takes}"));
-        check("[check]\nhook_time_limit = 301", &["check"], "`check.hook_time_limit` is `301`");
-        check("[check]\nquick = 1", &["check"], "`check.quick` is `1`; allowed: true or false");
-        check("[check]\nhook = [\"a\"]", &["check"], "allowed: one value");
-        check("[check]\nonly = [true]", &["check"], "allowed: a list of strings");
-        check(
+        check_rejected(
+            "[check]\ntime_limit = 0",
+            &["check"],
+            &format!("`check.time_limit` is `0`; {allowed}"),
+        );
+        check_rejected("[check]\nhook_time_limit = 301", &["check"], "`check.hook_time_limit` is `301`");
+        check_rejected("[check]\nquick = 1", &["check"], "`check.quick` is `1`; allowed: true or false");
+        check_rejected("[check]\nhook = [\"a\"]", &["check"], "allowed: one value");
+        check_rejected("[check]\nonly = [true]", &["check"], "allowed: a list of strings");
+        check_rejected(
             "[check]\ntiem_limit = 1",
             &["serve"],
             "`check.tiem_limit` is not a setting; did you mean `time_limit`?",
         );
-        check("[serve]\nprot = 1", &["serve"], "`serve.prot` is not a setting; did you mean `port`?");
-        check("[server]\nport = 1", &["serve"], "`server` is not a section; did you mean `serve`?");
-        check(
+        check_rejected(
+            "[serve]\nprot = 1",
+            &["serve"],
+            "`serve.prot` is not a setting; did you mean `port`?",
+        );
+        check_rejected("[server]\nport = 1", &["serve"], "`server` is not a section; did you mean `serve`?");
+        check_rejected(
             "[serve]\nclock = \"slow\"",
             &["serve"],
             "`serve.clock` is `slow`; allowed: wall, fast, frozen",
         );
-        check(
+        check_rejected(
             "[serve]\nstart = \"today\"",
             &["serve"],
             "`serve.start` is `today`; allowed: a UTC time such as",
         );
-        check("[serve]\nrate_limit = true", &["serve"], "`serve.rate_limit` is `true`");
-        check("[serve]\nrate_limit = -1", &["serve"], "`serve.rate_limit` is `-1`");
-        check("[serve]\nforward = [\"shop\"]", &["serve"], "`serve.forward` is `shop`");
-        check("[serve]\nforward_to = \"shop\"", &["serve"], "`serve.forward_to` is `shop`; not a URL");
-        check("[receiver.listen]\nprot = 1", &["serve"], "did you mean `port`?");
+        check_rejected("[serve]\nrate_limit = true", &["serve"], "`serve.rate_limit` is `true`");
+        check_rejected("[serve]\nrate_limit = -1", &["serve"], "`serve.rate_limit` is `-1`");
+        check_rejected("[serve]\nforward = [\"shop\"]", &["serve"], "`serve.forward` is `shop`");
+        check_rejected(
+            "[serve]\nforward_to = \"shop\"",
+            &["serve"],
+            "`serve.forward_to` is `shop`; not a URL",
+        );
+        check_rejected("[receiver.listen]\nprot = 1", &["serve"], "did you mean `port`?");
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// The number of seeds of the next shard that each shard also runs, to compare machines.
 const OVERLAP: u64 = 64;
 
-/// One of several equal parts, with an index from 1.
+/// One of several equal parts of a sweep, with an index from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shard {
     pub(crate) index: u64,
@@ -28,19 +28,20 @@ impl FromStr for ShardChoice {
         if text == "auto" {
             return Ok(ShardChoice::Auto);
         }
-        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-        let shard = parts.and_then(|(index, of)| Shard::new(index, of));
-        shard
-            .map(ShardChoice::Named)
-            .ok_or_else(|| "takes `auto`, or which of how many, such as 3/8".to_owned())
+        let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        let shard = numbers.and_then(|(index, count)| Shard::new(index, count));
+        shard.map(ShardChoice::Named).ok_or_else(|| {
+            "allowed: `auto`, or the number of the shard and of all shards, such as 3/8".to_owned()
+        })
     }
 }
 
 /// The variables of a CI system or scheduler: the index, the first index, and the number of shards.
 struct IndexVariables {
     index: &'static str,
+    /// The index of the first shard.
     first: FirstIndex,
-    of: &'static str,
+    count: &'static str,
 }
 
 enum FirstIndex {
@@ -50,28 +51,28 @@ enum FirstIndex {
     Variable(&'static str),
 }
 
-/// The supported systems. The variables of this program come first.
-const ENGINES: [IndexVariables; 8] = [
-    IndexVariables { index: "CHARGEPROOF_SHARD", first: FirstIndex::One, of: "CHARGEPROOF_SHARDS" },
+/// The variables of the supported systems. Those of this program come first.
+const CI_SYSTEMS: [IndexVariables; 8] = [
+    IndexVariables { index: "CHARGEPROOF_SHARD", first: FirstIndex::One, count: "CHARGEPROOF_SHARDS" },
     IndexVariables {
         index: "SLURM_ARRAY_TASK_ID",
         first: FirstIndex::Variable("SLURM_ARRAY_TASK_MIN"),
-        of: "SLURM_ARRAY_TASK_COUNT",
+        count: "SLURM_ARRAY_TASK_COUNT",
     },
     // An Indexed Job does not pass the number of its tasks to them.
-    IndexVariables { index: "JOB_COMPLETION_INDEX", first: FirstIndex::Zero, of: "CHARGEPROOF_SHARDS" },
-    IndexVariables { index: "CI_NODE_INDEX", first: FirstIndex::One, of: "CI_NODE_TOTAL" },
-    IndexVariables { index: "CIRCLE_NODE_INDEX", first: FirstIndex::Zero, of: "CIRCLE_NODE_TOTAL" },
+    IndexVariables { index: "JOB_COMPLETION_INDEX", first: FirstIndex::Zero, count: "CHARGEPROOF_SHARDS" },
+    IndexVariables { index: "CI_NODE_INDEX", first: FirstIndex::One, count: "CI_NODE_TOTAL" },
+    IndexVariables { index: "CIRCLE_NODE_INDEX", first: FirstIndex::Zero, count: "CIRCLE_NODE_TOTAL" },
     IndexVariables {
         index: "BUILDKITE_PARALLEL_JOB",
         first: FirstIndex::Zero,
-        of: "BUILDKITE_PARALLEL_JOB_COUNT",
+        count: "BUILDKITE_PARALLEL_JOB_COUNT",
     },
-    IndexVariables { index: "SEMAPHORE_JOB_INDEX", first: FirstIndex::One, of: "SEMAPHORE_JOB_COUNT" },
+    IndexVariables { index: "SEMAPHORE_JOB_INDEX", first: FirstIndex::One, count: "SEMAPHORE_JOB_COUNT" },
     IndexVariables {
         index: "SYSTEM_JOBPOSITIONINPHASE",
         first: FirstIndex::One,
-        of: "SYSTEM_TOTALJOBSINPHASE",
+        count: "SYSTEM_TOTALJOBSINPHASE",
     },
 ];
 
@@ -79,46 +80,48 @@ impl Shard {
     /// All seeds.
     pub(crate) const WHOLE: Shard = Shard { index: 1, of: 1 };
 
-    fn new(index: u64, of: u64) -> Option<Shard> {
-        (1..=of).contains(&index).then_some(Shard { index, of })
+    fn new(index: u64, count: u64) -> Option<Shard> {
+        (1..=count).contains(&index).then_some(Shard { index, of: count })
     }
 
     /// Returns the shard named by the variables of a CI system.
     pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
-        let engine = ENGINES.iter().find(|engine| variable(engine.index).is_some()).ok_or_else(|| {
-            let names: Vec<&str> = ENGINES.iter().map(|engine| engine.index).collect();
+        let system = CI_SYSTEMS.iter().find(|system| variable(system.index).is_some()).ok_or_else(|| {
+            let names: Vec<&str> = CI_SYSTEMS.iter().map(|system| system.index).collect();
             format!("the shard is unknown: none of {} is set; name it, such as --shard 3/8", names.join(", "))
         })?;
         let number = |name: &str| {
             let text =
-                variable(name).ok_or_else(|| format!("`{}` is set, but not `{name}`", engine.index))?;
+                variable(name).ok_or_else(|| format!("`{}` is set, but not `{name}`", system.index))?;
             text.parse::<u64>().map_err(|_| format!("`{name}` is `{text}`; allowed: a whole number"))
         };
-        let (index, of) = (number(engine.index)?, number(engine.of)?);
-        let first = match engine.first {
+        let (index, count) = (number(system.index)?, number(system.count)?);
+        let first = match system.first {
             FirstIndex::Zero => 0,
             FirstIndex::One => 1,
             FirstIndex::Variable(name) => number(name)?,
         };
         let index = index.checked_sub(first).map(|index| index + 1);
-        index.and_then(|index| Shard::new(index, of)).ok_or_else(|| {
+        index.and_then(|index| Shard::new(index, count)).ok_or_else(|| {
             format!(
-                "`{}` and `{}` do not name a shard: the index counts from {first}, and there are {of} shards",
-                engine.index, engine.of
+                "`{}` and `{}` do not name a shard: the first index is {first}, and there are {count} shards",
+                system.index, system.count
             )
         })
     }
 
-    /// Returns the first seed of the shard, counted from that of the sweep, and the number of seeds.
+    /// Returns the first seed of the shard, counted from the first seed of the sweep, and the
+    /// number of seeds.
     pub(crate) fn range(self, seeds: u64) -> (u64, u64) {
-        let at = |n: u64| {
+        let boundary = |n: u64| {
             u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.of)).unwrap_or(u64::MAX)
         };
-        let begin = at(self.index - 1);
-        (begin, at(self.index) - begin)
+        let begin = boundary(self.index - 1);
+        (begin, boundary(self.index) - begin)
     }
 
-    /// Returns the seeds of the next shard that this one also runs; the last shard runs those of the first.
+    /// Returns the seeds of the next shard that this one also runs, as `range` does; the last shard
+    /// runs those of the first.
     pub(crate) fn overlap(self, seeds: u64) -> (u64, u64) {
         if self.of == 1 {
             return (0, 0);
@@ -135,12 +138,12 @@ mod tests {
 
     #[test]
     fn shards_cover_every_seed_once() {
-        for (seeds, of) in [(10, 3), (3, 8), (1_000, 7), (u64::MAX, 5), (0, 2)] {
+        for (seeds, count) in [(10, 3), (3, 8), (1_000, 7), (u64::MAX, 5), (0, 2)] {
             let mut next = 0;
-            for index in 1..=of {
-                let (begin, count) = Shard { index, of }.range(seeds);
-                assert_eq!(begin, next, "{index}/{of} of {seeds}");
-                next = begin + count;
+            for index in 1..=count {
+                let (begin, length) = Shard { index, of: count }.range(seeds);
+                assert_eq!(begin, next, "{index}/{count} of {seeds}");
+                next = begin + length;
             }
             assert_eq!(next, seeds);
         }
@@ -155,9 +158,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(variables: &[(&str, &str)], expected: Result<(u64, u64), &str>) {
-        let get =
-            |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+    fn check_shard(variables: &[(&str, &str)], expected: Result<(u64, u64), &str>) {
+        let get = |name: &str| {
+            variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
+        };
         match (Shard::from_environment(get), expected) {
             (Ok(shard), expected) => assert_eq!(Ok((shard.index, shard.of)), expected),
             (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
@@ -167,26 +171,29 @@ mod tests {
 
     #[test]
     fn ci_variables_select_the_shard() {
-        check(
+        check_shard(
             &[("SLURM_ARRAY_TASK_ID", "7"), ("SLURM_ARRAY_TASK_MIN", "5"), ("SLURM_ARRAY_TASK_COUNT", "4")],
             Ok((3, 4)),
         );
-        check(&[("JOB_COMPLETION_INDEX", "0"), ("CHARGEPROOF_SHARDS", "12")], Ok((1, 12)));
-        check(&[("CI_NODE_INDEX", "2"), ("CI_NODE_TOTAL", "2")], Ok((2, 2)));
-        check(&[("CIRCLE_NODE_INDEX", "1"), ("CIRCLE_NODE_TOTAL", "2")], Ok((2, 2)));
-        check(&[("CHARGEPROOF_SHARD", "3"), ("CHARGEPROOF_SHARDS", "3"), ("CI_NODE_INDEX", "1")], Ok((3, 3)));
-        check(&[], Err("none of CHARGEPROOF_SHARD, "));
-        check(&[("JOB_COMPLETION_INDEX", "0")], Err("not `CHARGEPROOF_SHARDS`"));
-        check(&[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "2")], Err("do not name a shard"));
-        check(&[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "2")], Err("is `x`"));
+        check_shard(&[("JOB_COMPLETION_INDEX", "0"), ("CHARGEPROOF_SHARDS", "12")], Ok((1, 12)));
+        check_shard(&[("CI_NODE_INDEX", "2"), ("CI_NODE_TOTAL", "2")], Ok((2, 2)));
+        check_shard(&[("CIRCLE_NODE_INDEX", "1"), ("CIRCLE_NODE_TOTAL", "2")], Ok((2, 2)));
+        check_shard(
+            &[("CHARGEPROOF_SHARD", "3"), ("CHARGEPROOF_SHARDS", "3"), ("CI_NODE_INDEX", "1")],
+            Ok((3, 3)),
+        );
+        check_shard(&[], Err("none of CHARGEPROOF_SHARD, "));
+        check_shard(&[("JOB_COMPLETION_INDEX", "0")], Err("not `CHARGEPROOF_SHARDS`"));
+        check_shard(&[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "2")], Err("do not name a shard"));
+        check_shard(&[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "2")], Err("is `x`"));
     }
 
     #[test]
     fn shard_choices_are_parsed() {
         assert_eq!("3/8".parse(), Ok(ShardChoice::Named(Shard { index: 3, of: 8 })));
         assert_eq!("auto".parse(), Ok(ShardChoice::Auto));
-        for wrong in ["0/8", "9/8", "3", "3/0", "/", "-1/2", ""] {
-            assert!(wrong.parse::<ShardChoice>().is_err(), "{wrong}");
+        for invalid in ["0/8", "9/8", "3", "3/0", "/", "-1/2", ""] {
+            assert!(invalid.parse::<ShardChoice>().is_err(), "{invalid}");
         }
     }
 }

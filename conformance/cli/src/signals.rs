@@ -29,10 +29,10 @@ pub(crate) struct StopSignals {
 impl StopSignals {
     /// Starts catching the signals. Requires a Tokio runtime.
     pub(crate) fn catch() -> Result<StopSignals, Failure> {
-        let cannot = |error| Failure::machine(format!("cannot catch signals: {error}"));
+        let to_failure = |error| Failure::machine(format!("cannot catch signals: {error}"));
         Ok(StopSignals {
-            interrupt: signal(SignalKind::interrupt()).map_err(cannot)?,
-            terminate: signal(SignalKind::terminate()).map_err(cannot)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(to_failure)?,
+            terminate: signal(SignalKind::terminate()).map_err(to_failure)?,
         })
     }
 
@@ -47,12 +47,12 @@ impl StopSignals {
 
 /// Returns an interrupt of a check, raised by the first signal. The second signal exits the program.
 pub(crate) fn interrupt(runtime: &Runtime) -> Result<Interrupt, Failure> {
-    let (interrupt, raise) = Interrupt::new();
+    let (interrupt, interrupt_sender) = Interrupt::new();
     let mut signals = runtime.block_on(async { StopSignals::catch() })?;
     runtime.spawn(async move {
         signals.next().await;
-        // Without a receiver, the check has finished.
-        let _ = raise.send(true);
+        // Fails if the check has finished and dropped the receiver.
+        let _ = interrupt_sender.send(true);
         signals.next().await;
         process::exit(i32::from(INTERRUPTED));
     });
@@ -62,7 +62,7 @@ pub(crate) fn interrupt(runtime: &Runtime) -> Result<Interrupt, Failure> {
 /// Returns a flag that the first signal sets, for work that polls it. The second signal exits the program.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&flag);
+    let flag_to_set = Arc::clone(&flag);
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
@@ -71,7 +71,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     thread::spawn(move || {
         runtime.block_on(async {
             signals.next().await;
-            raised.store(true, Ordering::Relaxed);
+            flag_to_set.store(true, Ordering::Relaxed);
             signals.next().await;
             process::exit(i32::from(INTERRUPTED));
         });

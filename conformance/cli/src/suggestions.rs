@@ -7,31 +7,55 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Options of other tools, with their replacements.
-const INSTEAD: [(&str, &str, &str); 5] = [
-    ("check", "--key", "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY"),
-    ("load", "--duration", "`--for 30s` sets the duration"),
-    ("play", "--only", "name the files to play: `chargeproof play scenarios/charge`"),
-    ("sweep", "--only", "name the files to play: `chargeproof sweep scenarios/charge/paid.yaml`"),
-    ("trigger", "--url", "`--to` sets the URL of the reference server"),
+/// A hint for an option that a command does not have, but that other tools have.
+struct OptionHint {
+    command: &'static str,
+    unknown_option: &'static str,
+    hint: &'static str,
+}
+
+const OPTION_HINTS: [OptionHint; 5] = [
+    OptionHint {
+        command: "check",
+        unknown_option: "--key",
+        hint: "keys come from the environment: CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY",
+    },
+    OptionHint { command: "load", unknown_option: "--duration", hint: "`--for 30s` sets the duration" },
+    OptionHint {
+        command: "play",
+        unknown_option: "--only",
+        hint: "name the files to play: `chargeproof play scenarios/charge`",
+    },
+    OptionHint {
+        command: "sweep",
+        unknown_option: "--only",
+        hint: "name the files to play: `chargeproof sweep scenarios/charge/paid.yaml`",
+    },
+    OptionHint {
+        command: "trigger",
+        unknown_option: "--url",
+        hint: "`--to` sets the URL of the reference server",
+    },
 ];
 
 /// Adds a suggestion to an error that has none.
 pub(crate) fn with_suggestion(mut error: Error, command: &Command, argv: &[OsString]) -> Error {
-    let leaf = leaf_of(command, argv);
+    let subcommand = selected_subcommand(command, argv);
     let tip = match error.kind() {
-        ErrorKind::UnknownArgument => replacement(&error, leaf),
-        ErrorKind::MissingRequiredArgument => example(leaf, "").map(|line| format!("for example: {line}")),
+        ErrorKind::UnknownArgument => replacement(&error, subcommand),
+        ErrorKind::MissingRequiredArgument => {
+            example(subcommand, "").map(|line| format!("for example: {line}"))
+        }
         ErrorKind::InvalidValue
             if context_text(&error, ContextKind::InvalidValue).is_some_and(str::is_empty) =>
         {
             missing_value(&error, command, argv)
         }
-        ErrorKind::InvalidValue => longer_value(&error),
+        ErrorKind::InvalidValue => suffix_suggestion(&error),
         _ => None,
     };
     if let Some(tip) = tip {
-        // clap's suggestion is unrelated.
+        // The suggestion of clap does not fit the tip.
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -46,9 +70,9 @@ fn context_text(error: &Error, kind: ContextKind) -> Option<&str> {
 }
 
 /// Returns the subcommand that a command line names.
-fn leaf_of<'a>(command: &'a Command, argv: &[OsString]) -> &'a Command {
+fn selected_subcommand<'a>(command: &'a Command, argv: &[OsString]) -> &'a Command {
     let words = argv.iter().skip(1).filter_map(|word| word.to_str());
-    words.fold(command, |at, word| at.find_subcommand(word).unwrap_or(at))
+    words.fold(command, |current, word| current.find_subcommand(word).unwrap_or(current))
 }
 
 /// Returns the first example in the help of a command that contains `part`.
@@ -59,13 +83,15 @@ fn example(command: &Command, part: &str) -> Option<String> {
     lines.find(|line| line.contains(part)).and_then(|line| Some(line.trim().split("  ").next()?.to_owned()))
 }
 
-/// Returns the replacement of an option that a command does not have.
+/// Returns the hint for an option that a command does not have.
 fn replacement(error: &Error, command: &Command) -> Option<String> {
     let option = context_text(error, ContextKind::InvalidArg)?;
-    let found = INSTEAD.iter().find(|(of, unknown, _)| *of == command.get_name() && option == *unknown);
+    let known = OPTION_HINTS
+        .iter()
+        .find(|known| known.command == command.get_name() && known.unknown_option == option);
     let takes_url = command.get_positionals().any(|arg| arg.get_id() == "url");
-    match found {
-        Some((.., hint)) => Some((*hint).to_owned()),
+    match known {
+        Some(known) => Some(known.hint.to_owned()),
         None if takes_url && matches!(option, "--url" | "--target") => {
             Some(format!("the URL is given without an option: `{}`", example(command, "http")?))
         }
@@ -73,30 +99,33 @@ fn replacement(error: &Error, command: &Command) -> Option<String> {
     }
 }
 
-/// Returns the allowed values that end with a dot and the given value.
-fn longer_value(error: &Error) -> Option<String> {
+/// Returns a suggestion of the allowed values that end with a dot and the given value:
+/// `charge.paid` for `paid`.
+fn suffix_suggestion(error: &Error) -> Option<String> {
     let given = format!(".{}", context_text(error, ContextKind::InvalidValue)?);
     let Some(ContextValue::Strings(allowed)) = error.get(ContextKind::ValidValue) else { return None };
-    let meant: Vec<_> =
+    let matching: Vec<_> =
         allowed.iter().filter(|value| value.ends_with(&given)).map(|value| format!("`{value}`")).collect();
-    (!meant.is_empty()).then(|| format!("did you mean {}?", meant.join(" or ")))
+    (!matching.is_empty()).then(|| format!("did you mean {}?", matching.join(" or ")))
 }
 
-/// Returns the allowed values of an option without a value, from its help and its parser's message.
+/// Returns the help of an option that was given without a value, and the allowed values from its
+/// parser's message.
 fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
     let long = context_text(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
-    let arg = leaf_of(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;
+    let arg = selected_subcommand(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;
     let help = arg.get_help()?;
     let option = format!("--{long}");
-    let tried =
+    // A value that no parser accepts, for the parser's message.
+    let with_invalid_value =
         argv.iter().map(|word| if *word == *option { format!("{option}=?").into() } else { word.clone() });
-    let refused = command.clone().try_get_matches_from(tried).err();
-    match refused
+    let error = command.clone().try_get_matches_from(with_invalid_value).err();
+    match error
         .as_ref()
-        .filter(|refused| refused.kind() == ErrorKind::ValueValidation)
+        .filter(|error| error.kind() == ErrorKind::ValueValidation)
         .and_then(|error| error.source())
     {
-        Some(takes) => Some(format!("{help}; {takes}")),
+        Some(allowed) => Some(format!("{help}; {allowed}")),
         None => Some(help.to_string()),
     }
 }
@@ -108,49 +137,48 @@ mod tests {
     use super::*;
     use crate::args::Cli;
 
-    /// Collects all commands without subcommands, with the words that name them.
-    fn collect_commands(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
+    /// Collects a command and all its subcommands, each with the words that select it.
+    fn collect_commands(command: &Command, words: &[String], commands: &mut Vec<(Vec<String>, Command)>) {
         let words = [words, &[command.get_name().to_owned()]].concat();
-        for below in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
-            collect_commands(below, &words, found);
+        for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+            collect_commands(subcommand, &words, commands);
         }
-        found.push((words, command.clone()));
+        commands.push((words, command.clone()));
     }
 
     #[test]
     fn an_invalid_or_missing_value_lists_the_allowed_values() {
         let mut command = Cli::command();
         command.build();
-        let mut found = Vec::new();
-        collect_commands(&command, &[], &mut found);
-        let (mut required, mut refused) = (0, 0);
-        for (words, leaf) in &found {
+        let mut commands = Vec::new();
+        collect_commands(&command, &[], &mut commands);
+        let (mut need_value, mut reject_value) = (0, 0);
+        for (words, subcommand) in &commands {
             let takes_values = |action: &ArgAction| action.takes_values();
-            for arg in leaf.get_arguments().filter(|arg| takes_values(arg.get_action())) {
+            for arg in subcommand.get_arguments().filter(|arg| takes_values(arg.get_action())) {
                 let Some(long) = arg.get_long() else { continue };
-                let parse = |last: &[String]| {
+                let parse_error = |last: &[String]| {
                     let argv: Vec<OsString> = [words, last].concat().iter().map(OsString::from).collect();
                     let error = command.clone().try_get_matches_from(&argv).err();
                     error.map(|error| (error.kind(), with_suggestion(error, &command, &argv).to_string()))
                 };
-                if let Some((ErrorKind::InvalidValue, error)) = parse(&[format!("--{long}")]) {
-                    required += 1;
+                if let Some((ErrorKind::InvalidValue, error)) = parse_error(&[format!("--{long}")]) {
+                    need_value += 1;
                     assert!(
                         error.contains("tip: ") || error.contains("[possible values: "),
                         "{words:?} {error}"
                     );
                 }
-                let wrong = parse(&[format!("--{long}=\u{1}")]);
-                let Some((ErrorKind::ValueValidation, error)) = wrong else { continue };
-                refused += 1;
-                let helps =
-                    ["takes ", "allowed: ", "such as ", " is `"].iter().any(|phrase| error.contains(phrase));
-                assert!(helps, "{words:?} {error}");
+                let invalid = parse_error(&[format!("--{long}=\u{1}")]);
+                let Some((ErrorKind::ValueValidation, error)) = invalid else { continue };
+                reject_value += 1;
+                let has_help = ["allowed: ", "such as ", " is `"].iter().any(|phrase| error.contains(phrase));
+                assert!(has_help, "{words:?} {error}");
             }
         }
         assert!(
-            required > 80 && refused > 20,
-            "{required} options need a value, and {refused} reject an invalid one"
+            need_value > 80 && reject_value > 20,
+            "{need_value} options need a value, and {reject_value} reject an invalid one"
         );
     }
 }

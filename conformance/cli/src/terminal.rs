@@ -17,26 +17,26 @@ use anstyle::{AnsiColor, Style};
 use conformance::report::is_unseen;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Success.
+/// The style of a success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// Failure.
+/// The style of a failure.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Less important text.
+/// The style of less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// A position in a file.
-pub(crate) const PLACE: Style = AnsiColor::Cyan.on_default();
+/// The style of a position in a file.
+pub(crate) const LOCATION: Style = AnsiColor::Cyan.on_default();
 
 /// The maximum time to print a line while exiting.
-const NOTE_TIME: Duration = Duration::from_millis(200);
+const NOTE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Without a terminal, progress is printed this often.
+/// The interval, in seconds, at which progress is printed without a terminal.
 pub(crate) const LOG_EVERY_SECS: u64 = 15;
 
 /// The first error of writing to stdout.
-static LOST: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
+static STDOUT_ERROR: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
 
 /// Prints a line on stdout. Colours are removed unless it is a terminal. A failure is recorded for [`finish`].
-macro_rules! say {
+macro_rules! print_line {
     () => { $crate::terminal::print("\n") };
     ($($part:tt)*) => { $crate::terminal::print(format_args!("{}\n", format_args!($($part)*))) };
 }
@@ -44,7 +44,7 @@ macro_rules! say {
 macro_rules! note {
     ($($part:tt)*) => { $crate::terminal::print_error(format_args!("{}\n", format_args!($($part)*))) };
 }
-pub(crate) use {note, say};
+pub(crate) use {note, print_line};
 
 /// Prints text on stdout.
 pub(crate) fn print(text: impl fmt::Display) {
@@ -66,7 +66,8 @@ fn replace_invisible(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
 }
 
-/// Replaces invisible characters in foreign text, colour escapes included; line ends stay.
+/// Replaces invisible characters in text from elsewhere, colour escapes included; line ends and
+/// tabs stay.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
 }
@@ -78,26 +79,26 @@ fn replace_chars(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.replace(&is_hidden, "\u{fffd}"))
 }
 
-/// Prints a line on stderr; returns after at most [`NOTE_TIME`] even if stderr blocks: its reader may have stopped, and
-/// another thread may hold its lock.
+/// Prints a line on stderr; returns after at most [`NOTE_TIMEOUT`] even if stderr blocks: its
+/// reader may have stopped, and another thread may hold its lock.
 pub(crate) fn note_briefly(line: String) {
-    let (printed, done) = mpsc::channel();
+    let (finished, wait) = mpsc::channel();
     thread::spawn(move || {
         note!("{line}");
-        // The caller may have given up.
-        let _ = printed.send(());
+        // Fails if the caller has timed out.
+        let _ = finished.send(());
     });
-    let _ = done.recv_timeout(NOTE_TIME);
+    let _ = wait.recv_timeout(NOTE_TIMEOUT);
 }
 
-fn record_error(written: io::Result<()>) {
-    if let Err(error) = written {
+fn record_error(result: io::Result<()>) {
+    if let Err(error) = result {
         stdout_error().get_or_insert(error.kind());
     }
 }
 
 fn stdout_error() -> std::sync::MutexGuard<'static, Option<io::ErrorKind>> {
-    LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    STDOUT_ERROR.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Returns the width of the terminal on stdout; `None` if it is not a terminal.
@@ -105,13 +106,13 @@ pub(crate) fn columns() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
-/// Returns `true` if stdout failed.
+/// Returns `true` if writing to stdout has failed.
 pub(crate) fn has_stdout_failed() -> bool {
     stdout_error().is_some()
 }
 
-/// Flushes stdout and returns the exit code: `code`, unless the result was lost. A reader that closed the pipe has read
-/// enough, but a full disk has lost the result.
+/// Flushes stdout and returns the exit code: `code`, or that of a machine failure if stdout could
+/// not be written. A closed pipe is not a failure: its reader has read enough.
 pub(crate) fn finish(code: u8) -> u8 {
     record_error(io::stdout().flush());
     match *stdout_error() {
@@ -138,20 +139,20 @@ pub(crate) fn spinner() -> ProgressBar {
 
 /// Progress without a terminal: a line on stderr from time to time.
 pub(crate) struct ProgressLog {
-    begun: Instant,
-    /// The number of intervals for which a line was printed.
-    printed: AtomicU64,
+    started_at: Instant,
+    /// The number of the last interval for which a line was printed.
+    printed_interval: AtomicU64,
 }
 
 impl ProgressLog {
     pub(crate) fn start() -> ProgressLog {
-        ProgressLog { begun: Instant::now(), printed: AtomicU64::new(0) }
+        ProgressLog { started_at: Instant::now(), printed_interval: AtomicU64::new(0) }
     }
 
     /// Prints the line if the bar is hidden and the last line is older than [`LOG_EVERY_SECS`].
     pub(crate) fn line(&self, bar: &ProgressBar, text: impl FnOnce() -> String) {
-        let due = self.begun.elapsed().as_secs() / LOG_EVERY_SECS;
-        if bar.is_hidden() && self.printed.fetch_max(due, Ordering::Relaxed) < due {
+        let interval = self.started_at.elapsed().as_secs() / LOG_EVERY_SECS;
+        if bar.is_hidden() && self.printed_interval.fetch_max(interval, Ordering::Relaxed) < interval {
             note!("{}", text());
         }
     }
@@ -170,7 +171,7 @@ mod tests {
             assert_eq!(replace_invisible(&format!("a{hidden}b")), "a\u{fffd}b");
         }
         assert_eq!(sanitize("\u{1b}[2Ja\n\tb"), "\u{fffd}[2Ja\n\tb");
-        let own = format!("{GOOD}größer{GOOD:#}\t大\n");
-        assert!(matches!(replace_invisible(&own), Cow::Borrowed(same) if same == own));
+        let printable = format!("{GOOD}größer{GOOD:#}\t大\n");
+        assert!(matches!(replace_invisible(&printable), Cow::Borrowed(same) if same == printable));
     }
 }

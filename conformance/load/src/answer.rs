@@ -1,10 +1,10 @@
-//! Parses responses as far as a load test needs: status, length, keep-alive and Retry-After.
+//! Parses responses as far as a load test needs: the status, the end of the body, keep-alive and `Retry-After`.
 //!
 //! The parser is strict, so that no invalid response counts as valid. It stores no body.
 
-/// The largest head in bytes.
+/// The maximum size of a head in bytes.
 pub(crate) const HEAD_MAX: usize = 64 * 1024;
-/// The largest number of digits of a chunk size: 4 GiB.
+/// The maximum number of hexadecimal digits of a chunk size, which limits a chunk to 4 GiB.
 const CHUNK_DIGITS_MAX: usize = 8;
 
 /// The head of a response.
@@ -18,7 +18,7 @@ pub(crate) struct Head {
     pub(crate) retry_after: Option<u64>,
 }
 
-/// The end of a body.
+/// The length of a body, or how its end is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Known(u64),
@@ -26,14 +26,13 @@ pub(crate) enum Length {
     UntilClose,
 }
 
-/// Parses the head at the start of `bytes`. Returns it with its length; `None` while it is incomplete.
+/// Parses the head at the start of `bytes`. Returns it with its size in bytes; `None` while it is incomplete.
 pub(crate) fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
     let Some(end) = find_end(bytes) else {
         return if bytes.len() >= HEAD_MAX { Err("response head exceeds 64 KiB") } else { Ok(None) };
     };
-    let text = &bytes[..end];
-    let mut lines = text.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let (status, mut keeps) = parse_status_line(lines.next().unwrap_or_default())?;
+    let mut lines = bytes[..end].split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let (status, mut keep_alive) = parse_status_line(lines.next().unwrap_or_default())?;
     let (mut length, mut chunked, mut retry_after) = (None, false, None);
     for line in lines {
         let Some(colon) = line.iter().position(|b| *b == b':') else {
@@ -57,9 +56,9 @@ pub(crate) fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static
             }
             10 if name.eq_ignore_ascii_case(b"connection") => {
                 if value.eq_ignore_ascii_case(b"close") {
-                    keeps = false;
+                    keep_alive = false;
                 } else if value.eq_ignore_ascii_case(b"keep-alive") {
-                    keeps = true;
+                    keep_alive = true;
                 }
             }
             11 if name.eq_ignore_ascii_case(b"retry-after") => retry_after = parse_number(value),
@@ -73,24 +72,27 @@ pub(crate) fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static
         (_, false, Some(n)) => Length::Known(n),
         (_, false, None) => Length::UntilClose,
     };
-    let keeps = keeps && length != Length::UntilClose;
-    Ok(Some((Head { status, length, keep_alive: keeps, retry_after }, end + END.len())))
+    let keep_alive = keep_alive && length != Length::UntilClose;
+    Ok(Some((Head { status, length, keep_alive, retry_after }, end + END.len())))
 }
 
+/// The end of a head.
 const END: &[u8] = b"\r\n\r\n";
 
+/// Returns the index of the empty line that ends a head.
 fn find_end(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     // Heads have short lines, so checking each line end is fast.
-    while let Some(at) = bytes[from..].iter().position(|b| *b == b'\r') {
-        if bytes[from + at..].starts_with(END) {
-            return Some(from + at);
+    while let Some(offset) = bytes[from..].iter().position(|b| *b == b'\r') {
+        if bytes[from + offset..].starts_with(END) {
+            return Some(from + offset);
         }
-        from += at + 1;
+        from += offset + 1;
     }
     None
 }
 
+/// Returns the status, and `true` for HTTP/1.1, in which connections stay open by default.
 fn parse_status_line(line: &[u8]) -> Result<(u16, bool), &'static str> {
     let rest = line.strip_prefix(b"HTTP/1.").ok_or("response is not HTTP/1.x")?;
     let (&version, rest) = rest.split_first().ok_or("response is not HTTP/1.x")?;
@@ -104,37 +106,41 @@ fn parse_status_line(line: &[u8]) -> Result<(u16, bool), &'static str> {
 }
 
 fn parse_number(digits: &[u8]) -> Option<u64> {
-    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()
+    let is_valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| is_valid)?.parse().ok()
 }
 
 /// A parser that finds the end of a chunked body.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     state: ChunkState,
-    /// The bytes of chunks so far.
+    /// The size of the chunks so far, in bytes.
     pub(crate) bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkState {
-    /// In the line with a size: the size and its digits so far. `rest`: `true` after the digits.
+    /// In the line with the size of a chunk.
     Size {
+        /// The size so far.
         n: u64,
+        /// The number of digits so far.
         digits: usize,
-        rest: bool,
+        /// `true` after the digits.
+        is_past_digits: bool,
     },
+    /// In a chunk, with this number of bytes left.
     Data(u64),
-    /// After a chunk: the remaining bytes of its line end.
+    /// After a chunk, with this number of bytes of its line end left.
     DataEnd(u8),
-    /// In a trailer: the characters of its line so far.
+    /// In a trailer line, after this number of characters.
     Trailer(usize),
     End,
 }
 
 impl Default for ChunkState {
     fn default() -> ChunkState {
-        ChunkState::Size { n: 0, digits: 0, rest: false }
+        ChunkState::Size { n: 0, digits: 0, is_past_digits: false }
     }
 }
 
@@ -146,12 +152,12 @@ impl Chunks {
         bytes: &[u8],
         mut sink: impl FnMut(&[u8]),
     ) -> Result<(usize, bool), &'static str> {
-        let mut at = 0;
-        while at < bytes.len() && self.state != ChunkState::End {
+        let mut consumed = 0;
+        while consumed < bytes.len() && self.state != ChunkState::End {
             if let ChunkState::Data(left) = self.state {
-                let part = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
-                sink(&bytes[at..at + part]);
-                at += part;
+                let part = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - consumed);
+                sink(&bytes[consumed..consumed + part]);
+                consumed += part;
                 self.bytes += part as u64;
                 self.state = if part as u64 == left {
                     ChunkState::DataEnd(2)
@@ -160,38 +166,39 @@ impl Chunks {
                 };
                 continue;
             }
-            self.state = next_state(self.state, bytes[at])?;
-            at += 1;
+            self.state = next_state(self.state, bytes[consumed])?;
+            consumed += 1;
         }
-        Ok((at, self.state == ChunkState::End))
+        Ok((consumed, self.state == ChunkState::End))
     }
 }
 
+/// Returns the state after a byte that is not in a chunk.
 fn next_state(state: ChunkState, byte: u8) -> Result<ChunkState, &'static str> {
     Ok(match (state, byte) {
         (ChunkState::Size { digits: 0, .. }, b'\r' | b'\n' | b';') => return Err("chunk without a size"),
         (ChunkState::Size { n: 0, .. }, b'\n') => ChunkState::Trailer(0),
         (ChunkState::Size { n, .. }, b'\n') => ChunkState::Data(n),
         (ChunkState::Size { n, digits, .. }, b'\r' | b';' | b' ') => {
-            ChunkState::Size { n, digits, rest: true }
+            ChunkState::Size { n, digits, is_past_digits: true }
         }
-        (ChunkState::Size { rest: true, .. }, _) => state,
+        (ChunkState::Size { is_past_digits: true, .. }, _) => state,
         (ChunkState::Size { n, digits, .. }, _) => {
             let digit = char::from(byte).to_digit(16).ok_or("invalid chunk size")?;
             if digits == CHUNK_DIGITS_MAX {
                 return Err("chunk exceeds 4 GiB");
             }
-            ChunkState::Size { n: n * 16 + u64::from(digit), digits: digits + 1, rest: false }
+            ChunkState::Size { n: n * 16 + u64::from(digit), digits: digits + 1, is_past_digits: false }
         }
         (ChunkState::DataEnd(2), b'\r') => ChunkState::DataEnd(1),
         (ChunkState::DataEnd(1), b'\n') => ChunkState::default(),
         (ChunkState::DataEnd(_), _) => return Err("chunk longer than its size"),
-        (ChunkState::Trailer(letters), b'\r') => ChunkState::Trailer(letters),
+        (ChunkState::Trailer(column), b'\r') => ChunkState::Trailer(column),
         (ChunkState::Trailer(0), b'\n') => ChunkState::End,
         (ChunkState::Trailer(_), b'\n') => ChunkState::Trailer(0),
-        (ChunkState::Trailer(letters), _) if letters < HEAD_MAX => ChunkState::Trailer(letters + 1),
+        (ChunkState::Trailer(column), _) if column < HEAD_MAX => ChunkState::Trailer(column + 1),
         (ChunkState::Trailer(_), _) => return Err("trailer exceeds 64 KiB"),
-        (ChunkState::Data(_) | ChunkState::End, _) => unreachable!("handled before"),
+        (ChunkState::Data(_) | ChunkState::End, _) => unreachable!("`take` handles these states"),
     })
 }
 
@@ -200,34 +207,37 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: (u16, Length, bool, Option<u64>)) {
-        let (read, len) = parse_head(text.as_bytes()).expect("a good head").expect("a complete head");
-        assert_eq!((read.status, read.length, read.keep_alive, read.retry_after), expected, "{text}");
+    fn check(text: &str, expected: Head) {
+        let (head, len) =
+            parse_head(text.as_bytes()).expect("the head is valid").expect("the head is complete");
+        assert_eq!(head, expected, "{text}");
         assert!(text[..len].ends_with("\r\n\r\n"), "{text}");
         // Each prefix is incomplete.
-        for cut in 0..len {
-            assert_eq!(parse_head(&text.as_bytes()[..cut]), Ok(None), "{text} up to {cut}");
+        for end in 0..len {
+            assert_eq!(parse_head(&text.as_bytes()[..end]), Ok(None), "{text} up to {end}");
         }
     }
 
     #[test]
     fn a_head_determines_the_end_of_its_body() {
-        check("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{", (200, Length::Known(12), true, None));
-        check("HTTP/1.1 200\r\nContent-Length:0\r\n\r\n", (200, Length::Known(0), true, None));
-        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", (200, Length::Chunked, true, None));
-        check("HTTP/1.1 204 No Content\r\nx: y\r\n\r\n", (204, Length::Known(0), true, None));
-        check("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n", (200, Length::Known(1), false, None));
-        check("HTTP/1.1 200 OK\r\nx: y\r\n\r\n", (200, Length::UntilClose, false, None));
+        let head = |status, length| Head { status, length, keep_alive: true, retry_after: None };
+        let last = |head: Head| Head { keep_alive: false, ..head };
+        check("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{", head(200, Length::Known(12)));
+        check("HTTP/1.1 200\r\nContent-Length:0\r\n\r\n", head(200, Length::Known(0)));
+        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", head(200, Length::Chunked));
+        check("HTTP/1.1 204 No Content\r\nx: y\r\n\r\n", head(204, Length::Known(0)));
+        check("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n", last(head(200, Length::Known(1))));
+        check("HTTP/1.1 200 OK\r\nx: y\r\n\r\n", last(head(200, Length::UntilClose)));
         check(
             "HTTP/1.1 429 Too Many\r\nRetry-After: 58\r\nconnection: close\r\ncontent-length: 2\r\n\r\n",
-            (429, Length::Known(2), false, Some(58)),
+            Head { retry_after: Some(58), ..last(head(429, Length::Known(2))) },
         );
     }
 
     #[track_caller]
     fn check_rejected(text: &str, expected: &str) {
-        let found = parse_head(text.as_bytes()).expect_err("the input is rejected");
-        assert!(found.contains(expected), "{text}: {found}");
+        let error = parse_head(text.as_bytes()).expect_err("the input is rejected");
+        assert!(error.contains(expected), "{text}: {error}");
     }
 
     #[test]
@@ -251,19 +261,21 @@ mod tests {
     #[track_caller]
     fn check_chunked(text: &str, body: &str, rest: &str) {
         for size in 1..=text.len() {
-            let (mut chunks, mut found, mut taken, mut over) = (Chunks::default(), Vec::new(), 0, false);
+            let (mut chunks, mut parsed, mut consumed, mut is_over) =
+                (Chunks::default(), Vec::new(), 0, false);
             for piece in text.as_bytes().chunks(size) {
-                let (n, end) = chunks.take(piece, |part| found.extend_from_slice(part)).expect("a good body");
-                taken += n;
+                let (n, end) =
+                    chunks.take(piece, |part| parsed.extend_from_slice(part)).expect("the body is valid");
+                consumed += n;
                 if end {
-                    over = true;
+                    is_over = true;
                     break;
                 }
             }
-            assert!(over, "{text} in pieces of {size}");
-            assert_eq!(String::from_utf8(found).unwrap(), body);
+            assert!(is_over, "{text} in pieces of {size}");
+            assert_eq!(String::from_utf8(parsed).unwrap(), body);
             assert_eq!(chunks.bytes, body.len() as u64);
-            assert!(text[taken..].ends_with(rest) && text.len() - taken >= rest.len().min(1), "{text}");
+            assert!(text[consumed..].ends_with(rest) && text.len() - consumed >= rest.len().min(1), "{text}");
         }
     }
 
@@ -277,8 +289,8 @@ mod tests {
 
     #[track_caller]
     fn check_chunks_rejected(text: &str, expected: &str) {
-        let found = Chunks::default().take(text.as_bytes(), |_| {}).expect_err("the input is rejected");
-        assert!(found.contains(expected), "{text}: {found}");
+        let error = Chunks::default().take(text.as_bytes(), |_| {}).expect_err("the input is rejected");
+        assert!(error.contains(expected), "{text}: {error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! An HTTP client connection, which sends a request and reads the response.
+//! [`Connection`]: sends requests over HTTP/1 and reads the responses.
 
 use std::{
     future::{Future, poll_fn},
@@ -18,16 +18,17 @@ use crate::{
     stream::Stream,
 };
 
-/// The longest wait for a response.
+/// The time limit of a request.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A response without its body.
+/// The parts of a response that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The size of head and body.
+    /// The size of head and body in bytes.
     pub(crate) bytes: u64,
     pub(crate) keep_alive: bool,
+    /// `Retry-After`, in seconds.
     pub(crate) retry_after: Option<u64>,
 }
 
@@ -54,14 +55,14 @@ impl RequestError {
         }
     }
 
-    /// Returns the text in reports.
+    /// Returns the name of the error in reports.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             RequestError::Refused => "connection refused",
             RequestError::Closed => "connection closed",
             RequestError::TimedOut => "no response within 10 seconds",
             RequestError::Broken => "connection failed",
-            RequestError::NotHttp(what) => what,
+            RequestError::NotHttp(reason) => reason,
         }
     }
 }
@@ -80,7 +81,7 @@ impl Connection {
         Connection { stream, buffer: vec![0; HEAD_MAX], has_read: false, timeout: RequestTimeout::new() }
     }
 
-    /// Sends a request and reads the response. `now`: the current time.
+    /// Sends a request and reads the response. `now` is the current time.
     pub(crate) async fn send(&mut self, now: Instant, request: &[u8]) -> Result<Answer, RequestError> {
         self.receive(now, request, |_| {}).await
     }
@@ -92,10 +93,10 @@ impl Connection {
         request: &[u8],
         mut sink: impl FnMut(&[u8]),
     ) -> Result<Answer, RequestError> {
-        self.timeout.until = now + REQUEST_TIMEOUT;
+        self.timeout.deadline = now + REQUEST_TIMEOUT;
         self.has_read = false;
         self.write_all(request).await?;
-        // Interim responses stay in the buffer with the head, so its size bounds them all.
+        // Interim responses stay in the buffer with the head, so the size of the buffer bounds them together.
         let (mut start, mut filled) = (0, 0);
         let (head, head_len) = loop {
             if filled == self.buffer.len() {
@@ -106,14 +107,15 @@ impl Connection {
                 return Err(RequestError::Closed);
             }
             filled += n;
-            let mut found = answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
+            let mut parsed =
+                answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
             // Skips interim responses.
-            while let Some((_, len)) = found.filter(|(head, _)| head.status < 200) {
+            while let Some((_, len)) = parsed.filter(|(head, _)| head.status < 200) {
                 start += len;
-                found = answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
+                parsed = answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
             }
-            if let Some(found) = found {
-                break found;
+            if let Some(parsed) = parsed {
+                break parsed;
             }
         };
         let buffered = start + head_len..filled;
@@ -132,15 +134,15 @@ impl Connection {
         length: u64,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<u64, RequestError> {
-        const MORE: RequestError = RequestError::NotHttp("more bytes than Content-Length says");
-        let mut left = length.checked_sub(buffered.len() as u64).ok_or(MORE)?;
+        const TOO_LONG: RequestError = RequestError::NotHttp("more bytes than Content-Length states");
+        let mut left = length.checked_sub(buffered.len() as u64).ok_or(TOO_LONG)?;
         sink(&self.buffer[buffered]);
         while left > 0 {
             let n = self.read(0).await?;
             if n == 0 {
                 return Err(RequestError::Closed);
             }
-            left = left.checked_sub(n as u64).ok_or(MORE)?;
+            left = left.checked_sub(n as u64).ok_or(TOO_LONG)?;
             sink(&self.buffer[..n]);
         }
         Ok(length)
@@ -156,7 +158,7 @@ impl Connection {
         loop {
             let len = part.len();
             match chunks.take(&self.buffer[part], &mut *sink).map_err(RequestError::NotHttp)? {
-                (taken, true) if taken < len => {
+                (consumed, true) if consumed < len => {
                     return Err(RequestError::NotHttp("bytes after the last chunk"));
                 }
                 (_, true) => return Ok(chunks.bytes),
@@ -191,11 +193,11 @@ impl Connection {
         let Connection { stream, timeout, .. } = self;
         let mut sent = 0;
         while sent < request.len() {
-            let wrote = poll_fn(|cx| {
-                let done = Pin::new(&mut *stream).poll_write(cx, &request[sent..]);
-                if done.is_pending() { timeout.poll(cx).map(Err) } else { done }
+            let write = poll_fn(|cx| {
+                let progress = Pin::new(&mut *stream).poll_write(cx, &request[sent..]);
+                if progress.is_pending() { timeout.poll(cx).map(Err) } else { progress }
             });
-            match wrote.await {
+            match write.await {
                 Ok(0) => return Err(RequestError::Closed),
                 Ok(n) => sent += n,
                 Err(error) => return Err(RequestError::from_io_error(&error)),
@@ -209,42 +211,42 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads into the buffer from an index. Returns 0 at the end.
+    /// Reads into the buffer, starting at an index. Returns the number of bytes, which is 0 at the end.
     async fn read(&mut self, from: usize) -> Result<usize, RequestError> {
         // The timer is not polled while a server sends continuously.
-        if self.has_read && Instant::now() >= self.timeout.until {
+        if self.has_read && Instant::now() >= self.timeout.deadline {
             return Err(RequestError::TimedOut);
         }
         self.has_read = true;
         let Connection { stream, buffer, timeout, .. } = self;
         let mut buffer = ReadBuf::new(&mut buffer[from..]);
-        let done = poll_fn(|cx| {
-            let done = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
-            if done.is_pending() { timeout.poll(cx).map(Err) } else { done }
+        let read = poll_fn(|cx| {
+            let progress = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
+            if progress.is_pending() { timeout.poll(cx).map(Err) } else { progress }
         });
-        done.await.map_err(|error| RequestError::from_io_error(&error))?;
+        read.await.map_err(|error| RequestError::from_io_error(&error))?;
         Ok(buffer.filled().len())
     }
 }
 
 /// The timeout of the requests of a connection. The timer is reset only when it fires, which is rare.
 struct RequestTimeout {
-    until: Instant,
+    deadline: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
 impl RequestTimeout {
     fn new() -> RequestTimeout {
-        let until = Instant::now() + REQUEST_TIMEOUT;
-        RequestTimeout { until, timer: Box::pin(tokio::time::sleep_until(until)) }
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        RequestTimeout { deadline, timer: Box::pin(tokio::time::sleep_until(deadline)) }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         while self.timer.as_mut().poll(cx).is_ready() {
-            if self.until <= self.timer.deadline() {
+            if self.deadline <= self.timer.deadline() {
                 return Poll::Ready(io::ErrorKind::TimedOut.into());
             }
-            self.timer.as_mut().reset(self.until);
+            self.timer.as_mut().reset(self.deadline);
         }
         Poll::Pending
     }

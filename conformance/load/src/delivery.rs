@@ -1,4 +1,4 @@
-//! Signed deliveries for a merchant's webhook handler.
+//! [`Deliveries`]: writes signed deliveries for a merchant's webhook handler.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,13 +8,14 @@ use time::{OffsetDateTime, macros::format_description};
 
 use crate::target::Target;
 
-/// A writer of `charge.paid` deliveries, each with unique ids, so that no handler treats one as a retry.
+/// Writes `charge.paid` deliveries, each with unique ids, so that no handler treats one as a retry.
 pub(crate) struct Deliveries {
+    /// The part of the head that all deliveries share.
     head: String,
     header_prefix: String,
     mac: Hmac<Sha256>,
-    /// Distinguishes the deliveries of this run from those of other runs.
-    run: u64,
+    /// The start of the run in microseconds since 1970, which distinguishes its deliveries from those of other runs.
+    started_micros: u64,
 }
 
 /// The charge in every delivery. The other ids and times differ per delivery.
@@ -27,7 +28,7 @@ impl Deliveries {
             head: target.post_head(user_agent),
             header_prefix: header_prefix.to_owned(),
             mac: Hmac::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length"),
-            run: secs * 1_000_000 + u64::from(micros),
+            started_micros: secs * 1_000_000 + u64::from(micros),
         }
     }
 
@@ -56,10 +57,10 @@ impl Deliveries {
         }
     }
 
-    /// Returns a UUID of version 7: the millisecond of the run and a counter.
+    /// Returns a UUID of version 7, made of the start of the run and a counter.
     fn id(&self, n: u64) -> String {
-        let millis = self.run / 1_000;
-        let micros = self.run % 1_000;
+        let millis = self.started_micros / 1_000;
+        let micros = self.started_micros % 1_000;
         format!(
             "{:08x}-{:04x}-7{micros:03x}-8{:03x}-{:012x}",
             millis >> 16,
@@ -70,17 +71,19 @@ impl Deliveries {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a receiver compares a signature's time with its own clock")]
+/// Returns the seconds since 1970, and the microseconds of the current second.
+#[allow(clippy::disallowed_methods, reason = "receivers compare the time of a signature with their clock")]
 fn unix_time() -> (u64, u32) {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since.as_secs(), since.subsec_micros())
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since_1970.as_secs(), since_1970.subsec_micros())
 }
 
 fn format_time(secs: u64, micros: u32) -> String {
-    let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]");
-    let at = i64::try_from(secs).ok().and_then(|secs| OffsetDateTime::from_unix_timestamp(secs).ok());
-    let text = at.unwrap_or(OffsetDateTime::UNIX_EPOCH).format(form).expect("every date has this form");
-    format!("{text}.{micros:06}Z")
+    let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]");
+    let time = i64::try_from(secs).ok().and_then(|secs| OffsetDateTime::from_unix_timestamp(secs).ok());
+    let seconds = time.unwrap_or(OffsetDateTime::UNIX_EPOCH).format(format);
+    let seconds = seconds.expect("the format applies to every date");
+    format!("{seconds}.{micros:06}Z")
 }
 
 #[cfg(test)]

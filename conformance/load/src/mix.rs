@@ -1,4 +1,4 @@
-//! The requests of a run as bytes, written before the run and sent in rotation.
+//! [`Mix`]: the requests of a run as bytes. Most are written before the run and sent in rotation.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ pub(crate) enum Mix {
 }
 
 impl Mix {
-    /// Reads from the server the objects to request, and writes the requests. Also returns notes for the report.
+    /// Reads from the server which objects to request, checks that it responds, and writes the requests. Also returns
+    /// notes for the report.
     pub(crate) async fn prepare(target: &Target, work: &Work) -> Result<(Mix, Vec<String>), Stop> {
         let mut notes = Vec::new();
         let key = match work {
@@ -26,7 +27,9 @@ impl Mix {
             Work::Webhook { .. } => None,
         };
         if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
-            return Err(Stop::Usage("the key is empty or contains a character that keys cannot have".into()));
+            return Err(Stop::Usage(
+                "the key is empty or contains a space or a character that is not printable ASCII".into(),
+            ));
         }
         let mix = match work {
             Work::Paths { key, paths } => {
@@ -34,14 +37,14 @@ impl Mix {
                 let Some(first) = requests.first() else {
                     return Err(Stop::Usage("no path is given; give one such as /v1/account".into()));
                 };
-                if let Some(path) = paths.iter().find(|path| !is_plain(path)) {
+                if let Some(path) = paths.iter().find(|path| !is_valid_path(path)) {
                     return Err(Stop::Usage(format!(
                         "`{path}` is not a path; give one such as /v1/events?per_page=25"
                     )));
                 }
-                let (answer, _) = target.send(first).await?;
-                if answer.status >= 400 && answer.status != 429 {
-                    notes.push(format!("{} responds with {}", paths[0], answer.status));
+                let (response, _) = target.send(first).await?;
+                if response.status >= 400 && response.status != 429 {
+                    notes.push(format!("{} responds with {}", paths[0], response.status));
                 }
                 Mix::Rotation(requests)
             }
@@ -58,17 +61,17 @@ impl Mix {
                     Some(asset) => asset.clone(),
                     None => account["meta"]["accepted_assets"][0]
                         .as_str()
-                        .ok_or_else(|| Stop::Usage("the account accepts no coin in test mode".into()))?
+                        .ok_or_else(|| Stop::Usage("the account accepts no asset in test mode".into()))?
                         .to_owned(),
                 };
                 let body = json!({ "asset": asset, "amount": "49.90", "description": "load" }).to_string();
                 let request = target.post("/v1/charges", Some(key), &body);
-                let (answer, text) = target.send(&request).await?;
-                if answer.status >= 400 {
+                let (response, body) = target.send(&request).await?;
+                if response.status >= 400 {
                     return Err(Stop::Usage(format!(
                         "creating a charge in {asset} fails with {}: {}",
-                        answer.status,
-                        excerpt(&text)
+                        response.status,
+                        excerpt(&body)
                     )));
                 }
                 notes.push(format!("creates charges in {asset}, in test mode"));
@@ -78,9 +81,9 @@ impl Mix {
                 let deliveries = Deliveries::new(target, secret, header_prefix, user_agent);
                 let mut request = Vec::new();
                 deliveries.write(u64::MAX, &mut request);
-                let (answer, _) = target.send(&request).await?;
-                if answer.status >= 300 {
-                    notes.push(format!("the handler responds with {} to a signed delivery", answer.status));
+                let (response, _) = target.send(&request).await?;
+                if response.status >= 300 {
+                    notes.push(format!("the handler responds with {} to a signed delivery", response.status));
                 }
                 Mix::Deliveries(deliveries)
             }
@@ -88,7 +91,7 @@ impl Mix {
         Ok((mix, notes))
     }
 
-    /// Returns the `nth` request; `buffer`: used for requests that are written on demand.
+    /// Returns the `nth` request. Requests that are written on demand are stored in `buffer`.
     pub(crate) fn request<'a>(&'a self, nth: u64, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         match self {
             Mix::Rotation(requests) => &requests[(nth % requests.len() as u64) as usize],
@@ -101,7 +104,7 @@ impl Mix {
 }
 
 /// Returns `true` if a path has only characters that are valid in a request line.
-fn is_plain(path: &str) -> bool {
+fn is_valid_path(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
 }
 
@@ -109,26 +112,26 @@ fn is_plain(path: &str) -> bool {
 /// 2 list charges, and 2 get the account.
 async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
     let ids = |page: &Value| -> Vec<String> {
-        let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-        all.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
+        let rows = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        rows.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
     };
     let events = ids(&get_json(target, "/v1/events?per_page=25", key).await?);
     let charges = ids(&get_json(target, "/v1/charges?per_page=25", key).await?);
-    for (what, none) in [("event", events.is_empty()), ("charge", charges.is_empty())] {
-        if none {
-            notes.push(format!("there is no {what}: pages are empty and single objects are left out"));
+    for (kind, is_missing) in [("event", events.is_empty()), ("charge", charges.is_empty())] {
+        if is_missing {
+            notes.push(format!("there is no {kind}: pages are empty, and no single {kind} is requested"));
         }
     }
     let event = |n: usize| events.get(n % events.len().max(1)).map(|id| format!("/v1/events/{id}"));
     let charge = |n: usize| charges.get(n % charges.len().max(1)).map(|id| format!("/v1/charges/{id}"));
     let mut paths = Vec::new();
-    // Twenty rounds, so that every object of the first page is requested.
+    // There are twenty rounds, so that every object of the first page is requested.
     for round in 0..20 {
-        for turn in 0..20 {
-            paths.extend(match turn {
+        for position in 0..20 {
+            paths.extend(match position {
                 0 | 2 | 5 | 7 | 10 | 12 | 15 | 17 => Some("/v1/events?per_page=25".to_owned()),
-                1 | 4 | 8 | 11 | 14 => event(round * 5 + turn),
-                3 | 9 | 16 => charge(round * 3 + turn),
+                1 | 4 | 8 | 11 | 14 => event(round * 5 + position),
+                3 | 9 | 16 => charge(round * 3 + position),
                 6 | 13 => Some("/v1/charges?per_page=25".to_owned()),
                 _ => Some("/v1/account".to_owned()),
             });
@@ -137,19 +140,21 @@ async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result
     Ok(paths.iter().map(|path| target.get(path, Some(key))).collect())
 }
 
+/// Returns the body of a successful `GET`.
 async fn get_json(target: &Target, path: &str, key: &str) -> Result<Value, Stop> {
-    let (answer, body) = target.send(&target.get(path, Some(key))).await?;
-    match answer.status {
+    let (response, body) = target.send(&target.get(path, Some(key))).await?;
+    match response.status {
         200 => serde_json::from_slice(&body)
             .map_err(|_| Stop::Usage(format!("GET {path} returns a body that is not JSON"))),
         429 => Err(Stop::Usage(format!(
             "GET {path} returns 429; wait {} s, or measure a server without a rate limit",
-            answer.retry_after.unwrap_or(60)
+            response.retry_after.unwrap_or(60)
         ))),
         status => Err(Stop::Usage(format!("GET {path} returns {status}: {}", excerpt(&body)))),
     }
 }
 
+/// Returns the start of a body for an error message.
 fn excerpt(body: &[u8]) -> String {
     String::from_utf8_lossy(body).chars().filter(|character| !character.is_control()).take(200).collect()
 }

@@ -1,4 +1,4 @@
-//! The due times of requests, and the pauses of `Retry-After`.
+//! [`RequestSchedule`]: the due times of requests, and [`RetryAfterGate`]: pauses after a 429.
 
 use std::{
     num::NonZeroU32,
@@ -9,19 +9,23 @@ use std::{
 
 use tokio::{sync::Semaphore, time::Instant};
 
-/// The shortest sleep of the pacer.
-const STEP_MIN: Duration = Duration::from_micros(50);
-/// The longest sleep of the pacer, so that it notices an interrupt.
-const STEP_MAX: Duration = Duration::from_millis(100);
+/// The shortest sleep of `RequestSchedule::release_tickets`.
+const SLEEP_MIN: Duration = Duration::from_micros(50);
+/// Its longest sleep, so that it notices an interrupt.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
 
 /// The time that the last requests of a run may wait for a connection.
 const LAST_TICKET_WAIT: Duration = Duration::from_millis(20);
 
 /// The schedule of a run at a rate: each request (*ticket*) has a due time, and the next free connection takes it.
 pub(crate) struct RequestSchedule {
+    /// The number of tickets per second.
     rate: u64,
+    /// The number of tickets of the run.
     total: u64,
-    due: Semaphore,
+    /// A permit for each ticket that is due and not taken.
+    permits: Semaphore,
+    /// The number of tickets that connections took.
     taken: AtomicU64,
     /// The number of released tickets.
     released: AtomicU64,
@@ -29,41 +33,41 @@ pub(crate) struct RequestSchedule {
 }
 
 impl RequestSchedule {
-    pub(crate) fn new(rate: NonZeroU32, span: Duration) -> RequestSchedule {
+    pub(crate) fn new(rate: NonZeroU32, duration: Duration) -> RequestSchedule {
         let rate = u64::from(rate.get());
-        let total = u64::try_from(span.as_millis() * u128::from(rate) / 1_000).unwrap_or(u64::MAX).max(1);
+        let total = u64::try_from(duration.as_millis() * u128::from(rate) / 1_000).unwrap_or(u64::MAX).max(1);
         RequestSchedule {
             rate,
             total,
-            due: Semaphore::new(0),
+            permits: Semaphore::new(0),
             taken: AtomicU64::new(0),
             released: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         }
     }
 
-    /// Returns the due time of a ticket, counted from the start.
+    /// Returns the due time of the `nth` ticket, counted from the start.
     pub(crate) fn due_time(&self, nth: u64) -> Duration {
         let nanos = u128::from(nth) * 1_000_000_000 / u128::from(self.rate);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// Returns the number of tickets that are due by this time after the start.
-    fn tickets_due_by(&self, since: Duration) -> u64 {
-        let due = since.as_nanos() * u128::from(self.rate) / 1_000_000_000 + 1;
+    fn tickets_due_by(&self, elapsed: Duration) -> u64 {
+        let due = elapsed.as_nanos() * u128::from(self.rate) / 1_000_000_000 + 1;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.total)
     }
 
-    /// Waits for a ticket that is due; `None` once the run is over.
+    /// Waits until a ticket is due, and returns its number; `None` once the run is over.
     pub(crate) async fn take(&self) -> Option<u64> {
-        self.due.acquire().await.ok()?.forget();
+        self.permits.acquire().await.ok()?.forget();
         Some(self.taken.fetch_add(1, Relaxed))
     }
 
     /// Stops the schedule and wakes all waiting connections.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Relaxed);
-        self.due.close();
+        self.permits.close();
     }
 
     /// Releases tickets when they are due. Runs on a separate thread, because the timers of the runtimes have a
@@ -74,7 +78,7 @@ impl RequestSchedule {
             let now = Instant::now();
             let due = self.tickets_due_by(now.saturating_duration_since(start));
             if due > released && now < end {
-                self.due.add_permits(usize::try_from(due - released).unwrap_or(Semaphore::MAX_PERMITS));
+                self.permits.add_permits(usize::try_from(due - released).unwrap_or(Semaphore::MAX_PERMITS));
                 released = due;
                 self.released.store(released, Relaxed);
             }
@@ -84,27 +88,28 @@ impl RequestSchedule {
             if now >= end {
                 break;
             }
-            let next = if released < self.total { start + self.due_time(released) } else { end };
-            thread::park_timeout(next.min(end).saturating_duration_since(now).clamp(STEP_MIN, STEP_MAX));
+            let next_at = if released < self.total { start + self.due_time(released) } else { end };
+            thread::park_timeout(next_at.min(end).saturating_duration_since(now).clamp(SLEEP_MIN, SLEEP_MAX));
         }
-        // Free connections take the remaining tickets; the rest count as never taken.
-        self.due.add_permits(usize::try_from(self.total - released).unwrap_or(0));
+        // Free connections take the remaining tickets for a moment; the rest count as never taken.
+        self.permits.add_permits(usize::try_from(self.total - released).unwrap_or(0));
         self.released.store(self.total, Relaxed);
-        let closes = Instant::now() + LAST_TICKET_WAIT;
-        while let Some(left) = closes.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        let closes_at = Instant::now() + LAST_TICKET_WAIT;
+        while let Some(left) = closes_at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+        {
             thread::park_timeout(left);
         }
-        self.due.close();
+        self.permits.close();
     }
 
-    /// Returns the tickets that were due and not taken.
+    /// Returns the numbers of the tickets that were due and not taken.
     pub(crate) fn never_taken(&self) -> std::ops::Range<u64> {
         let released = self.released.load(Relaxed);
         self.taken.load(Relaxed).min(released)..released
     }
 }
 
-/// Pauses all requests after a 429.
+/// A pause of all requests after a 429.
 pub(crate) struct RetryAfterGate {
     start: Instant,
     /// The end of the pause, in microseconds after the start.
@@ -116,20 +121,20 @@ impl RetryAfterGate {
         RetryAfterGate { start, paused_until: AtomicU64::new(0) }
     }
 
-    /// Records a pause of `Retry-After`. Returns the time by which it extends the current pause.
-    pub(crate) fn pause(&self, now: Instant, span: Duration) -> Duration {
-        let micros = |moment: Instant| {
-            u64::try_from(moment.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
+    /// Starts a pause, or extends the current one. Returns the added time.
+    pub(crate) fn pause(&self, now: Instant, duration: Duration) -> Duration {
+        let micros = |instant: Instant| {
+            u64::try_from(instant.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
         };
-        let (now_us, until) = (micros(now), micros(now + span));
-        let before = self.paused_until.fetch_max(until, Relaxed).max(now_us);
-        Duration::from_micros(until.saturating_sub(before))
+        let (now_micros, end) = (micros(now), micros(now + duration));
+        let previous_end = self.paused_until.fetch_max(end, Relaxed).max(now_micros);
+        Duration::from_micros(end.saturating_sub(previous_end))
     }
 
     /// Returns the end of the pause; `None` without a pause.
     pub(crate) fn paused_until(&self, now: Instant) -> Option<Instant> {
-        let opens = self.start + Duration::from_micros(self.paused_until.load(Relaxed));
-        (opens > now).then_some(opens)
+        let end = self.start + Duration::from_micros(self.paused_until.load(Relaxed));
+        (end > now).then_some(end)
     }
 }
 
@@ -139,17 +144,17 @@ mod tests {
 
     #[test]
     fn tickets_are_due_evenly() {
-        let tickets = RequestSchedule::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(2));
-        let at: Vec<_> = (0..4).map(|n| tickets.due_time(n).as_millis()).collect();
-        assert_eq!((at, tickets.total), (vec![0, 333, 666, 1_000], 6));
-        let due: Vec<_> = [0, 333, 334, 999, 1_000, 9_999]
-            .map(|ms| tickets.tickets_due_by(Duration::from_millis(ms)))
+        let schedule = RequestSchedule::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(2));
+        let due_millis: Vec<_> = (0..4).map(|n| schedule.due_time(n).as_millis()).collect();
+        assert_eq!((due_millis, schedule.total), (vec![0, 333, 666, 1_000], 6));
+        let due_counts: Vec<_> = [0, 333, 334, 999, 1_000, 9_999]
+            .map(|ms| schedule.tickets_due_by(Duration::from_millis(ms)))
             .into();
-        assert_eq!(due, [1, 1, 2, 3, 4, 6]);
+        assert_eq!(due_counts, [1, 1, 2, 3, 4, 6]);
     }
 
     #[test]
-    fn pauses_that_overlap_count_once() {
+    fn overlapping_pauses_count_once() {
         let start = Instant::now();
         let gate = RetryAfterGate::new(start);
         let at = |secs| start + Duration::from_secs(secs);

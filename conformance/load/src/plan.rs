@@ -7,7 +7,7 @@ use url::Url;
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The base address of the service; for [`Work::Webhook`] the complete address of the handler.
+    /// The base URL of the service; for [`Work::Webhook`] the complete URL of the handler.
     pub url: Url,
     /// The request rate.
     pub pace: Pace,
@@ -19,7 +19,7 @@ pub struct Plan {
     pub threads: Option<usize>,
     /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
-    /// The kind of requests.
+    /// The requests to send.
     pub work: Work,
 }
 
@@ -35,32 +35,32 @@ pub enum Pace {
 /// The requests of a run. Keys and secrets are never printed.
 #[derive(Clone)]
 pub enum Work {
-    /// Reads: lists, single objects, the account.
+    /// Reads of lists, single objects and the account.
     Read {
-        /// The key.
+        /// The API key.
         key: String,
     },
     /// These paths, in rotation.
     Paths {
-        /// The key, if they need one.
+        /// The API key, if the paths need one.
         key: Option<String>,
-        /// Path and query: `/v1/events?per_page=25`.
+        /// Paths with their queries, such as `/v1/events?per_page=25`.
         paths: Vec<String>,
     },
-    /// Opens charges, with a test key.
+    /// Creates charges, with a test key.
     Write {
-        /// The key.
+        /// The API key.
         key: String,
-        /// The coin; `None` for the first that the account accepts.
+        /// The asset of the charges; `None` for the first that the account accepts.
         asset: Option<String>,
     },
-    /// Posts signed deliveries to a merchant's handler.
+    /// Sends signed deliveries to a merchant's handler.
     Webhook {
-        /// The secret of the endpoint.
+        /// The signing secret of the endpoint.
         secret: String,
-        /// The prefix of the headers: `X-Service`.
+        /// The prefix of the webhook headers, such as `X-Service`.
         header_prefix: String,
-        /// The user agent.
+        /// The `User-Agent` header.
         user_agent: String,
     },
 }
@@ -88,6 +88,6 @@ impl Work {
 pub enum Stop {
     /// The plan is invalid.
     Usage(String),
-    /// The target does not answer.
+    /// The target does not respond.
     Unreachable(String),
 }

@@ -12,9 +12,9 @@ use crate::{
 /// The report of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The address.
+    /// The URL of the target.
     pub url: String,
-    /// The mix: `read`, `paths`, `write`, `webhook`.
+    /// The name of the requests: `read`, `paths`, `write` or `webhook`.
     pub mix: String,
     /// The number of connections.
     pub connections: usize,
@@ -23,20 +23,22 @@ pub struct Report {
     /// The duration until the last response, in milliseconds.
     pub millis: u64,
     /// The requested rate per second; `None` for as many as possible.
+    #[serde(rename = "rate_asked")]
     pub rate_asked: Option<u32>,
-    /// Responses per second, without 429.
+    /// The number of responses per second, without 429.
     pub rate_achieved: u64,
-    /// Requests with a response.
+    /// The number of responses.
+    #[serde(rename = "answers")]
     pub answers: u64,
-    /// Bytes of responses, heads included.
+    /// The size of all responses in bytes, including heads.
     pub bytes: u64,
-    /// Responses by status.
+    /// The number of responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without a response, by reason.
+    /// The number of requests without a response, by error.
     pub errors: BTreeMap<String, u64>,
     /// Latencies in nanoseconds.
     pub latency_ns: Latency,
-    /// `true` if latencies are measured from the due times, as at a fixed rate.
+    /// `true` if latencies are measured from the due times of requests, which exist only at a fixed rate.
     pub corrected: bool,
     /// The number of requests that were due and never sent, because all connections were busy. Their waiting time
     /// counts as latency.
@@ -67,17 +69,17 @@ impl Report {
     pub(crate) fn new(
         plan: &Plan,
         threads: usize,
-        took: Duration,
+        elapsed: Duration,
         tally: &Tally,
         never_sent: u64,
         mut notes: Vec<String>,
     ) -> Report {
-        let at = |quantile| tally.latencies.value_at_quantile(quantile);
-        let answers: u64 = tally.statuses.values().sum();
+        let latency = |quantile| tally.latencies.value_at_quantile(quantile);
+        let response_count: u64 = tally.statuses.values().sum();
         let limited = tally.statuses.get(&429).copied().unwrap_or(0);
         if limited > 0 {
             notes.push(
-                "the rate limit was reached (429), and the test waited as Retry-After asks; measure throughput \
+                "the rate limit was reached (429), and the test paused as Retry-After requires; measure throughput \
                  without a rate limit (`chargeproof serve --rate-limit off`)"
                     .to_owned(),
             );
@@ -92,22 +94,22 @@ impl Report {
             mix: plan.work.name().to_owned(),
             connections: plan.connections,
             threads,
-            millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             rate_asked: match plan.pace {
                 Pace::Max => None,
                 Pace::PerSecond(rate) => Some(rate.get()),
             },
-            rate_achieved: (answers - limited) * 1_000_000
-                / u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1),
-            answers,
+            rate_achieved: (response_count - limited) * 1_000_000
+                / u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1),
+            answers: response_count,
             bytes: tally.bytes,
             statuses: tally.statuses.clone(),
-            errors: tally.faults.iter().map(|(words, n)| ((*words).to_owned(), *n)).collect(),
+            errors: tally.faults.iter().map(|(error, count)| ((*error).to_owned(), *count)).collect(),
             latency_ns: Latency {
-                p50: at(0.5),
-                p90: at(0.9),
-                p99: at(0.99),
-                p99_9: at(0.999),
+                p50: latency(0.5),
+                p90: latency(0.9),
+                p99: latency(0.99),
+                p99_9: latency(0.999),
                 max: tally.latencies.max(),
             },
             corrected: plan.pace != Pace::Max,

@@ -1,4 +1,4 @@
-//! The run of a load test: threads, connections and timing.
+//! Runs a load test on its threads and connections.
 
 use std::{
     num::NonZeroUsize,
@@ -28,16 +28,17 @@ use crate::{
     target::Target,
 };
 
-/// The largest default number of threads. More are useful only against a server on another machine.
-const THREADS_DEFAULT: usize = 2;
+/// The maximum default number of threads. More are useful only against a server on another machine.
+const THREADS_DEFAULT_MAX: usize = 2;
 const THREADS_MAX: usize = 64;
 /// The interval of progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-/// The first delay after a failed connection. It doubles up to `RETRY_MAX`.
-const RETRY: Duration = Duration::from_millis(10);
-const RETRY_MAX: Duration = Duration::from_secs(1);
-/// The pause after a 429 without a `Retry-After`.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The first delay after a failed request. It doubles up to `RETRY_DELAY_MAX`.
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(10);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(1);
+/// The pause after a 429 without `Retry-After`.
+const PAUSE_DEFAULT: Duration = Duration::from_secs(1);
+/// The longest pause after a 429.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
 /// The progress of a run.
@@ -45,9 +46,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 pub struct RunProgress {
     /// The time since the start.
     pub elapsed: Duration,
-    /// Responses.
+    /// The number of responses.
     pub answers: u64,
-    /// Requests without a response.
+    /// The number of requests without a response.
     pub errors: u64,
     /// The remaining pause after a 429.
     pub paused: Option<Duration>,
@@ -68,8 +69,8 @@ struct Shared {
     stopped: watch::Sender<bool>,
 }
 
-/// Runs a plan to its end. Blocks. `on_progress` receives the progress ten times a second and may end the run; requests
-/// without a response are then not counted.
+/// Runs a plan, and blocks until its end. `on_progress` is called ten times a second and may end the run; requests that
+/// are in progress are then not counted.
 ///
 /// # Errors
 ///
@@ -85,7 +86,8 @@ pub fn run(plan: &Plan, mut on_progress: impl FnMut(RunProgress) -> ControlFlow<
     let (mix, notes) = runtime()?.block_on(Mix::prepare(&target, &plan.work))?;
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let connections = plan.connections.max(1);
-    let threads = plan.threads.unwrap_or(cores.min(THREADS_DEFAULT)).clamp(1, connections.min(THREADS_MAX));
+    let threads =
+        plan.threads.unwrap_or(cores.min(THREADS_DEFAULT_MAX)).clamp(1, connections.min(THREADS_MAX));
     let runtimes = (0..threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
 
     let start = Instant::now();
@@ -104,15 +106,16 @@ pub fn run(plan: &Plan, mut on_progress: impl FnMut(RunProgress) -> ControlFlow<
         stopped: watch::Sender::new(false),
     });
     let mut tally = run_threads(&shared, &runtimes, connections, &mut on_progress);
-    let took = tally.last.unwrap_or_else(|| Instant::now().min(shared.end)).saturating_duration_since(start);
+    let ended_at = tally.last.unwrap_or_else(|| Instant::now().min(shared.end));
+    let elapsed = ended_at.saturating_duration_since(start);
     let mut never_sent = 0;
     for nth in shared.schedule.iter().flat_map(RequestSchedule::never_taken) {
-        let due = shared.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.due_time(nth));
+        let due_after = shared.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.due_time(nth));
         never_sent += 1;
-        tally.add_latency(took.saturating_sub(due));
+        tally.add_latency(elapsed.saturating_sub(due_after));
     }
     let interrupted = *shared.stopped.borrow();
-    Ok(Report { interrupted, ..Report::new(plan, threads, took, &tally, never_sent, notes) })
+    Ok(Report { interrupted, ..Report::new(plan, threads, elapsed, &tally, never_sent, notes) })
 }
 
 /// Sends requests on a thread for each runtime, and reports the progress to the caller.
@@ -142,22 +145,22 @@ fn run_threads(
         while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::park_timeout(PROGRESS_INTERVAL);
             let now = Instant::now();
-            let verdict = on_progress(RunProgress {
+            let control = on_progress(RunProgress {
                 elapsed: now.saturating_duration_since(shared.start),
                 answers: shared.answers.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
-                paused: shared.gate.paused_until(now).map(|opens| opens.saturating_duration_since(now)),
+                paused: shared.gate.paused_until(now).map(|end| end.saturating_duration_since(now)),
             });
-            if verdict.is_break() {
+            if control.is_break() {
                 shared.stopped.send_replace(true);
                 shared.schedule.iter().for_each(RequestSchedule::stop);
             }
         }
-        let mut sum = Tally::new();
+        let mut total = Tally::new();
         for worker in workers {
-            sum.merge(&worker.join().expect("a load thread does not panic"));
+            total.merge(&worker.join().expect("a load thread does not panic"));
         }
-        sum
+        total
     })
 }
 
@@ -166,17 +169,17 @@ async fn run_connections(shared: &Arc<Shared>, thread_index: usize, connections:
     let tally = Arc::new(Mutex::new(Tally::new()));
     let mut tasks = JoinSet::new();
     for nth in 0..connections {
-        let id = (thread_index + nth * THREADS_MAX) as u64;
-        tasks.spawn(ConnectionLoop::new(Arc::clone(shared), Arc::clone(&tally), id).run());
+        let connection_id = (thread_index + nth * THREADS_MAX) as u64;
+        tasks.spawn(ConnectionLoop::new(Arc::clone(shared), Arc::clone(&tally), connection_id).run());
     }
     let mut stopped = shared.stopped.subscribe();
-    let all = async {
+    let all_ended = async {
         while let Some(task) = tasks.join_next().await {
             task.expect("a connection does not panic");
         }
     };
     tokio::select! {
-        () = all => {}
+        () = all_ended => {}
         _ = stopped.wait_for(|stopped| *stopped) => {}
     }
     // Pending requests are aborted.
@@ -185,26 +188,35 @@ async fn run_connections(shared: &Arc<Shared>, thread_index: usize, connections:
     std::mem::replace(&mut tally, Tally::new())
 }
 
-/// The requests of one connection, which is reopened when it fails.
+/// Sends requests on one connection, which is reopened when it fails.
 struct ConnectionLoop {
     shared: Arc<Shared>,
     tally: Arc<Mutex<Tally>>,
-    /// The number of the next request, used if there is no schedule. Unique across connections.
-    turn: u64,
+    /// The number of the last request, used if there is no schedule. Unique across connections.
+    request_number: u64,
     connection: Option<Connection>,
+    /// The buffer for requests that are written on demand.
     buffer: Vec<u8>,
-    retry: Duration,
+    /// The delay after the next failed request.
+    retry_delay: Duration,
 }
 
 impl ConnectionLoop {
-    fn new(shared: Arc<Shared>, tally: Arc<Mutex<Tally>>, id: u64) -> ConnectionLoop {
-        ConnectionLoop { shared, tally, turn: id << 40, connection: None, buffer: Vec::new(), retry: RETRY }
+    fn new(shared: Arc<Shared>, tally: Arc<Mutex<Tally>>, connection_id: u64) -> ConnectionLoop {
+        ConnectionLoop {
+            shared,
+            tally,
+            request_number: connection_id << 40,
+            connection: None,
+            buffer: Vec::new(),
+            retry_delay: RETRY_DELAY_MIN,
+        }
     }
 
     async fn run(mut self) {
         let mut now = Instant::now();
-        while let Some((nth, due)) = self.next(now).await {
-            now = self.send_and_count(nth, due).await;
+        while let Some((nth, due_at)) = self.next_request(now).await {
+            now = self.send_and_count(nth, due_at).await;
             if self.shared.schedule.is_none() {
                 // All responses that have arrived are read before the next request is sent. Requests thus arrive in
                 // batches, and a server on the same machine is woken less often.
@@ -214,77 +226,77 @@ impl ConnectionLoop {
     }
 
     /// Returns the next request's number and its due time; `None` once the run is over.
-    async fn next(&mut self, mut now: Instant) -> Option<(u64, Instant)> {
+    async fn next_request(&mut self, mut now: Instant) -> Option<(u64, Instant)> {
         let Shared { schedule, gate, start, end, .. } = &*self.shared;
         loop {
             let Some(schedule) = schedule else {
                 match gate.paused_until(now) {
-                    // No further request is due.
-                    Some(opens) if opens >= *end => return None,
-                    Some(opens) => tokio::time::sleep_until(opens).await,
+                    // The pause lasts until the end of the run.
+                    Some(pause_end) if pause_end >= *end => return None,
+                    Some(pause_end) => tokio::time::sleep_until(pause_end).await,
                     None if now >= *end => return None,
                     None => {
-                        self.turn += 1;
-                        return Some((self.turn, now));
+                        self.request_number += 1;
+                        return Some((self.request_number, now));
                     }
                 }
                 now = Instant::now();
                 continue;
             };
             let nth = schedule.take().await?;
-            let due = *start + schedule.due_time(nth);
-            if gate.paused_until(due).is_none() {
-                return Some((nth, due));
+            let due_at = *start + schedule.due_time(nth);
+            if gate.paused_until(due_at).is_none() {
+                return Some((nth, due_at));
             }
             self.tally.lock().expect("counting does not panic").held_back += 1;
         }
     }
 
-    /// Sends one request. Returns the time of its end.
-    async fn send_and_count(&mut self, nth: u64, due: Instant) -> Instant {
-        let result = self.send(nth, due).await;
+    /// Sends one request, and counts its response or error. Returns the time of its end.
+    async fn send_and_count(&mut self, nth: u64, due_at: Instant) -> Instant {
+        let result = self.send(nth, due_at).await;
         let now = Instant::now();
-        let latency = now.saturating_duration_since(due);
+        let latency = now.saturating_duration_since(due_at);
         {
             let mut tally = self.tally.lock().expect("counting does not panic");
             match &result {
-                Ok(answer) => tally.add_response(now, answer, latency),
-                Err(fault) => tally.add_error(now, *fault, latency),
+                Ok(response) => tally.add_response(now, response, latency),
+                Err(error) => tally.add_error(now, *error, latency),
             }
-            if let Ok(answer) = &result
-                && answer.status == 429
+            if let Ok(response) = &result
+                && response.status == 429
             {
-                let span = answer.retry_after.map_or(PAUSE, Duration::from_secs).min(PAUSE_MAX);
-                tally.paused += self.shared.gate.pause(now, span);
+                let pause = response.retry_after.map_or(PAUSE_DEFAULT, Duration::from_secs).min(PAUSE_MAX);
+                tally.paused += self.shared.gate.pause(now, pause);
             }
         }
         match result {
             Ok(_) => {
                 self.shared.answers.fetch_add(1, Relaxed);
-                self.retry = RETRY;
+                self.retry_delay = RETRY_DELAY_MIN;
                 now
             }
             Err(_) => {
                 self.shared.errors.fetch_add(1, Relaxed);
-                // Faster retries do not help a server that is down.
-                tokio::time::sleep(self.retry).await;
-                self.retry = (self.retry * 2).min(RETRY_MAX);
+                // A delay: a server that is down is not helped by fast retries.
+                tokio::time::sleep(self.retry_delay).await;
+                self.retry_delay = (self.retry_delay * 2).min(RETRY_DELAY_MAX);
                 Instant::now()
             }
         }
     }
 
-    async fn send(&mut self, nth: u64, due: Instant) -> Result<Answer, RequestError> {
+    async fn send(&mut self, nth: u64, due_at: Instant) -> Result<Answer, RequestError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.shared.target.connect().await?,
         };
         // With a fixed rate, a request may be sent long after its due time; its timeout starts when it is sent.
-        let now = if self.shared.schedule.is_some() { Instant::now() } else { due };
-        let answer = connection.send(now, self.shared.mix.request(nth, &mut self.buffer)).await?;
-        if answer.keep_alive {
+        let now = if self.shared.schedule.is_some() { Instant::now() } else { due_at };
+        let response = connection.send(now, self.shared.mix.request(nth, &mut self.buffer)).await?;
+        if response.keep_alive {
             self.connection = Some(connection);
         }
-        Ok(answer)
+        Ok(response)
     }
 }

@@ -1,4 +1,4 @@
-//! A connection: plain, or over TLS.
+//! [`Stream`]: a TCP connection with or without TLS.
 
 use std::{
     io,
@@ -27,10 +27,10 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Creates a connector that trusts the public roots, those of the machine, and those of the PEM text.
+    /// Creates a connector that trusts the public roots, those of the machine, and those in `ca_pem`.
     pub(crate) fn new(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        // On a machine without certificates, only the public roots apply.
+        // A machine may have no certificates, so errors are ignored.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(pem) = ca_pem {
             let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -43,7 +43,7 @@ impl Tls {
         }
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring speaks TLS 1.2 and 1.3")
+            .expect("ring supports TLS 1.2 and 1.3")
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -54,7 +54,7 @@ impl Tls {
     }
 }
 
-/// A connection.
+/// A TCP connection with or without TLS.
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
@@ -64,7 +64,7 @@ impl Stream {
     /// Connects to the first reachable address.
     pub(crate) async fn connect(addresses: &[SocketAddr], tls: Option<&Tls>) -> io::Result<Stream> {
         let tcp = TcpStream::connect(addresses).await?;
-        // A request is one write; waiting for more would only delay it.
+        // A request is one write, which Nagle's algorithm would only delay.
         tcp.set_nodelay(true)?;
         Ok(match tls {
             None => Stream::Plain(tcp),

@@ -1,4 +1,4 @@
-//! The counts of one thread.
+//! [`Tally`]: the counts of one thread.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,17 +7,20 @@ use tokio::time::Instant;
 
 use crate::connection::{Answer, RequestError};
 
-/// The longest recorded latency, in nanoseconds. Longer ones are clamped.
-const LONGEST: u64 = 3_600_000_000_000;
-/// The significant digits of latencies: a resolution of 0.1 %.
-const DIGITS: u8 = 3;
+/// The maximum recorded latency, in nanoseconds. Longer ones are clamped.
+const LATENCY_MAX: u64 = 3_600_000_000_000;
+/// The number of significant digits of latencies: a resolution of 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// The counts of responses and errors, and the latencies.
 pub(crate) struct Tally {
     /// The latencies in nanoseconds.
     pub(crate) latencies: Histogram<u64>,
+    /// The number of responses by status.
     pub(crate) statuses: BTreeMap<u16, u64>,
+    /// The number of requests without a response, by error.
     pub(crate) faults: BTreeMap<&'static str, u64>,
+    /// The size of all responses in bytes.
     pub(crate) bytes: u64,
     /// The end of the last request.
     pub(crate) last: Option<Instant>,
@@ -30,7 +33,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new() -> Tally {
         Tally {
-            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS)
+            latencies: Histogram::new_with_bounds(1, LATENCY_MAX, SIGNIFICANT_DIGITS)
                 .expect("the bounds are valid constants"),
             statuses: BTreeMap::new(),
             faults: BTreeMap::new(),
@@ -42,35 +45,35 @@ impl Tally {
     }
 
     /// Counts a response and its latency.
-    pub(crate) fn add_response(&mut self, now: Instant, answer: &Answer, latency: Duration) {
+    pub(crate) fn add_response(&mut self, now: Instant, response: &Answer, latency: Duration) {
         self.last = Some(now);
-        *self.statuses.entry(answer.status).or_default() += 1;
-        self.bytes += answer.bytes;
+        *self.statuses.entry(response.status).or_default() += 1;
+        self.bytes += response.bytes;
         // The latency of a 429 does not measure the work of the server.
-        if answer.status != 429 {
+        if response.status != 429 {
             self.add_latency(latency);
         }
     }
 
     /// Counts a latency, which may be a lower bound.
     pub(crate) fn add_latency(&mut self, latency: Duration) {
-        self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST).max(1));
+        self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LATENCY_MAX).max(1));
     }
 
-    /// Counts a request that failed after this time without a response.
-    pub(crate) fn add_error(&mut self, now: Instant, fault: RequestError, waited: Duration) {
+    /// Counts a request that failed after the time `waited`.
+    pub(crate) fn add_error(&mut self, now: Instant, error: RequestError, waited: Duration) {
         self.last = Some(now);
-        *self.faults.entry(fault.as_str()).or_default() += 1;
+        *self.faults.entry(error.as_str()).or_default() += 1;
         self.add_latency(waited);
     }
 
     pub(crate) fn merge(&mut self, other: &Tally) {
         self.latencies.add(&other.latencies).expect("all histograms have the same bounds");
-        for (status, n) in &other.statuses {
-            *self.statuses.entry(*status).or_default() += n;
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
         }
-        for (fault, n) in &other.faults {
-            *self.faults.entry(fault).or_default() += n;
+        for (error, count) in &other.faults {
+            *self.faults.entry(error).or_default() += count;
         }
         self.bytes += other.bytes;
         self.last = self.last.max(other.last);

@@ -1,4 +1,4 @@
-//! The target of a load test: its addresses and names, and requests as bytes.
+//! [`Target`]: the server of a load test. Connects to it, and writes requests as bytes.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -11,7 +11,7 @@ use crate::{
     stream::{Stream, Tls},
 };
 
-/// The largest body that is read before a run.
+/// The maximum size of a body that is stored before a run, in bytes.
 const BODY_MAX: usize = 4 * 1024 * 1024;
 
 /// The server under load.
@@ -22,7 +22,7 @@ pub(crate) struct Target {
     tls: Option<Tls>,
     /// The `Host` header.
     authority: String,
-    /// The start of every path, without a slash at the end.
+    /// The prefix of every path, without a slash at the end.
     prefix: String,
 }
 
@@ -30,21 +30,22 @@ impl Target {
     /// Creates a target, and resolves its host name.
     pub(crate) fn resolve(plan: &Plan) -> Result<Target, Stop> {
         let url = plan.url.clone();
-        let wrong = |why: &str| {
+        let usage_error = |reason: &str| {
             Stop::Usage(format!(
-                "the address is `{url}`: {why}; allowed: http:// or https:// and a host, such as http://127.0.0.1:8402"
+                "the address is `{url}`: {reason}; allowed: http:// or https:// and a host, such as http://127.0.0.1:8402"
             ))
         };
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it has no host"))?;
+        let host =
+            url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| usage_error("it has no host"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it contains a user name or password"));
+            return Err(usage_error("it contains a user name or password"));
         }
         let tls = match url.scheme() {
             "http" => None,
             "https" => Some(Tls::new(host, plan.ca_pem.as_deref()).map_err(Stop::Usage)?),
-            _ => return Err(wrong("its scheme is neither http nor https")),
+            _ => return Err(usage_error("its scheme is neither http nor https")),
         };
-        let port = url.port_or_known_default().ok_or_else(|| wrong("it has no port"))?;
+        let port = url.port_or_known_default().ok_or_else(|| usage_error("it has no port"))?;
         let addresses: Vec<_> = (host.trim_matches(['[', ']']), port)
             .to_socket_addrs()
             .map_err(|error| Stop::Unreachable(format!("`{host}` cannot be resolved: {error}")))?
@@ -80,7 +81,7 @@ impl Target {
         text.into_bytes()
     }
 
-    /// Returns the part of the head that is equal for all `POST` requests to the address.
+    /// Returns the part of the head that all deliveries to the URL share.
     pub(crate) fn post_head(&self, user_agent: &str) -> String {
         let path = match self.url.query() {
             Some(query) => format!("{}?{query}", self.url.path()),
@@ -105,17 +106,17 @@ impl Target {
         }
     }
 
-    /// Sends one request, before the run.
+    /// Sends one request before the run, and returns the response and its body.
     pub(crate) async fn send(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
         let unreachable =
-            |fault: RequestError| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
+            |error: RequestError| Stop::Unreachable(format!("`{}`: {}", self.url, error.as_str()));
         let mut body = Vec::new();
         let mut connection = self.connect().await.map_err(unreachable)?;
-        let answer = connection.receive(Instant::now(), request, |part| {
+        let response = connection.receive(Instant::now(), request, |part| {
             if body.len() < BODY_MAX {
                 body.extend_from_slice(part);
             }
         });
-        Ok((answer.await.map_err(unreachable)?, body))
+        Ok((response.await.map_err(unreachable)?, body))
     }
 }

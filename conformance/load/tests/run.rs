@@ -13,13 +13,14 @@ use testkit::Message;
 /// Starts a server. The handler returns the bytes of a response, and `true` to close the connection after it.
 fn server(handler: impl Fn(&Message) -> (String, bool) + Send + Sync + 'static) -> String {
     let address = testkit::serve(move |request, connection| {
-        let (answer, ends) = handler(request);
-        connection.send(answer)?;
-        Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let (response, closes) = handler(request);
+        connection.send(response)?;
+        Ok(if closes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     });
     format!("http://{}", address.unwrap())
 }
 
+/// Returns a response with 200 and this body.
 fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
@@ -46,14 +47,14 @@ fn per_second(rate: u32) -> Pace {
 
 #[track_caller]
 fn report(url: &str, pace: Pace, work: Work) -> Report {
-    run(&plan(url, pace, work), |_| ControlFlow::Continue(())).expect("it runs")
+    run(&plan(url, pace, work), |_| ControlFlow::Continue(())).expect("the plan is valid")
 }
 
 #[test]
 fn a_rate_is_kept_and_every_request_is_counted() {
     let url = server(|request| {
-        let known = ["GET /a HTTP/1.1", "GET /b?c=d HTTP/1.1"].contains(&request.start.as_str());
-        assert!(known && request.header("Authorization") == Some("Bearer k"), "{request:?}");
+        let is_planned = ["GET /a HTTP/1.1", "GET /b?c=d HTTP/1.1"].contains(&request.start.as_str());
+        assert!(is_planned && request.header("Authorization") == Some("Bearer k"), "{request:?}");
         (ok("{}"), false)
     });
     let report = report(&url, per_second(500), paths());
@@ -72,17 +73,17 @@ fn max_pace_has_no_latency_correction() {
 
 #[test]
 fn chunks_interim_responses_and_closed_connections_are_parsed() {
-    let answers = [
+    let responses = [
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}",
         "HTTP/1.0 200 OK\r\n\r\n{}",
     ];
-    for answer in answers {
-        let ends = answer.contains("close") || answer.starts_with("HTTP/1.0");
-        let url = server(move |_| (answer.to_owned(), ends));
+    for response in responses {
+        let closes = response.contains("close") || response.starts_with("HTTP/1.0");
+        let url = server(move |_| (response.to_owned(), closes));
         let report = report(&url, per_second(100), paths());
-        assert!(report.is_clean() && report.answers > 0, "{answer}: {report:?}");
+        assert!(report.is_clean() && report.answers > 0, "{response}: {report:?}");
     }
 }
 
@@ -90,10 +91,10 @@ fn chunks_interim_responses_and_closed_connections_are_parsed() {
 fn endless_interim_responses_end_a_request() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(4_000);
     let is_second = AtomicBool::new(false);
-    // The first response is valid: it shows that the server is up.
+    // The run starts only if the first request gets a valid response.
     let url = server(move |_| {
-        let answer = if is_second.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
-        (answer, false)
+        let response = if is_second.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
+        (response, false)
     });
     let report = report(&url, per_second(100), paths());
     let errors: Vec<_> = report.errors.keys().collect();
@@ -111,15 +112,15 @@ fn the_rate_limit_is_respected_and_reported() {
         "{at_a_rate:?}"
     );
     assert_eq!(at_a_rate.rate_achieved, 0, "refused requests do not count");
-    let at_most = report(&url, Pace::Max, paths());
+    let at_max_pace = report(&url, Pace::Max, paths());
     assert!(
-        at_most.answers <= 3 && at_most.millis < 300,
-        "no request waits for the end of the pause: {at_most:?}"
+        at_max_pace.answers <= 3 && at_max_pace.millis < 300,
+        "the run ends without waiting for the end of the pause: {at_max_pace:?}"
     );
 }
 
 #[test]
-fn an_interrupted_run_reports_what_it_did() {
+fn an_interrupted_run_reports_its_responses() {
     let url =
         server(
             |request| {
@@ -128,11 +129,11 @@ fn an_interrupted_run_reports_what_it_did() {
         );
     for pace in [per_second(100), Pace::Max] {
         let plan = Plan { span: Duration::from_secs(600), ..plan(&url, pace, paths()) };
-        let enough = |so_far: RunProgress| match so_far.answers {
+        let stop_after_first = |progress: RunProgress| match progress.answers {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
-        let report = run(&plan, enough).expect("it runs");
+        let report = run(&plan, stop_after_first).expect("the plan is valid");
         assert!(report.interrupted && report.answers > 0 && report.millis < 600_000, "{report:?}");
         assert!(
             report.answers + report.never_sent < 1_000,
@@ -143,33 +144,35 @@ fn an_interrupted_run_reports_what_it_did() {
 
 #[test]
 fn an_invalid_response_counts_as_an_error() {
-    for (text, words) in [
+    for (response, error) in [
         ("", "connection closed"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{}", "more bytes than Content-Length says"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{}", "more bytes than Content-Length states"),
         ("nothing\r\n\r\n", "response is not HTTP/1.x"),
     ] {
-        let first = std::sync::atomic::AtomicBool::new(true);
+        let is_first = AtomicBool::new(true);
         let url = server(move |_| {
-            // Every run starts with one request, which must get a valid response.
-            let first = first.swap(false, std::sync::atomic::Ordering::Relaxed);
-            if first { (ok("{}"), true) } else { (text.to_owned(), true) }
+            // The run starts only if the first request gets a valid response.
+            let is_first = is_first.swap(false, Relaxed);
+            if is_first { (ok("{}"), true) } else { (response.to_owned(), true) }
         });
         let report = report(&url, per_second(50), paths());
-        assert_eq!(report.answers, 0, "{text}: {report:?}");
-        assert!(report.errors.contains_key(words) && !report.is_clean(), "{text}: {report:?}");
+        assert_eq!(report.answers, 0, "{response}: {report:?}");
+        assert!(report.errors.contains_key(error) && !report.is_clean(), "{response}: {report:?}");
     }
 }
 
 #[track_caller]
 fn check_rejected(url: &str, work: Work, expected: &str) {
     match run(&plan(url, Pace::Max, work), |_| ControlFlow::Continue(())) {
-        Err(Stop::Usage(why) | Stop::Unreachable(why)) => assert!(why.contains(expected), "{why}"),
-        Ok(report) => panic!("it ran: {report:?}"),
+        Err(Stop::Usage(message) | Stop::Unreachable(message)) => {
+            assert!(message.contains(expected), "{message}");
+        }
+        Ok(report) => panic!("the run was not rejected: {report:?}"),
     }
 }
 
 #[test]
-fn charges_are_only_opened_in_test_mode() {
+fn charges_are_created_only_in_test_mode() {
     let account =
         |mode: &str| format!(r#"{{"data":{{}},"meta":{{"mode":"{mode}","accepted_assets":["LTC"]}}}}"#);
     let (live, test) = (account("live"), account("test"));
@@ -194,7 +197,7 @@ fn charges_are_only_opened_in_test_mode() {
 }
 
 #[test]
-fn an_impossible_plan_is_an_error_with_its_reason() {
+fn an_invalid_plan_is_rejected_with_a_reason() {
     check_rejected("ftp://127.0.0.1/", paths(), "its scheme is neither http nor https");
     check_rejected("http://u:p@127.0.0.1/", paths(), "it contains a user name or password");
     let url = server(|_| (ok("{}"), false));

@@ -1,4 +1,4 @@
-//! Faults in charges and invoices, in deliveries and in the events of a paid invoice.
+//! Faults in the charges and invoices of deliveries, and in the events of a paid invoice.
 
 use serde_json::{Value, json};
 
@@ -18,25 +18,28 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charge("a paid charge has no received_amount", &["charges.amounts"], "charge.paid", |charge| {
         charge["received_amount"] = Value::Null
     }),
-    charge("a charge without a payment has no amount", &["charges.amounts"], "charge.created", |charge| {
-        charge["asset_amount"] = Value::Null
-    }),
-    rule("an invoice also has the charge of the one before it", &["invoices.fields"], |server| {
+    charge(
+        "a charge without a payment has no asset_amount",
+        &["charges.amounts"],
+        "charge.created",
+        |charge| charge["asset_amount"] = Value::Null,
+    ),
+    rule("an invoice also lists the charges of the previous invoice", &["invoices.fields"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let of_older: Vec<_> =
+            let previous_charges: Vec<_> =
                 book.invoices.iter().skip(1).map(|invoice| invoice["charges"].clone()).collect();
-            for (invoice, older) in book.invoices.iter_mut().zip(of_older) {
-                let charges = invoice["charges"].as_array_mut().expect("charges");
-                charges.extend(older.as_array().expect("charges").clone());
+            for (invoice, previous) in book.invoices.iter_mut().zip(previous_charges) {
+                let charges = invoice["charges"].as_array_mut().expect("`charges` is an array");
+                charges.extend(previous.as_array().expect("`charges` is an array").clone());
             }
         }
     })
     .may_fail(&["invoices.settled"]),
-    charge("coins have 8 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
+    charge("crypto amounts have 8 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
         charge["asset_amount"] = json!("0.00076192")
     }),
     charge(
-        "received coins have no trailing zeros",
+        "received amounts have no trailing zeros",
         &["charges.received_amount"],
         "charge.refunded",
         |charge| charge["received_amount"] = json!("0.00076192"),
@@ -78,13 +81,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             remove(&mut body["data"]["invoice"], "hosted_url");
         }
     }),
-    rule("an invoice is paid, and its charge is not", &["events.both_paid"], |server| {
+    rule("an invoice is paid, but its charge is not", &["events.both_paid"], |server| {
         for book in [&mut server.live, &mut server.test] {
             change_oldest_type(&mut book.events, "charge.paid", "charge.underpaid");
         }
     })
     .may_fail(&["types.charge_underpaid"]),
-    rule("the charge of an invoice is paid, and the invoice is not", &["invoices.settled"], |server| {
+    rule("the charge of an invoice is paid, but the invoice is not", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
             change_oldest_type(&mut book.events, "invoice.paid", "invoice.viewed");
         }
@@ -99,8 +102,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
 ];
 
-/// Changes the type of the oldest event of a type.
+/// Changes the type of the oldest event that has the type `from`.
 fn change_oldest_type(events: &mut [Value], from: &str, to: &str) {
     let oldest = events.iter_mut().rev().find(|event| event["type"] == from);
-    oldest.expect("there is an event of this type")["type"] = json!(to);
+    oldest.expect("the book has an event of this type")["type"] = json!(to);
 }

@@ -1,4 +1,4 @@
-//! Correct servers as they are deployed: random combinations of a variant, live traffic and infrastructure in front.
+//! [`Combination`]: a random correct server, made of a variant, live traffic, and infrastructure in front of it.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use crate::variants::{self, Variant};
 /// A correct server with live traffic behind random infrastructure.
 pub(crate) struct Combination {
     number: u64,
+    /// The seed of the random details.
     seed: u64,
     pub(crate) variant: &'static Variant,
     pub(crate) is_quick: bool,
@@ -25,7 +26,9 @@ pub(crate) struct Combination {
 #[derive(Clone, Copy)]
 struct Rate {
     name: &'static str,
+    /// The mean time between two changes.
     period: Duration,
+    /// The maximum number of simultaneous changes.
     burst: u64,
     /// `true` if a run must be complete despite the traffic.
     is_moderate: bool,
@@ -34,8 +37,8 @@ struct Rate {
 const RATES: [Rate; 7] = [
     Rate { name: "no traffic", period: Duration::MAX, burst: 0, is_moderate: true },
     Rate { name: "a change a minute", period: Duration::from_secs(60), burst: 1, is_moderate: true },
-    Rate { name: "a change each 15 s", period: Duration::from_secs(15), burst: 1, is_moderate: true },
-    Rate { name: "a change each 5 s", period: Duration::from_secs(5), burst: 1, is_moderate: true },
+    Rate { name: "a change every 15 s", period: Duration::from_secs(15), burst: 1, is_moderate: true },
+    Rate { name: "a change every 5 s", period: Duration::from_secs(5), burst: 1, is_moderate: true },
     Rate {
         name: "bursts of 20 changes a minute",
         period: Duration::from_secs(3),
@@ -47,39 +50,43 @@ const RATES: [Rate; 7] = [
 ];
 
 /// The possible response times.
-const TICKS_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
+const RESPONSE_TIMES_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
 
 /// A property of the infrastructure in front of a server. `install` adds it with random details.
 struct Infrastructure {
     name: &'static str,
-    install: fn(&mut FakeServer, &mut Draw),
+    install: fn(&mut FakeServer, &mut Rng),
 }
 
-/// A seeded random number generator.
-struct Draw(u64);
+/// A seeded random number generator. The field is its state.
+struct Rng(u64);
 
-impl Draw {
+impl Rng {
     fn next_below(&mut self, bound: u64) -> u64 {
         next_random(&mut self.0) % bound
     }
 
-    fn pick<T>(&mut self, of: &'static [T]) -> &'static T {
-        &of[usize::try_from(self.next_below(of.len() as u64)).expect("the index fits in a usize")]
+    fn pick<T>(&mut self, items: &'static [T]) -> &'static T {
+        &items[self.next_index(items.len())]
+    }
+
+    fn next_index(&mut self, len: usize) -> usize {
+        usize::try_from(self.next_below(len as u64)).expect("the index fits in a usize")
     }
 }
 
 impl Combination {
     /// Returns the combination with this number, drawn at random from the seed.
     pub(crate) fn from_seed(seed: u64, number: u64) -> Combination {
-        let mut draw = Draw(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
+        let mut rng = Rng(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
         let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();
-        let variant = variants
-            [usize::try_from(draw.next_below(variants.len() as u64)).expect("the index fits in a usize")];
-        let drawn = draw.pick(&RATES);
-        let traffic = if variant.name == variants::NO_ASSETS { RATES[0] } else { *drawn };
-        let infrastructure = INFRASTRUCTURE.iter().filter(|_| draw.next_below(3) == 0).collect();
-        let (is_quick, has_many_records) = (draw.next_below(3) == 0, draw.next_below(8) == 0);
-        Combination { number, seed: draw.0, variant, is_quick, has_many_records, traffic, infrastructure }
+        let variant = variants[rng.next_index(variants.len())];
+        let drawn_rate = *rng.pick(&RATES);
+        // An account without assets cannot get new charges.
+        let traffic = if variant.name == variants::NO_ASSETS { RATES[0] } else { drawn_rate };
+        let infrastructure = INFRASTRUCTURE.iter().filter(|_| rng.next_below(3) == 0).collect();
+        let (is_quick, has_many_records) = (rng.next_below(3) == 0, rng.next_below(8) == 0);
+        Combination { number, seed: rng.0, variant, is_quick, has_many_records, traffic, infrastructure }
     }
 
     /// Returns `true` if the traffic is moderate, so that a run must be complete.
@@ -92,34 +99,35 @@ impl Combination {
         self.traffic.burst > 0
             && match id {
                 // If all older records have the same time, only records of the last minute could show a missing event, and
-                // these may still be on their way.
+                // the events of these may be delayed.
                 "events.recorded" => self.variant.name == variants::SAME_SECOND,
-                // The fake sender delivers the events that it caused. An event of the traffic that is listed after them is
-                // still on its way.
+                // The fake sender does not deliver events of the traffic. Those that are listed after its own count as
+                // not delivered yet.
                 "webhooks.pushed" => true,
                 _ => false,
             }
     }
 
+    /// Applies the variant, adds the traffic, and installs the infrastructure.
     pub(crate) fn prepare(&self, server: &mut FakeServer) {
-        let mut draw = Draw(self.seed);
+        let mut rng = Rng(self.seed);
         if self.has_many_records {
             (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
         }
         (self.variant.choose)(server);
         if server.tick.is_zero() {
             let refills = matches!(server.limiter, Limiter::Bucket | Limiter::Gcra);
-            // With slow responses, a bucket refills faster than a burst can detect.
-            let slowest = if refills { 2 } else { TICKS_MILLIS.len() };
-            server.tick = Duration::from_millis(*draw.pick(&TICKS_MILLIS[..slowest]));
+            // With slow responses, a bucket refills so fast that a burst cannot exceed the limit.
+            let choices = if refills { 2 } else { RESPONSE_TIMES_MILLIS.len() };
+            server.tick = Duration::from_millis(*rng.pick(&RESPONSE_TIMES_MILLIS[..choices]));
         }
         if self.traffic.burst > 0 {
-            variants::set_choices(server, |variant| variant.current_objects = self.number.is_multiple_of(3));
+            variants::set_choices(server, |choices| choices.current_objects = self.number.is_multiple_of(3));
             server.traffic =
-                Some(Traffic::new(draw.next_below(u64::MAX), self.traffic.period, self.traffic.burst));
+                Some(Traffic::new(rng.next_below(u64::MAX), self.traffic.period, self.traffic.burst));
         }
         for infrastructure in &self.infrastructure {
-            (infrastructure.install)(server, &mut draw);
+            (infrastructure.install)(server, &mut rng);
         }
     }
 }
@@ -135,59 +143,61 @@ impl fmt::Display for Combination {
 
 const INFRASTRUCTURE: &[Infrastructure] = &[
     Infrastructure {
-        name: "connections of few requests",
-        install: |server, draw| server.wire.answers_per_connection = Some(1 + draw.next_below(20)),
+        name: "connections that close after a few responses",
+        install: |server, rng| server.wire.answers_per_connection = Some(1 + rng.next_below(20)),
     },
     Infrastructure {
-        name: "connections that close now and then",
-        install: |server, draw| server.wire.closing_distance = Some(1 + draw.next_below(20)),
+        name: "some responses close their connection",
+        install: |server, rng| server.wire.closing_distance = Some(1 + rng.next_below(20)),
     },
     Infrastructure {
-        name: "a Keep-Alive header that counts",
-        install: |server, draw| {
-            let (mut left, most) = (draw.next_below(100), 100);
-            server.rewrite(move |_, reply| {
-                left = if left == 0 { most } else { left - 1 };
-                reply.set("keep-alive", &format!("timeout=5, max={left}"));
+        name: "a Keep-Alive header that counts down",
+        install: |server, rng| {
+            let (mut left, max) = (rng.next_below(100), 100);
+            server.rewrite(move |_, response| {
+                left = if left == 0 { max } else { left - 1 };
+                response.set("keep-alive", &format!("timeout=5, max={left}"));
             });
         },
     },
-    Infrastructure { name: "replicas that name themselves", install: add_replicas },
+    Infrastructure { name: "headers that name the replica", install: add_replicas },
     Infrastructure {
         name: "request ids",
-        install: |server, draw| {
+        install: |server, rng| {
             let name =
-                *draw.pick(&["x-request-id", "x-correlation-id", "traceparent", "request-id", "x-trace-id"]);
-            let mut state = Draw(draw.next_below(u64::MAX));
-            server.rewrite(move |_, reply| reply.set(name, &format!("{:016x}", state.next_below(u64::MAX))));
+                *rng.pick(&["x-request-id", "x-correlation-id", "traceparent", "request-id", "x-trace-id"]);
+            let mut rng = Rng(rng.next_below(u64::MAX));
+            server.rewrite(move |_, response| {
+                response.set(name, &format!("{:016x}", rng.next_below(u64::MAX)))
+            });
         },
     },
     Infrastructure {
-        name: "proxies that name themselves",
-        install: |server, draw| {
-            let via = *draw.pick(&["1.1 varnish", "1.1 edge-7 (squid), 1.1 lb", "2 cloudfront"]);
-            server.rewrite(move |_, reply| reply.set("via", via));
+        name: "a Via header",
+        install: |server, rng| {
+            let via = *rng.pick(&["1.1 varnish", "1.1 edge-7 (squid), 1.1 lb", "2 cloudfront"]);
+            server.rewrite(move |_, response| response.set("via", via));
         },
     },
-    Infrastructure { name: "an age of zero", install: |server, _| add_header(server, "age", "0") },
+    Infrastructure { name: "an Age header of zero", install: |server, _| add_header(server, "age", "0") },
     Infrastructure {
-        name: "a clock that is wrong",
-        install: |server, draw| {
-            let (clock, skew) = (server.clock.clone(), 60 * draw.next_below(8));
-            server.rewrite(move |_, reply| {
-                if reply.header("retry-after").is_none_or(|text| text.parse::<u64>().is_ok()) {
-                    reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + skew));
+        name: "a Date that is minutes ahead",
+        install: |server, rng| {
+            let (clock, skew) = (server.clock.clone(), 60 * rng.next_below(8));
+            server.rewrite(move |_, response| {
+                if response.header("retry-after").is_none_or(|value| value.parse::<u64>().is_ok()) {
+                    response.set("date", &wire::http_date(clock.micros() / 1_000_000 + skew));
                 }
             });
         },
     },
-    Infrastructure { name: "headers that come twice", install: repeat_headers },
+    Infrastructure { name: "repeated headers", install: repeat_headers },
     Infrastructure {
-        name: "the time that an answer took",
-        install: |server, draw| {
-            let mut state = Draw(draw.next_below(u64::MAX));
-            server.rewrite(move |_, reply| {
-                reply.set("server-timing", &format!("app;dur={}", state.next_below(9)))
+        name: "a Server-Timing header",
+        install: |server, rng| {
+            let mut rng = Rng(rng.next_below(u64::MAX));
+            server.rewrite(move |_, response| {
+                response.set("server-timing", &format!("app;dur={}", rng.next_below(9)))
             });
         },
     },
@@ -195,20 +205,17 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
         name: "single events from a cache",
         install: |server, _| server.event_cache = Some(Default::default()),
     },
-    Infrastructure { name: "a quota that lags", install: add_lagging_quota },
-    Infrastructure {
-        name: "names of headers in capitals",
-        install: |server, _| server.wire.title_case = true,
-    },
+    Infrastructure { name: "quota headers that lag", install: add_lagging_quota },
+    Infrastructure { name: "header names in title case", install: |server, _| server.wire.title_case = true },
     Infrastructure { name: "chunked bodies", install: |server, _| server.wire.chunked = true },
 ];
 
 fn add_header(server: &mut FakeServer, name: &'static str, value: &'static str) {
-    server.rewrite(move |_, reply| reply.set(name, value));
+    server.rewrite(move |_, response| response.set(name, value));
 }
 
-/// Adds two or three replicas with names, which respond in turn or at random.
-fn add_replicas(server: &mut FakeServer, draw: &mut Draw) {
+/// Adds a header with the name of one of two or three replicas, in turn or at random.
+fn add_replicas(server: &mut FakeServer, rng: &mut Rng) {
     const NAMES: &[&str] = &[
         "x-served-by",
         "x-backend",
@@ -219,18 +226,18 @@ fn add_replicas(server: &mut FakeServer, draw: &mut Draw) {
         "x-app-node",
         "set-cookie",
     ];
-    let (name, count, in_turn) = (*draw.pick(NAMES), 2 + draw.next_below(2), draw.next_below(2) == 0);
-    let (mut state, mut answers) = (Draw(draw.next_below(u64::MAX)), 0);
-    server.rewrite(move |_, reply| {
-        answers += 1;
-        let replica = if in_turn { answers % count } else { state.next_below(count) };
-        reply.set(name, &format!("app-{replica}"));
+    let (name, count, in_turn) = (*rng.pick(NAMES), 2 + rng.next_below(2), rng.next_below(2) == 0);
+    let (mut rng, mut responses) = (Rng(rng.next_below(u64::MAX)), 0);
+    server.rewrite(move |_, response| {
+        responses += 1;
+        let replica = if in_turn { responses % count } else { rng.next_below(count) };
+        response.set(name, &format!("app-{replica}"));
     });
 }
 
 /// Adds repeated header fields, with equal or different values.
-fn repeat_headers(server: &mut FakeServer, _: &mut Draw) {
-    server.rewrite(|_: &Request, reply: &mut Reply| {
+fn repeat_headers(server: &mut FakeServer, _: &mut Rng) {
+    server.rewrite(|_: &Request, response: &mut Reply| {
         for (name, value) in [
             ("vary", "Accept-Encoding"),
             ("vary", "Origin"),
@@ -239,23 +246,23 @@ fn repeat_headers(server: &mut FakeServer, _: &mut Draw) {
             ("server-timing", "db;dur=3"),
             ("server-timing", "app;dur=9"),
         ] {
-            reply.headers.push((name.into(), value.into()));
+            response.headers.push((name.into(), value.into()));
         }
     });
 }
 
-/// Adds quota headers that are up to three requests behind.
-fn add_lagging_quota(server: &mut FakeServer, draw: &mut Draw) {
-    let mut state = Draw(draw.next_below(u64::MAX));
+/// Adds quota headers that miss up to three of the last requests.
+fn add_lagging_quota(server: &mut FakeServer, rng: &mut Rng) {
+    let mut rng = Rng(rng.next_below(u64::MAX));
     let mut counts: std::collections::BTreeMap<Option<String>, Vec<u64>> = Default::default();
     let clock = server.clock.clone();
-    server.rewrite(move |request, reply| {
+    server.rewrite(move |request, response| {
         let now = clock.micros();
         let hits = counts.entry(request.authorization.clone()).or_default();
         hits.push(now);
         hits.retain(|at| at + 60_000_000 > now);
-        let known = (hits.len() as u64).saturating_sub(state.next_below(4));
-        reply.set("x-ratelimit-limit", "120");
-        reply.set("x-ratelimit-remaining", &120_u64.saturating_sub(known).to_string());
+        let counted = (hits.len() as u64).saturating_sub(rng.next_below(4));
+        response.set("x-ratelimit-limit", "120");
+        response.set("x-ratelimit-remaining", &120_u64.saturating_sub(counted).to_string());
     });
 }

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::fake::sender::{Delivery, Sender, mac, secret_of, signed_text};
 use crate::mutant::{Mutant, add_sender, body, delivery, remove, rule};
 
-/// Returns `true` for a delivery of a type to an endpoint.
-fn is_delivery_of(leaving: &Delivery, path: &str, kind: &str) -> bool {
-    leaving.path == path && leaving.kind == kind
+/// Returns `true` for a delivery of this event type to the endpoint with this path.
+fn is_delivery_of(delivery: &Delivery, path: &str, event_type: &str) -> bool {
+    delivery.path == path && delivery.kind == event_type
 }
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -16,10 +16,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the clock of the sender is far off", &["webhooks.clock"], |server| {
         add_sender(server, |sender| sender.settles = false);
     }),
-    delivery("deliveries are GET requests", &["webhooks.post"], |_, sent| sent.method = "GET".into()),
-    delivery("one delivery is a PUT", &["webhooks.post"], |delivery, sent| {
+    delivery("deliveries are GET requests", &["webhooks.post"], |_, request| request.method = "GET".into()),
+    delivery("one delivery is a PUT", &["webhooks.post"], |delivery, request| {
         if is_delivery_of(delivery, "/test", "invoice.viewed") {
-            sent.method = "PUT".into();
+            request.method = "PUT".into();
         }
     }),
     rule("a body is not JSON", &["webhooks.post"], |server| {
@@ -28,39 +28,46 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let body = body.strip_prefix(b"{").unwrap_or(body);
                 format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, body))))
             };
-            sender.change_request = |_, sent| sent.body = sent.body.split_off(1);
+            sender.change_request = |_, request| request.body = request.body.split_off(1);
         });
     }),
-    delivery("bodies are sent as a form", &["webhooks.content_type"], |_, sent| {
-        sent.set("Content-Type", "application/x-www-form-urlencoded")
+    delivery("bodies are labelled as a form", &["webhooks.content_type"], |_, request| {
+        request.set("Content-Type", "application/x-www-form-urlencoded")
     }),
-    delivery("bodies have no type", &["webhooks.content_type"], |_, sent| sent.drop("Content-Type")),
-    delivery("deliveries have no User-Agent", &["webhooks.user_agent"], |_, sent| sent.drop("User-Agent")),
-    delivery("the User-Agent is the default of an HTTP library", &["webhooks.user_agent"], |_, sent| {
-        sent.set("User-Agent", "python-requests/2.31.0")
+    delivery("deliveries have no Content-Type", &["webhooks.content_type"], |_, request| {
+        request.drop("Content-Type")
+    }),
+    delivery("deliveries have no User-Agent", &["webhooks.user_agent"], |_, request| {
+        request.drop("User-Agent")
+    }),
+    delivery("the User-Agent is the default of an HTTP library", &["webhooks.user_agent"], |_, request| {
+        request.set("User-Agent", "python-requests/2.31.0")
     }),
     delivery(
         "the event header is the type of another event",
         &["webhooks.event_header"],
-        |delivery, sent| {
+        |delivery, request| {
             if delivery.kind == "charge.refunded" {
-                sent.set("X-Service-Event", "charge.paid");
+                request.set("X-Service-Event", "charge.paid");
             }
         },
     ),
-    delivery("there is no event header", &["webhooks.event_header"], |_, sent| sent.drop("X-Service-Event")),
-    delivery("header and body name different deliveries", &["webhooks.delivery_id"], |delivery, sent| {
+    delivery("there is no event header", &["webhooks.event_header"], |_, request| {
+        request.drop("X-Service-Event")
+    }),
+    delivery("header and body name different deliveries", &["webhooks.delivery_id"], |delivery, request| {
         if is_delivery_of(delivery, "/live", "invoice.sent") {
-            sent.set("X-Service-Delivery", "0190a5c7-7f3e-7ddd-8def-aaaaaaaaaaaa");
+            request.set("X-Service-Delivery", "0190a5c7-7f3e-7ddd-8def-aaaaaaaaaaaa");
         }
     }),
-    delivery("the delivery header holds the event's id", &["webhooks.delivery_id"], |delivery, sent| {
-        sent.set("X-Service-Delivery", delivery.event["id"].as_str().expect("the id is a string"))
+    delivery("the delivery header holds the event's id", &["webhooks.delivery_id"], |delivery, request| {
+        request.set("X-Service-Delivery", delivery.event["id"].as_str().expect("the id is a string"))
     }),
     rule("delivery ids are reused", &["webhooks.delivery_id"], |server| {
         add_sender(server, |sender| {
             sender.change_body = Box::new(|delivery, body| body["id"] = json!(repeated_id(delivery)));
-            sender.change_request = |delivery, sent| sent.set("X-Service-Delivery", &repeated_id(delivery));
+            sender.change_request =
+                |delivery, request| request.set("X-Service-Delivery", &repeated_id(delivery));
         });
     }),
     body("a delivery has a different invoice than its event", &["webhooks.event_id"], |delivery, body| {
@@ -68,10 +75,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             body["data"]["invoice"]["code"] = json!("another0000001");
         }
     }),
-    rule("delivery ids are numbers in a row", &["webhooks.delivery_id"], |server| {
+    rule("every delivery id is the number 4711", &["webhooks.delivery_id"], |server| {
         add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| body["id"] = json!("4711"));
-            sender.change_request = |_, sent| sent.set("X-Service-Delivery", "4711");
+            sender.change_request = |_, request| request.set("X-Service-Delivery", "4711");
         });
     }),
     // The body.
@@ -90,7 +97,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             sender.sign = |secret, t, body| {
                 format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, &duplicate_mode(body)))))
             };
-            sender.change_request = |_, sent| sent.body = duplicate_mode(&sent.body);
+            sender.change_request = |_, request| request.body = duplicate_mode(&request.body);
         });
     }),
     rule("a delivery has an unknown type", &["webhooks.event_type"], |server| {
@@ -102,18 +109,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                     body["test"] = json!(true);
                 }
             });
-            sender.change_request = |delivery, sent| {
+            sender.change_request = |delivery, request| {
                 if is_delivery_of(delivery, "/live", "invoice.viewed") {
-                    sent.set("X-Service-Event", "invoice.opened");
+                    request.set("X-Service-Event", "invoice.opened");
                 }
             };
         });
     }),
-    body("times have seconds only", &["webhooks.created_at"], |_, body| {
+    body("timestamps have no fraction", &["webhooks.created_at"], |_, body| {
         body["created_at"] =
             json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ""));
     }),
-    body("times have milliseconds", &["webhooks.created_at"], |_, body| {
+    body("timestamps have milliseconds", &["webhooks.created_at"], |_, body| {
         body["created_at"] =
             json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ".000"));
     }),
@@ -154,13 +161,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    rule("the header holds the signature alone", &["webhooks.signature_shape"], |server| {
+    rule("the signature header has no t", &["webhooks.signature_shape"], |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| hex::encode(mac(secret, &signed_text(t, body)))
         });
     }),
-    delivery("there is no signature", &["webhooks.signature_shape", "webhooks.signed"], |_, sent| {
-        sent.drop("X-Service-Signature")
+    delivery("there is no signature", &["webhooks.signature_shape", "webhooks.signed"], |_, request| {
+        request.drop("X-Service-Signature")
     }),
     rule("every signature is the same", &["webhooks.signed"], |server| {
         add_sender(server, |sender| sender.sign = |_, t, _| format!("t={t},v1={}", "ab".repeat(32)))
@@ -176,50 +183,53 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("all endpoints share one secret", &["webhooks.signed"], |server| {
         add_sender(server, |sender| sender.secret = |_| secret_of("/live"))
     }),
-    delivery("one delivery is signed with another secret", &["webhooks.signed"], |delivery, sent| {
+    delivery("one delivery is signed with another secret", &["webhooks.signed"], |delivery, request| {
         if is_delivery_of(delivery, "/test", "charge.late_payment") {
-            sent.set("X-Service-Signature", &format!("t=1767603600,v1={}", "cd".repeat(32)));
+            request.set("X-Service-Signature", &format!("t=1767603600,v1={}", "cd".repeat(32)));
         }
     }),
     // Routing.
     rule("test endpoints get live events too", &["webhooks.mode_endpoints"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
-                wants && (endpoint.mode == Some(mode) || (mode == Mode::Live && kind == "invoice.paid"))
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
+                is_subscribed
+                    && (endpoint.mode == Some(mode) || (mode == Mode::Live && event_type == "invoice.paid"))
             };
         });
     }),
     rule("one type goes to every endpoint", &["webhooks.subscribed"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
-                endpoint.mode == Some(mode) && (wants || kind == "invoice.voided")
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
+                endpoint.mode == Some(mode) && (is_subscribed || event_type == "invoice.voided")
             };
         });
     }),
     rule("one type is never delivered", &["webhooks.pushed"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
-                wants && endpoint.mode == Some(mode) && kind != "charge.underpaid"
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
+                is_subscribed && endpoint.mode == Some(mode) && event_type != "charge.underpaid"
             };
         });
     }),
     rule("nothing is delivered in live mode", &["webhooks.pushed"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
-                wants && endpoint.mode == Some(mode) && mode == Mode::Test
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
+                is_subscribed && endpoint.mode == Some(mode) && mode == Mode::Test
             };
         });
     }),
     rule("a second endpoint gets nothing", &["webhooks.pushed"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
-                let first = endpoint.path == "/test" || kind != "invoice.paid";
-                wants && endpoint.mode == Some(mode) && (endpoint.mode == Some(Mode::Live) || first)
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
+                let is_delivered = endpoint.path == "/test" || event_type != "invoice.paid";
+                is_subscribed
+                    && endpoint.mode == Some(mode)
+                    && (endpoint.mode == Some(Mode::Live) || is_delivered)
             };
             sender.reversed = true;
         });
@@ -274,11 +284,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("a delivered event can be read by the other mode's key", &["isolation.delivered"], |server| {
         add_sender(server, |_| {});
-        server.rewrite(|request, reply| {
-            if request.path.starts_with("/v1/events/0190a5c6") && reply.status == 404 {
-                reply.status = 200;
+        server.rewrite(|request, response| {
+            if request.path.starts_with("/v1/events/0190a5c6") && response.status == 404 {
+                response.status = 200;
                 let id = request.path.rsplit('/').next().expect("`rsplit` yields at least one part");
-                reply.body = json!({ "data": {
+                response.body = json!({ "data": {
                         "id": id, "type": "charge.paid", "details": {}, "charge": {}, "invoice": null,
                         "created_at": "2026-02-01T10:00:00.000000Z",
                     } });
@@ -287,15 +297,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("a delivered event is forbidden to the other mode's key", &["isolation.delivered"], |server| {
         add_sender(server, |_| {});
-        server.rewrite(|request, reply| {
-            if request.path.starts_with("/v1/events/0190a5c6") && reply.status == 404 {
-                reply.status = 403;
+        server.rewrite(|request, response| {
+            if request.path.starts_with("/v1/events/0190a5c6") && response.status == 404 {
+                response.status = 403;
             }
         });
     }),
 ];
 
-/// Returns an id that several types share.
+/// Returns a delivery id that depends only on the length of the event type.
 fn repeated_id(delivery: &Delivery) -> String {
     format!("0190a5c7-7f3e-7ddd-8def-{:012x}", delivery.kind.len())
 }

@@ -1,4 +1,4 @@
-//! Faults of deployments: caches, limiters, replicas, frameworks and serializers.
+//! Faults of deployed services: in caches, limiters, replicas, frameworks and serializers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,29 +24,29 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         add_cache(server, |request| request.is_event().then(|| request.path.clone()), 404);
     })
     .may_fail(&["auth.appended", "auth.other_scheme", "auth.revoked_key", "events.single"]),
-    rule("the same URL is answered 304 within five seconds", &["lists.served"], |server| {
-        let (clock, mut seen) = (server.clock.clone(), BTreeMap::new());
-        server.rewrite(move |request, reply| {
+    rule("the same URL gets 304 within five seconds", &["lists.served"], |server| {
+        let (clock, mut last_served) = (server.clock.clone(), BTreeMap::new());
+        server.rewrite(move |request, response| {
             let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
             let now = clock.micros();
-            if reply.status == 200 && seen.get(&key).is_some_and(|at| at + CACHED_MICROS > now) {
-                *reply = Reply::json(304, Value::Null);
-                reply.raw = Some(String::new());
+            if response.status == 200 && last_served.get(&key).is_some_and(|at| at + CACHED_MICROS > now) {
+                *response = Reply::json(304, Value::Null);
+                response.raw = Some(String::new());
             } else {
-                seen.insert(key, now);
+                last_served.insert(key, now);
             }
         });
     })
     .may_fail(&["auth.after_refusal", "events.single", "filters.type"]),
     rule("a cache serves the response of HEAD for GET", &["answers.json"], |server| {
-        let (clock, mut heads) = (server.clock.clone(), BTreeMap::new());
-        server.rewrite(move |request, reply| {
+        let (clock, mut head_requests) = (server.clock.clone(), BTreeMap::new());
+        server.rewrite(move |request, response| {
             let key = format!("{:?} {} {:?}", request.authorization, request.path, request.query);
             let now = clock.micros();
             match request.method.as_str() {
-                "HEAD" if reply.status == 200 => drop(heads.insert(key, now)),
-                "GET" if heads.get(&key).is_some_and(|at| at + CACHED_MICROS > now) => {
-                    reply.raw = Some(String::new());
+                "HEAD" if response.status == 200 => drop(head_requests.insert(key, now)),
+                "GET" if head_requests.get(&key).is_some_and(|at| at + CACHED_MICROS > now) => {
+                    response.raw = Some(String::new());
                 }
                 _ => {}
             }
@@ -56,20 +56,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("each URL with its query has a separate limit", &["limits.refused"], |server| {
         server.counted_identity = |request| format!("{:?} {} {:?}", request.authorization, request.path, request.query);
     }),
-    reply("a 429 in JSON is labelled text/html", &["limits.json"], 429, |_, reply| {
-        reply.set("content-type", "text/html");
+    reply("a 429 in JSON is labelled text/html", &["limits.json"], 429, |_, response| {
+        response.set("content-type", "text/html");
     }),
-    rule("all test keys share a count", &["limits.second_key"], |server| {
+    rule("all test keys share one limit", &["limits.second_key"], |server| {
         server.counted_identity = |request| request.authorization.clone().unwrap_or_default().chars().take(16).collect();
     }),
     rule("a refused key waits ten seconds longer than Retry-After", &["limits.retry_after_held"], |server| {
         server.limiter = Limiter::FromFirst;
         server.window = Duration::from_secs(70);
         server.clock.advance(Duration::from_secs(25));
-        server.rewrite(|_, reply| {
-            let delay = reply.header("retry-after").and_then(|value| value.parse::<u64>().ok());
+        server.rewrite(|_, response| {
+            let delay = response.header("retry-after").and_then(|value| value.parse::<u64>().ok());
             if let Some(delay) = delay {
-                reply.set("retry-after", &delay.saturating_sub(10).to_string());
+                response.set("retry-after", &delay.saturating_sub(10).to_string());
             }
         });
     }),
@@ -77,17 +77,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.limiter = Limiter::Off;
         server.tick = Duration::from_micros(300);
         let (clock, mut hits) = (server.clock.clone(), BTreeMap::<String, BTreeSet<u64>>::new());
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             let now = clock.micros();
             let hits = hits.entry(request.authorization.clone().unwrap_or_default()).or_default();
             hits.retain(|at| at * 1_000 + 60_000_000 > now);
-            if reply.status >= 400 {
+            if response.status >= 400 {
             } else if hits.len() < 120 {
                 hits.insert(now / 1_000);
             } else {
-                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
+                *response = Reply::json(429, json!({ "message": "Too many requests." }));
                 let first = hits.first().copied().unwrap_or_default();
-                reply.set("retry-after", &((first * 1_000 + 60_000_000 - now).div_ceil(1_000_000)).to_string());
+                response.set("retry-after", &((first * 1_000 + 60_000_000 - now).div_ceil(1_000_000)).to_string());
             }
         });
     }),
@@ -96,30 +96,30 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.tick = Duration::from_millis(5);
         server.clock.advance(Duration::from_secs(25));
         let (clock, mut counts) = (server.clock.clone(), BTreeMap::<String, (u64, u64)>::new());
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             let now = clock.micros();
-            let (count, until) = counts.entry(request.authorization.clone().unwrap_or_default()).or_default();
-            if reply.status >= 400 {
+            let (count, window_end) = counts.entry(request.authorization.clone().unwrap_or_default()).or_default();
+            if response.status >= 400 {
                 return;
             }
-            *count = if now >= *until { 1 } else { *count + 1 };
-            *until = now + 60_000_000;
+            *count = if now >= *window_end { 1 } else { *count + 1 };
+            *window_end = now + 60_000_000;
             if *count > 120 {
-                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
-                reply.set("retry-after", "60");
+                *response = Reply::json(429, json!({ "message": "Too many requests." }));
+                response.set("retry-after", "60");
             }
         });
     }),
     // Replicas.
     rule("one of two replicas lacks the newest charge", &["paging.joined"], |server| {
-        let mut turn = 0;
-        server.rewrite(move |request, reply| {
-            turn += 1;
+        let mut requests = 0;
+        server.rewrite(move |request, response| {
+            requests += 1;
             let is_first = request.number("page").is_none_or(|page| page == 1);
-            if turn % 2 == 0 && request.path == "/v1/charges" && reply.status == 200 {
-                let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
-                reply.body["meta"]["total"] = json!(total.saturating_sub(1));
-                if let Some(rows) = reply.body["data"].as_array_mut().filter(|rows| is_first && !rows.is_empty()) {
+            if requests % 2 == 0 && request.path == "/v1/charges" && response.status == 200 {
+                let total = response.body["meta"]["total"].as_u64().unwrap_or_default();
+                response.body["meta"]["total"] = json!(total.saturating_sub(1));
+                if let Some(rows) = response.body["data"].as_array_mut().filter(|rows| is_first && !rows.is_empty()) {
                     rows.remove(0);
                 }
             }
@@ -128,32 +128,32 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["filters.payment_link", "filters.status", "filters.total", "lists.complete", "paging.ends", "paging.last_page", "paging.length", "paging.links_lead"]),
     rule("one of two replicas accepts the revoked key", &["auth.revoked_key"], |server| {
         server.request_rewrites.push(Box::new({
-            let mut turn = 0;
+            let mut requests = 0;
             move |request| {
-                turn += 1;
+                requests += 1;
                 let is_revoked = request.authorization.as_deref() == Some(&format!("Bearer {}", crate::fake::REVOKED_KEY));
-                if turn % 2 == 0 && is_revoked {
+                if requests % 2 == 0 && is_revoked {
                     request.authorization = Some(format!("Bearer {}", crate::fake::LIVE_KEY));
                 }
             }
         }));
     }),
     rule("one of two replicas has pages of 10 by default", &["paging.default_size"], |server| {
-        let mut turn = 0;
+        let mut requests = 0;
         server.rewrite_requests(move |request| {
-            turn += 1;
-            if turn % 2 == 0 && request.is_list() && !request.query.contains_key("per_page") {
+            requests += 1;
+            if requests % 2 == 0 && request.is_list() && !request.query.contains_key("per_page") {
                 request.query.insert("per_page".into(), "10".into());
             }
         });
     }),
     rule("one of three replicas has a 404 in HTML", &["errors.not_found_json"], |server| {
-        let mut turn = 0;
-        server.rewrite(move |_, reply| {
-            turn += 1;
-            if turn % 3 == 0 && reply.status == 404 {
-                reply.raw = Some("<html>Not Found</html>".into());
-                reply.set("content-type", "text/html");
+        let mut requests = 0;
+        server.rewrite(move |_, response| {
+            requests += 1;
+            if requests % 3 == 0 && response.status == 404 {
+                response.raw = Some("<html>Not Found</html>".into());
+                response.set("content-type", "text/html");
             }
         });
     }),
@@ -162,25 +162,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             .into_iter()
             .map(|book| format!("/v1/events/{}", book.events[0]["id"].as_str().expect("the id is a string")))
             .collect();
-        let mut turn = 0;
-        server.rewrite(move |request, reply| {
-            turn += 1;
-            if turn % 2 == 0 && newest.contains(&request.path) && reply.status == 200 {
-                *reply = Reply::json(404, json!({ "message": "Not found." }));
+        let mut requests = 0;
+        server.rewrite(move |request, response| {
+            requests += 1;
+            if requests % 2 == 0 && newest.contains(&request.path) && response.status == 200 {
+                *response = Reply::json(404, json!({ "message": "Not found." }));
             }
         });
     }),
     // Keys.
-    reply("a 401 of a single event is HTML", &["auth.message"], 401, |_, reply| {
-        reply.raw = Some("<html>Unauthorized</html>".into());
-        reply.set("content-type", "text/html");
+    reply("a 401 of a single event is HTML", &["auth.message"], 401, |_, response| {
+        response.raw = Some("<html>Unauthorized</html>".into());
+        response.set("content-type", "text/html");
     })
     .for_requests(Request::is_event),
     rule("an unknown event is looked up before the key is checked", &["auth.every_path"], |server| {
         let paths = event_paths(server);
-        server.rewrite(move |request, reply| {
-            if reply.status == 401 && request.is_event() && !paths.contains(&request.path) {
-                *reply = Reply::json(404, json!({ "message": "Not found." }));
+        server.rewrite(move |request, response| {
+            if response.status == 401 && request.is_event() && !paths.contains(&request.path) {
+                *response = Reply::json(404, json!({ "message": "Not found." }));
             }
         });
     }),
@@ -189,29 +189,29 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         for book in [&mut server.live, &mut server.test] {
             for pair in book.charges.chunks_mut(2) {
                 let time = pair[0]["created_at"].clone();
-                pair.iter_mut().for_each(|event| event["created_at"] = time.clone());
+                pair.iter_mut().for_each(|charge| charge["created_at"] = time.clone());
             }
         }
-        server.rewrite(|request, reply| {
-            let is_later = request.number("page").is_some_and(|page| page > 1);
-            if is_later && request.path == "/v1/charges"
-                && let Some(rows) = reply.body["data"].as_array_mut()
+        server.rewrite(|request, response| {
+            let is_later_page = request.number("page").is_some_and(|page| page > 1);
+            if is_later_page && request.path == "/v1/charges"
+                && let Some(rows) = response.body["data"].as_array_mut()
             {
-                let mut at = 0;
-                while at + 1 < rows.len() {
-                    if rows[at]["created_at"] == rows[at + 1]["created_at"] {
-                        rows.swap(at, at + 1);
-                        at += 1;
+                let mut i = 0;
+                while i + 1 < rows.len() {
+                    if rows[i]["created_at"] == rows[i + 1]["created_at"] {
+                        rows.swap(i, i + 1);
+                        i += 1;
                     }
-                    at += 1;
+                    i += 1;
                 }
             }
         });
     }),
     rule("per_page=100 returns 99 records", &["paging.length"], |server| {
         (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
-        server.rewrite(|request, reply| {
-            if let Some(rows) = reply.body["data"].as_array_mut().filter(|_| request.is_list()) {
+        server.rewrite(|request, response| {
+            if let Some(rows) = response.body["data"].as_array_mut().filter(|_| request.is_list()) {
                 rows.truncate(99);
             }
         });
@@ -225,34 +225,34 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&["filters.total"]),
-    rule("totals end at 250", &["paging.length"], |server| {
+    rule("totals are at most 250", &["paging.length"], |server| {
         (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
-        server.rewrite(|request, reply| {
-            let total = reply.body["meta"]["total"].as_u64().filter(|_| request.is_list());
+        server.rewrite(|request, response| {
+            let total = response.body["meta"]["total"].as_u64().filter(|_| request.is_list());
             if let Some(total) = total {
-                reply.body["meta"]["total"] = json!(total.min(250));
+                response.body["meta"]["total"] = json!(total.min(250));
             }
         });
     })
     .may_fail(&["filters.charge", "filters.payment_link", "paging.ends", "paging.last_page", "paging.links_lead"]),
-    list("meta.per_page is a string if it was requested", &["paging.meta"], |request, reply| {
+    list("meta.per_page is a string if it was requested", &["paging.meta"], |request, response| {
         if let Some(size) = request.query.get("per_page") {
-            reply.body["meta"]["per_page"] = json!(size);
+            response.body["meta"]["per_page"] = json!(size);
         }
     }),
-    list("last_page of a page of 100 is that of the default size", &["paging.last_page"], |request, reply| {
+    list("last_page of a page of 100 is that of the default size", &["paging.last_page"], |request, response| {
         if request.number("per_page") == Some(100)
-            && let Some(total) = reply.body["meta"]["total"].as_u64()
+            && let Some(total) = response.body["meta"]["total"].as_u64()
         {
-            reply.body["meta"]["last_page"] = json!(total.div_ceil(25).max(1));
+            response.body["meta"]["last_page"] = json!(total.div_ceil(25).max(1));
         }
     }),
     // Filters.
-    rule("the type filter compares the word after the dot", &["filters.type"], |server| {
+    rule("the type filter compares the part after the dot", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
-            book.filter_matches = |name, shown, wanted| {
-                let word = |text: &str| text.rsplit('.').next().map(str::to_owned);
-                if name == "type" { word(shown) == word(wanted) } else { shown == wanted }
+            book.filter_matches = |name, row_value, filter_value| {
+                let last_part = |event_type: &str| event_type.rsplit('.').next().map(str::to_owned);
+                if name == "type" { last_part(row_value) == last_part(filter_value) } else { row_value == filter_value }
             };
         }
     })
@@ -260,22 +260,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the links of a foreign filter count foreign events", &["isolation.filter_charge"], |server| {
         let codes = server.live.charges.iter().filter_map(|charge| charge["code"].as_str());
         let foreign: Vec<_> = codes.map(str::to_owned).collect();
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             let is_foreign = request.query.get("charge").is_some_and(|code| foreign.contains(code));
-            if request.mode == Some(Mode::Test) && is_foreign && let Some(last) = reply.body["links"]["last"].as_str() {
-                reply.body["links"]["last"] = json!(last.replace("page=1", "page=2"));
+            if request.mode == Some(Mode::Test) && is_foreign && let Some(last) = response.body["links"]["last"].as_str() {
+                response.body["links"]["last"] = json!(last.replace("page=1", "page=2"));
             }
         });
     }),
     rule("a payment link is compared by its prefix", &["filters.payment_link"], |server| {
-        set_filter_matching(server, |name, shown, wanted| {
-            if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
+        set_filter_matching(server, |name, row_value, filter_value| {
+            if name == "payment_link" { row_value.starts_with(filter_value) } else { row_value == filter_value }
         });
     }),
     rule("the name of a payment link is compared by its prefix", &["filters.payment_link"], |server| {
         use_named_links(server);
-        set_filter_matching(server, |name, shown, wanted| {
-            if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
+        set_filter_matching(server, |name, row_value, filter_value| {
+            if name == "payment_link" { row_value.starts_with(filter_value) } else { row_value == filter_value }
         });
     }),
     rule("lists by type have at most 25 records", &["paging.per_page"], |server| {
@@ -288,9 +288,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may_fail(&["filters.charge", "filters.payment_link", "filters.total"]),
     // Content.
-    single_event("a single event has amounts in numbers", &["charges.amounts"], |_, reply| {
-        if reply.body["data"]["charge"].is_object() {
-            reply.body["data"]["charge"]["fiat_amount"] = json!(49.9);
+    single_event("amounts in a single event are numbers", &["charges.amounts"], |_, response| {
+        if response.body["data"]["charge"].is_object() {
+            response.body["data"]["charge"]["fiat_amount"] = json!(49.9);
         }
     }),
     events("details of invoices are empty arrays", &["events.details"], |event| {
@@ -298,39 +298,39 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             event["details"] = json!([]);
         }
     }),
-    events("the event of a paid charge also has an invoice", &["events.subject"], |event| {
+    events("the event of a paid charge has an invoice too", &["events.subject"], |event| {
         if event["type"] == "charge.paid" {
             event["invoice"] = json!({ "code": "in0000000001", "number": "INV-0001", "status": "paid", "amount": "49.90",
                 "currency": "EUR", "customer": {}, "hosted_url": "https://pay.example/i/1", "charges": [] });
         }
     })
     .may_fail(&["filters.invoice", "filters.total"]),
-    single_event("a single event has its id in capitals", &["events.single"], |_, reply| {
-        let id = reply.body["data"]["id"].as_str().unwrap_or_default().to_uppercase();
-        reply.body["data"]["id"] = json!(id);
+    single_event("the id of a single event is in upper case", &["events.single"], |_, response| {
+        let id = response.body["data"]["id"].as_str().unwrap_or_default().to_uppercase();
+        response.body["data"]["id"] = json!(id);
     }),
-    list("the second page is labelled text/html", &["answers.content_type"], |request, reply| {
+    list("the second page is labelled text/html", &["answers.content_type"], |request, response| {
         if request.number("page") == Some(2) {
-            reply.set("content-type", "text/html");
+            response.set("content-type", "text/html");
         }
     }),
-    reply("a 404 is labelled text/plain", &["errors.not_found_json"], 404, |_, reply| {
-        reply.set("content-type", "text/plain");
+    reply("a 404 is labelled text/plain", &["errors.not_found_json"], 404, |_, response| {
+        response.set("content-type", "text/plain");
     }),
     rule("the connection closes before a page of 100 events", &["lists.served"], |server| {
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             let size = request.number("per_page").unwrap_or_default();
-            if request.path == "/v1/events" && size == 100 && reply.status == 200 {
-                reply.status = wire::CLOSED;
+            if request.path == "/v1/events" && size == 100 && response.status == 200 {
+                response.status = wire::CLOSED;
             }
         });
     }),
-    rule("bodies end after 32 KiB", &["answers.json"], |server| {
+    rule("bodies are truncated at 32 KiB", &["answers.json"], |server| {
         (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
-        server.rewrite(|_, reply| {
-            let text = reply.body.to_string();
+        server.rewrite(|_, response| {
+            let text = response.body.to_string();
             if text.len() > 32_768 {
-                reply.raw = Some(text[..32_768].to_owned());
+                response.raw = Some(text[..32_768].to_owned());
             }
         });
     }),
@@ -340,8 +340,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             body["data"]["charge"]["status"] = json!("pending");
         }
     }),
-    delivery("the time of the signature has a fraction", &["webhooks.signature_shape"], |_, sent| {
-        for (name, value) in &mut sent.headers {
+    delivery("the time of the signature has a fraction", &["webhooks.signature_shape"], |_, request| {
+        for (name, value) in &mut request.headers {
             if name == "X-Service-Signature" {
                 *value = value.replace(",v1", ".5,v1");
             }
@@ -356,58 +356,59 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let id = body["event_id"].as_str().expect("the id is a string").replace('-', "");
         body["event_id"] = json!(id);
     }),
-    rule("a refund is not sent in live mode", &["webhooks.pushed"], |server| {
+    rule("refunds are not delivered in live mode", &["webhooks.pushed"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
+            sender.delivers = |endpoint, mode, event_type| {
                 endpoint.mode == Some(mode)
-                    && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
-                    && !(mode == Mode::Live && kind == "charge.refunded")
+                    && endpoint.events.as_ref().is_some_and(|types| types.contains(event_type))
+                    && !(mode == Mode::Live && event_type == "charge.refunded")
             };
         });
     }),
-    rule("invoices are sent to the endpoints of both modes", &["webhooks.mode_endpoints"], |server| {
+    rule("invoice events are delivered to the endpoints of both modes", &["webhooks.mode_endpoints"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                (endpoint.mode == Some(mode) || kind.starts_with("invoice."))
-                    && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
+            sender.delivers = |endpoint, mode, event_type| {
+                (endpoint.mode == Some(mode) || event_type.starts_with("invoice."))
+                    && endpoint.events.as_ref().is_some_and(|types| types.contains(event_type))
             };
         });
     }),
-    rule("a subscription to a payment includes its detection", &["webhooks.subscribed"], |server| {
+    rule("a subscription to charge.paid includes charge.payment_detected", &["webhooks.subscribed"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let chosen = |kinds: &BTreeSet<String>| {
-                    kinds.contains(kind) || kinds.iter().any(|kinds| kind.starts_with(&kinds[..kinds.len() - 2]))
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_subscribed = |types: &BTreeSet<String>| {
+                    types.contains(event_type) || types.iter().any(|name| event_type.starts_with(&name[..name.len() - 2]))
                 };
-                endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(chosen)
+                endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(is_subscribed)
             };
         });
     }),
 ];
 
-/// Puts a silent cache in front of a server. `key` names the cached responses of requests, with one status.
+/// Puts a cache in front of a server that adds no headers. It stores responses with `status`, by the `key` of the
+/// request, and only if there is a key.
 fn add_cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u16) {
     let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
-    server.rewrite(move |request, reply| {
+    server.rewrite(move |request, response| {
         let Some(key) = key(request).filter(|_| request.method == "GET") else { return };
         let now = clock.micros();
-        if let Some((_, kept)) = stored.get(&key).filter(|(at, _)| at + CACHED_MICROS > now) {
-            *reply = kept.clone();
-        } else if reply.status == status {
-            stored.insert(key, (now, reply.clone()));
+        if let Some((_, cached)) = stored.get(&key).filter(|(at, _)| at + CACHED_MICROS > now) {
+            *response = cached.clone();
+        } else if response.status == status {
+            stored.insert(key, (now, response.clone()));
         }
     });
 }
 
 /// Returns the paths of all events of both modes.
 fn event_paths(server: &FakeServer) -> Vec<String> {
-    let path = |value: &Value| format!("/v1/events/{}", value["id"].as_str().expect("the id is a string"));
+    let path = |event: &Value| format!("/v1/events/{}", event["id"].as_str().expect("the id is a string"));
     [&server.live, &server.test].into_iter().flat_map(|book| book.events.iter().map(path)).collect()
 }
 
 /// Sets the comparison of filters in all books.
-fn set_filter_matching(server: &mut FakeServer, fits: fn(&str, &str, &str) -> bool) {
+fn set_filter_matching(server: &mut FakeServer, matches: fn(&str, &str, &str) -> bool) {
     for book in [&mut server.live, &mut server.test, &mut server.other_account] {
-        book.filter_matches = fits;
+        book.filter_matches = matches;
     }
 }

@@ -1,4 +1,4 @@
-//! Faults in events in lists and in single events.
+//! Faults in events: in lists, and in responses with a single event.
 
 use serde_json::{Value, json};
 
@@ -7,22 +7,22 @@ use crate::fake::{FakeServer, Reply};
 use crate::mutant::{Mutant, charges, events, reply, rule, single_event};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    reply("ids are numbers", &["events.id"], 200, |_, reply| {
-        reply.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["id"] = json!(7));
+    reply("ids are numbers", &["events.id"], 200, |_, response| {
+        response.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["id"] = json!(7));
     })
     .for_requests(|request| request.query.contains_key("invoice"))
     .may_fail(&["filters.combined", "filters.total", "isolation.lists"]),
-    single_event("the charge of a single event has another amount", &["events.single"], |_, reply| {
-        if reply.body["data"]["charge"].is_object() {
-            reply.body["data"]["charge"]["asset_amount"] = json!("0.00076193");
+    single_event("the charge of a single event has another amount", &["events.single"], |_, response| {
+        if response.body["data"]["charge"].is_object() {
+            response.body["data"]["charge"]["asset_amount"] = json!("0.00076193");
         }
     }),
-    reply("a single event is a different event", &["events.single"], 200, |_, reply| {
-        reply.body["data"]["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
+    reply("a single event is a different event", &["events.single"], 200, |_, response| {
+        response.body["data"]["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
     })
     .for_requests(|request| request.path.starts_with("/v1/events/")),
-    single_event("a single event is always answered 502", &["events.single"], |_, reply| {
-        *reply = Reply::json(502, json!({ "message": "Bad gateway." }))
+    single_event("a single event always gets 502", &["events.single"], |_, response| {
+        *response = Reply::json(502, json!({ "message": "Bad gateway." }))
     }),
     rule("an event has an unknown type", &["events.type"], |server| {
         server.test.events[2]["type"] = json!("invoice.confirmed")
@@ -35,7 +35,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     events("an invoice event has no charge member", &["events.subject"], |event| {
         if event["charge"].is_null() {
-            event.as_object_mut().expect("an event").remove("charge");
+            event.as_object_mut().expect("the event is an object").remove("charge");
         }
     }),
     events("times are local", &["events.created_at"], |event| {
@@ -50,19 +50,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     rule("ids are sequential numbers", &["events.id"], |server| {
-        for (world, book) in [(1, &mut server.live), (2, &mut server.test), (3, &mut server.other_account)] {
+        for (book_number, book) in
+            [(1, &mut server.live), (2, &mut server.test), (3, &mut server.other_account)]
+        {
             let len = book.events.len();
-            for (at, event) in book.events.iter_mut().enumerate() {
-                event["id"] = json!(format!("evt_{}", world * 1_000_000 + len - at));
+            for (index, event) in book.events.iter_mut().enumerate() {
+                event["id"] = json!(format!("evt_{}", book_number * 1_000_000 + len - index));
             }
         }
     }),
     events("empty details are null", &["events.details"], |event| event["details"] = Value::Null),
     events("details are JSON in a string", &["events.details"], |event| event["details"] = json!("{}")),
-    single_event("a single event has no details", &["events.details"], |_, reply| {
-        drop(reply.body["data"].as_object_mut().expect("an event").remove("details"))
+    single_event("a single event has no details", &["events.details"], |_, response| {
+        drop(response.body["data"].as_object_mut().expect("the event is an object").remove("details"))
     }),
-    // Without charges, there is no value for the filter by charge.
+    // Without charges, the suite has no value for the charge filter.
     events("a charge event has no charge", &["events.subject"], |event| {
         if event["type"] == "charge.canceled" {
             event["charge"] = Value::Null;
@@ -94,16 +96,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("a type is written in camel case", &["events.type"], |server| {
         rename_event_type(server, "invoice.viewed", "invoiceViewed")
     }),
-    rule("an internal type shows", &["events.type"], |server| {
+    rule("an internal type is exposed", &["events.type"], |server| {
         rename_event_type(server, "charge.created", "charge.pending")
     }),
-    rule("times are local and have the letter of UTC", &["events.created_at"], |server| {
+    rule("times are local, but end with Z", &["events.created_at"], |server| {
         (server.live, server.test) = (Book::with_long_lists(1, 64), Book::with_long_lists(2, 61));
         for event in server.live.events.iter_mut().chain(&mut server.test.events) {
-            change_time(event, |text| {
-                let (day, clock) = text.split_once('T').expect("the time contains a T");
-                let hour: u32 = clock[..2].parse().expect("an hour");
-                json!(format!("{day}T{:02}{}", hour + 1, &clock[2..]))
+            change_time(event, |created_at| {
+                let (day, time) = created_at.split_once('T').expect("the time contains a T");
+                let hour: u32 = time[..2].parse().expect("the time starts with the hour");
+                json!(format!("{day}T{:02}{}", hour + 1, &time[2..]))
             });
         }
     }),
@@ -111,44 +113,46 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         change_time(event, |time| json!(time.replace('Z', "")))
     })
     .may_fail(&["paging.newest_first"]),
-    events("times have a space and no zone, as the database writes them", &["events.created_at"], |event| {
+    events("times have a space and no zone, as in a database", &["events.created_at"], |event| {
         change_time(event, |time| json!(time.replace('T', " ").replace('Z', "")))
     }),
     events("times are seconds since 1970", &["events.created_at"], |event| {
         change_time(event, |_| json!(1_764_547_200))
     }),
-    events("times are in the format of e-mails", &["events.created_at"], |event| {
+    events("times are in the format of RFC 2822", &["events.created_at"], |event| {
         change_time(event, |_| json!("Mon, 01 Dec 2025 00:00:00 GMT"))
     }),
-    single_event("only a single event has local time", &["events.created_at"], |_, reply| {
-        let time =
-            reply.body["data"]["created_at"].as_str().expect("the time is a string").replace('Z', "-05:00");
-        reply.body["data"]["created_at"] = json!(time);
+    single_event("only a single event has local time", &["events.created_at"], |_, response| {
+        let time = response.body["data"]["created_at"]
+            .as_str()
+            .expect("the time is a string")
+            .replace('Z', "-05:00");
+        response.body["data"]["created_at"] = json!(time);
     }),
-    charges("pages of 100 show stale charges", &["events.recorded"], |request, reply| {
+    charges("pages of 100 show stale charges", &["events.recorded"], |request, response| {
         if request.number("per_page") == Some(100) && request.query.len() == 1 {
-            for charge in reply.body["data"].as_array_mut().into_iter().flatten() {
+            for charge in response.body["data"].as_array_mut().into_iter().flatten() {
                 charge["status"] = json!("pending");
             }
         }
     })
     .may_fail(&["filters.total", "filters.combined", "filters.status", "lists.complete"]),
-    single_event("a single event shows its charge before the payment", &["events.single"], |_, reply| {
-        if reply.body["data"]["charge"]["status"] == "paid" {
-            reply.body["data"]["charge"]["status"] = json!("pending");
+    single_event("a single event shows its charge before the payment", &["events.single"], |_, response| {
+        if response.body["data"]["charge"]["status"] == "paid" {
+            response.body["data"]["charge"]["status"] = json!("pending");
         }
     })
     .may_fail(&["charges.status"]),
     rule("a charge is created twice", &["events.recorded"], |server| {
-        let at = server
+        let index = server
             .test
             .events
             .iter()
             .position(|event| event["type"] == "charge.created")
             .expect("the book has such an event");
-        let mut again = server.test.events[at].clone();
-        again["id"] = json!("0190a5c4-7f3e-7ab2-8def-bbbbbbbbbbbb");
-        server.test.events.insert(at, again);
+        let mut duplicate = server.test.events[index].clone();
+        duplicate["id"] = json!("0190a5c4-7f3e-7ab2-8def-bbbbbbbbbbbb");
+        server.test.events.insert(index, duplicate);
     })
     .may_fail(&["filters.total"]),
     rule("a void invoice is paid", &["events.recorded"], |server| {
@@ -159,71 +163,71 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 .find(|event| event["type"] == "invoice.paid")
                 .expect("the book has such an event")
                 .clone();
-            let is_of = |value: &&mut Value| {
-                value["type"] == "invoice.sent" && value["invoice"]["code"] == paid["invoice"]["code"]
+            let is_sent = |event: &&mut Value| {
+                event["type"] == "invoice.sent" && event["invoice"]["code"] == paid["invoice"]["code"]
             };
-            let withdrawn = book.events.iter_mut().find(is_of).expect("the book has such an event");
-            withdrawn["type"] = json!("invoice.voided");
-            withdrawn["created_at"] = paid["invoice"]["created_at"].clone();
+            let voided = book.events.iter_mut().find(is_sent).expect("the book has such an event");
+            voided["type"] = json!("invoice.voided");
+            voided["created_at"] = paid["invoice"]["created_at"].clone();
         }
     })
     .may_fail(&["invoices.settled"]),
-    rule("an invoice is settled twice by one payment", &["invoices.settled"], |server| {
+    rule("an invoice is paid twice by one payment", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let index = book
                 .events
                 .iter()
                 .position(|event| event["type"] == "invoice.paid")
                 .expect("the book has such an event");
-            let mut again = book.events[index].clone();
-            let id = again["id"].as_str().expect("the id is a string").to_owned();
-            again["id"] = json!(format!("{}f{}", &id[..24], &id[25..]));
-            book.events.insert(index, again);
+            let mut duplicate = book.events[index].clone();
+            let id = duplicate["id"].as_str().expect("the id is a string").to_owned();
+            duplicate["id"] = json!(format!("{}f{}", &id[..24], &id[25..]));
+            book.events.insert(index, duplicate);
         }
     }),
-    charges("expired charges are listed without their amount", &["lists.complete"], |_, reply| {
-        for charge in reply.body["data"].as_array_mut().into_iter().flatten() {
+    charges("canceled charges are listed with a zero amount", &["lists.complete"], |_, response| {
+        for charge in response.body["data"].as_array_mut().into_iter().flatten() {
             if charge["status"] == "canceled" {
                 charge["fiat_amount"] = json!("0.00");
             }
         }
     }),
-    rule("a charge leaves no event of its creation", &["events.recorded"], |server| {
+    rule("a charge has no charge.created event", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let created = book.events.iter().position(|event| event["type"] == "charge.created");
-            book.events.remove(created.expect("a charge was opened"));
+            book.events.remove(created.expect("a charge was created"));
         }
     }),
-    rule("a listed charge without times has no event of its creation", &["events.recorded"], |server| {
+    rule("a listed charge without created_at has no charge.created event", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for charge in &mut book.charges {
-                charge.as_object_mut().expect("a charge").remove("created_at");
+                charge.as_object_mut().expect("the charge is an object").remove("created_at");
             }
-            let mut created =
-                (0..book.events.len()).filter(|at| book.events[*at]["type"] == "charge.created");
-            let second = created.nth(1).expect("two charges were opened");
+            let mut created = (0..book.events.len()).filter(|i| book.events[*i]["type"] == "charge.created");
+            let second = created.nth(1).expect("two charges were created");
             book.events.remove(second);
         }
     }),
     rule("a charge with events is not listed", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let plain = |charge: &Value| charge["status"] == "canceled" && charge["payment_link"].is_null();
-            let hidden = book.charges.iter().position(plain);
-            book.charges.remove(hidden.expect("a charge was canceled"));
+            let is_hidden =
+                |charge: &Value| charge["status"] == "canceled" && charge["payment_link"].is_null();
+            let index = book.charges.iter().position(is_hidden);
+            book.charges.remove(index.expect("a charge without a link was canceled"));
         }
     }),
-    single_event("a single event is wrapped in a list", &["events.single", "events.id"], |_, reply| {
-        reply.body = json!({ "data": [reply.body["data"]] })
+    single_event("a single event is wrapped in a list", &["events.single", "events.id"], |_, response| {
+        response.body = json!({ "data": [response.body["data"]] })
     })
     .may_fail(&["events.type", "events.details", "events.created_at"]),
-    single_event("single events are not found", &["events.single"], |_, reply| {
-        *reply = Reply::json(404, json!({ "message": "No route." }))
+    single_event("single events are not found", &["events.single"], |_, response| {
+        *response = Reply::json(404, json!({ "message": "No route." }))
     }),
-    rule("a single event is always the newest", &["events.single"], |server| {
+    rule("a single event is always the oldest one", &["events.single"], |server| {
         let oldest = server.test.events.last().cloned();
-        server.rewrite(move |request, reply| {
-            if reply.status == 200 && request.path.starts_with("/v1/events/") {
-                reply.body["data"] = json!(oldest);
+        server.rewrite(move |request, response| {
+            if response.status == 200 && request.path.starts_with("/v1/events/") {
+                response.body["data"] = json!(oldest);
             }
         });
     }),

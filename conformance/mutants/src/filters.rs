@@ -1,4 +1,4 @@
-//! Faults in filters: their rows and totals.
+//! Faults in filters: in their rows and totals.
 
 use crate::fake::{LIVE_KEY, Reply, Request};
 use conformance::Mode;
@@ -35,9 +35,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         request.query.entry("invoice".into()).and_modify(|value| value.push('x'));
     })
     .may_fail(&["filters.combined"]),
-    list("total ignores the filter", &["filters.total"], |request, reply| {
+    list("total ignores the filter", &["filters.total"], |request, response| {
         if request.query.contains_key("type") {
-            reply.body["meta"]["total"] = json!(28);
+            response.body["meta"]["total"] = json!(28);
         }
     })
     .may_fail(&["filters.combined", "filters.type"]),
@@ -45,78 +45,91 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         drop(request.query.remove("status"))
     })
     .may_fail(&["filters.total", "paging.links_keep_filters"]),
-    list("an unknown type is answered 500", &["filters.type"], |request, reply| {
-        let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
-        if request.query.get("type").is_some_and(|kind| !known(kind)) {
-            *reply = Reply::json(500, json!({ "message": "Server Error" }));
+    list("an unknown type gets 500", &["filters.type"], |request, response| {
+        let is_known = |name: &String| name.starts_with("charge.") || name.starts_with("invoice.");
+        if request.query.get("type").is_some_and(|name| !is_known(name)) {
+            *response = Reply::json(500, json!({ "message": "Server Error" }));
         }
     }),
-    list("the payment link filter returns other links", &["filters.payment_link"], |request, reply| {
-        if request.query.contains_key("payment_link") && !is_empty_list(reply) {
-            reply.body["data"][0]["payment_link"] = json!("another");
+    list("the payment link filter returns other links", &["filters.payment_link"], |request, response| {
+        if request.query.contains_key("payment_link") && !is_empty_list(response) {
+            response.body["data"][0]["payment_link"] = json!("another");
         }
     })
     .may_fail(&["filters.combined"]),
-    rule("the type filter compares the first word only", &["filters.type", "filters.total"], |server| {
-        // The page consists of all types with the same first word.
-        let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, reply| {
-            let Some(kind) = request.query.get("type").filter(|_| reply.status == 200) else { return };
-            let family = kind.split('.').next().expect("a first word").to_owned();
-            let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
-            book.events.retain(|event| event["type"].as_str().is_some_and(|text| text.starts_with(&family)));
-            let mut request = request.clone();
-            request.query.remove("type");
-            let (mode, links) = (request.mode.expect("a key"), reply.body["links"].take());
-            *reply = book.respond(&request, mode, "");
-            reply.body["links"] = links;
-        });
-    })
+    rule(
+        "the type filter compares the part before the dot only",
+        &["filters.type", "filters.total"],
+        |server| {
+            // The page contains all types of charges, or all types of invoices.
+            let books = [server.live.clone(), server.test.clone()];
+            server.rewrite(move |request, response| {
+                let event_type = request.query.get("type").filter(|_| response.status == 200);
+                let Some(event_type) = event_type else { return };
+                let prefix =
+                    event_type.split('.').next().expect("`split` yields at least one part").to_owned();
+                let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
+                book.events
+                    .retain(|event| event["type"].as_str().is_some_and(|name| name.starts_with(&prefix)));
+                let mut request = request.clone();
+                request.query.remove("type");
+                let (mode, links) = (request.mode.expect("the key is valid"), response.body["links"].take());
+                *response = book.respond(&request, mode, "");
+                response.body["links"] = links;
+            });
+        },
+    )
     .may_fail(&["paging.ends", "paging.links_keep_filters", "paging.links_lead", "filters.combined"]),
     requests("the type filter returns nothing", &["filters.type", "filters.total"], |request| {
         request.query.entry("type".into()).and_modify(|value| *value = value.to_uppercase());
     })
     .may_fail(&["filters.combined"]),
-    list("the charge filter finds one event of each charge", &["filters.total"], |request, reply| {
-        if request.query.contains_key("charge") && !is_empty_list(reply) {
-            reply.body["data"].as_array_mut().expect("`data` is an array").truncate(1);
-            reply.body["meta"]["total"] = json!(1);
+    list("the charge filter finds only one event", &["filters.total"], |request, response| {
+        if request.query.contains_key("charge") && !is_empty_list(response) {
+            response.body["data"].as_array_mut().expect("`data` is an array").truncate(1);
+            response.body["meta"]["total"] = json!(1);
         }
     }),
-    rule("the charge filter compares the start of codes", &["filters.charge", "filters.total"], |server| {
-        let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, reply| {
-            let Some(code) = request.query.get("charge").filter(|_| reply.status == 200) else { return };
-            let alike = code[..code.len() - 1].to_owned();
-            let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
-            book.events.retain(|event| {
-                event["charge"]["code"].as_str().is_some_and(|text| text.starts_with(&alike))
+    rule(
+        "the charge filter ignores the last character of the code",
+        &["filters.charge", "filters.total"],
+        |server| {
+            let books = [server.live.clone(), server.test.clone()];
+            server.rewrite(move |request, response| {
+                let Some(code) = request.query.get("charge").filter(|_| response.status == 200) else {
+                    return;
+                };
+                let prefix = code[..code.len() - 1].to_owned();
+                let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
+                book.events.retain(|event| {
+                    event["charge"]["code"].as_str().is_some_and(|code| code.starts_with(&prefix))
+                });
+                let mut request = request.clone();
+                request.query.remove("charge");
+                *response = book.respond(&request, Mode::Test, "");
             });
-            let mut request = request.clone();
-            request.query.remove("charge");
-            *reply = book.respond(&request, Mode::Test, "");
-        });
-    })
+        },
+    )
     .may_fail(&["filters.combined", "paging.links_keep_filters"]),
     requests("the invoice filter is ignored", &["filters.invoice", "filters.total"], |request| {
         drop(request.query.remove("invoice"))
     })
     .may_fail(&["filters.combined"]),
-    list("total of a charge's events is that of all events", &["filters.total"], |request, reply| {
-        if request.query.contains_key("charge") && !is_empty_list(reply) {
-            reply.body["meta"]["total"] = json!(28);
+    list("total of a charge's events is that of all events", &["filters.total"], |request, response| {
+        if request.query.contains_key("charge") && !is_empty_list(response) {
+            response.body["meta"]["total"] = json!(28);
         }
     })
     .may_fail(&["filters.combined"]),
-    list("total of filtered charges is that of all charges", &["filters.total"], |request, reply| {
+    list("total of filtered charges is that of all charges", &["filters.total"], |request, response| {
         if request.path == "/v1/charges" && request.query.contains_key("status") {
-            reply.body["meta"]["total"] = json!(8);
+            response.body["meta"]["total"] = json!(8);
         }
     })
     .may_fail(&["filters.combined", "filters.status"]),
-    list("total ignores the payment link filter", &["filters.total"], |request, reply| {
-        if request.query.contains_key("payment_link") && !is_empty_list(reply) {
-            reply.body["meta"]["total"] = json!(8);
+    list("total ignores the payment link filter", &["filters.total"], |request, response| {
+        if request.query.contains_key("payment_link") && !is_empty_list(response) {
+            response.body["meta"]["total"] = json!(8);
         }
     })
     .may_fail(&["filters.combined"]),
@@ -135,55 +148,57 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         request.query.entry("payment_link".into()).and_modify(|value| value.push('x'));
     })
     .may_fail(&["filters.combined", "filters.total"]),
-    list("an unknown type returns everything", &["filters.type"], |request, reply| {
-        let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
-        if request.query.get("type").is_some_and(|kind| !known(kind)) {
-            reply.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
+    list("an unknown type returns everything", &["filters.type"], |request, response| {
+        let is_known = |name: &String| name.starts_with("charge.") || name.starts_with("invoice.");
+        if request.query.get("type").is_some_and(|name| !is_known(name)) {
+            response.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
         }
     }),
     rule("the status filter compares prefixes", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.filter_matches = |name, shown, wanted| matches(name == "status", shown, wanted);
+            book.filter_matches =
+                |name, row_value, filter_value| is_equal_or_prefix(name == "status", row_value, filter_value);
         }
     }),
     rule("the type filter compares prefixes", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.filter_matches = |name, shown, wanted| matches(name == "type", shown, wanted);
+            book.filter_matches =
+                |name, row_value, filter_value| is_equal_or_prefix(name == "type", row_value, filter_value);
         }
     }),
-    list("an unknown status is ignored", &["filters.status"], |request, reply| {
-        let known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
-        if request.query.get("status").is_some_and(|status| !known(status)) {
-            reply.body["data"] = json!([{ "status": "paid" }]);
+    list("an unknown status is ignored", &["filters.status"], |request, response| {
+        let is_known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
+        if request.query.get("status").is_some_and(|status| !is_known(status)) {
+            response.body["data"] = json!([{ "status": "paid" }]);
         }
     }),
-    rule("page is ignored in filtered lists, links work", &["filters.total"], |server| {
+    rule("page is ignored in filtered lists, but links use a cursor", &["filters.total"], |server| {
         let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             let filters = ["type", "charge", "invoice", "status", "payment_link"];
-            if reply.status != 200 || !filters.iter().any(|name| request.query.contains_key(*name)) {
+            if response.status != 200 || !filters.iter().any(|name| request.query.contains_key(*name)) {
                 return;
             }
-            each_link(reply, |link| format!("{link}&cursor=1"));
+            each_link(response, |link| format!("{link}&cursor=1"));
             if !request.query.contains_key("cursor") {
-                let (mut first, mode) = (request.clone(), request.mode.expect("a key"));
-                first.query.remove("page");
-                reply.body["data"] =
-                    books[usize::from(mode == Mode::Test)].respond(&first, mode, "").body["data"].take();
+                let (mut first_page, mode) = (request.clone(), request.mode.expect("the key is valid"));
+                first_page.query.remove("page");
+                response.body["data"] =
+                    books[usize::from(mode == Mode::Test)].respond(&first_page, mode, "").body["data"].take();
             }
         });
     }),
-    charges("charges that are paid are not found by their status", &["filters.total"], |request, reply| {
+    charges("paid charges are not found by their status", &["filters.total"], |request, response| {
         if request.query.get("status").is_some_and(|value| value == "paid") {
-            reply.body["data"] = json!([]);
-            reply.body["meta"]["total"] = json!(0);
+            response.body["data"] = json!([]);
+            response.body["meta"]["total"] = json!(0);
         }
     })
     .may_fail(&["filters.status"]),
-    list("the filter by one of the types loses a record", &["filters.total"], |request, reply| {
+    list("the filter for one type omits a record", &["filters.total"], |request, response| {
         if request.query.get("type").is_some_and(|value| value == "invoice.sent") {
-            let rows = reply.body["data"].as_array_mut().expect("`data` is an array");
-            reply.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
+            let rows = response.body["data"].as_array_mut().expect("`data` is an array");
+            response.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
         }
     }),
     rule(
@@ -191,9 +206,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["filters.payment_link"],
         |server| {
             server.request_rewrites.push(Box::new(|request| drop(request.query.remove("payment_link"))));
-            server.rewrite(|request, reply| {
-                if request.path == "/v1/charges" && reply.status == 200 {
-                    let rows = reply.body["data"].as_array_mut();
+            server.rewrite(|request, response| {
+                if request.path == "/v1/charges" && response.status == 200 {
+                    let rows = response.body["data"].as_array_mut();
                     rows.into_iter().flatten().for_each(|row| remove(row, "payment_link"));
                 }
             });
@@ -206,9 +221,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["isolation.filter_payment_link", "filters.combined"]),
 ];
 
-/// Compares the beginning of a value, or the whole value.
-fn matches(is_prefix: bool, shown: &str, wanted: &str) -> bool {
-    if is_prefix { shown.starts_with(wanted) } else { shown == wanted }
+/// Returns `true` if the values are equal, or if the filter value is a prefix and `allows_prefix` is `true`.
+fn is_equal_or_prefix(allows_prefix: bool, row_value: &str, filter_value: &str) -> bool {
+    if allows_prefix { row_value.starts_with(filter_value) } else { row_value == filter_value }
 }
 
 /// Returns `true` for a request with the live key.

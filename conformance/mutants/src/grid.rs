@@ -1,7 +1,6 @@
-//! The grid: all known faults, injected into the recording of one run against a correct server.
+//! The grid: all known faults, each injected into the recording of one run against a correct server.
 //!
-//! A fault that the run does not notice survives. The table of survivors is a golden file, so that changes of a check's
-//! coverage are visible.
+//! The table of the faults that the suite misses is a golden file, so that a change of its coverage is visible.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,8 +24,8 @@ pub fn server_with_long_lists() -> FakeServer {
 
 /// Makes a correct server inject this fault into its responses.
 pub fn inject(fault: Fault, server: &mut FakeServer) {
-    server.rewrite(move |request, reply| {
-        let key = request.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer "));
+    server.rewrite(move |request, response| {
+        let key = request.authorization.as_deref().and_then(|value| value.strip_prefix("Bearer "));
         let caller = match key {
             Some(LIVE_KEY) => Caller::Own(Mode::Live),
             Some(TEST_KEY) => Caller::Own(Mode::Test),
@@ -34,50 +33,49 @@ pub fn inject(fault: Fault, server: &mut FakeServer) {
             _ => return,
         };
         let Request { path, query, .. } = request;
-        fault.inject(&ObservedRequest { caller, path, query, side: None }, reply);
+        fault.inject(&ObservedRequest { caller, path, query, side: None }, response);
     });
 }
 
-/// Tries all known faults in the recording of a run with all keys and a receiver.
+/// Injects each known fault into the recording of a run with all keys and a receiver, and judges the result.
 pub fn grid() -> Vec<FaultTrial> {
     fault_trials(&run(server_with_long_lists()).recording)
 }
 
-/// Returns the golden table: numbers by chapter, then all survivors with the reason.
-pub fn grid_table(all: &[FaultTrial]) -> String {
+/// Returns the golden table: the numbers by chapter, then all faults that were missed, not shown or not judged.
+pub fn grid_table(trials: &[FaultTrial]) -> String {
     let mut chapters: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
-    let (mut missed, mut absent) = (String::new(), String::new());
-    for checked in all {
-        let [noticed, not_noticed, not_shown, undecided] =
-            chapters.entry(checked.fault.chapter()).or_default();
-        let ids = checked.fault.breaks.join(" ");
-        match &checked.effect {
+    let (mut missed_lines, mut not_shown_lines) = (String::new(), String::new());
+    for trial in trials {
+        let [noticed, missed, not_shown, not_judged] = chapters.entry(trial.fault.chapter()).or_default();
+        let ids = trial.fault.breaks.join(" ");
+        match &trial.effect {
             FaultEffect::Noticed(_) | FaultEffect::Warned(_) => *noticed += 1,
             FaultEffect::Missed => {
-                *not_noticed += 1;
-                _ = writeln!(missed, "{}  ({ids})", checked.fault);
+                *missed += 1;
+                _ = writeln!(missed_lines, "{}  ({ids})", trial.fault);
             }
             FaultEffect::Absent => {
                 *not_shown += 1;
-                _ = writeln!(absent, "{}", checked.fault);
+                _ = writeln!(not_shown_lines, "{}", trial.fault);
             }
             FaultEffect::Undecided => {
-                *undecided += 1;
-                _ = writeln!(absent, "{}  (not judged: {ids})", checked.fault);
+                *not_judged += 1;
+                _ = writeln!(not_shown_lines, "{}  (not judged: {ids})", trial.fault);
             }
         }
     }
-    let noticed: usize = chapters.values().map(|value| value[0]).sum();
-    let mut text = format!("{noticed} of {} known faults are noticed\n\n", all.len());
+    let noticed: usize = chapters.values().map(|counts| counts[0]).sum();
+    let mut text = format!("{noticed} of {} known faults are noticed\n\n", trials.len());
     _ = writeln!(
         text,
         "{:<12}{:>9}{:>9}{:>11}{:>12}",
         "chapter", "noticed", "missed", "not shown", "not judged"
     );
-    for (name, [noticed, missed, absent, undecided]) in chapters {
-        _ = writeln!(text, "{name:<12}{noticed:>9}{missed:>9}{absent:>11}{undecided:>12}");
+    for (name, [noticed, missed, not_shown, not_judged]) in chapters {
+        _ = writeln!(text, "{name:<12}{noticed:>9}{missed:>9}{not_shown:>11}{not_judged:>12}");
     }
-    _ = writeln!(text, "\nmissed: the fault changes a response, and no statement failed\n{missed}");
-    _ = writeln!(text, "not shown: the fault changes no response of this run\n{absent}");
+    _ = writeln!(text, "\nmissed: the fault changes a response, and no statement failed\n{missed_lines}");
+    _ = writeln!(text, "not shown: the fault changes no response of this run\n{not_shown_lines}");
     text
 }

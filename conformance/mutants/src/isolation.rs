@@ -1,4 +1,4 @@
-//! Faults in responses about absent objects, and about objects of the other mode.
+//! Faults in responses to requests for absent objects and for objects of the other mode or account.
 
 use std::collections::BTreeMap;
 
@@ -11,47 +11,47 @@ use crate::variants::{set_choices, use_named_links};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     reply(
-        "an unknown id is answered 400",
+        "an unknown id gets 400",
         &["errors.not_found", "isolation.not_found", "isolation.objects"],
         404,
-        |_, reply| reply.status = 400,
+        |_, response| response.status = 400,
     ),
-    reply("404 is an HTML page", &["errors.not_found_json"], 404, |_, reply| {
-        reply.raw = Some("<h1>404</h1>".into())
+    reply("a 404 is an HTML page", &["errors.not_found_json"], 404, |_, response| {
+        response.raw = Some("<h1>404</h1>".into())
     }),
-    reply("an event of the other mode is answered 403", &["isolation.not_found"], 404, |_, reply| {
-        reply.status = 403
+    reply("an event of the other mode gets 403", &["isolation.not_found"], 404, |_, response| {
+        response.status = 403
     })
     .for_requests(is_foreign_event),
-    reply("an event of the other mode is served", &["isolation.not_found"], 404, |_, reply| {
-        *reply = Reply::json(200, json!({ "data": { "leak": true } }))
+    reply("an event of the other mode is served", &["isolation.not_found"], 404, |_, response| {
+        *response = Reply::json(200, json!({ "data": { "leak": true } }))
     })
     .for_requests(is_foreign_event),
     reply(
-        "the 404 of the other mode has another message",
+        "the 404 of the other mode has a different message",
         &["isolation.indistinguishable"],
         404,
-        |_, reply| reply.body["message"] = json!("Wrong mode."),
+        |_, response| response.body["message"] = json!("Wrong mode."),
     )
     .for_requests(is_foreign_event),
     reply(
         "the 404 of the other mode has an extra header",
         &["isolation.indistinguishable"],
         404,
-        |_, reply| reply.set("x-mode", "other"),
+        |_, response| response.set("x-mode", "other"),
     )
     .for_requests(is_foreign_event),
     reply(
-        "the 404 of the other mode has other white space",
+        "the 404 of the other mode has different white space",
         &["isolation.indistinguishable"],
         404,
-        |_, reply| reply.raw = Some("{ \"message\": \"Not found.\" }".into()),
+        |_, response| response.raw = Some("{ \"message\": \"Not found.\" }".into()),
     )
     .for_requests(is_foreign_event),
-    rule("an invalid id is answered 500", &["errors.not_found"], |server| {
-        let is_no_id =
+    rule("an invalid id gets 500", &["errors.not_found"], |server| {
+        let is_invalid_id =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
-        rewrite(server, 404, is_no_id, |_, reply| reply.status = 500);
+        rewrite(server, 404, is_invalid_id, |_, response| response.status = 500);
     }),
     rule("a filter reveals a charge of the other mode", &["isolation.filter_charge"], |server| {
         set_choices(server, |choices| choices.foreign_filter_404 = true);
@@ -59,19 +59,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
             codes.map(str::to_owned).collect::<Vec<_>>()
         });
-        server.rewrite(move |request, reply| {
-            let code = request.query.get("charge").filter(|_| reply.status == 404);
+        server.rewrite(move |request, response| {
+            let code = request.query.get("charge").filter(|_| response.status == 404);
             if code.is_some_and(|code| codes.iter().flatten().any(|known| known == code)) {
-                reply.body["message"] = json!("This charge has another mode.");
+                response.body["message"] = json!("This charge has another mode.");
             }
         });
     }),
     rule("an event of the other account is served", &["isolation.second_account"], |server| {
-        let of_second = |request: &Request| request.path.contains("-7ab3-");
-        rewrite(server, 404, of_second, |_, reply| *reply = Reply::json(200, json!({ "data": {} })));
+        let is_of_other_account = |request: &Request| request.path.contains("-7ab3-");
+        rewrite(server, 404, is_of_other_account, |_, response| {
+            *response = Reply::json(200, json!({ "data": {} }))
+        });
     }),
     rule("an event is listed in both modes", &["isolation.lists"], |server| {
-        *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
+        *server.live.events.last_mut().expect("the book has an event") = server.test.events[27].clone()
     })
     .may_fail(&["isolation.not_found", "lists.complete", "charges.paid_at"]),
     rule("both modes have the same deposit addresses", &["isolation.deposit_addresses"], |server| {
@@ -88,7 +90,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("an event of an old charge has a charge of the other mode", &["isolation.lists"], |server| {
         let charge = server.test.charges[1].clone();
-        server.live.events.last_mut().expect("an event")["charge"] = charge;
+        server.live.events.last_mut().expect("the book has an event")["charge"] = charge;
     })
     .may_fail(&[
         "lists.complete",
@@ -100,22 +102,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "filters.combined",
     ]),
     rule(
-        "the charge filter counts charges of the other mode in total",
+        "the charge filter counts events of the other mode in total",
         &["isolation.filter_charge"],
         |server| {
-            let other = |request: &Request| {
-                let named = request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
-                named && request.query.len() == 1
+            let filters_by_one_charge = |request: &Request| {
+                let has_code = request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
+                has_code && request.query.len() == 1
             };
-            rewrite(server, 200, other, |_, reply| {
-                if is_empty_list(reply) {
-                    reply.body["meta"]["total"] = json!(2)
+            rewrite(server, 200, filters_by_one_charge, |_, response| {
+                if is_empty_list(response) {
+                    response.body["meta"]["total"] = json!(2)
                 }
             });
         },
     ),
     rule(
-        "the charge filter is 404 for the other mode, with shared link names",
+        "a charge filter of the other mode gets 404, and both modes share link names",
         &["isolation.filter_charge"],
         |server| {
             use_named_links(server);
@@ -123,114 +125,111 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
                 codes.map(str::to_owned).collect::<Vec<_>>()
             });
-            server.rewrite(move |request, reply| {
-                let other = match request.mode {
+            server.rewrite(move |request, response| {
+                let foreign_codes = match request.mode {
                     Some(Mode::Live) => &codes[1],
                     _ => &codes[0],
                 };
-                if request.query.get("charge").is_some_and(|code| other.contains(code)) {
-                    reply.status = 404;
+                if request.query.get("charge").is_some_and(|code| foreign_codes.contains(code)) {
+                    response.status = 404;
                 }
             });
         },
     ),
+    rule("an invoice filter of the other mode gets 403", &["isolation.filter_invoice"], |server| {
+        let filters_by_invoice =
+            |request: &Request| request.query.get("invoice").is_some_and(|value| value.ends_with("mnopqr03"));
+        rewrite(server, 200, filters_by_invoice, |_, response| {
+            if is_empty_list(response) {
+                response.status = 403
+            }
+        });
+    }),
     rule(
-        "the invoice filter reveals the other mode by its status",
-        &["isolation.filter_invoice"],
-        |server| {
-            let other = |request: &Request| {
-                request.query.get("invoice").is_some_and(|value| value.ends_with("mnopqr03"))
-            };
-            rewrite(server, 200, other, |_, reply| {
-                if is_empty_list(reply) {
-                    reply.status = 403
-                }
-            });
-        },
-    ),
-    rule(
-        "the payment link filter shows a row of the other mode",
+        "a payment link filter of the other mode returns a row",
         &["isolation.filter_payment_link"],
         |server| {
-            let other = |request: &Request| {
+            let filters_by_payment_link = |request: &Request| {
                 request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
-            rewrite(server, 200, other, |_, reply| {
-                if is_empty_list(reply) {
-                    reply.body["data"] = json!([{}])
+            rewrite(server, 200, filters_by_payment_link, |_, response| {
+                if is_empty_list(response) {
+                    response.body["data"] = json!([{}])
                 }
             });
         },
     ),
     reply(
-        "an unknown id is answered 200 and null",
+        "an unknown id gets 200 and null",
         &["errors.not_found", "isolation.not_found", "isolation.second_account"],
         404,
-        |_, reply| *reply = Reply::json(200, json!(null)),
+        |_, response| *response = Reply::json(200, json!(null)),
     )
     .may_fail(&["isolation.objects"]),
-    reply("an unknown id is answered 500", &["errors.not_found"], 404, |_, reply| {
-        *reply = Reply::json(500, json!({ "message": "No row was found" }))
+    reply("an unknown id gets 500", &["errors.not_found"], 404, |_, response| {
+        *response = Reply::json(500, json!({ "message": "No row was found" }))
     })
     .for_requests(|request| !is_foreign_event(request) && !request.path.contains("-7ab3-"))
     .may_fail(&["isolation.objects"]),
-    reply("404 has no body", &["errors.not_found_json"], 404, |_, reply| reply.raw = Some(String::new())),
-    reply(
-        "404 is a page for developers that lists the routes",
-        &["errors.not_found_json"],
-        404,
-        |request, reply| {
-            reply.set("content-type", "text/html; charset=utf-8");
-            reply.raw = Some(format!("<h1>Page not found</h1><p>{} with DEBUG = True</p>", request.path));
-        },
-    ),
-    rule("an event of live mode is forbidden to test keys", &["isolation.not_found"], |server| {
-        let is_from_test = |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Test);
-        rewrite(server, 404, is_from_test, |_, reply| reply.status = 403);
+    reply("a 404 has no body", &["errors.not_found_json"], 404, |_, response| {
+        response.raw = Some(String::new())
     }),
-    reply("an event of the other mode is answered 410", &["isolation.not_found"], 404, |_, reply| {
-        reply.status = 410
+    reply("a 404 is a debug page for developers", &["errors.not_found_json"], 404, |request, response| {
+        response.set("content-type", "text/html; charset=utf-8");
+        response.raw = Some(format!("<h1>Page not found</h1><p>{} with DEBUG = True</p>", request.path));
+    }),
+    rule("an event of live mode gets 403 with a test key", &["isolation.not_found"], |server| {
+        let is_from_test_key =
+            |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Test);
+        rewrite(server, 404, is_from_test_key, |_, response| response.status = 403);
+    }),
+    reply("an event of the other mode gets 410", &["isolation.not_found"], 404, |_, response| {
+        response.status = 410
     })
     .for_requests(is_foreign_event),
-    reply("an event of the other mode is a redirect", &["isolation.not_found"], 404, |_, reply| {
-        reply.status = 302;
-        reply.set("location", "/test/events");
+    reply("an event of the other mode is a redirect", &["isolation.not_found"], 404, |_, response| {
+        response.status = 302;
+        response.set("location", "/test/events");
     })
     .for_requests(is_foreign_event),
     reply(
         "the 404 of the other mode names the object",
         &["isolation.indistinguishable"],
         404,
-        |request, reply| {
+        |request, response| {
             let id = request.path.rsplit('/').next().unwrap_or_default();
-            reply.body["message"] = json!(format!("Event {id} belongs to charge ch2abcdef07."));
+            response.body["message"] = json!(format!("Event {id} belongs to charge ch2abcdef07."));
         },
     )
     .for_requests(is_foreign_event),
-    reply("the 404 of the other mode has an ETag", &["isolation.indistinguishable"], 404, |_, reply| {
-        reply.set("etag", "W/\"5d41402a\"")
+    reply("the 404 of the other mode has an ETag", &["isolation.indistinguishable"], 404, |_, response| {
+        response.set("etag", "W/\"5d41402a\"")
     })
     .for_requests(is_foreign_event),
-    rule("the 404 of the other mode may be cached", &["isolation.indistinguishable"], |server| {
-        rewrite(server, 404, |_| true, |_, reply| reply.set("cache-control", "no-store"));
-        rewrite(server, 404, is_foreign_event, |_, reply| {
-            reply.set("cache-control", "private, must-revalidate")
-        });
-    }),
+    rule(
+        "the 404 of the other mode has a different Cache-Control",
+        &["isolation.indistinguishable"],
+        |server| {
+            rewrite(server, 404, |_| true, |_, response| response.set("cache-control", "no-store"));
+            rewrite(server, 404, is_foreign_event, |_, response| {
+                response.set("cache-control", "private, must-revalidate")
+            });
+        },
+    ),
     reply(
         "only the 404 of absent ids has a debug header",
         &["isolation.indistinguishable"],
         404,
-        |_, reply| reply.set("x-debug", "no row"),
+        |_, response| response.set("x-debug", "no row"),
     )
     .for_requests(|request| !is_foreign_event(request)),
-    reply("the 404 of the other mode has a charset", &["isolation.indistinguishable"], 404, |_, reply| {
-        reply.set("content-type", "application/json; charset=utf-8")
+    reply("the 404 of the other mode has a charset", &["isolation.indistinguishable"], 404, |_, response| {
+        response.set("content-type", "application/json; charset=utf-8")
     })
     .for_requests(is_foreign_event),
-    rule("the 404 of the other mode has a code of its own", &["isolation.indistinguishable"], |server| {
-        rewrite(server, 404, |_| true, |_, reply| reply.body["code"] = json!(4041));
-        rewrite(server, 404, is_foreign_event, |_, reply| reply.body["code"] = json!(4042));
+    rule("the 404 of the other mode has a different code", &["isolation.indistinguishable"], |server| {
+        rewrite(server, 404, |_| true, |_, response| response.body["code"] = json!(4041));
+        rewrite(server, 404, is_foreign_event, |_, response| response.body["code"] = json!(4042));
     }),
     rule(
         "the 404 of the other mode has its members in a different order",
@@ -240,18 +239,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 server,
                 404,
                 |_| true,
-                |_, reply| {
-                    reply.raw = Some("{\"message\":\"Not found.\",\"code\":404}".into());
+                |_, response| {
+                    response.raw = Some("{\"message\":\"Not found.\",\"code\":404}".into());
                 },
             );
-            rewrite(server, 404, is_foreign_event, |_, reply| {
-                reply.raw = Some("{\"code\":404,\"message\":\"Not found.\"}".into());
+            rewrite(server, 404, is_foreign_event, |_, response| {
+                response.raw = Some("{\"code\":404,\"message\":\"Not found.\"}".into());
             });
         },
     ),
     rule("the 404 of a test event has a hint for live keys", &["isolation.indistinguishable"], |server| {
-        let is_from_live = |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Live);
-        rewrite(server, 404, is_from_live, |_, reply| reply.body["hint"] = json!("Use your test key."));
+        let is_from_live_key =
+            |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Live);
+        rewrite(server, 404, is_from_live_key, |_, response| {
+            response.body["hint"] = json!("Use your test key.")
+        });
     }),
     rule("charges are listed in both modes", &["isolation.lists"], |server| {
         server.live.charges = server.test.charges.clone()
@@ -263,15 +265,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "lists.complete",
     ]),
     rule("an invoice is listed in both modes", &["isolation.lists"], |server| {
-        *server.live.invoices.last_mut().expect("an invoice") = server.test.invoices[3].clone()
+        *server.live.invoices.last_mut().expect("the book has an invoice") = server.test.invoices[3].clone()
     })
     .may_fail(&["lists.complete"]),
     rule("the cache of lists ignores the mode", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
-        server.rewrite(move |request, reply| {
-            if reply.status == 200 && request.is_list() {
+        server.rewrite(move |request, response| {
+            if response.status == 200 && request.is_list() {
                 let key = (request.path.clone(), request.query.clone());
-                reply.body = cache.entry(key).or_insert_with(|| reply.body.clone()).clone();
+                response.body = cache.entry(key).or_insert_with(|| response.body.clone()).clone();
             }
         });
     })
@@ -293,13 +295,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.stable_literal",
     ]),
     rule("the type filter ignores the mode", &["filters.total"], |server| {
-        let mut both = server.test.clone();
-        both.events.extend(server.live.events.iter().cloned());
-        server.rewrite(move |request, reply| {
-            if reply.status == 200 && request.query.contains_key("type") {
-                let links = reply.body["links"].take();
-                *reply = both.respond(request, Mode::Test, "");
-                reply.body["links"] = links;
+        let mut merged = server.test.clone();
+        merged.events.extend(server.live.events.iter().cloned());
+        server.rewrite(move |request, response| {
+            if response.status == 200 && request.query.contains_key("type") {
+                let links = response.body["links"].take();
+                *response = merged.respond(request, Mode::Test, "");
+                response.body["links"] = links;
             }
         });
     })
@@ -311,62 +313,63 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.newest_first",
     ]),
     rule(
-        "the charge filter is 404 for the other mode, empty for unknown codes",
+        "a charge filter of the other mode gets 404, but an unknown code gets an empty list",
         &["isolation.filter_charge"],
         |server| {
-            let other = |request: &Request| {
+            let filters_by_charge = |request: &Request| {
                 request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
             };
-            rewrite(server, 200, other, |_, reply| {
-                if is_empty_list(reply) {
-                    *reply = Reply::json(404, json!({ "message": "Not found." }));
+            rewrite(server, 200, filters_by_charge, |_, response| {
+                if is_empty_list(response) {
+                    *response = Reply::json(404, json!({ "message": "Not found." }));
                 }
             });
         },
     ),
     rule(
-        "the charge filter counts charges of the other mode in last_page",
+        "the charge filter counts events of the other mode in last_page",
         &["isolation.filter_charge"],
         |server| {
-            let other = |request: &Request| {
+            let filters_by_charge = |request: &Request| {
                 request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
             };
-            rewrite(server, 200, other, |_, reply| {
-                if is_empty_list(reply) {
-                    reply.body["meta"]["last_page"] = json!(2);
+            rewrite(server, 200, filters_by_charge, |_, response| {
+                if is_empty_list(response) {
+                    response.body["meta"]["last_page"] = json!(2);
                 }
             });
         },
     ),
     rule("the invoice filter shows the events of the other mode", &["isolation.filter_invoice"], |server| {
         let books = [server.test.clone(), server.live.clone()];
-        server.rewrite(move |request, reply| {
-            if reply.status == 200 && request.query.contains_key("invoice") && is_empty_list(reply) {
-                *reply =
+        server.rewrite(move |request, response| {
+            if response.status == 200 && request.query.contains_key("invoice") && is_empty_list(response) {
+                *response =
                     books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
             }
         });
     })
     .may_fail(&["isolation.lists"]),
     rule(
-        "the payment link filter is forbidden for the other mode",
+        "a payment link filter of the other mode gets 403 and a message",
         &["isolation.filter_payment_link"],
         |server| {
-            let other = |request: &Request| {
+            let filters_by_payment_link = |request: &Request| {
                 request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
-            rewrite(server, 200, other, |_, reply| {
-                if is_empty_list(reply) {
-                    *reply = Reply::json(403, json!({ "message": "This link is one of test mode." }));
+            rewrite(server, 200, filters_by_payment_link, |_, response| {
+                if is_empty_list(response) {
+                    *response =
+                        Reply::json(403, json!({ "message": "This link belongs to the other mode." }));
                 }
             });
         },
     ),
     reply(
-        "an unknown id is always answered 502",
+        "an unknown id always gets 502",
         &["errors.not_found", "isolation.not_found"],
         404,
-        |_, reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." })),
+        |_, response| *response = Reply::json(502, json!({ "message": "Bad gateway." })),
     )
     .may_fail(&["isolation.objects", "isolation.second_account"]),
     rule(
@@ -374,13 +377,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.lists"],
         |server| {
             let mut cache = BTreeMap::new();
-            server.rewrite(move |request, reply| {
-                if reply.status == 200 && request.path == "/v1/events" {
+            server.rewrite(move |request, response| {
+                if response.status == 200 && request.path == "/v1/events" {
                     match cache.get(&request.query) {
-                        None => drop(cache.insert(request.query.clone(), (request.mode, reply.body.clone()))),
+                        None => {
+                            drop(cache.insert(request.query.clone(), (request.mode, response.body.clone())))
+                        }
                         Some((mode, body)) if *mode != request.mode => {
-                            reply.body = body.clone();
-                            reply.set("x-cache", "HIT");
+                            response.body = body.clone();
+                            response.set("x-cache", "HIT");
                         }
                         Some(_) => {}
                     }
@@ -398,16 +403,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ]),
 ];
 
-/// Returns `true` for a request for an event of the other mode, by the form of its id.
+/// Returns `true` for a request for an existing event of the other mode, by the format of its id.
 pub fn is_foreign_event(request: &Request) -> bool {
-    let other = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
-    request.path.contains(other) && is_existing_event(request)
+    let book_part = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
+    request.path.contains(book_part) && is_existing_event(request)
 }
 
+/// Returns `true` for the id of an existing event: its last part is a multiple of the factor in `Book::add_event`.
 fn is_existing_event(request: &Request) -> bool {
-    request
-        .path
-        .rsplit('-')
-        .next()
-        .is_some_and(|node| u64::from_str_radix(node, 16).is_ok_and(|number| number % 0x12_3456_789a == 0))
+    request.path.rsplit('-').next().is_some_and(|last_part| {
+        u64::from_str_radix(last_part, 16).is_ok_and(|number| number % 0x12_3456_789a == 0)
+    })
 }

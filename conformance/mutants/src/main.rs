@@ -25,7 +25,7 @@ usage: cargo xtask mutants [--only GLOB] [--jobs N] [--bless]
                 run N correct servers with live traffic behind random infrastructure instead
   --seed N      the seed of the combinations [default: 1]
 
-  --only GLOB   only servers whose name, or a statement that they must violate, matches; `*` matches anything
+  --only GLOB   run only servers whose name, or a statement that they must fail, matches; `*` matches anything
   --jobs N      the number of threads [default: the number of processors]
   --bless       write the result to the golden file, conformance/mutants/kills.txt or grid.txt
 
@@ -87,11 +87,11 @@ fn parse_number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, Stri
     value.parse().map_err(|_| format!("`{option}` is `{value}`; allowed: a whole number"))
 }
 
-/// Runs combinations and prints those that were judged wrongly.
+/// Runs combinations, and prints those with an unexpected result. Returns `true` if there are none.
 fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
     let started = Instant::now();
     let mut all = combinations(options.seed.unwrap_or(1), count);
-    all.retain(|combination| options.only.as_deref().is_none_or(|only| fits(only, &combination.name)));
+    all.retain(|combination| options.only.as_deref().is_none_or(|glob| fits(glob, &combination.name)));
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
     let trials = run_trials(&all, jobs, |_| {});
     let wrong: Vec<_> = trials.iter().filter(|trial| trial.deviation.is_some()).collect();
@@ -113,21 +113,21 @@ fn run(options: &Options) -> Result<bool, String> {
         let started = Instant::now();
         let table = grid_table(&grid());
         println!("{table}{} s", started.elapsed().as_secs());
-        return matches_golden(&table, "grid.txt", options);
+        return check_golden(&table, "grid.txt", options);
     }
     if let Some(count) = options.combinations {
         return run_combinations(count, options);
     }
-    let chosen = |subject: &Subject| {
+    let is_selected = |subject: &Subject| {
         options
             .only
             .as_deref()
-            .is_none_or(|only| fits(only, &subject.name) || subject.breaks.iter().any(|id| fits(only, id)))
+            .is_none_or(|glob| fits(glob, &subject.name) || subject.breaks.iter().any(|id| fits(glob, id)))
     };
     let [faulty, correct] =
-        [mutants(), variants()].map(|all| all.into_iter().filter(chosen).collect::<Vec<_>>());
-    let all = faulty.len() + correct.len();
-    if all == 0 {
+        [mutants(), variants()].map(|subjects| subjects.into_iter().filter(is_selected).collect::<Vec<_>>());
+    let total = faulty.len() + correct.len();
+    if total == 0 {
         return Err(format!("no server matches `{}`", options.only.as_deref().unwrap_or_default()));
     }
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
@@ -136,70 +136,72 @@ fn run(options: &Options) -> Result<bool, String> {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if stderr().is_terminal() {
             // Errors of the progress output are ignored.
-            let _ = write!(stderr(), "\r\x1b[2K{done} of {all}  {}", trial.name);
+            let _ = write!(stderr(), "\r\x1b[2K{done} of {total}  {}", trial.name);
         } else if done.is_multiple_of(50) {
-            eprintln!("{done} of {all}");
+            eprintln!("{done} of {total}");
         }
     };
-    let killed = run_trials(&faulty, jobs, report);
-    let not_killed = run_trials(&correct, jobs, report);
+    let faulty_trials = run_trials(&faulty, jobs, report);
+    let correct_trials = run_trials(&correct, jobs, report);
     if stderr().is_terminal() {
         eprint!("\r\x1b[2K");
     }
-    print!("{}", mutants_by_statement(&faulty, &killed));
-    print!("\ncorrect variants\n{}", kill_table(&not_killed));
-    let wrong: Vec<_> = killed.iter().chain(&not_killed).filter(|trial| trial.deviation.is_some()).collect();
+    print!("{}", mutants_by_statement(&faulty, &faulty_trials));
+    print!("\ncorrect variants\n{}", kill_table(&correct_trials));
+    let wrong: Vec<_> =
+        faulty_trials.iter().chain(&correct_trials).filter(|trial| trial.deviation.is_some()).collect();
     for trial in &wrong {
         println!("WRONG  {}: {}", trial.name, trial.deviation.as_deref().unwrap_or_default());
     }
-    let sound = |trials: &[Trial]| trials.iter().filter(|trial| trial.deviation.is_none()).count();
+    let count_expected = |trials: &[Trial]| trials.iter().filter(|trial| trial.deviation.is_none()).count();
     println!(
         "\n{} of {} mutants killed by the expected statements, {} false alarms at {} correct variants, {} s",
-        sound(&killed),
-        killed.len(),
-        not_killed.len() - sound(&not_killed),
-        not_killed.len(),
+        count_expected(&faulty_trials),
+        faulty_trials.len(),
+        correct_trials.len() - count_expected(&correct_trials),
+        correct_trials.len(),
         started.elapsed().as_secs(),
     );
-    let same = options.only.is_some()
-        || matches_golden(
-            &format!("{}\n{}", kill_table(&killed), kill_table(&not_killed)),
+    let is_unchanged = options.only.is_some()
+        || check_golden(
+            &format!("{}\n{}", kill_table(&faulty_trials), kill_table(&correct_trials)),
             "kills.txt",
             options,
         )?;
-    Ok(wrong.is_empty() && same)
+    Ok(wrong.is_empty() && is_unchanged)
 }
 
 /// Formats the mutants by the statements that kill them.
-fn mutants_by_statement(subjects: &[Subject], killed: &[Trial]) -> String {
-    let mut by: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (subject, trial) in subjects.iter().zip(killed) {
+fn mutants_by_statement(subjects: &[Subject], trials: &[Trial]) -> String {
+    let mut names_by_id: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (subject, trial) in subjects.iter().zip(trials) {
         for id in &trial.broken {
             let mark = if subject.breaks.contains(&id.as_str()) { ' ' } else { '~' };
-            by.entry(id).or_default().push(format!(
+            names_by_id.entry(id).or_default().push(format!(
                 "  {mark} {:<72} needs {}",
                 trial.name,
                 subject.required_input()
             ));
         }
     }
-    let lines = by.iter().map(|(id, names)| format!("{id}  ({})\n{}\n", names.len(), names.join("\n")));
+    let lines =
+        names_by_id.iter().map(|(id, names)| format!("{id}  ({})\n{}\n", names.len(), names.join("\n")));
     let legend = "statements and the mutants they kill; ~ marks mutants that may fail them\n\n";
     legend.to_owned() + &lines.collect::<String>()
 }
 
-/// Compares with the golden table, or replaces it with `--bless`.
-fn matches_golden(now: &str, name: &str, options: &Options) -> Result<bool, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    let shown = format!("conformance/mutants/{name}");
+/// Prints the differences from a golden file, or replaces it with `--bless`. Returns `true` if they are now the same.
+fn check_golden(table: &str, file_name: &str, options: &Options) -> Result<bool, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file_name);
+    let shown_path = format!("conformance/mutants/{file_name}");
     if options.bless {
-        fs::write(&path, now).map_err(|err| format!("cannot write `{shown}`: {err}"))?;
-        println!("wrote {shown}");
+        fs::write(&path, table).map_err(|err| format!("cannot write `{shown_path}`: {err}"))?;
+        println!("wrote {shown_path}");
         return Ok(true);
     }
-    let before = fs::read_to_string(&path).map_err(|err| format!("cannot read `{shown}`: {err}"))?;
+    let golden = fs::read_to_string(&path).map_err(|err| format!("cannot read `{shown_path}`: {err}"))?;
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let (old, new) = (lines(&before), lines(now));
+    let (old, new) = (lines(&golden), lines(table));
     for line in old.iter().filter(|line| !new.contains(line)) {
         println!("- {line}");
     }
@@ -207,7 +209,7 @@ fn matches_golden(now: &str, name: &str, options: &Options) -> Result<bool, Stri
         println!("+ {line}");
     }
     if old != new {
-        println!("differs from {shown}; `cargo xtask mutants --bless` updates it");
+        println!("differs from {shown_path}; `cargo xtask mutants --bless` updates it");
     }
     Ok(old == new)
 }

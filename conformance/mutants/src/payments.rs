@@ -1,26 +1,37 @@
-//! Faults in the events of a payment, compared with the state of the charge.
+//! Faults in the events of payments, compared with the state of the charges.
 
 use serde_json::{Value, json};
 
 use crate::fake::FakeServer;
+use crate::fake::book::ChargeEvent;
 use crate::mutant::{Mutant, charges, rule};
 
-const WHOLE: &str = "0.00076192";
+/// The price of a charge.
+const PRICE: &str = "0.00076192";
 const HALF: &str = "0.00038096";
-/// An amount of more than half of the price, but less than the price.
+/// An amount between half of the price and the price.
 const MOST: &str = "0.00060000";
-/// The number of the first recorded charge. The others have smaller ones.
-const FIRST: u64 = 50;
+/// The number of the first charge that a fault adds. Those of the default server are lower.
+const FIRST_NUMBER: u64 = 50;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    rule("a charge has a time of payment from the start", &["charges.paid_at"], |server| {
-        record_charges(server, &[&[("charge.created", "0", true), ("charge.payment_detected", WHOLE, true)]]);
+    rule("a charge has paid_at from its creation on", &["charges.paid_at"], |server| {
+        record_charges(
+            server,
+            &[&[
+                ChargeEvent::paid("charge.created", "0"),
+                ChargeEvent::paid("charge.payment_detected", PRICE),
+            ]],
+        );
     }),
-    rule("a canceled charge has a time of payment", &["charges.paid_at"], |server| {
-        record_charges(server, &[&[("charge.created", "0", false), ("charge.canceled", "0", true)]]);
+    rule("a canceled charge has paid_at", &["charges.paid_at"], |server| {
+        record_charges(
+            server,
+            &[&[ChargeEvent::unpaid("charge.created", "0"), ChargeEvent::paid("charge.canceled", "0")]],
+        );
     }),
     rule("a charge with the whole amount is underpaid", &["types.charge_underpaid"], |server| {
-        record_charges(server, &[&charge_history("charge.underpaid", WHOLE)]);
+        record_charges(server, &[&charge_history("charge.underpaid", PRICE)]);
     }),
     rule(
         "charges are paid with less than others were underpaid with",
@@ -35,8 +46,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let paid = charge_history("charge.paid", "0.00000000");
         record_charges(server, &[&paid, &paid]);
     }),
-    rule("charges are paid at their creation", &["charges.paid_at"], |server| {
-        let paid = charge_history("charge.paid", WHOLE);
+    rule("paid_at of a charge is its created_at", &["charges.paid_at"], |server| {
+        let paid = charge_history("charge.paid", PRICE);
         record_charges(server, &[&paid, &paid]);
         for row in
             server.test.events.iter_mut().map(|event| &mut event["charge"]).chain(&mut server.test.charges)
@@ -47,17 +58,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     rule("a paid charge expires", &["events.recorded"], |server| {
-        let paid = charge_history("charge.paid", WHOLE);
-        record_charges(server, &[&[&paid[..], &[("charge.expired", WHOLE, true)]].concat()]);
+        let paid = charge_history("charge.paid", PRICE);
+        record_charges(server, &[&[&paid[..], &[ChargeEvent::paid("charge.expired", PRICE)]].concat()]);
     }),
-    rule("a payment is recorded twice", &["events.recorded"], |server| {
-        let paid = charge_history("charge.paid", WHOLE);
-        record_charges(server, &[&[&paid[..], &[("charge.paid", WHOLE, true)]].concat()]);
+    rule("a payment has two charge.paid events", &["events.recorded"], |server| {
+        let paid = charge_history("charge.paid", PRICE);
+        record_charges(server, &[&[&paid[..], &[ChargeEvent::paid("charge.paid", PRICE)]].concat()]);
     }),
-    rule("a payment has two events of one transaction", &["events.recorded"], |server| {
+    rule("a payment has two charge.paid events with the same transaction", &["events.recorded"], |server| {
         server.test.choices.current_objects = true;
-        let paid = charge_history("charge.paid", WHOLE);
-        record_charges(server, &[&[&paid[..], &[("charge.paid", WHOLE, true)]].concat()]);
+        let paid = charge_history("charge.paid", PRICE);
+        record_charges(server, &[&[&paid[..], &[ChargeEvent::paid("charge.paid", PRICE)]].concat()]);
         for event in server.test.events.iter_mut().filter(|event| event["type"] == "charge.paid") {
             let code = event["charge"]["code"].clone();
             event["details"] = json!({ "txid": code });
@@ -74,31 +85,31 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.test.events.retain(|event| event["type"] != "charge.refunded");
     })
     .may_fail(&["lists.complete"]),
-    rule("late funds are recorded as a payment", &["events.recorded"], |server| {
-        let [created, detected, paid] = charge_history("charge.paid", WHOLE);
-        let late = [created, ("charge.expired", "0", false), detected, paid];
+    rule("a late payment is recorded as a normal payment", &["events.recorded"], |server| {
+        let [created, detected, paid] = charge_history("charge.paid", PRICE);
+        let late = [created, ChargeEvent::unpaid("charge.expired", "0"), detected, paid];
         record_charges(server, &[&late, &late]);
     }),
-    charges("listed charges have no time of payment", &["lists.complete"], |_, reply| {
-        reply.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
+    charges("listed charges have no paid_at", &["lists.complete"], |_, response| {
+        response.body["data"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .for_each(|row| row["paid_at"] = Value::Null);
     }),
-    rule(
-        "listed charges that were paid within a day have no time of payment",
-        &["lists.complete"],
-        |server| {
-            for book in [&mut server.live, &mut server.test] {
-                let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
-                for row in lists.into_iter().flatten() {
-                    let recent = row.to_string().replace("2025-12-01T", "2025-12-31T");
-                    *row = recent.parse().expect("valid JSON");
-                }
+    rule("listed charges have no paid_at, and all records are of one day", &["lists.complete"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
+            for row in lists.into_iter().flatten() {
+                let moved = row.to_string().replace("2025-12-01T", "2025-12-31T");
+                *row = moved.parse().expect("valid JSON");
             }
-            server.rewrite(|request, reply| {
-                let rows = reply.body["data"].as_array_mut().filter(|_| request.path == "/v1/charges");
-                rows.into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
-            });
-        },
-    ),
+        }
+        server.rewrite(|request, response| {
+            let rows = response.body["data"].as_array_mut().filter(|_| request.path == "/v1/charges");
+            rows.into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
+        });
+    }),
     rule("no invoice is ever paid", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid: Vec<Value> =
@@ -112,22 +123,29 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["events.recorded", "lists.complete"]),
 ];
 
-/// Returns the events of a charge with one transfer.
-fn charge_history(kind: &'static str, received: &'static str) -> [(&'static str, &'static str, bool); 3] {
-    let is_paid = kind == "charge.paid";
-    [("charge.created", "0", false), ("charge.payment_detected", received, false), (kind, received, is_paid)]
+/// Returns the events of a charge with one transfer. The last one has the given type.
+fn charge_history(last_type: &'static str, received_amount: &'static str) -> [ChargeEvent; 3] {
+    let last = match last_type {
+        "charge.paid" => ChargeEvent::paid(last_type, received_amount),
+        _ => ChargeEvent::unpaid(last_type, received_amount),
+    };
+    [
+        ChargeEvent::unpaid("charge.created", "0"),
+        ChargeEvent::unpaid("charge.payment_detected", received_amount),
+        last,
+    ]
 }
 
 /// Records two refunded charges in test mode.
 fn record_refunds(server: &mut FakeServer) {
-    let paid = charge_history("charge.paid", WHOLE);
-    let refunded = [&paid[..], &[("charge.refunded", WHOLE, true)]].concat();
+    let paid = charge_history("charge.paid", PRICE);
+    let refunded = [&paid[..], &[ChargeEvent::paid("charge.refunded", PRICE)]].concat();
     record_charges(server, &[&refunded, &refunded]);
 }
 
 /// Records charges in test mode.
-fn record_charges(server: &mut FakeServer, histories: &[&[(&str, &str, bool)]]) {
-    for (number, history) in (FIRST..).zip(histories) {
+fn record_charges(server: &mut FakeServer, histories: &[&[ChargeEvent]]) {
+    for (number, history) in (FIRST_NUMBER..).zip(histories) {
         server.test.record_charge(2, number, history);
     }
 }

@@ -1,4 +1,4 @@
-//! Faults that only a second key, combined filters or one event type reveal.
+//! Faults that only a second key, combined filters or requests for single objects reveal.
 
 use conformance::Mode;
 use serde_json::json;
@@ -8,21 +8,25 @@ use crate::isolation;
 use crate::mutant::{Mutant, is_empty_list, list, reply, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    rule("the limit belongs to the account and its mode", &["limits.second_key"], |server| {
+    rule("all keys of an account and mode share a limit", &["limits.second_key"], |server| {
         server.counted_identity = |request| format!("{:?}", request.mode)
     }),
-    list("the second key sees a list without its newest event", &["auth.same_lists"], |request, reply| {
-        if has_second_key(request) && !is_empty_list(reply) {
-            reply.body["data"].as_array_mut().expect("`data` is an array").remove(0);
+    list("the second key gets lists without the newest record", &["auth.same_lists"], |request, response| {
+        if has_second_key(request) && !is_empty_list(response) {
+            response.body["data"].as_array_mut().expect("`data` is an array").remove(0);
         }
     }),
-    list("a key lists the charges that were created with it", &["auth.same_lists"], |request, reply| {
-        if has_second_key(request) && request.path == "/v1/charges" {
-            reply.body["data"] = json!([]);
-        }
-    }),
-    reply("a single event is found by the first key only", &["auth.same_lists"], 200, |_, reply| {
-        *reply = Reply::json(404, json!({ "message": "Not Found" }));
+    list(
+        "a key lists only the charges that were created with it",
+        &["auth.same_lists"],
+        |request, response| {
+            if has_second_key(request) && request.path == "/v1/charges" {
+                response.body["data"] = json!([]);
+            }
+        },
+    ),
+    reply("a single event is found by the first key only", &["auth.same_lists"], 200, |_, response| {
+        *response = Reply::json(404, json!({ "message": "Not Found" }));
     })
     .for_requests(|request| has_second_key(request) && request.is_event()),
     requests("of two filters only the first is applied", &["filters.combined"], |request| {
@@ -31,9 +35,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             request.query.remove("invoice");
         }
     }),
-    list("the total of two filters counts the first only", &["filters.combined"], |request, reply| {
+    list("the total of two filters counts the first only", &["filters.combined"], |request, response| {
         if request.query.contains_key("type") && request.query.contains_key("charge") {
-            reply.body["meta"]["total"] = json!(8);
+            response.body["meta"]["total"] = json!(8);
         }
     }),
     requests("three filters together are ignored", &["filters.combined"], |request| {
@@ -45,60 +49,62 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list(
         "the total of charges ignores the status",
         &["filters.total", "filters.combined"],
-        |request, reply| {
+        |request, response| {
             if request.path == "/v1/charges" && request.query.contains_key("status") {
-                reply.body["meta"]["total"] = json!(9);
+                response.body["meta"]["total"] = json!(9);
             }
         },
     )
     .may_fail(&["filters.status"]),
-    reply("a charge of the other mode is answered 403", &["isolation.objects"], 404, |_, reply| {
-        reply.status = 403
+    reply("a charge of the other mode gets 403", &["isolation.objects"], 404, |_, response| {
+        response.status = 403
     })
     .for_requests(is_foreign_object),
-    reply("the 404 of an invoice of the other mode has a hint", &["isolation.objects"], 404, |_, reply| {
-        reply.body["hint"] = json!("other mode")
-    })
+    reply(
+        "the 404 of an invoice of the other mode has a hint",
+        &["isolation.objects"],
+        404,
+        |_, response| response.body["hint"] = json!("other mode"),
+    )
     .for_requests(is_foreign_object),
-    list("links omit the charge filter", &["paging.links_keep_filters"], |_, reply| {
-        crate::links::drop_link_parameter(reply, "charge")
+    list("links omit the charge filter", &["paging.links_keep_filters"], |_, response| {
+        crate::links::drop_link_parameter(response, "charge")
     }),
     list(
         "links of a list filtered by payment link omit per_page",
         &["paging.links_keep_size"],
-        |request, reply| {
+        |request, response| {
             if request.query.contains_key("payment_link") {
-                crate::links::drop_link_parameter(reply, "per_page");
+                crate::links::drop_link_parameter(response, "per_page");
             }
         },
     ),
-    rule("events of one type show in the other mode", &["isolation.not_found"], |server| {
-        let kinds = [Mode::Live, Mode::Test].map(|mode| {
-            let book = if mode == Mode::Live { &server.live } else { &server.test };
-            let of_kind = book.events.iter().filter(|event| event["type"] == "invoice.sent");
-            of_kind
+    rule("events of one type are served to keys of the other mode", &["isolation.not_found"], |server| {
+        let leaked_ids = [&server.live, &server.test].map(|book| {
+            let leaked = book.events.iter().filter(|event| event["type"] == "invoice.sent");
+            leaked
                 .map(|event| event["id"].as_str().expect("the id is a string").to_owned())
                 .collect::<Vec<_>>()
         });
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             let id = request.path.rsplit('/').next().unwrap_or_default();
-            let leaks = kinds.iter().flatten().any(|kind| kind == id);
-            if reply.status == 404 && isolation::is_foreign_event(request) && leaks {
-                *reply = Reply::json(200, json!({ "data": { "id": id } }));
+            let is_leaked = leaked_ids.iter().flatten().any(|leaked| leaked == id);
+            if response.status == 404 && isolation::is_foreign_event(request) && is_leaked {
+                *response = Reply::json(200, json!({ "data": { "id": id } }));
             }
         });
     }),
 ];
 
-/// Returns `true` for a request of a charge or an invoice of the other mode.
+/// Returns `true` for a request for a charge or an invoice of the other mode, by the format of its code.
 fn is_foreign_object(request: &Request) -> bool {
-    let other = if request.mode == Some(Mode::Live) {
+    let foreign_prefixes = if request.mode == Some(Mode::Live) {
         ["ch2abcdef", "in2mnopqr"]
     } else {
         ["ch1abcdef", "in1mnopqr"]
     };
     let code = request.path.rsplit('/').next().unwrap_or_default();
-    other.iter().any(|make| code.starts_with(make))
+    foreign_prefixes.iter().any(|prefix| code.starts_with(prefix))
 }
 
 fn has_second_key(request: &Request) -> bool {

@@ -1,83 +1,85 @@
-//! Faults in the text of a response that break parsers.
+//! Faults in the bodies of responses that break parsers: invalid JSON, wrong labels, other envelopes.
 
 use serde_json::{Value, json};
 
 use crate::mutant::{Mutant, charges, list, reply};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    charges("uncompressed bodies are labelled gzip", &["answers.json"], |_, reply| {
-        reply.set("content-encoding", "gzip")
+    charges("uncompressed bodies are labelled gzip", &["answers.json"], |_, response| {
+        response.set("content-encoding", "gzip")
     }),
-    charges("an interpreter warning precedes the JSON", &["answers.json"], |_, reply| {
-        reply.raw = Some(format!("<br />Deprecated: usort()<br />{}", reply.body))
+    charges("a warning of the interpreter precedes the JSON", &["answers.json"], |_, response| {
+        response.raw = Some(format!("<br />Deprecated: usort()<br />{}", response.body))
     }),
-    charges("a byte order mark precedes the JSON", &["answers.json"], |_, reply| {
-        reply.raw = Some(format!("\u{feff}{}", reply.body))
+    charges("a byte order mark precedes the JSON", &["answers.json"], |_, response| {
+        response.raw = Some(format!("\u{feff}{}", response.body))
     }),
-    charges("a number is NaN", &["answers.json"], |_, reply| {
-        reply.raw = Some(reply.body.to_string().replace("null", "NaN"))
+    charges("a number is NaN", &["answers.json"], |_, response| {
+        response.raw = Some(response.body.to_string().replace("null", "NaN"))
     }),
-    charges("the body ends in the middle", &["answers.json"], |_, reply| {
-        let body = reply.body.to_string();
-        reply.raw = Some(body[..body.len() / 2].to_owned());
+    charges("the body is truncated", &["answers.json"], |_, response| {
+        let body = response.body.to_string();
+        response.raw = Some(body[..body.len() / 2].to_owned());
     }),
-    charges("the JSON is encoded in a string", &["paging.envelope"], |_, reply| {
-        reply.body = json!(reply.body.to_string())
+    charges("the JSON is encoded in a string", &["paging.envelope"], |_, response| {
+        response.body = json!(response.body.to_string())
     }),
-    list("lists have no Content-Type", &["answers.media_type"], |_, reply| reply.drop_header("content-type")),
+    list("lists have no Content-Type", &["answers.media_type"], |_, response| {
+        response.drop_header("content-type")
+    }),
     reply(
         "a single event is labelled application/octet-stream",
         &["answers.content_type"],
         200,
-        |_, reply| reply.set("content-type", "application/octet-stream"),
+        |_, response| response.set("content-type", "application/octet-stream"),
     )
     .for_requests(|request| request.path.starts_with("/v1/events/")),
-    charges("every row has a duplicate code", &["answers.duplicate_keys"], |_, reply| {
-        let text = reply.body.to_string();
-        reply.raw = Some(text.replace("\"status\":", "\"code\":\"x\",\"status\":"));
+    charges("every row has a duplicate code", &["answers.duplicate_keys"], |_, response| {
+        let text = response.body.to_string();
+        response.raw = Some(text.replace("\"status\":", "\"code\":\"x\",\"status\":"));
     })
     .may_fail(&["paging.joined", "events.recorded", "filters.payment_link", "lists.complete"]),
-    list("null members are omitted", &["paging.links", "events.subject"], |_, reply| {
-        drop_nulls(&mut reply.body)
+    list("null members are omitted", &["paging.links", "events.subject"], |_, response| {
+        drop_nulls(&mut response.body)
     })
     .may_fail(&["charges.fields"]),
-    reply("the invoices are under `results`, next to `count`", &["paging.envelope"], 200, |_, reply| {
-        let (rows, total) = (reply.body["data"].take(), reply.body["meta"]["total"].take());
-        reply.body = json!({ "count": total, "next": null, "previous": null, "results": rows });
+    reply("the invoices are under `results`, next to `count`", &["paging.envelope"], 200, |_, response| {
+        let (rows, total) = (response.body["data"].take(), response.body["meta"]["total"].take());
+        response.body = json!({ "count": total, "next": null, "previous": null, "results": rows });
     })
     .for_requests(|request| request.path == "/v1/invoices"),
-    charges("meta and links are spread over the top level", &["paging.envelope"], |_, reply| {
-        let meta = reply.body["meta"].take();
-        reply.body = json!({
-            "data": reply.body["data"],
+    charges("meta and links are spread over the top level", &["paging.envelope"], |_, response| {
+        let meta = response.body["meta"].take();
+        response.body = json!({
+            "data": response.body["data"],
             "current_page": meta["current_page"],
             "last_page": meta["last_page"],
             "per_page": meta["per_page"],
             "total": meta["total"],
-            "next_page_url": reply.body["links"]["next"],
-            "prev_page_url": reply.body["links"]["prev"],
+            "next_page_url": response.body["links"]["next"],
+            "prev_page_url": response.body["links"]["prev"],
         });
     }),
-    charges("the charges are under `content`, with `totalElements`", &["paging.envelope"], |_, reply| {
-        let (rows, total) = (reply.body["data"].take(), reply.body["meta"]["total"].take());
-        reply.body = json!({ "content": rows, "totalElements": total, "number": 0, "size": 25 });
+    charges("the charges are under `content`, with `totalElements`", &["paging.envelope"], |_, response| {
+        let (rows, total) = (response.body["data"].take(), response.body["meta"]["total"].take());
+        response.body = json!({ "content": rows, "totalElements": total, "number": 0, "size": 25 });
     }),
-    charges("links are a list of buttons", &["paging.envelope"], |_, reply| {
-        reply.body["links"] = json!([{ "url": null, "label": "&laquo; Previous", "active": false }]);
+    charges("links are a list of buttons", &["paging.envelope"], |_, response| {
+        response.body["links"] = json!([{ "url": null, "label": "&laquo; Previous", "active": false }]);
     }),
-    charges("rows are members of an object, by index", &["paging.envelope"], |_, reply| {
-        let rows = reply.body["data"].as_array().cloned().unwrap_or_default();
-        let named = rows.into_iter().enumerate().map(|(at, row)| (at.to_string(), row));
-        reply.body["data"] = Value::Object(named.collect());
+    charges("rows are members of an object, by index", &["paging.envelope"], |_, response| {
+        let rows = response.body["data"].as_array().cloned().unwrap_or_default();
+        let members = rows.into_iter().enumerate().map(|(index, row)| (index.to_string(), row));
+        response.body["data"] = Value::Object(members.collect());
     }),
-    list("an empty list is null", &["paging.envelope"], |_, reply| {
-        if crate::mutant::is_empty_list(reply) {
-            reply.body["data"] = Value::Null;
+    list("an empty list is null", &["paging.envelope"], |_, response| {
+        if crate::mutant::is_empty_list(response) {
+            response.body["data"] = Value::Null;
         }
     }),
-    list("an empty list has links in an array", &["paging.envelope"], |_, reply| {
-        if crate::mutant::is_empty_list(reply) {
-            reply.body["links"] = json!([]);
+    list("an empty list has links in an array", &["paging.envelope"], |_, response| {
+        if crate::mutant::is_empty_list(response) {
+            response.body["links"] = json!([]);
         }
     }),
 ];

@@ -1,4 +1,4 @@
-//! Trials: runs of the suite against all test servers, compared with the expected failures.
+//! [`Trial`]s: runs of the suite against test servers ([`Subject`]s), compared with the expected failures.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ pub struct Subject {
     pub breaks: &'static [&'static str],
     /// The statements that may fail too.
     pub may_fail: &'static [&'static str],
-    /// Runs the check. Returns the rows, or the reason why the check stopped.
+    /// Runs the check. Returns its rows, or the reason why it has no usable result.
     run_check: Box<dyn Fn() -> Result<Vec<Row>, String> + Send + Sync>,
 }
 
@@ -37,9 +37,9 @@ pub struct Trial {
 
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
-        let Mutant { name, breaks, may_fail: may, .. } = mutant;
-        let judged = Box::new(|| run_check(|server| mutant.inject(server), &[0, 1, 3]));
-        Subject { name: (*name).to_owned(), breaks, may_fail: may, run_check: judged }
+        let Mutant { name, breaks: violates, may_fail, .. } = mutant;
+        let run_check = Box::new(|| run_check(|server| mutant.inject(server), &[0, 1, 3]));
+        Subject { name: (*name).to_owned(), breaks: violates, may_fail, run_check }
     }
 }
 
@@ -58,8 +58,8 @@ impl From<&'static Variant> for Subject {
 
 impl From<Combination> for Subject {
     fn from(combination: Combination) -> Subject {
-        let (name, may) = (combination.to_string(), combination.variant.warns);
-        let judged = move || {
+        let (name, may_fail) = (combination.to_string(), combination.variant.warns);
+        let run_check = move || {
             let mut server = FakeServer::default();
             combination.prepare(&mut server);
             let outcome = run_with(server, |plan| plan.quick |= combination.is_quick);
@@ -70,33 +70,34 @@ impl From<Combination> for Subject {
             let is_complete = !combination.is_moderate() || gaps.clone().all(|row| is_expected(&row.id));
             checked_rows(outcome, if is_complete { &[0, 1, 3] } else { &[0, 1] })
         };
-        Subject { name, breaks: &[], may_fail: may, run_check: Box::new(judged) }
+        Subject { name, breaks: &[], may_fail, run_check: Box::new(run_check) }
     }
 }
 
-fn run_check(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, String> {
+/// Checks a changed server. Returns the rows if the exit code is allowed.
+fn run_check(change: impl Fn(&mut FakeServer), exit_codes: &[u8]) -> Result<Vec<Row>, String> {
     let mut server = FakeServer::default();
     change(&mut server);
-    checked_rows(run(server), exits)
+    checked_rows(run(server), exit_codes)
 }
 
 /// Returns the rows of a run that had one of these exit codes and stayed within its budget.
-fn checked_rows(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
-    let exit = outcome.exit_code();
-    if !exits.contains(&exit) {
+fn checked_rows(outcome: Outcome, exit_codes: &[u8]) -> Result<Vec<Row>, String> {
+    let exit_code = outcome.exit_code();
+    if !exit_codes.contains(&exit_code) {
         let gaps = outcome.rows.iter().filter(|row| row.is_gap()).map(|row| row.id.as_str());
         let gaps: Vec<_> = gaps.collect();
-        return Err(format!("exit {exit}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
+        return Err(format!("exit code {exit_code}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
     }
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
     if spent.functional() > allowed.outside_bursts() || spent.in_bursts > allowed.burst {
-        return Err(format!("spent {spent:?} of {allowed:?}"));
+        return Err(format!("the run exceeded its budget: spent {spent:?} of {allowed:?}"));
     }
     Ok(outcome.rows)
 }
 
 impl Subject {
-    /// Returns the input that a run needs to detect the fault.
+    /// Returns the keys or options that a run needs to detect the fault.
     pub fn required_input(&self) -> &'static str {
         let needs = |id: &&str| match *id {
             "auth.revoked_key" => Some("a revoked key"),
@@ -105,9 +106,9 @@ impl Subject {
             id if needs_deliveries(id) => Some("deliveries"),
             _ => None,
         };
-        // One statement that needs no further input is enough.
-        let found: Option<Vec<_>> = self.breaks.iter().map(needs).collect();
-        found.and_then(|found| found.first().copied()).unwrap_or("keys of both modes")
+        // If one statement needs no further input, the keys are enough.
+        let inputs: Option<Vec<_>> = self.breaks.iter().map(needs).collect();
+        inputs.and_then(|inputs| inputs.first().copied()).unwrap_or("keys of both modes")
     }
 
     /// Runs the trial. A panic of the server does not count as a detected fault.
@@ -115,7 +116,9 @@ impl Subject {
         let rows = catch_unwind(AssertUnwindSafe(|| (self.run_check)()))
             .unwrap_or_else(|_| Err("the server panicked".to_owned()));
         match rows {
-            Err(why) => Trial { name: self.name.clone(), broken: BTreeSet::new(), deviation: Some(why) },
+            Err(reason) => {
+                Trial { name: self.name.clone(), broken: BTreeSet::new(), deviation: Some(reason) }
+            }
             Ok(rows) => {
                 let is_broken = |row: &&Row| matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
                 let broken = rows.iter().filter(is_broken).map(|row| row.id.clone()).collect();
@@ -124,8 +127,9 @@ impl Subject {
         }
     }
 
+    /// Returns the expected statements that did not fail, and the unexpected ones that did.
     fn deviation(&self, rows: &[Row], broken: &BTreeSet<String>) -> Option<String> {
-        let evidence = |id: &str| match rows.iter().find(|row| row.id == id).map(|row| &row.verdict) {
+        let with_evidence = |id: &str| match rows.iter().find(|row| row.id == id).map(|row| &row.verdict) {
             Some(Verdict::Fail(finding) | Verdict::Warn(finding)) => {
                 format!("{id} (expected {}, got {})", finding.expected, finding.actual)
             }
@@ -133,11 +137,13 @@ impl Subject {
         };
         let missed: Vec<_> =
             self.breaks.iter().filter(|id| !broken.contains(**id)).map(|id| (*id).to_owned()).collect();
-        let known = |id: &&String| self.breaks.contains(&id.as_str()) || self.may_fail.contains(&id.as_str());
-        let alarms: Vec<_> = broken.iter().filter(|id| !known(id)).map(|id| evidence(id)).collect();
-        let parts = [("survives", missed), ("false alarm of", alarms)];
+        let is_expected =
+            |id: &&String| self.breaks.contains(&id.as_str()) || self.may_fail.contains(&id.as_str());
+        let false_alarms: Vec<_> =
+            broken.iter().filter(|id| !is_expected(id)).map(|id| with_evidence(id)).collect();
+        let parts = [("survives", missed), ("false alarm of", false_alarms)];
         let parts = parts.into_iter().filter(|(_, ids)| !ids.is_empty());
-        let parts: Vec<_> = parts.map(|(what, ids)| format!("{what} {}", ids.join(", "))).collect();
+        let parts: Vec<_> = parts.map(|(label, ids)| format!("{label} {}", ids.join(", "))).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
@@ -157,29 +163,29 @@ pub fn combinations(seed: u64, count: usize) -> Vec<Subject> {
     (0..count as u64).map(|number| Subject::from(Combination::from_seed(seed, number))).collect()
 }
 
-/// Runs trials on several threads, and reports each to `done`. The results are in the order of the subjects.
-pub fn run_trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync) -> Vec<Trial> {
+/// Runs trials on several threads, and reports each to `on_trial`. The results are in the order of the subjects.
+pub fn run_trials(subjects: &[Subject], threads: usize, on_trial: impl Fn(&Trial) + Sync) -> Vec<Trial> {
     let next = AtomicUsize::new(0);
-    let found = Mutex::new(Vec::new());
+    let results = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
-                while let Some((at, subject)) = next_subject(&next, subjects) {
+                while let Some((index, subject)) = next_subject(&next, subjects) {
                     let trial = subject.run();
-                    done(&trial);
-                    found.lock().expect("no trial panics").push((at, trial));
+                    on_trial(&trial);
+                    results.lock().expect("no trial panics").push((index, trial));
                 }
             });
         }
     });
-    let mut found = found.into_inner().expect("no trial panics");
-    found.sort_by_key(|(at, _)| *at);
-    found.into_iter().map(|(_, trial)| trial).collect()
+    let mut results = results.into_inner().expect("no trial panics");
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, trial)| trial).collect()
 }
 
 fn next_subject<'a>(next: &AtomicUsize, subjects: &'a [Subject]) -> Option<(usize, &'a Subject)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    subjects.get(at).map(|subject| (at, subject))
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    subjects.get(index).map(|subject| (index, subject))
 }
 
 /// Returns the golden kill table: a line per server with the statements that failed.

@@ -1,4 +1,4 @@
-//! The grid of known faults: those that one run detects, and their equivalence to faulty servers.
+//! Tests of the grid of known faults: its golden table, and that a faulty server gets the same verdicts.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use mutants::fake::{ids_with_verdicts, run};
 use mutants::{grid, grid_table, inject, server_with_long_lists};
 
 #[test]
-fn one_run_notices_the_same_known_faults_as_before() {
+fn the_grid_matches_its_golden_table() {
     let now = grid_table(&grid());
     let golden = include_str!("../grid.txt");
-    let changed = now.lines().find(|line| !golden.lines().any(|known| known == *line));
+    let changed = now.lines().find(|line| !golden.lines().any(|golden_line| golden_line == *line));
     assert!(
         now == golden,
         "{changed:?}; `cargo xtask mutants --grid` shows the differences, --bless accepts them"
@@ -20,19 +20,21 @@ fn one_run_notices_the_same_known_faults_as_before() {
 
 #[test]
 fn known_faults_have_judged_statements_and_unique_names() {
-    let (known, all) = (judged_statements(), faults());
-    for fault in &all {
-        assert!(!fault.breaks.is_empty(), "{fault} breaks nothing");
-        assert!(fault.breaks.iter().all(|id| known.contains_key(*id)), "{fault} names no statement");
+    let (judged, faults) = (judged_statements(), faults());
+    for fault in &faults {
+        assert!(!fault.breaks.is_empty(), "{fault} breaks no statement");
+        assert!(
+            fault.breaks.iter().all(|id| judged.contains_key(*id)),
+            "{fault} breaks an unknown statement"
+        );
     }
-    let names: BTreeSet<_> = all.iter().map(ToString::to_string).collect();
-    assert_eq!(names.len(), all.len());
+    let names: BTreeSet<_> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(names.len(), faults.len());
 }
 
-/// A fault injected into a recording and the same fault in a server have the same effect.
 #[test]
-fn a_server_with_a_known_fault_is_caught() {
-    let shown = |point: InjectionPoint| {
+fn a_server_with_a_known_fault_fails_a_statement_of_the_fault() {
+    let is_in_responses = |point: InjectionPoint| {
         matches!(
             point,
             InjectionPoint::Account
@@ -42,16 +44,17 @@ fn a_server_with_a_known_fault_is_caught() {
         )
     };
     let noticed = grid().into_iter().filter(|trial| {
-        shown(trial.fault.point) && matches!(trial.effect, FaultEffect::Noticed(_) | FaultEffect::Warned(_))
+        is_in_responses(trial.fault.point)
+            && matches!(trial.effect, FaultEffect::Noticed(_) | FaultEffect::Warned(_))
     });
     let mut trials = 0;
-    for one in noticed.step_by(41) {
-        let (name, breaks) = (one.fault.to_string(), one.fault.breaks.clone());
+    for trial in noticed.step_by(41) {
+        let (name, breaks) = (trial.fault.to_string(), trial.fault.breaks.clone());
         let mut server = server_with_long_lists();
-        inject(one.fault, &mut server);
+        inject(trial.fault, &mut server);
         let broken = ids_with_verdicts(&run(server), &["fail", "warn"]);
         assert!(breaks.iter().any(|id| broken.iter().any(|reported| reported == id)), "{name}: {broken:?}");
         trials += 1;
     }
-    assert!(trials >= 8, "only {trials} were tried");
+    assert!(trials >= 8, "only {trials} faults were tried");
 }

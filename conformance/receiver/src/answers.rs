@@ -1,8 +1,8 @@
-//! The responses of the receiver: a script, or 200.
+//! [`ResponseScript`]: the scripted responses of the receiver, by default 200.
 
 use std::{collections::VecDeque, str::FromStr};
 
-/// One response.
+/// A scripted response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A status from 200 to 599, with an empty body.
@@ -13,7 +13,8 @@ pub enum Reply {
     Close,
 }
 
-/// The responses to deliveries, in order of arrival; the last one is repeated.
+/// The responses to requests in order of arrival. The last one is repeated. Parsed from a script such as
+/// `500,200,timeout`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
     next: VecDeque<Reply>,
@@ -27,7 +28,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// Returns the response to the next delivery.
+    /// Removes and returns the response to the next request.
     pub fn take(&mut self) -> Reply {
         self.next.pop_front().unwrap_or(self.last)
     }
@@ -54,7 +55,7 @@ impl FromStr for Reply {
             number => match number.parse() {
                 Ok(status @ 200..=599) => Ok(Reply::Status(status)),
                 _ => Err(format!(
-                    "`{text}` is not an answer; allowed: a status from 200 to 599, `timeout` or `close`"
+                    "`{text}` is not a response; allowed: a status from 200 to 599, `timeout` or `close`"
                 )),
             },
         }
@@ -67,12 +68,12 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: [Reply; 4]) {
-        let mut answers: Answers = text.parse().unwrap();
-        assert_eq!([(); 4].map(|()| answers.take()), expected, "{text}");
+        let mut script: Answers = text.parse().unwrap();
+        assert_eq!([(); 4].map(|()| script.take()), expected, "{text}");
     }
 
     #[test]
-    fn the_last_answer_is_repeated() {
+    fn the_last_response_is_repeated() {
         use Reply::{Close, Status, Timeout};
         check("500,200", [Status(500), Status(200), Status(200), Status(200)]);
         check("close, timeout", [Close, Timeout, Timeout, Timeout]);
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_answers_are_rejected() {
+    fn invalid_scripts_are_rejected() {
         for text in ["", "200,", "100", "600", "ok", "200 500"] {
             let error = text.parse::<Answers>().unwrap_err();
             assert!(error.contains("a status from 200 to 599"), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! A receiver in a background task with a bounded log of requests, for checks that run meanwhile.
+//! [`BackgroundReceiver`]: a receiver in a background task with a bounded log, for checks that run meanwhile.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ use super::received_request::ReceivedRequest;
 use super::routes::Routes;
 use crate::Endpoint;
 
-/// The number of stored requests. Further ones get a response and are counted.
-const KEPT_MAX: usize = 5_000;
-/// The largest total size of stored bodies, in bytes.
-const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The maximum number of stored requests. Further ones get a response and are only counted.
+const STORED_MAX: usize = 5_000;
+/// The maximum total size of stored bodies, in bytes.
+const STORED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A background receiver and its log. It stops listening when it is dropped.
 pub struct BackgroundReceiver {
@@ -28,8 +28,9 @@ pub struct BackgroundReceiver {
     routes: Routes,
     endpoints: Mutex<Vec<Endpoint>>,
     log: Arc<Mutex<RequestLog>>,
-    /// The number of requests that arrived; `gathered` is the number in the log.
+    /// The number of requests that arrived. Those of the queue are not logged yet.
     arrived: Arc<AtomicUsize>,
+    /// The number of requests that were logged.
     logged: watch::Receiver<usize>,
     task: JoinHandle<()>,
 }
@@ -37,9 +38,10 @@ pub struct BackgroundReceiver {
 #[derive(Default)]
 struct RequestLog {
     requests: Vec<(ReceivedRequest, Option<u16>)>,
+    /// The total size of the stored bodies.
     bytes: usize,
     lost: u32,
-    strays: u32,
+    incomplete: u32,
 }
 
 /// The requests received so far.
@@ -58,34 +60,33 @@ impl BackgroundReceiver {
     ///
     /// # Errors
     ///
-    /// If the address cannot be listened on.
+    /// If the receiver cannot listen on the address.
     pub async fn start(address: SocketAddr) -> io::Result<BackgroundReceiver> {
         let routes = Routes::default();
         let settings =
             Settings { address, routes: routes.clone(), methods: Methods::Any, ..Settings::default() };
-        let began = OffsetDateTime::now_utc();
+        let started_at = OffsetDateTime::now_utc();
         let mut receiver = Receiver::start(settings).await?;
         let address = receiver.address();
         let log = Arc::new(Mutex::new(RequestLog::default()));
-        let come = receiver.count();
-        let (count, gathered) = watch::channel(0);
-        let filling = Arc::clone(&log);
-        let gathering = tokio::spawn(async move {
+        let arrived = receiver.count();
+        let (logged_count, logged) = watch::channel(0);
+        let task_log = Arc::clone(&log);
+        let task = tokio::spawn(async move {
             while let Some(arrival) = receiver.next().await {
-                lock(&filling).take(arrival);
-                // There may be no waiting task.
-                count.send_modify(|count| *count += 1);
+                lock(&task_log).add(arrival);
+                logged_count.send_modify(|count| *count += 1);
             }
         });
         Ok(BackgroundReceiver {
             address,
-            started_at: began,
+            started_at,
             routes,
             endpoints: Mutex::default(),
             log,
-            arrived: come,
-            logged: gathered,
-            task: gathering,
+            arrived,
+            logged,
+            task,
         })
     }
 
@@ -99,7 +100,7 @@ impl BackgroundReceiver {
         self.started_at
     }
 
-    /// Declares an endpoint that sends to this receiver.
+    /// Declares an endpoint whose deliveries are sent to this receiver.
     pub fn declare(&self, endpoint: Endpoint) {
         lock(&self.endpoints).push(endpoint);
     }
@@ -109,23 +110,23 @@ impl BackgroundReceiver {
         lock(&self.endpoints).clone()
     }
 
-    /// Sets the answers to requests for a path, in order; the last answer is repeated.
-    pub fn answer(&self, path: &str, answers: Answers) {
-        self.routes.set(path, answers);
+    /// Sets the responses to requests whose path has this ending.
+    pub fn answer(&self, path: &str, script: Answers) {
+        self.routes.set(path, script);
     }
 
-    /// Returns once `done` is true for a request. It is called for each request in order of arrival, including those
-    /// in the log.
-    pub async fn until(&self, mut done: impl FnMut(&ReceivedRequest) -> bool) {
-        let mut seen = 0;
-        let is_done = |_: &usize| {
+    /// Returns once a request matches. `matches` is called for each request in order of arrival, beginning with the
+    /// first one in the log.
+    pub async fn until(&self, mut matches: impl FnMut(&ReceivedRequest) -> bool) {
+        let mut checked = 0;
+        let has_match = |_: &usize| {
             let log = lock(&self.log);
-            let more = log.requests.iter().skip(seen);
-            let found = more.map(|(received, _)| received).any(&mut done);
-            seen = log.requests.len();
-            found
+            let unchecked = log.requests.iter().skip(checked);
+            let has_match = unchecked.map(|(received, _)| received).any(&mut matches);
+            checked = log.requests.len();
+            has_match
         };
-        if self.logged.clone().wait_for(is_done).await.is_err() {
+        if self.logged.clone().wait_for(has_match).await.is_err() {
             // The background task has ended: no request will arrive.
             std::future::pending::<()>().await;
         }
@@ -133,26 +134,26 @@ impl BackgroundReceiver {
 
     /// Returns all requests that got a response so far.
     pub async fn received(&self) -> ReceivedRequests {
-        let come = self.arrived.load(Relaxed);
-        // Fails only if the background task has ended, and then nothing more is added.
-        let _ = self.logged.clone().wait_for(|gathered| *gathered >= come).await;
+        let arrived = self.arrived.load(Relaxed);
+        // Fails only if the background task has ended. Then no further request is logged.
+        let _ = self.logged.clone().wait_for(|logged| *logged >= arrived).await;
         let log = lock(&self.log);
-        ReceivedRequests { requests: log.requests.clone(), lost: log.lost, strays: log.strays }
+        ReceivedRequests { requests: log.requests.clone(), lost: log.lost, strays: log.incomplete }
     }
 }
 
 impl RequestLog {
-    fn take(&mut self, arrival: Arrival) {
+    fn add(&mut self, arrival: Arrival) {
         match arrival {
-            Arrival::Rejected(_) => self.strays = self.strays.saturating_add(1),
-            Arrival::ReceivedRequest(received, given) => {
+            Arrival::Rejected(_) => self.incomplete = self.incomplete.saturating_add(1),
+            Arrival::ReceivedRequest(received, response) => {
                 let bytes = self.bytes.saturating_add(received.body.0.len());
-                if self.requests.len() >= KEPT_MAX || bytes > KEPT_BYTES_MAX {
+                if self.requests.len() >= STORED_MAX || bytes > STORED_BYTES_MAX {
                     self.lost = self.lost.saturating_add(1);
                     return;
                 }
                 self.bytes = bytes;
-                let status = match given {
+                let status = match response {
                     ReceiverAnswer::Scripted(Reply::Status(status)) | ReceiverAnswer::Forwarded(status) => {
                         Some(status)
                     }
@@ -177,6 +178,6 @@ impl fmt::Debug for BackgroundReceiver {
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

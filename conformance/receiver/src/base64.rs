@@ -11,7 +11,7 @@ const TOLERANT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 
 /// Decodes a string in either alphabet, padded or not. `None` if it is not Base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    // Padding is complete or absent.
+    // Padding must be complete or absent.
     if text.ends_with('=') && !text.len().is_multiple_of(4) {
         return None;
     }
@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn either_alphabet_is_read_with_and_without_padding() {
+    fn both_alphabets_are_decoded_with_and_without_padding() {
         check("Zm9vYg==", Some(b"foob"));
         check("Zm9vYg", Some(b"foob"));
         check("+//+", Some(&[0xfb, 0xff, 0xfe]));
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_not_base64() {
+    fn invalid_base64_is_rejected() {
         for text in ["A", "AAAAA", "A===", "Zg=", "Zm9v====", "Zm 9", "Zm9v=Zg="] {
             check(text, None);
         }

@@ -1,4 +1,4 @@
-//! The construction of a signature, determined with the known secrets, without a verdict.
+//! [`signature_status`]: how a request was signed, as far as the known secrets show it. It is no verdict.
 
 use hmac::digest::Update;
 use sha2::{Digest, Sha256};
@@ -10,25 +10,30 @@ use super::keyring::Keyring;
 use super::reason::Reason;
 use super::received_request::ReceivedRequest;
 
-/// Returns the secret that signed a request, and the differences to the specified construction. In the keyring,
-/// `secrets` are those of the endpoint that received the request, `other_mode` all others.
+/// Determines whether a known secret signed a request, and the differences from the specified construction. In the
+/// keyring, `secrets` must be those of the endpoint that received the request, and `other_mode` all others.
 pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
-    let Ok((header, fit)) = examine_signature(received, keyring) else { return SignatureStatus::Nothing };
+    let Ok((header, signature_match)) = examine_signature(received, keyring) else {
+        return SignatureStatus::Nothing;
+    };
     if header.claims.is_empty() {
         return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Nothing };
     }
-    if header.claims.iter().any(|claim| secretless_hashes(header.time, &received.body.0).contains(&claim.mac))
+    if header
+        .claims
+        .iter()
+        .any(|signature| secretless_hashes(header.time, &received.body.0).contains(&signature.mac))
     {
         return SignatureStatus::WithoutSecret;
     }
-    match fit {
-        Some(fit) => {
-            let (others, own): (Vec<_>, Vec<_>) =
-                fit.faults.into_iter().partition(|fault| matches!(fault, Reason::OtherMode { .. }));
+    match signature_match {
+        Some(found) => {
+            let (other_mode, own): (Vec<_>, Vec<_>) =
+                found.faults.into_iter().partition(|fault| matches!(fault, Reason::OtherMode { .. }));
             let difference =
                 |reason: &Reason| Difference { name: reason.name().to_owned(), words: reason.to_string() };
             SignatureStatus::By {
-                own: others.is_empty(),
+                own: other_mode.is_empty(),
                 differs: header.faults.iter().chain(&own).map(difference).collect(),
             }
         }
@@ -39,10 +44,10 @@ pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> Signat
 
 /// Returns the hashes that can be computed without a secret.
 fn secretless_hashes(time: Option<&str>, body: &[u8]) -> [[u8; 32]; 2] {
-    let alone = Sha256::digest(body).into();
-    let mut timed = Sha256::new();
-    Update::update(&mut timed, time.unwrap_or_default().as_bytes());
-    Update::update(&mut timed, b".");
-    Update::update(&mut timed, body);
-    [alone, timed.finalize().into()]
+    let of_body = Sha256::digest(body).into();
+    let mut of_time_and_body = Sha256::new();
+    Update::update(&mut of_time_and_body, time.unwrap_or_default().as_bytes());
+    Update::update(&mut of_time_and_body, b".");
+    Update::update(&mut of_time_and_body, body);
+    [of_body, of_time_and_body.finalize().into()]
 }

@@ -1,4 +1,4 @@
-//! Notes about a delivery, other than its signature.
+//! [`Note`]s about the headers and the body of a delivery. The signature is judged in `diagnose`.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,19 +16,19 @@ use super::{
     received_request::{Names, ReceivedRequest},
 };
 
-/// An observation about the envelope: a deviation from the specification, or information for the reader.
+/// An observation about a delivery: a deviation from the specification, or information for the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The body is not a JSON object.
     BodyForm,
     /// A member of the body is missing, or not a string.
     MemberMissing {
-        /// Its name.
+        /// The name of the member.
         name: &'static str,
     },
     /// A header is missing.
     HeaderMissing {
-        /// Its name.
+        /// The name of the header.
         name: String,
     },
     /// A header differs from the member of the body that it repeats.
@@ -71,7 +71,7 @@ pub enum Note {
     SignatureSpaced,
     /// A test delivery from the dashboard.
     TestDelivery,
-    /// The request contains a secret, which is redacted in output and files.
+    /// The request contains a secret. It is redacted in output and files.
     SecretQuoted,
     /// The sender followed a redirect of this receiver.
     RedirectFollowed,
@@ -116,7 +116,7 @@ impl fmt::Display for Note {
             Note::ContentType { got } => {
                 write!(f, "`Content-Type` is `{got}`; it must be `application/json`")
             }
-            Note::UserAgent { got } => write!(f, "`User-Agent` is `{got}`, which is not the service's"),
+            Note::UserAgent { got } => write!(f, "`User-Agent` is `{got}`, which is not that of the service"),
             Note::UnknownEvent { got } => write!(f, "`{got}` is not a specified event type"),
             Note::UnknownMode { got } => write!(f, "the mode is `{got}`; it must be `live` or `test`"),
             Note::SubjectMissing { name } => write!(f, "`data.{name}` is missing or not an object"),
@@ -125,7 +125,7 @@ impl fmt::Display for Note {
             }
             Note::TestDelivery => f.write_str("a test delivery"),
             Note::SecretQuoted => {
-                f.write_str("the request quotes a secret; it is blanked here and in a record")
+                f.write_str("the request contains a secret; it is redacted here and in recordings")
             }
             Note::RedirectFollowed => f.write_str("the sender followed a redirect; it must not"),
             Note::Retry { try_number } => write!(f, "a retry: this delivery id arrived {try_number} times"),
@@ -139,7 +139,7 @@ pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
     if received.path == REDIRECTED {
         notes.push(Note::RedirectFollowed);
     }
-    if signature_header(received, names).is_ok_and(|text| Header::read(text).spaced) {
+    if signature_header(received, names).is_ok_and(|value| Header::read(value).spaced) {
         notes.push(Note::SignatureSpaced);
     }
     let content_type = header_lossy(received, "Content-Type").unwrap_or_default();
@@ -147,9 +147,9 @@ pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
     if !essence.eq_ignore_ascii_case("application/json") {
         notes.push(Note::ContentType { got: quote(&content_type) });
     }
-    let agent = header_lossy(received, "User-Agent").unwrap_or_default();
-    if agent != names.user_agent {
-        notes.push(Note::UserAgent { got: quote(&agent) });
+    let user_agent = header_lossy(received, "User-Agent").unwrap_or_default();
+    if user_agent != names.user_agent {
+        notes.push(Note::UserAgent { got: quote(&user_agent) });
     }
     match serde_json::from_slice(&received.body.0) {
         Ok(body @ Value::Object(_)) => add_body_notes(received, names, &body, &mut notes),
@@ -177,8 +177,8 @@ fn add_body_notes(received: &ReceivedRequest, names: &Names, body: &Value, notes
     }
     for name in ["id", "event_id", "event", "mode", "created_at"] {
         // A test delivery has no event.
-        let may_lack = is_test && name == "event_id";
-        if !body[name].is_string() && !may_lack {
+        let is_optional = is_test && name == "event_id";
+        if !body[name].is_string() && !is_optional {
             notes.push(Note::MemberMissing { name });
         }
     }
@@ -196,6 +196,7 @@ fn add_body_notes(received: &ReceivedRequest, names: &Names, body: &Value, notes
     }
 }
 
+/// Returns the first value of a header, with invalid UTF-8 replaced.
 fn header_lossy(received: &ReceivedRequest, name: &str) -> Option<String> {
     received.header_values(name).first().map(|value| String::from_utf8_lossy(value).into_owned())
 }
@@ -203,30 +204,31 @@ fn header_lossy(received: &ReceivedRequest, name: &str) -> Option<String> {
 /// A counter of the arrivals of each delivery id, with bounded memory.
 #[derive(Debug, Default)]
 pub struct DeliveryCounter {
-    times: BTreeMap<String, u32>,
+    counts: BTreeMap<String, u32>,
+    /// The stored ids, the oldest first.
     order: VecDeque<String>,
 }
 
-/// The largest number of stored delivery ids. The oldest is evicted.
-const REMEMBERED_MAX: usize = 100_000;
-/// The largest number of stored characters of an id. A UUID has 36.
-const REMEMBERED_LETTERS_MAX: usize = 64;
+/// The maximum number of stored delivery ids. The oldest is evicted.
+const STORED_IDS_MAX: usize = 100_000;
+/// The maximum number of stored characters of an id. A UUID has 36.
+const STORED_CHARS_MAX: usize = 64;
 
 impl DeliveryCounter {
     /// Counts an arrival of a delivery id, and returns the number of its arrivals.
-    pub fn count(&mut self, delivery: &str) -> u32 {
-        let id: String = delivery.chars().take(REMEMBERED_LETTERS_MAX).collect();
-        if let Some(times) = self.times.get_mut(&id) {
-            *times = times.saturating_add(1);
-            return *times;
+    pub fn count(&mut self, delivery_id: &str) -> u32 {
+        let id: String = delivery_id.chars().take(STORED_CHARS_MAX).collect();
+        if let Some(count) = self.counts.get_mut(&id) {
+            *count = count.saturating_add(1);
+            return *count;
         }
-        if self.order.len() == REMEMBERED_MAX
+        if self.order.len() == STORED_IDS_MAX
             && let Some(oldest) = self.order.pop_front()
         {
-            self.times.remove(&oldest);
+            self.counts.remove(&oldest);
         }
         self.order.push_back(id.clone());
-        self.times.insert(id, 1);
+        self.counts.insert(id, 1);
         1
     }
 }

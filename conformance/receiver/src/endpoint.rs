@@ -1,4 +1,4 @@
-//! The known facts about one of the service's endpoints.
+//! [`Endpoint`]: a webhook endpoint of the tested service.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use conformance_model::deliveries::DeclaredEndpoint;
 use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
 
-/// An endpoint of the tested service that posts to this receiver.
+/// A webhook endpoint of the tested service whose deliveries are sent to this receiver.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The end of its path, such as `/live`.
+    /// The ending of its path, such as `/live`.
     pub path: String,
     /// Its mode, if known.
     pub mode: Option<Mode>,
     /// The event types that it is subscribed to, if known.
     pub events: Option<BTreeSet<String>>,
-    /// The secret of its deliveries, if known.
+    /// Its signing secret, if known.
     pub secret: Option<Secret>,
 }
 

@@ -1,4 +1,4 @@
-//! Forwards a delivery to a handler, and returns the handler's response.
+//! [`ForwardTo`]: forwards a delivery to the merchant's handler, and returns the response.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -16,13 +16,13 @@ use url::Url;
 
 use super::{head_limit::LimitedHead, received_request::ReceivedRequest};
 
-const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// The time that a sender waits for a response.
-const ANSWER_TIME: Duration = Duration::from_secs(15);
-const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time that the service waits for a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The hop-by-hop headers, which are not forwarded.
-const OF_THE_CONNECTION: [HeaderName; 10] = [
+/// The headers that apply to one connection only, and are not forwarded.
+const HOP_BY_HOP_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     header::PROXY_AUTHENTICATE,
@@ -36,7 +36,7 @@ const OF_THE_CONNECTION: [HeaderName; 10] = [
     header::CONTENT_LENGTH,
 ];
 
-/// The address of a handler.
+/// The URL of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardTo {
     host: String,
@@ -48,20 +48,20 @@ pub struct ForwardTo {
 impl FromStr for ForwardTo {
     type Err = String;
 
-    /// Parses an `http://` address. All deliveries are posted to its path.
+    /// Parses an `http://` URL. All deliveries are sent to its path.
     fn from_str(text: &str) -> Result<ForwardTo, String> {
-        let wrong = || {
+        let invalid = || {
             format!(
-                "`{text}` is not a handler; allowed: an http:// address such as http://127.0.0.1:3000/hooks"
+                "`{text}` is not the URL of a handler; allowed: an http:// URL such as http://127.0.0.1:3000/hooks"
             )
         };
-        let url = Url::parse(text).map_err(|_| wrong())?;
-        let host = url.host_str().filter(|_| url.scheme() == "http").ok_or_else(wrong)?;
+        let url = Url::parse(text).map_err(|_| invalid())?;
+        let host = url.host_str().filter(|_| url.scheme() == "http").ok_or_else(invalid)?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("`{}` has user info; give the address without it", host));
+            return Err(format!("the URL of `{host}` contains a user name or password; remove it"));
         }
-        let port = url.port_or_known_default().ok_or_else(wrong)?;
-        let authority = HeaderValue::try_from(format!("{host}:{port}")).map_err(|_| wrong())?;
+        let port = url.port_or_known_default().ok_or_else(invalid)?;
+        let authority = HeaderValue::try_from(format!("{host}:{port}")).map_err(|_| invalid())?;
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         Ok(ForwardTo {
             host: host.trim_matches(['[', ']']).to_owned(),
@@ -75,31 +75,32 @@ impl FromStr for ForwardTo {
 impl ForwardTo {
     /// Returns `true` if the handler listens on this address, so that deliveries would loop.
     pub fn listens_on(&self, address: SocketAddr) -> bool {
-        let here = match self.host.parse::<IpAddr>() {
+        let is_this_machine = match self.host.parse::<IpAddr>() {
             Ok(ip) => ip.is_loopback() || ip.is_unspecified() || ip == address.ip(),
             Err(_) => self.host.eq_ignore_ascii_case("localhost"),
         };
-        here && self.port == address.port()
+        is_this_machine && self.port == address.port()
     }
 
-    /// Posts the request with its headers and raw body. The error is the reason why there is no response.
+    /// Sends the request with its headers and raw body. The error is the reason why there is no response.
     pub(super) async fn post(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
-        match timeout(ANSWER_TIME, self.exchange(received)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(format!("no complete response within {} s", ANSWER_TIME.as_secs())),
+        match timeout(RESPONSE_TIMEOUT, self.exchange(received)).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("no complete response within {} s", RESPONSE_TIMEOUT.as_secs())),
         }
     }
 
     async fn exchange(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         let to_message = |error: hyper::Error| error.to_string();
-        let stream = match timeout(CONNECT_TIME, TcpStream::connect((self.host.as_str(), self.port))).await {
+        let stream = match timeout(CONNECT_TIMEOUT, TcpStream::connect((self.host.as_str(), self.port))).await
+        {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(format!("no connection: {error}")),
-            Err(_) => return Err(format!("no connection within {} s", CONNECT_TIME.as_secs())),
+            Err(_) => return Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
         };
         let stream = TokioIo::new(LimitedHead::new(stream));
         let (mut sender, connection) = http1::handshake(stream).await.map_err(to_message)?;
-        // Ends by itself when the sender is dropped.
+        // The task ends when `sender` is dropped.
         tokio::spawn(connection);
         let mut request = Request::post(&self.path_and_query)
             .body(Full::new(Bytes::copy_from_slice(&received.body.0)))
@@ -107,23 +108,23 @@ impl ForwardTo {
         for (name, value) in &received.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_bytes(&value.0);
-            // Names and values that were parsed are valid.
+            // Names and values of a parsed request are valid.
             if let (Ok(name), Ok(value)) = (name, value) {
                 request.headers_mut().append(name, value);
             }
         }
-        drop_connection_headers(request.headers_mut());
+        remove_hop_by_hop_headers(request.headers_mut());
         request.headers_mut().insert(header::HOST, self.authority.clone());
         let (mut head, body) = sender.send_request(request).await.map_err(to_message)?.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX);
+        let body = Limited::new(body, RESPONSE_BYTES_MAX);
         let body = body.collect().await.map_err(|error| format!("an incomplete response: {error}"))?;
-        drop_connection_headers(&mut head.headers);
+        remove_hop_by_hop_headers(&mut head.headers);
         Ok(Response::from_parts(head, Full::new(body.to_bytes())))
     }
 }
 
-fn drop_connection_headers(headers: &mut HeaderMap) {
-    for name in OF_THE_CONNECTION {
+fn remove_hop_by_hop_headers(headers: &mut HeaderMap) {
+    for name in HOP_BY_HOP_HEADERS {
         headers.remove(name);
     }
 }
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handler_is_an_http_address() {
+    fn a_handler_is_an_http_url() {
         let handler: ForwardTo = "http://[::1]:3000/hooks?a=1".parse().unwrap();
         assert_eq!((handler.host.as_str(), handler.port), ("::1", 3000));
         assert_eq!(handler.path_and_query, "/hooks?a=1");
@@ -143,17 +144,17 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(handler: &str, address: &str, expected: bool) {
+    fn check_listens_on(handler: &str, address: &str, expected: bool) {
         let handler: ForwardTo = handler.parse().unwrap();
         assert_eq!(handler.listens_on(address.parse().unwrap()), expected);
     }
 
     #[test]
     fn a_loop_is_detected() {
-        check("http://localhost:3000", "127.0.0.1:3000", true);
-        check("http://127.0.0.1:3000/x", "0.0.0.0:3000", true);
-        check("http://10.0.0.1:3000", "10.0.0.1:3000", true);
-        check("http://127.0.0.1:3001", "127.0.0.1:3000", false);
-        check("http://shop.example:3000", "127.0.0.1:3000", false);
+        check_listens_on("http://localhost:3000", "127.0.0.1:3000", true);
+        check_listens_on("http://127.0.0.1:3000/x", "0.0.0.0:3000", true);
+        check_listens_on("http://10.0.0.1:3000", "10.0.0.1:3000", true);
+        check_listens_on("http://127.0.0.1:3001", "127.0.0.1:3000", false);
+        check_listens_on("http://shop.example:3000", "127.0.0.1:3000", false);
     }
 }

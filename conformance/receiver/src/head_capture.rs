@@ -1,4 +1,4 @@
-//! The raw head of a request. The HTTP library normalizes names and regroups headers.
+//! [`HeadCapture`]: stores the raw head of a request, because hyper normalizes the names and the order of headers.
 
 use std::{
     io,
@@ -11,21 +11,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use conformance_model::raw_bytes::RawBytes;
 
-/// A stream whose first bytes are stored. It carries one request, so they are that request's head.
+/// A stream whose first bytes are stored. It carries one request, so these bytes contain the head of that request.
 pub(super) struct HeadCapture<S> {
     stream: S,
     head: Head,
-    room: usize,
+    /// The number of bytes that may still be stored.
+    left: usize,
 }
 
-/// The stored head, shared with the reader of the request.
+/// The stored head, shared with the handler of the request.
 #[derive(Clone, Default)]
 pub(super) struct Head(Arc<Mutex<Vec<u8>>>);
 
 impl<S> HeadCapture<S> {
-    /// Stores at most `bytes_max`.
+    /// Creates a capture of at most `bytes_max` bytes.
     pub(super) fn new(stream: S, bytes_max: usize) -> HeadCapture<S> {
-        HeadCapture { stream, head: Head::default(), room: bytes_max }
+        HeadCapture { stream, head: Head::default(), left: bytes_max }
     }
 
     pub(super) fn head(&self) -> Head {
@@ -48,12 +49,12 @@ impl Head {
         self.bytes().is_empty()
     }
 
-    /// Returns method and target, verbatim.
+    /// Returns the method and the request target, verbatim.
     pub(super) fn request_line(&self) -> (String, String) {
         let bytes = self.bytes();
         let line = lines(&bytes).next().unwrap_or_default();
-        let mut words = line.split(|&b| b == b' ').map(|word| String::from_utf8_lossy(word).into_owned());
-        (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+        let mut parts = line.split(|&b| b == b' ').map(|part| String::from_utf8_lossy(part).into_owned());
+        (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
     }
 
     /// Returns the headers in their order, verbatim.
@@ -86,10 +87,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadCapture<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         let new = &buffer.filled()[before..];
-        let kept = new.len().min(self.room);
-        if kept > 0 {
-            self.head.bytes().extend_from_slice(&new[..kept]);
-            self.room -= kept;
+        let stored = new.len().min(self.left);
+        if stored > 0 {
+            self.head.bytes().extend_from_slice(&new[..stored]);
+            self.left -= stored;
         }
         Poll::Ready(Ok(()))
     }

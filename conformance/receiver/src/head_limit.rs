@@ -1,7 +1,7 @@
-//! A limit on the size of a response before its body.
+//! [`LimitedHead`]: a limit on the size of a response before its body.
 //!
-//! hyper reads any number of interim responses (100, 102, 103). So the bytes are counted below it, from each request to
-//! the end of the head of its final response.
+//! hyper reads any number of interim responses (100, 102, 103), so this stream counts the bytes below hyper, from each
+//! request to the end of the head of its final response.
 
 use std::{
     io,
@@ -11,12 +11,12 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The largest number of bytes of interim responses and the final head together.
+/// The maximum size of the interim responses and the final head together, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1_024;
 
 const PROTOCOL: &[u8] = b"HTTP/";
 /// The index of the status in a status line.
-const STATUS_AT: usize = "HTTP/1.1 ".len();
+const STATUS_INDEX: usize = "HTTP/1.1 ".len();
 
 /// A client connection that fails if a response exceeds the limit before its body.
 pub struct LimitedHead<S> {
@@ -34,27 +34,28 @@ impl<S> LimitedHead<S> {
 /// A parser that finds the end of the final head of a response.
 #[derive(Debug, Default)]
 struct HeadParser {
-    /// `true` after the final head.
-    is_over: bool,
-    /// The bytes since the request.
+    /// `true` after the final head, or if the bytes are no head.
+    is_done: bool,
+    /// The number of bytes since the request.
     bytes: usize,
-    /// `true` after the status line.
+    /// `true` after the status line of the current head.
     in_headers: bool,
+    /// `true` if the current head has a 1xx status.
     is_interim: bool,
-    /// The bytes of the current line.
+    /// The number of bytes of the current line, without carriage returns.
     column: usize,
 }
 
 impl HeadParser {
     /// Resets the parser when a request is written.
     fn on_write(&mut self) {
-        if self.is_over {
+        if self.is_done {
             *self = HeadParser::default();
         }
     }
 
     fn on_read(&mut self, bytes: &[u8]) {
-        if self.is_over {
+        if self.is_done {
             return;
         }
         self.bytes += bytes.len();
@@ -63,28 +64,29 @@ impl HeadParser {
                 b'\r' => {}
                 b'\n' if self.column > 0 => (self.in_headers, self.column) = (true, 0),
                 b'\n' if self.in_headers && self.is_interim => self.in_headers = false,
-                b'\n' if self.in_headers => self.is_over = true,
+                b'\n' if self.in_headers => self.is_done = true,
                 // An empty line before a head.
                 b'\n' => {}
                 _ => {
                     if !self.in_headers {
-                        // Not a head: the rest of a response that arrived before its request was written. No limit applies.
-                        self.is_over = PROTOCOL.get(self.column).is_some_and(|letter| letter != byte);
-                        if self.column == STATUS_AT {
+                        // Other bytes than a head are the rest of a response that arrived before its request was written.
+                        // No limit applies.
+                        self.is_done = PROTOCOL.get(self.column).is_some_and(|expected| expected != byte);
+                        if self.column == STATUS_INDEX {
                             self.is_interim = *byte == b'1';
                         }
                     }
                     self.column += 1;
                 }
             }
-            if self.is_over {
+            if self.is_done {
                 return;
             }
         }
     }
 
     fn exceeds_limit(&self) -> bool {
-        !self.is_over && self.bytes >= HEAD_BYTES_MAX
+        !self.is_done && self.bytes >= HEAD_BYTES_MAX
     }
 }
 
@@ -97,8 +99,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedHead<S> {
         let LimitedHead { stream, heads } = self.get_mut();
         if heads.exceeds_limit() {
             let limit = HEAD_BYTES_MAX / 1_024;
-            let why = format!("the response head and the interim responses before it exceed {limit} KiB");
-            return Poll::Ready(Err(io::Error::other(why)));
+            let message = format!("the response head and the interim responses before it exceed {limit} KiB");
+            return Poll::Ready(Err(io::Error::other(message)));
         }
         let before = buffer.filled().len();
         ready!(Pin::new(stream).poll_read(cx, buffer))?;
@@ -126,13 +128,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedHead<S> {
 mod tests {
     use super::*;
 
-    /// Parses a response in pieces of each size up to 9 bytes. `expected`: `true` if the final head is complete.
+    /// Parses a response in pieces of each size up to 9 bytes. `expected` is `true` if the final head is complete.
     #[track_caller]
     fn check(text: &str, expected: bool) {
         for size in 1..=9 {
             let mut heads = HeadParser::default();
             text.as_bytes().chunks(size).for_each(|piece| heads.on_read(piece));
-            assert_eq!(heads.is_over, expected, "{text:?} in pieces of {size}");
+            assert_eq!(heads.is_done, expected, "{text:?} in pieces of {size}");
         }
     }
 

@@ -1,88 +1,91 @@
-//! The parser of signature headers: the faults of the format, and the signatures that are readable despite them.
+//! Parses signature headers, such as `t=1767603600,v1=5257a8…`: the faults of the format, and the signatures that are
+//! readable despite them.
 
 use super::{
     base64,
     reason::{Encoding, Reason, TimeUnit},
 };
 
-/// The largest number of quoted characters in a message.
+/// The maximum number of quoted characters in a message.
 const QUOTE_MAX: usize = 80;
-const DIGEST: usize = 32;
+/// The size of a SHA-256 digest in bytes.
+const DIGEST_BYTES: usize = 32;
 
-/// A parsed header, valid or not.
+/// A parsed signature header, valid or not.
 #[derive(Debug, Default)]
 pub(super) struct Header<'a> {
     /// The faults of the header as a whole.
     pub(super) faults: Vec<Reason>,
-    /// `t`, verbatim.
+    /// The value of `t`, verbatim.
     pub(super) time: Option<&'a str>,
-    /// `t` converted to seconds.
+    /// The value of `t`, converted to seconds.
     pub(super) unix_secs: Option<i64>,
-    /// The candidate signatures.
+    /// The signatures that could be decoded.
     pub(super) claims: Vec<Claim>,
-    /// `true` if there is a `v1`, readable or not.
+    /// `true` if there is a `v1` that is not empty, readable or not.
     pub(super) has_signature: bool,
     /// `true` if there is white space between the parts.
     pub(super) spaced: bool,
 }
 
-/// A signature, and the fault of its encoding.
+/// A decoded signature, and the fault of its encoding.
 #[derive(Debug)]
 pub(super) struct Claim {
-    pub(super) mac: [u8; DIGEST],
+    pub(super) mac: [u8; DIGEST_BYTES],
     pub(super) fault: Option<Reason>,
 }
 
 impl<'a> Header<'a> {
     pub(super) fn read(text: &'a str) -> Header<'a> {
         let mut header = Header::default();
-        let (mut times, mut signatures, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let mut stray = None;
+        let (mut times, mut signature_values, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let mut invalid_part = None;
         for part in text.split(',') {
             let trimmed = part.trim();
             header.spaced |= trimmed.len() != part.len();
             match trimmed.split_once('=') {
                 Some(("t", value)) => times.push(value),
-                Some(("v1", value)) => signatures.push(value),
-                // Other schemes beside `v1` are allowed.
+                Some(("v1", value)) => signature_values.push(value),
+                // Signatures of other versions than `v1` are allowed.
                 Some((_, value)) => others.push(value),
                 None => {
-                    stray.get_or_insert(trimmed);
+                    invalid_part.get_or_insert(trimmed);
                     others.push(trimmed);
                 }
             }
         }
-        if let Some(part) = stray {
+        if let Some(part) = invalid_part {
             header.faults.push(Reason::PartForm { got: quote(part) });
         }
-        header.read_time(&times);
-        header.has_signature = signatures.iter().any(|signature| !signature.is_empty());
-        if signatures.is_empty() {
+        header.parse_time(&times);
+        header.has_signature = signature_values.iter().any(|value| !value.is_empty());
+        if signature_values.is_empty() {
             header.faults.push(Reason::SignatureMissing);
-            // It may be a signature under another name; the search can diagnose it.
-            header.claims.extend(others.into_iter().filter_map(|text| parse_claim(text).ok()));
+            // Another part may be the signature under another name, which the search can diagnose.
+            header.claims.extend(others.into_iter().filter_map(|value| decode_signature(value).ok()));
             return header;
         }
-        let mut refused = Vec::new();
-        for text in signatures {
-            match parse_claim(text) {
-                Ok(claim) => header.claims.push(claim),
-                Err(reason) => refused.push(reason),
+        let mut faults = Vec::new();
+        for value in signature_values {
+            match decode_signature(value) {
+                Ok(signature) => header.claims.push(signature),
+                Err(fault) => faults.push(fault),
             }
         }
         // One readable `v1` suffices.
         if header.claims.is_empty() {
-            header.faults.extend(refused.into_iter().take(1));
+            header.faults.extend(faults.into_iter().take(1));
         }
         header
     }
 
-    fn read_time(&mut self, times: &[&'a str]) {
-        let &[time, ref more @ ..] = times else {
+    /// Parses the values of `t`, of which there must be one.
+    fn parse_time(&mut self, times: &[&'a str]) {
+        let &[time, ref others @ ..] = times else {
             self.faults.push(Reason::TimeMissing);
             return;
         };
-        if !more.is_empty() {
+        if !others.is_empty() {
             self.faults.push(Reason::TimeRepeated);
         }
         self.time = Some(time);
@@ -106,17 +109,18 @@ impl<'a> Header<'a> {
     }
 }
 
-fn parse_claim(text: &str) -> Result<Claim, Reason> {
+/// Decodes a signature in hexadecimal or Base64.
+fn decode_signature(text: &str) -> Result<Claim, Reason> {
     if let Ok(bytes) = hex::decode(text)
         && !bytes.is_empty()
     {
         let mac = bytes.try_into().map_err(|bytes: Vec<u8>| Reason::DigestLength { bytes: bytes.len() })?;
-        let capital = text.bytes().any(|b| b.is_ascii_uppercase());
-        let fault = capital.then_some(Reason::SignatureEncoding { encoding: Encoding::UpperCaseHex });
+        let is_upper_case = text.bytes().any(|b| b.is_ascii_uppercase());
+        let fault = is_upper_case.then_some(Reason::SignatureEncoding { encoding: Encoding::UpperCaseHex });
         return Ok(Claim { mac, fault });
     }
-    let bytes = base64::decode(text).filter(|bytes| [16, 20, DIGEST, 48, 64].contains(&bytes.len()));
-    match bytes.map(<[u8; DIGEST]>::try_from) {
+    let bytes = base64::decode(text).filter(|bytes| [16, 20, DIGEST_BYTES, 48, 64].contains(&bytes.len()));
+    match bytes.map(<[u8; DIGEST_BYTES]>::try_from) {
         Some(Ok(mac)) => {
             let fault = Some(Reason::SignatureEncoding { encoding: Encoding::Base64 });
             Ok(Claim { mac, fault })

@@ -1,4 +1,4 @@
-//! The secrets for the verification of deliveries.
+//! [`Keyring`]: the secrets for the verification of deliveries.
 
 use conformance_model::secret::Secret;
 
@@ -11,7 +11,7 @@ pub struct Keyring {
     pub names: Names,
     /// The secrets of the receiver's endpoints.
     pub secrets: Vec<(String, Secret)>,
-    /// Secrets of the other mode's endpoints: a delivery signed with one of them was sent to the wrong endpoint.
+    /// The secrets of the other mode's endpoints. A delivery that is signed with one of them went to the wrong endpoint.
     pub other_mode: Vec<(String, Secret)>,
 }
 

@@ -1,10 +1,10 @@
 //! Receives webhook deliveries, verifies their signatures, and explains invalid ones.
 //!
-//! [`Receiver`] listens, records and responds. [`diagnose`] and [`notes`] are pure functions of a recorded request
-//! ([`ReceivedRequest`]), so a stored request gets the same diagnosis later. The signature code is written from the
-//! specification.
+//! [`Receiver`] listens, records requests and responds. [`diagnose`] and [`notes`] are pure functions of a recorded
+//! request ([`ReceivedRequest`]), so a stored request gets the same diagnosis later. The signature code is written from
+//! the specification.
 //!
-//! Must not contain: code of the server, or a verdict in the part that listens.
+//! Must not contain: code of the server, or a verdict in [`Receiver`].
 
 mod answers;
 mod background_receiver;

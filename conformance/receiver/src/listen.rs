@@ -1,4 +1,4 @@
-//! The HTTP server of the receiver. All resources that a sender can use are bounded ([`Bounds`]).
+//! [`Receiver`]: an HTTP server that records deliveries. [`Bounds`] limits all resources that senders can use.
 
 use std::{
     collections::VecDeque,
@@ -34,23 +34,23 @@ use super::{
     routes::Routes,
 };
 
-/// The target of scripted redirects: a request for it shows that the sender follows redirects.
+/// The path that scripted redirects lead to. A request for it shows that the sender follows redirects.
 pub const REDIRECTED: &str = "/chargeproof-redirected";
 /// The capacity of the queue of arrivals. Senders wait when it is full.
 const ARRIVALS_MAX: usize = 256;
-/// A connection is evicted only if its request has been incomplete for this long: a burst of senders takes a moment.
+/// A connection is evicted only if its request has been incomplete for this long, so that a burst of senders is served.
 const REQUEST_TIME_MIN: Duration = Duration::from_millis(250);
-/// The size up to which a body that is too large is still read, so that the sender reads the response.
+/// The size up to which a body that is too large is still read, so that the sender can read the response.
 const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The settings of a receiver.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The address to listen on; port 0 takes a free one.
+    /// The address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
-    /// The responses without a handler.
+    /// The responses if there is no handler.
     pub answers: Answers,
-    /// The responses for particular paths.
+    /// The responses for particular paths. They have precedence.
     pub routes: Routes,
     /// The methods that are recorded.
     pub methods: Methods,
@@ -76,27 +76,27 @@ impl Default for Settings {
 /// The methods that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Methods {
-    /// POST; others are rejected.
+    /// POST. Others are rejected.
     Post,
-    /// All, to diagnose faulty senders.
+    /// All methods, to diagnose faulty senders.
     Any,
 }
 
 /// The bounds on the resources that senders may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The largest number of bytes of a body.
+    /// The maximum size of a body in bytes.
     pub body_bytes: usize,
-    /// The largest number of bytes of a request line and its headers.
+    /// The maximum size of a request line and its headers in bytes.
     pub head_bytes: usize,
-    /// The largest number of connections. A new one evicts the oldest with an incomplete request; if there is none, it
+    /// The maximum number of connections. A new one evicts the oldest with an incomplete request; if there is none, it
     /// waits.
     pub connections: usize,
     /// The time limit for a head, and for a body.
     pub read_time: Duration,
-    /// The time that the response `timeout` delays a sender.
+    /// The time for which the scripted response `timeout` keeps the connection open.
     pub hold_time: Duration,
-    /// The longest duration of a connection.
+    /// The maximum duration of a connection.
     pub connection_time: Duration,
 }
 
@@ -113,7 +113,7 @@ impl Default for Bounds {
     }
 }
 
-/// A request, or an incomplete one, that reached the receiver.
+/// A request that reached the receiver, or the reason why it was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// A recorded request, and the response to it.
@@ -125,11 +125,11 @@ pub enum Arrival {
 /// The response to a recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiverAnswer {
-    /// The response of the script.
+    /// A scripted response.
     Scripted(Reply),
-    /// The status from the handler.
+    /// The response of the handler, with this status.
     Forwarded(u16),
-    /// 502, because the handler could not be reached.
+    /// 502, because the handler gave no response. Contains the reason.
     NotForwarded(String),
 }
 
@@ -141,22 +141,22 @@ impl fmt::Display for ReceiverAnswer {
             }
             ReceiverAnswer::Scripted(Reply::Timeout) => f.write_str("timeout"),
             ReceiverAnswer::Scripted(Reply::Close) => f.write_str("close"),
-            ReceiverAnswer::NotForwarded(why) => write!(f, "502 ({why})"),
+            ReceiverAnswer::NotForwarded(reason) => write!(f, "502 ({reason})"),
         }
     }
 }
 
-/// The reason why a request was refused.
+/// The reason why a request was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RejectedRequest {
-    /// Not a POST; answered with 405.
+    /// The method is not POST. The response is 405.
     Method {
         /// The method, shortened.
         method: String,
         /// The path, shortened.
         path: String,
     },
-    /// The body is larger than the bound; answered with 413.
+    /// The body is larger than the bound. The response is 413.
     BodyTooLarge {
         /// The bound.
         bytes_max: usize,
@@ -178,8 +178,12 @@ pub enum RejectedRequest {
 impl fmt::Display for RejectedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RejectedRequest::Method { method, path } => write!(f, "{method} {path}: 405, deliveries are POSTs"),
-            RejectedRequest::BodyTooLarge { bytes_max } => write!(f, "a body of more than {bytes_max} bytes: 413"),
+            RejectedRequest::Method { method, path } => {
+                write!(f, "{method} {path}: 405, because deliveries are POST requests")
+            }
+            RejectedRequest::BodyTooLarge { bytes_max } => {
+                write!(f, "413, because the body has more than {bytes_max} bytes")
+            }
             RejectedRequest::BodyCut { why } => write!(f, "an incomplete body: {why}"),
             RejectedRequest::Tls => f.write_str(
                 "a TLS handshake: this receiver supports plain HTTP only; terminate TLS in a tunnel or proxy in front of it",
@@ -196,7 +200,8 @@ pub struct Receiver {
     arrivals: mpsc::Receiver<Arrival>,
     /// The number of arrivals, including those in the queue.
     count: Arc<AtomicUsize>,
-    listening: JoinHandle<()>,
+    /// The task that accepts connections.
+    task: JoinHandle<()>,
 }
 
 impl Receiver {
@@ -204,14 +209,14 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// If the address cannot be listened on.
+    /// If the receiver cannot listen on the address.
     pub async fn start(settings: Settings) -> io::Result<Receiver> {
         let listener = TcpListener::bind(settings.address).await?;
         let address = listener.local_addr()?;
-        let (arrivals, received) = mpsc::channel(ARRIVALS_MAX);
+        let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
         let count = Arc::new(AtomicUsize::new(0));
         let handler = Arc::new(RequestHandler {
-            answers: Mutex::new(settings.answers),
+            script: Mutex::new(settings.answers),
             routes: settings.routes,
             methods: settings.methods,
             forward_to: settings.forward_to,
@@ -219,8 +224,8 @@ impl Receiver {
             arrivals,
             count: Arc::clone(&count),
         });
-        let listening = tokio::spawn(accept(listener, handler));
-        Ok(Receiver { address, arrivals: received, count, listening })
+        let task = tokio::spawn(accept_connections(listener, handler));
+        Ok(Receiver { address, arrivals: receiver, count, task })
     }
 
     /// Returns the address that the receiver listens on.
@@ -240,19 +245,19 @@ impl Receiver {
 
     /// Closes the listener and every connection. The queue of arrivals can still be read.
     pub fn stop(&mut self) {
-        self.listening.abort();
+        self.task.abort();
         self.arrivals.close();
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.task.abort();
     }
 }
 
 struct RequestHandler {
-    answers: Mutex<Answers>,
+    script: Mutex<Answers>,
     routes: Routes,
     methods: Methods,
     forward_to: Option<ForwardTo>,
@@ -261,12 +266,12 @@ struct RequestHandler {
     count: Arc<AtomicUsize>,
 }
 
-/// Ends when its task is aborted, and every connection with it.
-async fn accept(listener: TcpListener, handler: Arc<RequestHandler>) {
+/// Accepts connections until the task is aborted, which closes all of them.
+async fn accept_connections(listener: TcpListener, handler: Arc<RequestHandler>) {
     let mut connections = Connections::default();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Usually out of descriptors, which is temporary.
+            // Usually, there are no free file descriptors, which is temporary.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -284,7 +289,7 @@ struct Connections {
 
 struct OpenConnection {
     task: AbortHandle,
-    since: Instant,
+    opened_at: Instant,
     /// `true` if the request has been received completely.
     is_received: Arc<AtomicBool>,
 }
@@ -297,12 +302,12 @@ impl Connections {
         while self.tasks.len() >= max {
             self.open.retain(|connection| !connection.task.is_finished());
             let incomplete = self.open.iter().find(|connection| !connection.is_received.load(Relaxed));
-            let evicted =
-                incomplete.map(|connection| (connection.since + REQUEST_TIME_MIN, connection.task.clone()));
+            let eviction = incomplete
+                .map(|connection| (connection.opened_at + REQUEST_TIME_MIN, connection.task.clone()));
             let evict = async {
-                match evicted {
-                    Some((due, task)) => {
-                        sleep_until(due).await;
+                match eviction {
+                    Some((evict_at, task)) => {
+                        sleep_until(evict_at).await;
                         task.abort();
                     }
                     None => std::future::pending().await,
@@ -324,7 +329,7 @@ impl Connections {
             let _ =
                 timeout(handler.bounds.connection_time, serve_connection(&handler, stream, &received)).await;
         });
-        self.open.push_back(OpenConnection { task, since: Instant::now(), is_received });
+        self.open.push_back(OpenConnection { task, opened_at: Instant::now(), is_received });
     }
 }
 
@@ -333,13 +338,13 @@ async fn serve_connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_r
     let _ = stream.set_nodelay(true);
     let capture = HeadCapture::new(stream, handler.bounds.head_bytes);
     let head = capture.head();
-    let understood = AtomicBool::new(false);
+    let is_parsed = AtomicBool::new(false);
     let service = service_fn(|request| {
-        understood.store(true, Relaxed);
+        is_parsed.store(true, Relaxed);
         let (handler, head, is_received) = (Arc::clone(handler), head.clone(), Arc::clone(is_received));
         async move { handler.on_request(&head, request, &is_received).await }
     });
-    let served = http1::Builder::new()
+    let result = http1::Builder::new()
         .keep_alive(false)
         // A sender may close its side after the request.
         .half_close(true)
@@ -348,8 +353,8 @@ async fn serve_connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_r
         .max_header_size(handler.bounds.head_bytes)
         .serve_connection(TokioIo::new(capture), service)
         .await;
-    if let Err(error) = served
-        && !understood.load(Relaxed)
+    if let Err(error) = result
+        && !is_parsed.load(Relaxed)
         && !head.is_empty()
     {
         let rejected = match head.is_tls() {
@@ -361,7 +366,7 @@ async fn serve_connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_r
 }
 
 impl RequestHandler {
-    /// Serves a request. An error closes the connection without a response.
+    /// Reads a request and returns the response. An error closes the connection without a response.
     async fn on_request(
         self: Arc<Self>,
         head: &Head,
@@ -372,17 +377,17 @@ impl RequestHandler {
         if request.method() != Method::POST && self.methods == Methods::Post {
             let rejected = RejectedRequest::Method { method: quote(&method), path: quote(&path) };
             self.report(Arrival::Rejected(rejected)).await;
-            let mut answer = empty_response(StatusCode::METHOD_NOT_ALLOWED);
-            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-            return Ok(answer);
+            let mut response = empty_response(StatusCode::METHOD_NOT_ALLOWED);
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+            return Ok(response);
         }
         let headers = head.headers();
         let read = timeout(self.bounds.read_time, read_body(request.into_body(), self.bounds.body_bytes));
-        let late =
+        let timed_out =
             || RejectedRequest::BodyCut { why: format!("not within {} s", self.bounds.read_time.as_secs()) };
         let read = read.await;
         is_received.store(true, Relaxed);
-        let body = match read.unwrap_or_else(|_| Err(late())) {
+        let body = match read.unwrap_or_else(|_| Err(timed_out())) {
             Ok(body) => RawBytes(body),
             Err(rejected) => {
                 let status = match rejected {
@@ -394,29 +399,32 @@ impl RequestHandler {
             }
         };
         let received = ReceivedRequest { at: OffsetDateTime::now_utc(), method, path, headers, body };
-        // A separate task: the request is recorded even if the sender disconnects meanwhile.
+        // In a separate task, the request is recorded even if the sender disconnects meanwhile.
         let handler = Arc::clone(&self);
-        let answering = tokio::spawn(async move { handler.on_received(received).await });
-        match answering.await.expect("answering does not panic") {
-            Some(answer) => Ok(answer),
+        let task = tokio::spawn(async move { handler.respond(received).await });
+        match task.await.expect("the response task does not panic") {
+            Some(response) => Ok(response),
             None => Err("closed without a response, as the script requires"),
         }
     }
 
-    async fn on_received(&self, received: ReceivedRequest) -> Option<Response<Full<Bytes>>> {
+    /// Records a request and returns the response; `None` closes the connection.
+    async fn respond(&self, received: ReceivedRequest) -> Option<Response<Full<Bytes>>> {
         if let Some(handler) = &self.forward_to {
-            let (given, response) = match handler.post(&received).await {
+            let (recorded_response, response) = match handler.post(&received).await {
                 Ok(response) => (ReceiverAnswer::Forwarded(response.status().as_u16()), response),
-                Err(why) => (ReceiverAnswer::NotForwarded(why), empty_response(StatusCode::BAD_GATEWAY)),
+                Err(reason) => {
+                    (ReceiverAnswer::NotForwarded(reason), empty_response(StatusCode::BAD_GATEWAY))
+                }
             };
-            self.report(Arrival::ReceivedRequest(received, given)).await;
+            self.report(Arrival::ReceivedRequest(received, recorded_response)).await;
             return Some(response);
         }
         let routed = self.routes.take(&received.path);
-        let reply =
-            routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.report(Arrival::ReceivedRequest(received, ReceiverAnswer::Scripted(reply))).await;
-        match reply {
+        let response =
+            routed.unwrap_or_else(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.report(Arrival::ReceivedRequest(received, ReceiverAnswer::Scripted(response))).await;
+        match response {
             Reply::Status(status) => Some(scripted_response(status)),
             Reply::Close => None,
             Reply::Timeout => {
@@ -428,11 +436,12 @@ impl RequestHandler {
 
     async fn report(&self, arrival: Arrival) {
         self.count.fetch_add(1, Relaxed);
-        // The receiver was dropped.
+        // Fails only if the receiver was dropped.
         let _ = self.arrivals.send(arrival).await;
     }
 }
 
+/// Reads a body. If it is too large, reads on up to a limit, so that the sender can read the response.
 async fn read_body(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, RejectedRequest> {
     let mut bytes = BytesMut::new();
     let mut total = 0;
@@ -452,13 +461,14 @@ async fn read_body(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Reje
     }
 }
 
+/// Returns an empty response. Redirects lead to a path of this receiver.
 fn scripted_response(status: u16) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(status).expect("a script contains only valid statuses");
-    let mut answer = empty_response(status);
+    let mut response = empty_response(status);
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
-        answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static(REDIRECTED));
+        response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(REDIRECTED));
     }
-    answer
+    response
 }
 
 fn empty_response(status: StatusCode) -> Response<Full<Bytes>> {

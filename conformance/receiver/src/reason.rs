@@ -1,10 +1,10 @@
-//! The reasons why a signature is invalid. Each has a name, a sentence and a remedy.
+//! [`Reason`]: why a signature is invalid. Each reason has a stable name, a message and a remedy.
 
 use std::fmt;
 
 use super::rewriting::Rewriting;
 
-/// The largest difference between a delivery's time and the receiver's clock, in seconds.
+/// The maximum difference between a delivery's time and the receiver's clock, in seconds.
 pub const TOLERANCE_SECS: u64 = 300;
 
 /// A reason why a signature is invalid.
@@ -24,7 +24,7 @@ pub enum Reason {
     },
     /// The value of the header is not ASCII text.
     HeaderNotText,
-    /// A part of the header is not of the form `name=value`.
+    /// A part of the header is not `name=value`.
     PartForm {
         /// The part, shortened.
         got: String,
@@ -50,12 +50,12 @@ pub enum Reason {
         /// The actual value, shortened.
         got: String,
     },
-    /// `v1` has the right number of bytes in another encoding.
+    /// `v1` is a digest of the right size in another encoding.
     SignatureEncoding {
         /// The encoding.
         encoding: Encoding,
     },
-    /// `v1` does not have the length of SHA-256.
+    /// `v1` does not have the size of a SHA-256 digest.
     DigestLength {
         /// The actual number of bytes.
         bytes: usize,
@@ -67,25 +67,25 @@ pub enum Reason {
     },
     /// The body was signed without the time.
     BodyOnly,
-    /// Time and body were signed, but not joined with a period.
+    /// Time and body were signed, but not joined as `<t>.<body>`.
     TimeJoined {
-        /// The actual construction.
+        /// The way in which they were joined.
         how: Joined,
     },
-    /// The signed time is in seconds, unlike the time in the header.
+    /// The signed time is in seconds, but the time in the header is not.
     TimeSignedInSeconds,
     /// The signature is a plain hash of secret and message, without HMAC.
     PlainHash,
     /// The key is the secret without `whsec_`.
     SecretPrefixDropped,
-    /// The key has a `whsec_` that the receiver's secret lacks.
+    /// The key is the receiver's secret with `whsec_` before it.
     SecretPrefixAdded,
-    /// The key is the decoded secret instead of its text.
+    /// The key is the decoded secret, not its text.
     SecretDecoded {
         /// The encoding.
         from: Encoding,
     },
-    /// One of the secrets has white space at an end.
+    /// The secret of one side has white space at an end.
     SecretPadded {
         /// The side with the white space.
         whose: Padding,
@@ -115,11 +115,11 @@ pub enum Reason {
 /// A unit of time other than seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// A thousandth.
+    /// A thousandth of a second.
     Milliseconds,
-    /// A millionth.
+    /// A millionth of a second.
     Microseconds,
-    /// A thousand-millionth.
+    /// A billionth of a second.
     Nanoseconds,
 }
 
@@ -134,7 +134,7 @@ pub enum Encoding {
     UpperCaseHex,
 }
 
-/// A way of joining time and body other than with a period.
+/// A way of joining time and body other than `<t>.<body>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
     /// Without a separator.
@@ -191,7 +191,9 @@ impl Reason {
     /// Returns the remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Reason::HeaderMissing { similar: Some(_), .. } => "name the sender's prefix with --header-prefix",
+            Reason::HeaderMissing { similar: Some(_), .. } => {
+                "set the prefix of the sender with --header-prefix"
+            }
             Reason::HeaderMissing { similar: None, .. } => {
                 "send it with every delivery, and check whether a proxy removes it"
             }
@@ -208,7 +210,9 @@ impl Reason {
                 "write the 32 bytes of the HMAC as 64 lower-case hexadecimal digits"
             }
             Reason::DigestLength { .. } => "use HMAC with SHA-256, and write all of its 32 bytes",
-            Reason::BodyRewritten { .. } => "serialise once; sign and send, or verify, those very bytes",
+            Reason::BodyRewritten { .. } => {
+                "serialize the body once; sign, send and verify exactly these bytes"
+            }
             Reason::BodyOnly | Reason::TimeJoined { .. } => {
                 "sign the time exactly as in the header, a period, and the raw body"
             }
@@ -257,20 +261,20 @@ impl fmt::Display for Reason {
                 write!(f, "`v1` is in {encoding}; it must be in lower-case hexadecimal digits")
             }
             Reason::DigestLength { bytes } => {
-                let looks_like = match bytes {
+                let algorithm = match bytes {
                     16 => ", the length of MD5",
                     20 => ", the length of SHA-1",
                     48 => ", the length of SHA-384",
                     64 => ", the length of SHA-512",
                     _ => "",
                 };
-                write!(f, "`v1` has {bytes} bytes{looks_like}; SHA-256 has 32")
+                write!(f, "`v1` has {bytes} bytes{algorithm}; SHA-256 has 32")
             }
             Reason::BodyRewritten { how } => write!(f, "the signature matches {how}, not the received body"),
             Reason::BodyOnly => f.write_str("only the body was signed, without the time"),
             Reason::TimeJoined { how } => write!(f, "the signed text is {how}; it must be `<t>.<body>`"),
             Reason::TimeSignedInSeconds => {
-                f.write_str("the signed time is in seconds, and the header's is not")
+                f.write_str("the signed time is in seconds, but the time in the header is not")
             }
             Reason::PlainHash => f.write_str("secret and message were hashed together, without HMAC"),
             Reason::SecretPrefixDropped => f.write_str("it was signed with the secret without `whsec_`"),
@@ -324,7 +328,7 @@ impl fmt::Display for Joined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Joined::Directly => f.write_str("`<t><body>`"),
-            Joined::By(mark) => write!(f, "`<t>{}<body>`", mark.escape_default()),
+            Joined::By(separator) => write!(f, "`<t>{}<body>`", separator.escape_default()),
             Joined::AfterDeliveryId => f.write_str("`<delivery id>.<t>.<body>`"),
             Joined::BodyFirst => f.write_str("`<body>.<t>`"),
         }

@@ -1,4 +1,4 @@
-//! A recorded request with its raw bytes, so that it can be judged again from a file.
+//! [`ReceivedRequest`]: a recorded request with its raw bytes, so that it can be judged again from a file.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
-/// A recorded request.
+/// A request that the receiver recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedRequest {
     /// The time at which its last byte was read.
@@ -17,7 +17,7 @@ pub struct ReceivedRequest {
     pub at: OffsetDateTime,
     /// The method, verbatim.
     pub method: String,
-    /// Path and query, verbatim.
+    /// The path and the query, verbatim.
     pub path: String,
     /// The headers in their order, names verbatim.
     pub headers: Vec<(String, RawBytes)>,
@@ -41,23 +41,23 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Returns `X-Service-Signature` for `Signature`.
+    /// Returns the name of a webhook header: `X-Service-Signature` for the ending `Signature`.
     pub fn header(&self, ending: &str) -> String {
         format!("{}-{ending}", self.header_prefix)
     }
 }
 
 impl ReceivedRequest {
-    /// Returns every value of a header, in order.
+    /// Returns all values of a header, in order.
     pub fn header_values(&self, name: &str) -> Vec<&[u8]> {
         self.headers
             .iter()
-            .filter(|(own, _)| own.eq_ignore_ascii_case(name))
+            .filter(|(header, _)| header.eq_ignore_ascii_case(name))
             .map(|(_, value)| value.0.as_slice())
             .collect()
     }
 
-    /// Returns the first value of a header, if it is text.
+    /// Returns the first value of a header, if it is UTF-8.
     pub fn header_text(&self, name: &str) -> Option<&str> {
         self.header_values(name).first().and_then(|value| std::str::from_utf8(value).ok())
     }
@@ -67,7 +67,7 @@ impl ReceivedRequest {
         self.at.unix_timestamp()
     }
 
-    /// Returns a summary of a delivery: its event, id and type as far as they can be read.
+    /// Returns a summary of a delivery, with the values that can be parsed.
     pub fn summary(&self, names: &Names) -> DeliverySummary {
         let body: Value = serde_json::from_slice(&self.body.0).unwrap_or_default();
         let field = |name: &str| body[name].as_str().map(str::to_owned);
@@ -83,7 +83,7 @@ impl ReceivedRequest {
     }
 }
 
-/// The fields of a delivery that a report line shows, unchecked.
+/// The fields of a delivery for a line of a report. They are not verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeliverySummary {
     /// The delivery id.
@@ -96,24 +96,26 @@ pub struct DeliverySummary {
     pub subject: Option<String>,
 }
 
-const TIME: &[time::format_description::BorrowedFormatItem<'_>] =
+const TIME_FORMAT: &[time::format_description::BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 
-fn write_time<S: Serializer>(at: &OffsetDateTime, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&timestamp(*at))
+fn write_time<S: Serializer>(time: &OffsetDateTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&timestamp(*time))
 }
 
-fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetDateTime, D::Error> {
-    let text = Cow::<'de, str>::deserialize(from)?;
-    PrimitiveDateTime::parse(&text, TIME)
+fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OffsetDateTime, D::Error> {
+    let text = Cow::<'de, str>::deserialize(deserializer)?;
+    PrimitiveDateTime::parse(&text, TIME_FORMAT)
         .map(PrimitiveDateTime::assume_utc)
         .map_err(|_| D::Error::custom(format!("`{text}` is not a time such as 2026-01-05T09:00:00.000000Z")))
 }
 
 /// Formats a time in UTC with microseconds, such as `2026-01-05T09:00:00.000000Z`.
-pub fn timestamp(at: OffsetDateTime) -> String {
+pub fn timestamp(time: OffsetDateTime) -> String {
     // Only years with more than four digits cannot be formatted.
-    at.to_offset(time::UtcOffset::UTC).format(TIME).unwrap_or_else(|_| at.unix_timestamp().to_string())
+    time.to_offset(::time::UtcOffset::UTC)
+        .format(TIME_FORMAT)
+        .unwrap_or_else(|_| time.unix_timestamp().to_string())
 }
 
 impl ReceivedRequest {

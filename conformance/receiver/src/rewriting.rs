@@ -1,4 +1,4 @@
-//! Re-serializations of a body: the output of programs that parse JSON and write it again.
+//! [`Rewriting`]: the re-serializations of a body, as by programs that parse JSON and write it again.
 //!
 //! Members keep their order, unlike in a `serde_json::Value`.
 
@@ -17,35 +17,35 @@ pub enum Rewriting {
     Empty,
     /// White space at both ends removed.
     Trimmed,
-    /// A line break at the end.
+    /// A line break added at the end.
     NewlineAdded,
     /// CR LF replaced by LF.
     LineFeeds,
-    /// Without white space between the parts.
+    /// Without white space between tokens.
     Compact,
-    /// A space after each comma and colon, as Python writes.
+    /// A space after each comma and colon, as in Python.
     Spaced,
-    /// The same, with every non-ASCII character as `\u…`.
+    /// A space after each comma and colon, with `\u….` for non-ASCII characters.
     SpacedAscii,
-    /// Indented by two.
+    /// Indented by two spaces.
     Indented2,
-    /// Indented by four.
+    /// Indented by four spaces.
     Indented4,
-    /// Compact, with `\/` for `/` and `\u….` for non-ASCII characters, as PHP writes.
+    /// Compact, with `\/` for `/` and `\u….` for non-ASCII characters, as in PHP.
     SlashesEscaped,
     /// Compact, with `\u….` for non-ASCII characters.
     CompactAscii,
     /// Members sorted by name, compact.
     Sorted,
-    /// The same, with `<`, `>` and `&` as `\u00..`, as Go writes a map.
+    /// Members sorted by name, compact, with `<`, `>` and `&` as `\u00..`, as a Go map.
     SortedHtmlSafe,
     /// Members sorted by name, a space after each comma and colon.
     SortedSpaced,
-    /// Members sorted by name, indented by two.
+    /// Members sorted by name, indented by two spaces.
     SortedIndented,
-    /// Compact, with `<`, `>` and `&` as `\u00..`, as Go writes a struct and Rails writes anything.
+    /// Compact, with `<`, `>` and `&` as `\u00..`, as a Go struct and in Rails.
     HtmlSafe,
-    /// Compact, with `<`, `>`, `&`, `=` and `'` as `\u00..`, as Gson writes.
+    /// Compact, with `<`, `>`, `&`, `=` and `'` as `\u00..`, as in Gson.
     HtmlSafest,
     /// Compact, with `\/` for `/` only.
     SlashesOnly,
@@ -93,8 +93,8 @@ impl fmt::Display for Rewriting {
             Rewriting::Compact => "the body written compact",
             Rewriting::Spaced => "the body with a space after each comma and colon",
             Rewriting::SpacedAscii => "the body with a space after each comma and colon, in ASCII",
-            Rewriting::Indented2 => "the body indented by two",
-            Rewriting::Indented4 => "the body indented by four",
+            Rewriting::Indented2 => "the body indented by two spaces",
+            Rewriting::Indented4 => "the body indented by four spaces",
             Rewriting::SlashesEscaped => "the body with escaped slashes",
             Rewriting::CompactAscii => "the body written compact, in ASCII",
             Rewriting::Sorted => "the body with its members sorted",
@@ -130,31 +130,35 @@ impl<'a> ParsedBody<'a> {
     }
 
     /// Returns the re-serialized body; `None` if it is not JSON or does not change.
-    pub(super) fn rewrite(&self, how: Rewriting) -> Option<Vec<u8>> {
+    pub(super) fn rewrite(&self, rewriting: Rewriting) -> Option<Vec<u8>> {
         let node = || self.node.as_ref();
         let sorted = || self.sorted.as_ref();
-        let text = match how {
+        let text = match rewriting {
             Rewriting::Empty => Vec::new(),
             Rewriting::Trimmed => self.body.trim_ascii().to_vec(),
             Rewriting::NewlineAdded => [self.body, b"\n"].concat(),
-            Rewriting::LineFeeds => line_feeds(self.body),
+            Rewriting::LineFeeds => replace_crlf(self.body),
             Rewriting::Compact => write(node()?, CompactFormatter),
-            Rewriting::Spaced => write(node()?, Style { spaced: true, ..Style::PLAIN }),
-            Rewriting::SpacedAscii => write(node()?, Style { spaced: true, ascii: true, ..Style::PLAIN }),
+            Rewriting::Spaced => write(node()?, JsonStyle { has_spaces: true, ..JsonStyle::COMPACT }),
+            Rewriting::SpacedAscii => {
+                write(node()?, JsonStyle { has_spaces: true, is_ascii: true, ..JsonStyle::COMPACT })
+            }
             Rewriting::Indented2 => write(node()?, PrettyFormatter::new()),
             Rewriting::Indented4 => write(node()?, PrettyFormatter::with_indent(b"    ")),
-            Rewriting::SlashesEscaped => write(node()?, Style { ascii: true, escaped: "/", ..Style::PLAIN }),
-            Rewriting::CompactAscii => write(node()?, Style { ascii: true, ..Style::PLAIN }),
+            Rewriting::SlashesEscaped => {
+                write(node()?, JsonStyle { is_ascii: true, escaped: "/", ..JsonStyle::COMPACT })
+            }
+            Rewriting::CompactAscii => write(node()?, JsonStyle { is_ascii: true, ..JsonStyle::COMPACT }),
             Rewriting::Sorted => write(sorted()?, CompactFormatter),
-            Rewriting::SortedHtmlSafe => write(sorted()?, Style { escaped: "<>&", ..Style::PLAIN }),
-            Rewriting::SortedSpaced => write(sorted()?, Style { spaced: true, ..Style::PLAIN }),
+            Rewriting::SortedHtmlSafe => write(sorted()?, JsonStyle { escaped: "<>&", ..JsonStyle::COMPACT }),
+            Rewriting::SortedSpaced => write(sorted()?, JsonStyle { has_spaces: true, ..JsonStyle::COMPACT }),
             Rewriting::SortedIndented => write(sorted()?, PrettyFormatter::new()),
-            Rewriting::HtmlSafe => write(node()?, Style { escaped: "<>&", ..Style::PLAIN }),
-            Rewriting::HtmlSafest => write(node()?, Style { escaped: "<>&='", ..Style::PLAIN }),
-            Rewriting::SlashesOnly => write(node()?, Style { escaped: "/", ..Style::PLAIN }),
-            Rewriting::SortedAscii => write(sorted()?, Style { ascii: true, ..Style::PLAIN }),
+            Rewriting::HtmlSafe => write(node()?, JsonStyle { escaped: "<>&", ..JsonStyle::COMPACT }),
+            Rewriting::HtmlSafest => write(node()?, JsonStyle { escaped: "<>&='", ..JsonStyle::COMPACT }),
+            Rewriting::SlashesOnly => write(node()?, JsonStyle { escaped: "/", ..JsonStyle::COMPACT }),
+            Rewriting::SortedAscii => write(sorted()?, JsonStyle { is_ascii: true, ..JsonStyle::COMPACT }),
             Rewriting::SortedSpacedAscii => {
-                write(sorted()?, Style { spaced: true, ascii: true, ..Style::PLAIN })
+                write(sorted()?, JsonStyle { has_spaces: true, is_ascii: true, ..JsonStyle::COMPACT })
             }
             Rewriting::Tabs => write(node()?, PrettyFormatter::with_indent(b"\t")),
         };
@@ -162,7 +166,8 @@ impl<'a> ParsedBody<'a> {
     }
 }
 
-fn line_feeds(body: &[u8]) -> Vec<u8> {
+/// Replaces CR LF by LF.
+fn replace_crlf(body: &[u8]) -> Vec<u8> {
     let mut text = body.to_vec();
     let mut next = body.iter().skip(1).chain([&0]);
     text.retain(|&b| !(next.next() == Some(&b'\n') && b == b'\r'));
@@ -171,8 +176,8 @@ fn line_feeds(body: &[u8]) -> Vec<u8> {
 
 fn write(node: &Node, formatter: impl Formatter) -> Vec<u8> {
     let mut text = Vec::new();
-    let mut to = serde_json::Serializer::with_formatter(&mut text, formatter);
-    node.serialize(&mut to).expect("a parsed JSON value can be serialized");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, formatter);
+    node.serialize(&mut serializer).expect("a parsed JSON value can be serialized");
     text
 }
 
@@ -203,21 +208,21 @@ impl Node {
 }
 
 impl Serialize for Node {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Node::Null => to.serialize_unit(),
-            Node::Bool(value) => to.serialize_bool(*value),
-            Node::Number(number) => number.serialize(to),
-            Node::Text(text) => to.serialize_str(text),
-            Node::Array(items) => to.collect_seq(items),
-            Node::Object(members) => to.collect_map(members.iter().map(|(name, node)| (name, node))),
+            Node::Null => serializer.serialize_unit(),
+            Node::Bool(value) => serializer.serialize_bool(*value),
+            Node::Number(number) => number.serialize(serializer),
+            Node::Text(text) => serializer.serialize_str(text),
+            Node::Array(items) => serializer.collect_seq(items),
+            Node::Object(members) => serializer.collect_map(members.iter().map(|(name, node)| (name, node))),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
-        from.deserialize_any(NodeVisitor)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
     }
 }
 
@@ -254,68 +259,72 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = from.next_element()? {
+        while let Some(item) = access.next_element()? {
             items.push(item);
         }
         Ok(Node::Array(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
         let mut members = Vec::new();
-        while let Some(member) = from.next_entry()? {
+        while let Some(member) = access.next_entry()? {
             members.push(member);
         }
         Ok(Node::Object(members))
     }
 }
 
-/// The style in which another language writes JSON on one line.
-struct Style {
+/// The format in which a programming language writes JSON on one line.
+struct JsonStyle {
     /// `true` for a space after each comma and colon.
-    spaced: bool,
+    has_spaces: bool,
     /// `true` for `\u….` in place of non-ASCII characters.
-    ascii: bool,
+    is_ascii: bool,
     /// The ASCII characters that are escaped although JSON does not require it.
     escaped: &'static str,
 }
 
-impl Style {
-    const PLAIN: Style = Style { spaced: false, ascii: false, escaped: "" };
+impl JsonStyle {
+    const COMPACT: JsonStyle = JsonStyle { has_spaces: false, is_ascii: false, escaped: "" };
 
-    fn write_comma<W: ?Sized + io::Write>(&self, to: &mut W, first: bool) -> io::Result<()> {
-        match (first, self.spaced) {
+    fn write_comma<W: ?Sized + io::Write>(&self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        match (is_first, self.has_spaces) {
             (true, _) => Ok(()),
-            (false, true) => to.write_all(b", "),
-            (false, false) => to.write_all(b","),
+            (false, true) => writer.write_all(b", "),
+            (false, false) => writer.write_all(b","),
         }
     }
 }
 
-impl Formatter for Style {
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        self.write_comma(to, first)
+impl Formatter for JsonStyle {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        self.write_comma(writer, is_first)
     }
 
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        self.write_comma(to, first)
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        self.write_comma(writer, is_first)
     }
 
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
-        to.write_all(if self.spaced { b": " } else { b":" })
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(if self.has_spaces { b": " } else { b":" })
     }
 
-    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
-        for letter in fragment.chars() {
-            if letter == '/' && self.escaped.contains('/') {
-                to.write_all(b"\\/")?;
-            } else if self.escaped.contains(letter) || (self.ascii && !letter.is_ascii()) {
-                for unit in letter.encode_utf16(&mut [0; 2]) {
-                    write!(to, "\\u{unit:04x}")?;
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for character in fragment.chars() {
+            if character == '/' && self.escaped.contains('/') {
+                writer.write_all(b"\\/")?;
+            } else if self.escaped.contains(character) || (self.is_ascii && !character.is_ascii()) {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
                 }
             } else {
-                to.write_all(letter.encode_utf8(&mut [0; 4]).as_bytes())?;
+                writer.write_all(character.encode_utf8(&mut [0; 4]).as_bytes())?;
             }
         }
         Ok(())
@@ -329,8 +338,8 @@ mod tests {
     const BODY: &str = "{\"b\": [1, 2.5, null],\r\n \"a\": {\"z/\": \"<ü🜁>\", \"y\": true}}\n";
 
     #[track_caller]
-    fn check(how: Rewriting, expected: &str) {
-        let text = ParsedBody::new(BODY.as_bytes()).rewrite(how).map(String::from_utf8);
+    fn check(rewriting: Rewriting, expected: &str) {
+        let text = ParsedBody::new(BODY.as_bytes()).rewrite(rewriting).map(String::from_utf8);
         assert_eq!(text, Some(Ok(expected.to_owned())));
     }
 
@@ -364,7 +373,7 @@ mod tests {
     fn a_rewriting_without_a_change_is_none() {
         let compact = br#"{"a":1}"#;
         assert_eq!(ParsedBody::new(compact).rewrite(Rewriting::Compact), None);
-        assert_eq!(ParsedBody::new(b"no JSON").rewrite(Rewriting::Compact), None);
+        assert_eq!(ParsedBody::new(b"not JSON").rewrite(Rewriting::Compact), None);
         assert_eq!(ParsedBody::new(b"").rewrite(Rewriting::Empty), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Responses by path, for a receiver that represents several endpoints.
+//! [`Routes`]: scripted responses by path, for a receiver that represents several endpoints.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,16 @@ use super::answers::{Answers, Reply};
 pub struct Routes(Arc<Mutex<BTreeMap<String, Answers>>>);
 
 impl Routes {
-    /// Sets the responses for a path and for all paths with this ending.
-    pub fn set(&self, path: &str, answers: Answers) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), answers);
+    /// Sets the responses for all paths with this ending.
+    pub fn set(&self, path_ending: &str, script: Answers) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path_ending.to_owned(), script);
     }
 
-    /// Returns the response to the next request for a path, without its query, if a script is set for its ending.
+    /// Removes and returns the next response for a path, if its ending has a script. The query is ignored.
     pub(super) fn take(&self, path: &str) -> Option<Reply> {
         let path = path.split('?').next().unwrap_or_default();
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fitting = routes.iter_mut().find(|(end, _)| path.ends_with(end.as_str()));
-        fitting.map(|(_, answers)| answers.take())
+        let route = routes.iter_mut().find(|(ending, _)| path.ends_with(ending.as_str()));
+        route.map(|(_, script)| script.take())
     }
 }

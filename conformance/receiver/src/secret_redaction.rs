@@ -1,4 +1,4 @@
-//! The redaction of known secrets in output and files.
+//! [`SecretRedaction`]: redacts known secrets in output and files.
 
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::{Redactor, Secret};
@@ -9,18 +9,19 @@ const REPLACEMENT: &str = "<secret>";
 /// The prefix of every secret.
 const PREFIX: &str = "whsec_";
 
-/// Redacts secrets in a request, in any encoding.
+/// Redacts secrets in text and in requests, in any encoding.
 #[derive(Clone)]
 pub struct SecretRedaction(Redactor);
 
 impl SecretRedaction {
     /// Creates a redaction of these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> SecretRedaction {
-        let tail = |secret: &'a Secret| {
-            let whole = secret.expose().trim();
-            whole.strip_prefix(PREFIX).unwrap_or(whole)
+        let without_prefix = |secret: &'a Secret| {
+            let secret = secret.expose().trim();
+            secret.strip_prefix(PREFIX).unwrap_or(secret)
         };
-        SecretRedaction(Redactor::for_whole_secrets(secrets.into_iter().map(tail), REPLACEMENT))
+        let secrets = secrets.into_iter().map(without_prefix);
+        SecretRedaction(Redactor::for_whole_secrets(secrets, REPLACEMENT))
     }
 
     /// Returns the text without secrets.
@@ -37,14 +38,14 @@ impl SecretRedaction {
             headers: received
                 .headers
                 .iter()
-                .map(|(name, value)| (self.redact(name), self.redact_body(value)))
+                .map(|(name, value)| (self.redact(name), self.redact_bytes(value)))
                 .collect(),
-            body: self.redact_body(&received.body),
+            body: self.redact_bytes(&received.body),
         }
     }
 
-    fn redact_body(&self, body: &RawBytes) -> RawBytes {
-        RawBytes(self.0.redact_bytes(&body.0))
+    fn redact_bytes(&self, bytes: &RawBytes) -> RawBytes {
+        RawBytes(self.0.redact_bytes(&bytes.0))
     }
 }
 
@@ -57,7 +58,7 @@ mod tests {
         let redaction =
             SecretRedaction::new([&Secret::new("whsec_0123456789abcdef "), &Secret::new("short")]);
         assert_eq!(redaction.redact(text), expected);
-        assert_eq!(redaction.redact_body(&text.as_bytes().into()), expected.as_bytes().into());
+        assert_eq!(redaction.redact_bytes(&text.as_bytes().into()), expected.as_bytes().into());
     }
 
     #[test]
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_stays() {
+    fn text_without_secrets_is_unchanged() {
         check("short whsec_0123", "short whsec_0123");
     }
 }

@@ -1,10 +1,11 @@
-//! The search for the message and key of a signature: first the specified ones, then with one fault, then with several.
+//! Searches for the message and the key of a signature: first the specified ones, then those with one fault, then those
+//! with several.
 //!
-//! [`find`] tries every candidate key on every candidate message and compares with the signatures of the header. The
-//! match with the fewest faults is the diagnosis: `<t>.<body>` signed with the secret without its prefix is one fault,
-//! a re-serialized body signed so is two.
+//! [`find`] signs every candidate message with every candidate key, and compares the results with the signatures of the
+//! header. The match with the fewest faults is the diagnosis: `<t>.<body>` signed with the secret without its prefix has
+//! one fault, and a re-serialized body signed with that key has two.
 //!
-//! Must not contain: the rule that decides on a verdict, or text for users.
+//! Must not contain: the rule for a verdict, or text for users.
 
 use std::borrow::Cow;
 
@@ -20,9 +21,10 @@ use super::{
     rewriting::{ParsedBody, Rewriting},
 };
 
-/// The largest body that is rewritten and searched for more than one fault: every try hashes the whole body, and
-/// indenting can multiply its size.
+/// The maximum size of a body that is re-serialized and searched for more than one fault. Every candidate hashes the
+/// whole body, and indenting can multiply its size.
 const DEEP_SEARCH_BYTES_MAX: usize = 128 * 1024;
+/// The prefix of every secret.
 const PREFIX: &str = "whsec_";
 
 /// A matching message and key, with their faults.
@@ -35,25 +37,25 @@ pub(super) struct SignatureMatch<'a> {
 /// Returns the match with the fewest faults.
 pub(super) fn find<'a>(
     header: &Header<'_>,
-    delivery: Option<&str>,
+    delivery_id: Option<&str>,
     body: &[u8],
     keyring: &'a Keyring,
 ) -> Option<SignatureMatch<'a>> {
-    let messages = messages(header, delivery, body);
+    let messages = messages(header, delivery_id, body);
     let keys = keys(keyring);
     let search = Search { header };
-    let exact = |key: &&Key<'_>| key.fault.is_none();
-    let (right, wrong): (Vec<_>, Vec<_>) = keys.iter().partition(exact);
-    let (plain, changed) =
+    let is_exact = |key: &&Key<'_>| key.fault.is_none();
+    let (exact_keys, faulty_keys): (Vec<_>, Vec<_>) = keys.iter().partition(is_exact);
+    let (exact_messages, faulty_messages) =
         messages.split_at(messages.iter().take_while(|message| message.faults.is_empty()).count());
-    // Own secrets precede the other mode's in the list.
+    // In both lists of keys, those of the receiver's endpoints precede those of the other mode.
     search
-        .find_hmac(&right, plain)
-        .or_else(|| search.find_hmac(&wrong, plain))
-        .or_else(|| search.find_hmac(&right, changed))
-        .or_else(|| search.find_plain_hash(&right, &messages[0]))
+        .find_hmac(&exact_keys, exact_messages)
+        .or_else(|| search.find_hmac(&faulty_keys, exact_messages))
+        .or_else(|| search.find_hmac(&exact_keys, faulty_messages))
+        .or_else(|| search.find_plain_hash(&exact_keys, &messages[0]))
         .or_else(|| match body.len() {
-            ..=DEEP_SEARCH_BYTES_MAX => search.find_hmac(&wrong, changed),
+            ..=DEEP_SEARCH_BYTES_MAX => search.find_hmac(&faulty_keys, faulty_messages),
             _ => None,
         })
 }
@@ -66,9 +68,10 @@ struct Message<'a> {
 
 /// A candidate for the key.
 struct Key<'a> {
+    /// The name of the secret.
     secret: &'a str,
     bytes: Vec<u8>,
-    other_mode: bool,
+    is_of_other_mode: bool,
     fault: Option<Reason>,
 }
 
@@ -77,53 +80,55 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Tries every key with every message.
+    /// Returns the first match of a message, signed with a key.
     fn find_hmac<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
-        let mut tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
-        tries.find_map(|(message, key)| {
+        let mut candidates = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
+        candidates.find_map(|(message, key)| {
             let mut mac =
                 Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC accepts a key of any length");
             message.parts.iter().for_each(|part| mac.update(part));
-            self.match_claim(key, &mac.finalize().into_bytes().into(), &message.faults)
+            self.match_signature(key, &mac.finalize().into_bytes().into(), &message.faults)
         })
     }
 
-    /// Tries the plain hash of secret and message, in either order.
+    /// Returns the first match of a plain hash of key and message, in either order.
     fn find_plain_hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<SignatureMatch<'a>> {
         keys.iter().find_map(|key| {
-            let mut before = Sha256::new_with_prefix(&key.bytes);
-            let mut after = Sha256::new();
+            let mut key_first = Sha256::new_with_prefix(&key.bytes);
+            let mut key_last = Sha256::new();
             for part in &message.parts {
-                before.update(part);
-                after.update(part);
+                key_first.update(part);
+                key_last.update(part);
             }
-            after.update(&key.bytes);
-            [before, after]
+            key_last.update(&key.bytes);
+            [key_first, key_last]
                 .into_iter()
-                .find_map(|hash| self.match_claim(key, &hash.finalize().into(), &[Reason::PlainHash]))
+                .find_map(|hash| self.match_signature(key, &hash.finalize().into(), &[Reason::PlainHash]))
         })
     }
 
     /// Returns the match if a signature of the header equals this MAC.
-    fn match_claim<'a>(
+    fn match_signature<'a>(
         &self,
         key: &Key<'a>,
         mac: &[u8; 32],
         faults: &[Reason],
     ) -> Option<SignatureMatch<'a>> {
-        let fits = |claim: &&Claim| bool::from(claim.mac.ct_eq(mac));
-        let claims = || self.header.claims.iter().filter(fits);
+        let is_equal = |signature: &&Claim| bool::from(signature.mac.ct_eq(mac));
+        let equal_signatures = || self.header.claims.iter().filter(is_equal);
         // The header may contain the same signature twice, once correctly encoded.
-        let claim = claims().find(|claim| claim.fault.is_none()).or_else(|| claims().next())?;
-        let other_mode = key.other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
-        let of_key = key.fault.iter().cloned().chain(other_mode);
-        let faults = claim.fault.iter().chain(faults).cloned().chain(of_key).collect();
+        let signature = equal_signatures()
+            .find(|signature| signature.fault.is_none())
+            .or_else(|| equal_signatures().next())?;
+        let other_mode = key.is_of_other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
+        let key_faults = key.fault.iter().cloned().chain(other_mode);
+        let faults = signature.fault.iter().chain(faults).cloned().chain(key_faults).collect();
         Some(SignatureMatch { secret: key.secret, faults })
     }
 }
 
 /// Returns the candidates for the signed message: the specified one, then those with one fault, then those with two.
-fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) -> Vec<Message<'a>> {
+fn messages<'a>(header: &Header<'a>, delivery_id: Option<&'a str>, body: &'a [u8]) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     let mut add = |parts: &[&'a [u8]], faults: &[Reason]| {
         let parts = parts.iter().map(|part| Cow::Borrowed(*part)).collect();
@@ -134,11 +139,11 @@ fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) 
         let joined = |how| [Reason::TimeJoined { how }];
         add(&[time, b".", body], &[]);
         add(&[time, body], &joined(Joined::Directly));
-        for mark in [":", "|", "_", "-", ",", " ", "\n"] {
-            let by = mark.chars().next().map(Joined::By).expect("a mark is a character");
-            add(&[time, mark.as_bytes(), body], &joined(by));
+        for separator in [":", "|", "_", "-", ",", " ", "\n"] {
+            let how = separator.chars().next().map(Joined::By).expect("a separator is not empty");
+            add(&[time, separator.as_bytes(), body], &joined(how));
         }
-        if let Some(id) = delivery {
+        if let Some(id) = delivery_id {
             add(&[id.as_bytes(), b".", time, b".", body], &joined(Joined::AfterDeliveryId));
         }
         add(&[body, b".", time], &joined(Joined::BodyFirst));
@@ -153,7 +158,7 @@ fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) 
     if body.len() > DEEP_SEARCH_BYTES_MAX {
         return messages;
     }
-    let mut second = Vec::new();
+    let mut with_two_faults = Vec::new();
     let original = ParsedBody::new(body);
     for (text, how) in Rewriting::ALL.into_iter().filter_map(|how| Some((original.rewrite(how)?, how))) {
         let rewritten = Reason::BodyRewritten { how };
@@ -163,50 +168,52 @@ fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) 
         }
         if let Some(seconds) = &seconds {
             let parts = vec![seconds.clone().into(), b".".into(), text.clone().into()];
-            second.push(Message { parts, faults: vec![Reason::TimeSignedInSeconds, rewritten.clone()] });
+            with_two_faults
+                .push(Message { parts, faults: vec![Reason::TimeSignedInSeconds, rewritten.clone()] });
         }
-        // The signature of an empty message proves nothing.
+        // A signature of an empty message does not depend on the delivery.
         if how != Rewriting::Empty {
-            second.push(Message { parts: vec![text.into()], faults: vec![Reason::BodyOnly, rewritten] });
+            with_two_faults
+                .push(Message { parts: vec![text.into()], faults: vec![Reason::BodyOnly, rewritten] });
         }
     }
-    messages.append(&mut second);
+    messages.append(&mut with_two_faults);
     messages
 }
 
-/// Returns the candidates for the key: each secret as it is, and as it is often misread.
+/// Returns the candidates for the key: each secret as specified, and with each known fault.
 fn keys(keyring: &Keyring) -> Vec<Key<'_>> {
     let mut keys = Vec::new();
     let own = keyring.secrets.iter().map(|named| (named, false));
-    let others = keyring.other_mode.iter().map(|named| (named, true));
-    for ((name, secret), other_mode) in own.chain(others) {
-        let text = secret.expose();
+    let other_mode = keyring.other_mode.iter().map(|named| (named, true));
+    for ((name, secret), is_of_other_mode) in own.chain(other_mode) {
+        let secret = secret.expose();
         let mut add = |bytes: &[u8], fault: Option<Reason>| {
-            keys.push(Key { secret: name.as_str(), bytes: bytes.to_vec(), other_mode, fault });
+            keys.push(Key { secret: name.as_str(), bytes: bytes.to_vec(), is_of_other_mode, fault });
         };
-        add(text.as_bytes(), None);
-        let trimmed = text.trim();
-        if trimmed != text {
+        add(secret.as_bytes(), None);
+        let trimmed = secret.trim();
+        if trimmed != secret {
             add(trimmed.as_bytes(), Some(Reason::SecretPadded { whose: Padding::Receiver }));
         }
         for end in ["\n", "\r\n", " "] {
             add(format!("{trimmed}{end}").as_bytes(), Some(Reason::SecretPadded { whose: Padding::Sender }));
         }
-        let tail = match trimmed.strip_prefix(PREFIX) {
-            Some(tail) => {
-                add(tail.as_bytes(), Some(Reason::SecretPrefixDropped));
-                tail
+        let without_prefix = match trimmed.strip_prefix(PREFIX) {
+            Some(rest) => {
+                add(rest.as_bytes(), Some(Reason::SecretPrefixDropped));
+                rest
             }
             None => {
-                let whole = format!("{PREFIX}{trimmed}");
-                add(whole.as_bytes(), Some(Reason::SecretPrefixAdded));
+                let with_prefix = format!("{PREFIX}{trimmed}");
+                add(with_prefix.as_bytes(), Some(Reason::SecretPrefixAdded));
                 trimmed
             }
         };
-        if let Ok(bytes) = hex::decode(tail) {
+        if let Ok(bytes) = hex::decode(without_prefix) {
             add(&bytes, Some(Reason::SecretDecoded { from: Encoding::Hex }));
         }
-        for encoded in [tail, trimmed] {
+        for encoded in [without_prefix, trimmed] {
             if let Some(bytes) = base64::decode(encoded) {
                 add(&bytes, Some(Reason::SecretDecoded { from: Encoding::Base64 }));
             }

@@ -1,4 +1,4 @@
-//! Attacks by remote clients that appear local, and on the end of the clock's range.
+//! Attacks by remote clients that appear local, and by clients that move the clock to the end of its range.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(super) const CASES: &[AttackCase] = &[
         title: "a remote client without the token, through a tunnel or a proxy on this machine",
         bounds: &[
             Bound { title: "paths accessible without the token", most: 0, unit: Unit::Count },
-            Bound { title: "paths that refuse the token", most: 0, unit: Unit::Count },
+            Bound { title: "paths that reject the token", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: tunnel,
@@ -22,7 +22,7 @@ pub(super) const CASES: &[AttackCase] = &[
         title: "the sandbox and a test key move the clock far into the future",
         bounds: &[
             Bound { title: "jumps beyond the limit that are accepted", most: 0, unit: Unit::Count },
-            Bound { title: "jumps within the limit that are refused", most: 0, unit: Unit::Count },
+            Bound { title: "jumps within the limit that are rejected", most: 0, unit: Unit::Count },
             Bound { title: "later requests of a live key that get 429", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -37,15 +37,15 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// The paths that open the sandbox and the dashboard, and create keys.
-const PATHS: [(&str, &str, &str); 4] = [
+/// Requests to the sandbox and the dashboard: method, path, body.
+const LOCAL_REQUESTS: [(&str, &str, &str); 4] = [
     ("GET", "/sandbox", ""),
     ("POST", "/sandbox/keys", r#"{"account":"acme","mode":"live"}"#),
     ("GET", "/sandbox/deliveries", ""),
     ("GET", "/dashboard/acme/live", ""),
 ];
 /// The headers that common proxies add.
-const TRACES: [&str; 8] = [
+const PROXY_HEADERS: [&str; 8] = [
     "Forwarded: for=192.0.2.9",
     "Via: 1.1 proxy",
     "X-Forwarded-For: 192.0.2.9",
@@ -56,88 +56,88 @@ const TRACES: [&str; 8] = [
     "True-Client-IP: 192.0.2.9",
 ];
 
-/// Returns `true` if a path is accessible, over a new connection.
+/// Sends a request over a new connection. Returns `true` if the response is a success or a redirect.
 fn is_accessible(
-    host: &Host,
+    server: &Host,
     version: &str,
-    header: &str,
+    header_line: &str,
     (method, path, body): (&str, &str, &str),
 ) -> Result<bool, CaseFailure> {
-    let mut connection = Connection::open(&host.address)?;
-    let (address, length) = (&host.address, body.len());
-    let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+    let mut connection = Connection::open(&server.address)?;
+    let (address, content_length) = (&server.address, body.len());
+    let header_line = if header_line.is_empty() { String::new() } else { format!("{header_line}\r\n") };
     connection.send(format!(
         "{method} {path} HTTP/{version}\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n{header}\r\n{body}"
+         Content-Length: {content_length}\r\n{header_line}\r\n{body}"
     ))?;
     Ok(matches!(connection.message()?.status, 200..=399))
 }
 
 fn tunnel(context: &CaseContext) -> MeasureResult {
-    let (mut open, mut shut) = (0, 0);
+    let (mut accessible, mut token_rejected) = (0, 0);
     let local = context.serve(&[])?;
-    for path in PATHS {
-        // For the first server, the tunnel adds headers of a proxy or uses an old protocol; for the second one, it
-        // looks like the client.
-        for trace in TRACES {
-            open += u64::from(is_accessible(&local, "1.1", trace, path)?);
+    for request in LOCAL_REQUESTS {
+        // The first server must recognize a tunnel by its proxy headers or by HTTP/1.0. To the second server, the
+        // tunnel looks like a local client.
+        for header in PROXY_HEADERS {
+            accessible += u64::from(is_accessible(&local, "1.1", header, request)?);
         }
-        open += u64::from(is_accessible(&local, "1.0", "", path)?);
+        accessible += u64::from(is_accessible(&local, "1.0", "", request)?);
     }
     let public = context.serve(&["--public-url", "https://pay.example"])?;
     let token = format!("Authorization: Bearer {}", public.token);
-    for path in PATHS {
-        open += u64::from(is_accessible(&public, "1.1", "", path)?);
-        // The dashboard accepts the token by a form.
-        let needs_form = path.1.starts_with("/dashboard");
-        shut += u64::from(!needs_form && !is_accessible(&public, "1.1", &token, path)?);
+    for request in LOCAL_REQUESTS {
+        accessible += u64::from(is_accessible(&public, "1.1", "", request)?);
+        // The dashboard accepts the token in a form, not in a header.
+        let needs_form = request.1.starts_with("/dashboard");
+        token_rejected += u64::from(!needs_form && !is_accessible(&public, "1.1", &token, request)?);
     }
-    Ok(vec![open, shut])
+    Ok(vec![accessible, token_rejected])
 }
 
-/// Calls the tool that moves the clock. Returns `true` if the clock moved.
-fn tool_moves_clock(host: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
-    let key = host.test.clone();
+/// Calls the MCP tool that moves the clock. Returns `true` if the clock moved.
+fn advance_by_tool(server: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
+    let key = server.test.clone();
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "advance", "arguments": arguments },
     });
-    let answer = host.call("POST", "/mcp", Some(&key), &message)?;
-    answer["result"]["isError"]
+    let response = server.call("POST", "/mcp", Some(&key), &message)?;
+    response["result"]["isError"]
         .as_bool()
         .map(|is_error| !is_error)
-        .ok_or_else(|| CaseFailure::Broken(format!("the tool returned {answer}")))
+        .ok_or_else(|| CaseFailure::Broken(format!("the tool returned {response}")))
 }
 
 fn clock_far(context: &CaseContext) -> MeasureResult {
-    let mut host = context.serve_limited(&["--clock", "frozen"])?;
-    let (mut taken, mut refused) = (0, 0);
-    for far in
+    let mut server = context.serve_limited(&["--clock", "frozen"])?;
+    let (mut accepted, mut rejected) = (0, 0);
+    for jump in
         [json!({ "by": "99999999h" }), json!({ "to": "9999-12-31T23:59:59Z" }), json!({ "by": "4000d" })]
     {
-        taken += u64::from(host.post("/sandbox/advance", &far).is_ok());
-        taken += u64::from(tool_moves_clock(&mut host, &far)?);
+        accepted += u64::from(server.post("/sandbox/advance", &jump).is_ok());
+        accepted += u64::from(advance_by_tool(&mut server, &jump)?);
     }
-    taken += u64::from(tool_moves_clock(&mut host, &json!({ "by": "400d" }))?);
-    refused += u64::from(host.post("/sandbox/advance", &json!({ "by": "3650d" })).is_err());
-    refused += u64::from(!tool_moves_clock(&mut host, &json!({ "by": "365d" }))?);
-    Ok(vec![taken, refused, count_rate_limited(&host, 100)?])
+    accepted += u64::from(advance_by_tool(&mut server, &json!({ "by": "400d" }))?);
+    rejected += u64::from(server.post("/sandbox/advance", &json!({ "by": "3650d" })).is_err());
+    rejected += u64::from(!advance_by_tool(&mut server, &json!({ "by": "365d" }))?);
+    Ok(vec![accepted, rejected, count_rate_limited(&server, 100)?])
 }
 
 fn clock_end(context: &CaseContext) -> MeasureResult {
-    // From a second before the end of the range to the end.
+    // The clock starts one second before the end of its range, and reaches the end at once.
     let start = ["--start", "9999-12-31T23:59:59Z", "--clock", "fast", "--speed", "1000000"];
-    let host = context.serve_limited(&start)?;
-    let _ = count_rate_limited(&host, 121)?;
-    Ok(vec![count_rate_limited(&host, 121)?])
+    let server = context.serve_limited(&start)?;
+    let _ = count_rate_limited(&server, 121)?;
+    Ok(vec![count_rate_limited(&server, 121)?])
 }
 
 /// Sends requests with the live key; returns the number of responses with 429.
-fn count_rate_limited(host: &Host, count: usize) -> Result<u64, CaseFailure> {
-    let mut connection = Connection::open(&host.address)?;
-    let mut refused = 0;
+fn count_rate_limited(server: &Host, count: usize) -> Result<u64, CaseFailure> {
+    let mut connection = Connection::open(&server.address)?;
+    let mut limited = 0;
     for _ in 0..count {
-        refused += u64::from(connection.call("GET", "/v1/account", Some(&host.live), "")?.status == 429);
+        limited += u64::from(connection.call("GET", "/v1/account", Some(&server.live), "")?.status == 429);
     }
-    Ok(refused)
+    Ok(limited)
 }

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::context::{CaseContext, CaseFailure};
 
-/// The factor on time limits for an unoptimised program. The table states it.
+/// The factor on bounds of short times for an unoptimised program. The table states it.
 const DEBUG_FACTOR: u64 = 10;
 
-/// One row of the table.
+/// An attack, and the figures that it measures.
 pub(crate) struct AttackCase {
     /// The name for `--only`.
     pub(crate) name: &'static str,
     /// The attack in one line.
     pub(crate) title: &'static str,
-    /// The limits of the figures, in the order in which `run` returns them.
+    /// The bounds of the figures, in the order in which `run` returns them.
     pub(crate) bounds: &'static [Bound],
     /// `true` if the short run skips the case.
     pub(crate) is_long: bool,
@@ -27,9 +27,10 @@ pub(crate) struct Bound {
     pub(crate) unit: Unit,
 }
 
+/// The unit of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
-    /// A time so short that an unoptimised program may take [`DEBUG_FACTOR`] times as long.
+    /// Milliseconds of processing: an unoptimised program may take [`DEBUG_FACTOR`] times as long.
     Moment,
     Millis,
     Mebibytes,
@@ -65,16 +66,16 @@ pub(crate) struct Outcome {
     pub(crate) millis: u64,
     /// `true` for the optimised program.
     pub(crate) is_release: bool,
-    /// `true` if it failed before in the same run.
+    /// `true` for the second attempt, after the first one failed.
     pub(crate) is_repeated: bool,
 }
 
 /// The verdict on a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaseVerdict {
-    /// All figures are within their limits.
+    /// All figures are within their bounds.
     Passed,
-    /// All figures are within their limits the second time; the first time one was not.
+    /// All figures are within their bounds in the second attempt; in the first one, at least one was not.
     Flaky,
     /// This machine does not meet the requirements of the case.
     Skipped,
@@ -108,26 +109,28 @@ impl Outcome {
         }
     }
 
-    /// Returns the lines of the table: case, figure, limit.
+    /// Returns the lines of the table: case, figure, bound.
     pub(crate) fn lines(&self) -> String {
         let name = self.case.name;
         let figures = match &self.measured {
             Ok(figures) => figures,
-            Err(CaseFailure::Skipped(why)) => return format!("skip  {name:<12} not measured: {why}\n"),
-            Err(CaseFailure::Broken(why)) => return format!("FAIL  {name:<12} not measured: {why}\n"),
+            Err(CaseFailure::Skipped(reason)) => return format!("skip  {name:<12} not measured: {reason}\n"),
+            Err(CaseFailure::Broken(reason)) => return format!("FAIL  {name:<12} not measured: {reason}\n"),
         };
-        let good = if self.verdict() == CaseVerdict::Flaky { "flaky" } else { "ok" };
+        let within_bound = if self.verdict() == CaseVerdict::Flaky { "flaky" } else { "ok" };
         let rows = figures.iter().zip(self.case.bounds).map(|(figure, bound)| {
-            let (Bound { title: what, unit, .. }, most) = (bound, bound.max_for_build(self.is_release));
-            let mark = if *figure <= most { good } else { "FAIL" };
+            let (Bound { title: figure_title, unit, .. }, most) =
+                (bound, bound.max_for_build(self.is_release));
+            let status = if *figure <= most { within_bound } else { "FAIL" };
             let unit = unit.as_str();
-            let wider = match most / bound.most.max(1) {
+            let widened = match most / bound.most.max(1) {
                 DEBUG_FACTOR => format!("  ({DEBUG_FACTOR} x {}: not optimised)", bound.most),
                 _ => String::new(),
             };
-            let line =
-                format!("{mark:<5} {name:<12} {what:<58} {figure:>6} {unit:<3}  at most {most:>6} {unit}");
-            format!("{}{wider}\n", line.trim_end())
+            let line = format!(
+                "{status:<5} {name:<12} {figure_title:<58} {figure:>6} {unit:<3}  at most {most:>6} {unit}"
+            );
+            format!("{}{widened}\n", line.trim_end())
         });
         rows.collect()
     }
@@ -146,16 +149,16 @@ impl Outcome {
                 })
             })
             .collect();
-        let why = match &self.measured {
+        let reason = match &self.measured {
             Ok(_) => None,
-            Err(CaseFailure::Skipped(why) | CaseFailure::Broken(why)) => Some(why),
+            Err(CaseFailure::Skipped(reason) | CaseFailure::Broken(reason)) => Some(reason),
         };
         json!({
             "case": self.case.name,
             "what": self.case.title,
             "verdict": self.verdict().as_str(),
             "figures": figures,
-            "not_measured": why,
+            "not_measured": reason,
             "millis": self.millis,
         })
     }
@@ -178,12 +181,12 @@ mod tests {
     };
 
     #[track_caller]
-    fn check(measured: MeasureResult, is_repeated: bool, verdict: CaseVerdict, part: &str) {
-        static ROW: AttackCase = CASE;
-        let outcome = Outcome { case: &ROW, measured, millis: 0, is_release: false, is_repeated };
+    fn check(measured: MeasureResult, is_repeated: bool, verdict: CaseVerdict, excerpt: &str) {
+        static STATIC_CASE: AttackCase = CASE;
+        let outcome = Outcome { case: &STATIC_CASE, measured, millis: 0, is_release: false, is_repeated };
         assert_eq!(outcome.verdict(), verdict);
         assert_eq!(outcome.json()["verdict"].as_str(), Some(verdict.as_str()));
-        assert!(outcome.lines().contains(part), "{}", outcome.lines());
+        assert!(outcome.lines().contains(excerpt), "{}", outcome.lines());
     }
 
     #[test]

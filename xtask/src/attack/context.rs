@@ -1,5 +1,4 @@
-//! [`CaseContext`]: the context of a case. Starts the program and served references, and measures their memory and
-//! time.
+//! [`CaseContext`]: starts the program and reference servers for a case, and measures their memory and time.
 
 use std::fs;
 use std::io::Read;
@@ -14,8 +13,8 @@ use super::names::DnsServer;
 use crate::served;
 use testkit::{Connection, RunningProgram, signal, wait_until};
 
-/// The maximum stored output of a program.
-const SAID_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// The maximum number of stored bytes of a program's output.
+const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The reason why a case has no figures.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ impl<E: ToString> From<E> for CaseFailure {
 /// The context of a case.
 pub(crate) struct CaseContext {
     pub(crate) program: PathBuf,
-    /// A directory of this run.
+    /// A directory for the files of this run.
     pub(crate) directory: PathBuf,
     /// `true` for the short run, in which cases do less.
     pub(crate) is_short: bool,
@@ -44,14 +43,14 @@ pub(crate) struct CaseContext {
 }
 
 impl CaseContext {
-    /// Starts a reference without a rate limit, with these options.
+    /// Starts the reference server without a rate limit, with these options.
     pub(crate) fn serve(&self, options: &[&str]) -> Result<Host, CaseFailure> {
         let mut command = Command::new(&self.program);
         command.stderr(Stdio::null());
         Host::start(command, &[&["--rate-limit", "off"], options].concat())
     }
 
-    /// Starts a reference with the default rate limit.
+    /// Starts the reference server with the default rate limit.
     pub(crate) fn serve_limited(&self, options: &[&str]) -> Result<Host, CaseFailure> {
         let mut command = Command::new(&self.program);
         command.stderr(Stdio::null());
@@ -60,8 +59,8 @@ impl CaseContext {
 
     /// Returns the DNS server, or the reason why there is none.
     pub(crate) fn names(&self) -> Result<&DnsServer, CaseFailure> {
-        let why = "requires a network namespace: `unshare` on Linux";
-        self.names.as_ref().ok_or_else(|| CaseFailure::Skipped(why.to_owned()))
+        let reason = "requires a network namespace: `unshare` on Linux";
+        self.names.as_ref().ok_or_else(|| CaseFailure::Skipped(reason.to_owned()))
     }
 
     /// Returns a command for the program in the run's directory, without the user's settings.
@@ -77,7 +76,7 @@ impl CaseContext {
     }
 }
 
-/// A served reference with a connection to it.
+/// A running reference server, with a connection to it.
 pub(crate) struct Host {
     served: RunningProgram,
     pub(crate) address: String,
@@ -90,13 +89,13 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn start(command: Command, options: &[&str]) -> Result<Host, CaseFailure> {
         let served = served::start_as(command, options)?;
-        let word = |name| served.value(name).to_owned();
-        let (address, live, test) = (word("address"), word("live_key"), word("test_key"));
-        let token = word("sandbox_token");
+        let value_of = |name| served.value(name).to_owned();
+        let (address, live, test) = (value_of("address"), value_of("live_key"), value_of("test_key"));
+        let token = value_of("sandbox_token");
         Ok(Host { served, address, live, test, token, connection: None })
     }
 
-    /// Sends a request, with a key or as a local caller. Reconnects if the server closed the connection.
+    /// Sends a request, with an API key or as a local client. Reconnects if the server closed the connection.
     pub(crate) fn call(
         &mut self,
         method: &str,
@@ -106,14 +105,14 @@ impl Host {
     ) -> Result<Value, CaseFailure> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         if let Some(connection) = &mut self.connection
-            && let Ok(answer) = connection.call(method, path, key, &body)
+            && let Ok(response) = connection.call(method, path, key, &body)
         {
-            return Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?);
+            return Ok(response.success().map_err(|reason| format!("{method} {path}: {reason}"))?);
         }
         let mut connection = Connection::open(&self.address)?;
-        let answer = connection.call(method, path, key, &body)?;
+        let response = connection.call(method, path, key, &body)?;
         self.connection = Some(connection);
-        Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?)
+        Ok(response.success().map_err(|reason| format!("{method} {path}: {reason}"))?)
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<Value, CaseFailure> {
@@ -124,10 +123,10 @@ impl Host {
         self.served.child.id()
     }
 
-    /// Waits for the end of the server and returns the time it took; `None` after the timeout.
+    /// Waits for the end of the server. Returns the duration of the wait; `None` after the timeout.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Option<Duration> {
-        let began = Instant::now();
-        self.served.wait(timeout).map(|_| began.elapsed())
+        let started = Instant::now();
+        self.served.wait(timeout).map(|_| started.elapsed())
     }
 
     /// Returns the current memory in bytes.
@@ -135,11 +134,12 @@ impl Host {
         status(self.pid(), "VmRSS")
     }
 
-    /// Returns the peak memory since [`Host::forget_peak`].
+    /// Returns the peak memory in bytes since [`ServedReference::reset_peak_memory`].
     pub(crate) fn peak(&self) -> Result<u64, CaseFailure> {
         status(self.pid(), "VmHWM")
     }
 
+    /// Resets the peak that Linux records to the current memory.
     pub(crate) fn forget_peak(&self) -> Result<(), CaseFailure> {
         let path = format!("/proc/{}/clear_refs", self.pid());
         fs::write(path, "5").map_err(|_| not_linux())
@@ -166,7 +166,7 @@ fn not_linux() -> CaseFailure {
     CaseFailure::Skipped("requires /proc of Linux".to_owned())
 }
 
-/// Returns a value of a process's status, with kilobytes converted to bytes.
+/// Returns a value of `/proc/PID/status`, with kilobytes converted to bytes.
 pub(crate) fn status(pid: u32, name: &str) -> Result<u64, CaseFailure> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| not_linux())?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
@@ -216,19 +216,19 @@ impl StartedProgram {
 
     /// Waits for the end of the program, and kills it after a timeout.
     pub(crate) fn end(mut self, timeout: Duration) -> ProgramResult {
-        let began = Instant::now();
+        let started = Instant::now();
         let mut peak = 0;
-        let ended = wait_until(timeout, || {
+        let exit_status = wait_until(timeout, || {
             peak = status(self.child.id(), "VmHWM").unwrap_or(0).max(peak);
             self.child.try_wait().ok().flatten()
         });
-        if ended.is_none() {
+        if exit_status.is_none() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        let code = ended.and_then(|status| status.code());
+        let code = exit_status.and_then(|status| status.code());
         let output = self.output.into_iter().map(|output| output.join().unwrap_or_default()).collect();
-        ProgramResult { code, output, peak, took: began.elapsed() }
+        ProgramResult { code, output, peak, took: started.elapsed() }
     }
 }
 
@@ -236,8 +236,8 @@ fn read_in_background(stream: impl Read + Send + 'static) -> thread::JoinHandle<
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut stream = stream;
-        let _ = stream.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut bytes);
-        // The rest is read too, or the program would block.
+        let _ = stream.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+        // The rest is discarded: if it was not read, the program would block.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
         String::from_utf8_lossy(&bytes).into_owned()
     })

@@ -1,4 +1,4 @@
-//! Attacks of one account on the deliveries of another: full queues, slow hosts, slow names.
+//! Attacks by which one account delays the deliveries of another: full queues, slow hosts, slow DNS.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use super::context::{CaseContext, CaseFailure, Host};
 use super::names::SLOW;
 use testkit::{Connection, Receiver};
 
-/// The timeout, which is also the figure of a delivery that does not arrive.
+/// The maximum wait for a delivery, and the figure if it does not arrive.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The maximum number of endpoints of a book. Repeated here, so that a changed limit is noticed.
+/// The maximum number of endpoints of an account in one mode. Repeated here, so that a changed limit is noticed.
 const ENDPOINTS_MAX: usize = 50;
 
 const FIRST_ATTEMPT: Bound =
@@ -25,65 +25,69 @@ pub(super) const CASES: &[AttackCase] = &[
         title: "an account with all its endpoints on a host that never responds opens 30 charges",
         bounds: &[
             FIRST_ATTEMPT,
-            Bound { title: "endpoints that a book accepts", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
-            Bound { title: "deliveries that lost an attempt by waiting", most: 0, unit: Unit::Count },
+            Bound {
+                title: "endpoints that an account may have in a mode",
+                most: ENDPOINTS_MAX as u64,
+                unit: Unit::Count,
+            },
+            Bound { title: "queued deliveries that used up an attempt", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: delivery_queue,
     },
     AttackCase {
         name: "hosts-32",
-        title: "one account posts to 32 hosts that never answer",
+        title: "one account delivers to 32 hosts that never respond",
         bounds: &[FIRST_ATTEMPT],
         is_long: false,
         run: |context| slow_hosts(context, 32),
     },
     AttackCase {
         name: "hosts-600",
-        title: "six accounts post to 600 hosts that never answer",
+        title: "six accounts deliver to 600 hosts that never respond",
         bounds: &[FIRST_ATTEMPT],
         is_long: true,
         run: |context| slow_hosts(context, 600),
     },
     AttackCase {
         name: "accounts-9",
-        title: "nine accounts post to 32 hosts that never answer",
+        title: "nine accounts deliver to 32 hosts that never respond",
         bounds: &[FIRST_ATTEMPT],
         is_long: false,
-        run: |context| accounts(context, 9, ENDPOINTS_MAX),
+        run: |context| slow_hosts_of_accounts(context, 9, ENDPOINTS_MAX),
     },
     AttackCase {
         name: "accounts-300",
-        title: "300 accounts, more than there are delivery slots, post to 32 hosts that never answer",
-        // Attempts may be aborted after three seconds.
+        title: "300 accounts, more than there are delivery slots, deliver to 32 hosts that never respond",
+        // The server frees a slot by aborting an attempt after three seconds.
         bounds: &[Bound { most: 4_000, ..FIRST_ATTEMPT }],
         is_long: true,
-        run: |context| accounts(context, 300, 2),
+        run: |context| slow_hosts_of_accounts(context, 300, 2),
     },
     AttackCase {
         name: "interim",
-        title: "eight receivers answer with 100 Continue for ever",
+        title: "eight receivers send 100 Continue endlessly",
         bounds: &[
             Bound { title: "median of another client's requests", most: 3, unit: Unit::Moment },
-            Bound { title: "attempts that end with another reason", most: 0, unit: Unit::Count },
+            Bound { title: "attempts that do not report this as the error", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: interim,
     },
     AttackCase {
         name: "one-host",
-        title: "two accounts share a host that never answers, and one of them posts 50 times",
+        title: "two accounts share a host that never responds, and one of them sends 50 deliveries",
         bounds: &[FIRST_ATTEMPT],
         is_long: false,
         run: one_host,
     },
     AttackCase {
         name: "lookups",
-        title: "six accounts post to 300 names that are looked up for half a minute, and save more of them",
+        title: "300 host names whose lookups take half a minute are used in deliveries and in new endpoints",
         bounds: &[
             Bound { title: "threads of the server", most: 100, unit: Unit::Count },
             Bound { title: "until another account has saved an endpoint", most: 1_000, unit: Unit::Millis },
-            Bound { title: "valid names that are refused", most: 0, unit: Unit::Count },
+            Bound { title: "valid names that are rejected", most: 0, unit: Unit::Count },
             Bound { title: "timeouts reported as another error", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -91,78 +95,85 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// Creates an endpoint of an account; returns the path that sends a test delivery to it.
-fn endpoint(host: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, CaseFailure> {
+/// Creates an endpoint of an account. Returns the path that sends a test delivery to it.
+fn create_endpoint(server: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, CaseFailure> {
     let body = json!({ "account": account, "mode": mode, "url": url });
-    let answer = host.post("/sandbox/endpoints", &body)?;
-    let id = answer["endpoint"]["id"].as_str().ok_or("an endpoint has no id")?;
+    let response = server.post("/sandbox/endpoints", &body)?;
+    let id = response["endpoint"]["id"].as_str().ok_or("an endpoint has no id")?;
     Ok(format!("/sandbox/endpoints/{id}/test"))
 }
 
-fn account(host: &mut Host, id: &str) -> Result<(), CaseFailure> {
-    host.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
+fn create_account(server: &mut Host, id: &str) -> Result<(), CaseFailure> {
+    server.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
 }
 
-/// Returns the time until a new account's first delivery arrives.
-fn first_attempt(host: &mut Host, shop: &Receiver, url: &str, path: &str) -> Result<u64, CaseFailure> {
-    account(host, "neighbour")?;
-    let test = endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;
-    let began = Instant::now();
-    host.post(&test, &Value::Null)?;
-    let came = shop.arrival_time(path, TIMEOUT);
-    Ok(millis(came.map_or(TIMEOUT, |at| at.saturating_duration_since(began))))
+/// Returns the time in milliseconds until a new account's first delivery arrives.
+fn first_attempt(server: &mut Host, receiver: &Receiver, url: &str, path: &str) -> Result<u64, CaseFailure> {
+    create_account(server, "neighbour")?;
+    let test_path = create_endpoint(server, "neighbour", "live", &format!("{url}{path}"))?;
+    let started = Instant::now();
+    server.post(&test_path, &Value::Null)?;
+    let arrived_at = receiver.arrival_time(path, TIMEOUT);
+    Ok(millis(arrived_at.map_or(TIMEOUT, |at| at.saturating_duration_since(started))))
 }
 
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn delivery_queue(context: &CaseContext) -> MeasureResult {
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
-    let mut host = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
-    let taken = (0..ENDPOINTS_MAX + 10)
-        .take_while(|n| endpoint(&mut host, "acme", "live", &format!("https://slow.example/{n}")).is_ok())
+    let mut server = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
+    let accepted = (0..ENDPOINTS_MAX + 10)
+        .take_while(|nth| {
+            create_endpoint(&mut server, "acme", "live", &format!("https://slow.example/{nth}")).is_ok()
+        })
         .count();
-    let live = host.live.clone();
+    let live = server.live.clone();
     for _ in 0..30 {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        host.call("POST", "/v1/charges", Some(&live), &charge)?;
+        server.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
-    let waited = first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?;
-    let log = host.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
+    let neighbour_millis = first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?;
+    let log = server.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
     let deliveries = log["deliveries"].as_array().ok_or("the delivery log is not a list")?;
-    if deliveries.len() < taken {
+    if deliveries.len() < accepted {
         return Err(CaseFailure::Broken(format!("the log shows {} deliveries", deliveries.len())));
     }
-    // No attempt has ended yet: the host holds each until its timeout.
-    let lost =
-        deliveries.iter().filter(|row| row["attempts"].as_array().is_none_or(|tried| !tried.is_empty()));
-    Ok(vec![waited, taken as u64, lost.count() as u64])
+    // The log contains ended attempts. None has ended yet: the host never responds, and the timeout is longer.
+    let with_attempt = deliveries
+        .iter()
+        .filter(|delivery| delivery["attempts"].as_array().is_none_or(|attempts| !attempts.is_empty()));
+    Ok(vec![neighbour_millis, accepted as u64, with_attempt.count() as u64])
 }
 
-/// Creates endpoints with as few accounts as possible; returns the paths that send test deliveries.
-fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<String>, CaseFailure> {
+/// Creates endpoints with as few accounts as possible. Returns the paths that send test deliveries.
+fn create_endpoints(
+    server: &mut Host,
+    urls: impl Iterator<Item = String>,
+) -> Result<Vec<String>, CaseFailure> {
     let mut paths = Vec::new();
-    for (n, url) in urls.enumerate() {
-        let (nth, index) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
-        let name = format!("busy-{nth}");
+    for (nth, url) in urls.enumerate() {
+        let (account, index) = (nth / (2 * ENDPOINTS_MAX), nth % (2 * ENDPOINTS_MAX));
+        let name = format!("busy-{account}");
         if index == 0 {
-            account(host, &name)?;
+            create_account(server, &name)?;
         }
         let mode = if index < ENDPOINTS_MAX { "live" } else { "test" };
-        paths.push(endpoint(host, &name, mode, &url)?);
+        paths.push(create_endpoint(server, &name, mode, &url)?);
     }
     Ok(paths)
 }
 
-fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
-    let mut sent = Vec::new();
+/// Sends a test delivery by each path. Returns the ids of the deliveries.
+fn send_test_deliveries(server: &mut Host, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
+    let mut delivery_ids = Vec::new();
     for path in paths {
-        let answer = host.post(path, &Value::Null)?;
-        sent.push(answer["delivery"].as_str().ok_or("a test delivery has no id")?.to_owned());
+        let response = server.post(path, &Value::Null)?;
+        delivery_ids.push(response["delivery"].as_str().ok_or("a test delivery has no id")?.to_owned());
     }
-    Ok(sent)
+    Ok(delivery_ids)
 }
 
 fn slow_hosts(context: &CaseContext, count: usize) -> MeasureResult {
@@ -172,14 +183,14 @@ fn slow_hosts(context: &CaseContext, count: usize) -> MeasureResult {
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let mut host = context.serve(&options)?;
-    let paths = endpoints(&mut host, (0..count).map(|n| format!("https://slow{n}.example/")))?;
-    send_all(&mut host, &paths)?;
-    Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
+    let mut server = context.serve(&options)?;
+    let paths = create_endpoints(&mut server, (0..count).map(|n| format!("https://slow{n}.example/")))?;
+    send_test_deliveries(&mut server, &paths)?;
+    Ok(vec![first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?])
 }
 
 /// Opens accounts with `per_mode` endpoints in each mode, on hosts that never respond.
-fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> MeasureResult {
+fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) -> MeasureResult {
     const HOSTS: usize = 32;
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
@@ -187,51 +198,56 @@ fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> MeasureResu
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let mut host = context.serve(&options)?;
+    let mut server = context.serve(&options)?;
     let mut paths = Vec::new();
     for nth in 0..count {
         let name = format!("busy-{nth}");
-        account(&mut host, &name)?;
+        create_account(&mut server, &name)?;
         for n in 0..2 * per_mode {
             let mode = if n < per_mode { "live" } else { "test" };
-            paths.push(endpoint(&mut host, &name, mode, &format!("https://slow{}.example/", n % HOSTS))?);
+            paths.push(create_endpoint(
+                &mut server,
+                &name,
+                mode,
+                &format!("https://slow{}.example/", n % HOSTS),
+            )?);
         }
     }
-    send_all(&mut host, &paths)?;
-    Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
+    send_test_deliveries(&mut server, &paths)?;
+    Ok(vec![first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?])
 }
 
 fn interim(context: &CaseContext) -> MeasureResult {
     let flood = interim_flood(0)?;
-    let mut host = context.serve(&["--forward", &format!("https://flood.example=http://{flood}")])?;
-    let paths = endpoints(&mut host, (0..8).map(|n| format!("https://flood.example/{n}")))?;
-    let sent = send_all(&mut host, &paths)?;
-    let live = host.live.clone();
+    let mut server = context.serve(&["--forward", &format!("https://flood.example=http://{flood}")])?;
+    let paths = create_endpoints(&mut server, (0..8).map(|n| format!("https://flood.example/{n}")))?;
+    let delivery_ids = send_test_deliveries(&mut server, &paths)?;
+    let live = server.live.clone();
     let mut waits = Vec::new();
     for _ in 0..41 {
-        let began = Instant::now();
-        host.call("GET", "/v1/account", Some(&live), &Value::Null)?;
-        waits.push(millis(began.elapsed()));
+        let started = Instant::now();
+        server.call("GET", "/v1/account", Some(&live), &Value::Null)?;
+        waits.push(millis(started.elapsed()));
     }
     waits.sort_unstable();
-    let mut others = 0;
-    for delivery in sent {
-        let error = first_attempt_error(&mut host, &delivery)?;
-        others += u64::from(!error.contains("interim responses before it exceed"));
+    let mut other_errors = 0;
+    for delivery in delivery_ids {
+        let error = first_attempt_error(&mut server, &delivery)?;
+        other_errors += u64::from(!error.contains("interim responses before it exceed"));
     }
-    Ok(vec![waits[waits.len() / 2], others])
+    Ok(vec![waits[waits.len() / 2], other_errors])
 }
 
 /// Returns the error of a delivery's first attempt, in lower case.
-pub(super) fn first_attempt_error(host: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
+pub(super) fn first_attempt_error(server: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
     let path = format!("/sandbox/deliveries/{delivery}");
-    let until = Instant::now() + TIMEOUT;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
-        let found = host.call("GET", &path, None, &Value::Null)?;
+        let found = server.call("GET", &path, None, &Value::Null)?;
         if let Some(error) = found["delivery"]["attempts"][0]["error"].as_str() {
             return Ok(error.to_lowercase());
         }
-        if Instant::now() > until {
+        if Instant::now() > deadline {
             return Err(CaseFailure::Broken("the attempt does not end".to_owned()));
         }
     }
@@ -240,49 +256,52 @@ pub(super) fn first_attempt_error(host: &mut Host, delivery: &str) -> Result<Str
 fn one_host(context: &CaseContext) -> MeasureResult {
     let slow = Receiver::silent()?;
     let forward = slow.forward("slow.example");
-    let mut host = context.serve(&["--forward", &forward])?;
-    let paths = endpoints(&mut host, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
-    send_all(&mut host, &paths)?;
-    Ok(vec![first_attempt(&mut host, &slow, "https://slow.example", "/neighbour")?])
+    let mut server = context.serve(&["--forward", &forward])?;
+    let paths =
+        create_endpoints(&mut server, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
+    send_test_deliveries(&mut server, &paths)?;
+    Ok(vec![first_attempt(&mut server, &slow, "https://slow.example", "/neighbour")?])
 }
 
 fn lookups(context: &CaseContext) -> MeasureResult {
     let names = context.names()?;
     names.set_slow(false);
-    let mut host = context.serve(&[])?;
+    let mut server = context.serve(&[])?;
     let count = context.long_or_short(300, 120);
-    let slow = |n: usize| format!("https://{SLOW}{n}.example/");
-    let paths = endpoints(&mut host, (0..count).map(slow))?;
-    account(&mut host, "neighbour")?;
+    let slow_url = |nth: usize| format!("https://{SLOW}{nth}.example/");
+    let paths = create_endpoints(&mut server, (0..count).map(slow_url))?;
+    create_account(&mut server, "neighbour")?;
     names.set_slow(true);
-    let sent = send_all(&mut host, &paths)?;
-    // They save more endpoints, each over a new connection, without waiting for the response.
-    let mut saving = Vec::new();
-    for n in 0..16 {
-        let mut connection = Connection::open(&host.address)?;
-        let body = json!({ "account": "acme", "url": slow(1_000 + n) }).to_string();
+    let delivery_ids = send_test_deliveries(&mut server, &paths)?;
+    // More endpoints are saved, each over a new connection, without waiting for the response.
+    let mut connections = Vec::new();
+    for nth in 0..16 {
+        let mut connection = Connection::open(&server.address)?;
+        let body = json!({ "account": "acme", "url": slow_url(1_000 + nth) }).to_string();
         connection.send_request("POST", "/sandbox/endpoints", None, &body)?;
-        saving.push(connection);
+        connections.push(connection);
     }
-    let until = Instant::now() + TIMEOUT;
-    while names.unanswered_queries() < 16 && Instant::now() < until {
+    let deadline = Instant::now() + TIMEOUT;
+    while names.unanswered_queries() < 16 && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(10));
     }
-    let mut threads = host.threads()?;
-    let began = Instant::now();
-    let good = endpoint(&mut host, "neighbour", "live", "https://good.example/");
-    let saved = millis(began.elapsed());
-    threads = threads.max(host.threads()?);
+    let mut threads = server.threads()?;
+    let started = Instant::now();
+    let result = create_endpoint(&mut server, "neighbour", "live", "https://good.example/");
+    let saved_after = millis(started.elapsed());
+    threads = threads.max(server.threads()?);
     let mut messages = Vec::new();
-    for mut connection in saving {
+    for mut connection in connections {
         messages
             .push(connection.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first attempts have timed out by now.
-    let first = host.call("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;
+    let first =
+        server.call("GET", &format!("/sandbox/deliveries/{}", delivery_ids[0]), None, &Value::Null)?;
     let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
     names.set_slow(false);
-    let misnamed = messages.iter().filter(|text| !text.contains("could not be looked up in time")).count()
-        + usize::from(!error.ends_with("the name lookup timed out"));
-    Ok(vec![threads, saved, u64::from(good.is_err()), misnamed as u64])
+    let other_errors =
+        messages.iter().filter(|text| !text.contains("could not be looked up in time")).count()
+            + usize::from(!error.ends_with("the name lookup timed out"));
+    Ok(vec![threads, saved_after, u64::from(result.is_err()), other_errors as u64])
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask attack`: attacks a served reference and the program, and measures the effect.
+//! `cargo xtask attack`: attacks the reference server and the commands of the program, and measures the effect.
 //!
-//! A case is a row of the tables in `access`, `deliveries`, `memory`, `program` and `slots`: the attack, the measured
-//! figures and their limits. `context` starts servers and programs, `actors` contains a hostile server, `names` a DNS
-//! server. Everything runs on loopback; nothing is installed.
+//! Cases are defined by the tables in `access`, `deliveries`, `memory`, `program` and `slots`: the attack, the measured
+//! figures and their bounds. `context` starts servers and programs, `hostile_server` contains a malicious server, `dns`
+//! a DNS server. Everything runs on loopback; nothing is installed.
 
 mod access;
 mod actors;
@@ -27,21 +27,21 @@ use self::context::{CaseContext, CaseFailure};
 use crate::OutputFormat;
 use crate::packages::cargo;
 
-/// The time after which no case is started. A run ends within five minutes; the rest is for the last case.
+/// The time after which no further case is started, so that a run ends within five minutes.
 const TIME_MAX: Duration = Duration::from_secs(240);
 
 /// The options of the task.
 #[derive(Args, Debug, Default)]
 #[command(
-    after_help = "Cases that need slow names run in namespaces of their own, by `unshare`; where that is not allowed \
-they are skipped. A case that fails is tried once more: if it passes then, it is reported as flaky.\n\n\
-exit code: 0 every figure is within its bound, 1 one is not or a case was skipped that may not be, 2 it could not be tried"
+    after_help = "Cases that need slow DNS run in separate Linux namespaces, by `unshare`. Where that is not allowed, \
+they are skipped. A case that fails is run once more: if it passes then, it is reported as flaky.\n\n\
+exit code: 0 every figure is within its bound, 1 a figure is not or a case was skipped without --allow-skip, 2 error"
 )]
 pub(crate) struct AttackOptions {
-    /// Runs fewer repetitions and leaves out the longest cases, as `cargo xtask ci` does: a minute
+    /// Runs fewer repetitions and omits the longest cases, as `cargo xtask ci` does; takes a minute
     #[arg(long = "short")]
     is_short: bool,
-    /// Attacks the optimised program; the test build may take ten times as long for the shortest times
+    /// Attacks the optimised program; the bounds of the shortest times are ten times as wide for the test build
     #[arg(long = "release")]
     is_release: bool,
     /// Lists the cases
@@ -53,25 +53,25 @@ pub(crate) struct AttackOptions {
     /// Allows a case to be skipped, if this machine cannot run it; may be given more than once
     #[arg(long, value_name = "CASE", value_parser = case_names())]
     allow_skip: Vec<String>,
-    /// The form of the result
+    /// The format of the result
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 }
 
 impl AttackOptions {
-    /// Returns the command line that gives these options, for a run in other namespaces.
+    /// Returns the arguments for the same run in separate namespaces.
     fn command_line(&self) -> Vec<String> {
         let flag = |is_set: bool, name: &str| is_set.then(|| name.to_owned());
-        let named = |option: &'static str, names: &[String]| -> Vec<String> {
+        let repeated = |option: &'static str, names: &[String]| -> Vec<String> {
             names.iter().flat_map(|name| [option.to_owned(), name.clone()]).collect()
         };
-        let mut line = vec!["attack".to_owned()];
-        line.extend(flag(self.is_short, "--short"));
-        line.extend(flag(self.is_release, "--release"));
-        line.extend(flag(self.format == OutputFormat::Json, "--format=json"));
-        line.extend(named("--only", &self.only));
-        line.extend(named("--allow-skip", &self.allow_skip));
-        line
+        let mut arguments = vec!["attack".to_owned()];
+        arguments.extend(flag(self.is_short, "--short"));
+        arguments.extend(flag(self.is_release, "--release"));
+        arguments.extend(flag(self.format == OutputFormat::Json, "--format=json"));
+        arguments.extend(repeated("--only", &self.only));
+        arguments.extend(repeated("--allow-skip", &self.allow_skip));
+        arguments
     }
 
     fn selects(&self, case: &AttackCase) -> bool {
@@ -93,7 +93,7 @@ fn cases() -> impl Iterator<Item = &'static AttackCase> {
     [deliveries::CASES, access::CASES, memory::CASES, slots::CASES, program::CASES].into_iter().flatten()
 }
 
-/// Runs the cases. Returns `true` if every figure is within its limit.
+/// Runs the cases. Returns `true` if every figure is within its bound.
 pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> {
     if options.lists {
         cases().for_each(|case| println!("{:<11} {}", case.name, case.title));
@@ -131,18 +131,18 @@ pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> 
 pub(crate) fn findings(root: &Path, allow_skip: &[String]) -> Result<Vec<String>, String> {
     let options =
         AttackOptions { is_short: true, allow_skip: allow_skip.to_vec(), ..AttackOptions::default() };
-    let holds = run(root, &options)?;
-    let finding = "a figure exceeds its limit, or a case was skipped; see the table";
-    Ok(if holds { Vec::new() } else { vec![finding.to_owned()] })
+    let all_within_bounds = run(root, &options)?;
+    let finding = "a figure exceeds its bound, or a case was skipped; see the table";
+    Ok(if all_within_bounds { Vec::new() } else { vec![finding.to_owned()] })
 }
 
 fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
-    let began = Instant::now();
+    let run_started = Instant::now();
     let mut outcomes = Vec::new();
     for case in cases().filter(|case| options.selects(case)) {
         let measure = |is_repeated| {
-            let start = Instant::now();
-            let measured = if began.elapsed() < TIME_MAX {
+            let case_started = Instant::now();
+            let measured = if run_started.elapsed() < TIME_MAX {
                 (case.run)(context)
             } else {
                 Err(CaseFailure::Broken(format!(
@@ -150,7 +150,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
                     TIME_MAX.as_secs()
                 )))
             };
-            let millis = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let millis = u64::try_from(case_started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let outcome = Outcome { case, measured, millis, is_release: options.is_release, is_repeated };
             if options.format == OutputFormat::Text {
                 print!("{}", outcome.lines());
@@ -159,7 +159,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         };
         let mut outcome = measure(false);
         if outcome.verdict() == CaseVerdict::Failed {
-            // Other load on the machine can spoil a figure once; a fault spoils it twice.
+            // Other load on the machine may affect one attempt; a regression affects both.
             outcome = measure(true);
         }
         outcomes.push(outcome);
@@ -169,20 +169,20 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         CaseVerdict::Skipped => options.allow_skip.iter().any(|name| name == outcome.case.name),
         CaseVerdict::Failed => false,
     };
-    let holds = outcomes.iter().all(is_allowed);
+    let all_within_bounds = outcomes.iter().all(is_allowed);
     if options.format == OutputFormat::Json {
         let rows: Vec<_> = outcomes.iter().map(Outcome::json).collect();
-        let report = json!({ "cases": rows, "holds": holds, "millis": began.elapsed().as_millis() as u64 });
+        let report = json!({ "cases": rows, "holds": all_within_bounds, "millis": run_started.elapsed().as_millis() as u64 });
         println!("{report:#}");
-        return holds;
+        return all_within_bounds;
     }
     for outcome in outcomes.iter().filter(|outcome| !is_allowed(outcome)) {
-        let (name, what) = (outcome.case.name, outcome.case.title);
+        let (name, title) = (outcome.case.name, outcome.case.title);
         match outcome.verdict() {
             CaseVerdict::Skipped => {
-                println!("{name} was skipped; to allow this: --allow-skip {name}   ({what})")
+                println!("{name} was skipped; to allow this: --allow-skip {name}   ({title})")
             }
-            _ => println!("to repeat: cargo xtask attack --only {name}   ({what})"),
+            _ => println!("to repeat: cargo xtask attack --only {name}   ({title})"),
         }
     }
     let verdicts = [CaseVerdict::Passed, CaseVerdict::Flaky, CaseVerdict::Skipped, CaseVerdict::Failed];
@@ -190,8 +190,8 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         let count = outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
         format!("{count} {}", verdict.as_str())
     });
-    println!("{} cases in {} s: {}", outcomes.len(), began.elapsed().as_secs(), counts.join(", "));
-    holds
+    println!("{} cases in {} s: {}", outcomes.len(), run_started.elapsed().as_secs(), counts.join(", "));
+    all_within_bounds
 }
 
 /// Returns the program that the tests have built.
@@ -204,17 +204,17 @@ pub(crate) fn built_program(root: &Path) -> Result<PathBuf, String> {
     Ok(root.join("target/debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Builds the program, unoptimised as for the tests, so that it exists after they were run.
+/// Builds the program. The unoptimised one is that of the tests, which exists after a test run.
 fn build(root: &Path, is_release: bool) -> Result<(), String> {
     let mut build = cargo(root);
     match is_release {
         true => build.args(["build", "--quiet", "--locked", "--release", "--package", "chargeproof"]),
-        // Another package selection would compile the dependencies again, with other features.
+        // Builds all tests: another selection of packages would compile the dependencies again, with other features.
         false => build.args(["test", "--quiet", "--locked", "--workspace", "--no-run"]),
     };
     match build.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("the program can't be built".to_owned()),
+        Ok(_) => Err("`cargo build` of the program failed".to_owned()),
         Err(error) => Err(format!("cannot start cargo: {error}")),
     }
 }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_have_names_of_their_own_and_something_to_measure() {
+    fn case_names_are_unique_and_every_case_has_bounds() {
         let names: BTreeSet<_> = cases().map(|case| case.name).collect();
         assert_eq!(names.len(), cases().count());
         assert!(cases().all(|case| !case.bounds.is_empty()));

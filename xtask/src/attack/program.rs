@@ -16,8 +16,8 @@ use super::names;
 const MEBIBYTE: u64 = 1024 * 1024;
 /// The time after which a command is killed.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time after which a command is in the middle of its work.
-const UNDER_WAY: Duration = Duration::from_millis(900);
+/// The time after which a command has started its work and is not finished.
+const WORK_STARTED_AFTER: Duration = Duration::from_millis(900);
 
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
@@ -26,9 +26,13 @@ const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "echo",
-        title: "a target echoes the key that it was sent: plain, in hex, percent and base64",
+        title: "a target echoes the API key of a request: plain, hex, percent-encoded and Base64",
         bounds: &[
-            Bound { title: "forms of a key in the output and files of commands", most: 0, unit: Unit::Count },
+            Bound {
+                title: "encodings of a key in the output and files of commands",
+                most: 0,
+                unit: Unit::Count,
+            },
             Bound { title: "commands that show no part of the echo", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -36,17 +40,21 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "foreign",
-        title: "a target answers with workflow commands and characters that reverse text",
+        title: "a target responds with CI workflow commands and characters that reverse text",
         bounds: &[
-            Bound { title: "lines that the target's text starts or reverses", most: 0, unit: Unit::Count },
-            Bound { title: "reports without any of the text", most: 0, unit: Unit::Count },
+            Bound {
+                title: "lines that begin with the target's text or reverse it",
+                most: 0,
+                unit: Unit::Count,
+            },
+            Bound { title: "reports without the target's text", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: foreign_output,
     },
     AttackCase {
         name: "interrupt",
-        title: "SIGINT or SIGTERM while a command works",
+        title: "SIGINT or SIGTERM while a command is running",
         bounds: &[
             Bound { title: "commands with an unexpected exit code", most: 0, unit: Unit::Count },
             Bound { title: "commands that do not report their completed work", most: 0, unit: Unit::Count },
@@ -57,7 +65,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "floods",
-        title: "a target answers with 100 Continue for ever, from the first request or from the fifth on",
+        title: "a target sends 100 Continue endlessly, from the first or the fifth request on",
         bounds: &[
             Bound { title: "commands that have to be killed", most: 0, unit: Unit::Count },
             Bound { title: "until the slowest command has ended", most: 8_000, unit: Unit::Millis },
@@ -78,11 +86,11 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "sizes",
-        title: "answers of 4 MB to every request of a check; scenarios and settings of 100 MB",
+        title: "responses of 4 MB to every request of a check; scenarios and settings of 100 MB",
         bounds: &[
             Bound { title: "memory of a check", most: 256, unit: Unit::Mebibytes },
             Bound { title: "memory for a file that is too large", most: 64, unit: Unit::Mebibytes },
-            Bound { title: "characters of an error about it", most: 500, unit: Unit::Count },
+            Bound { title: "characters of the error for such a file", most: 500, unit: Unit::Count },
             Bound { title: "files above the size limit that are read", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -90,7 +98,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// Runs a command with keys to completion.
+/// Runs a command of the program, with API keys and a secret in its environment, to completion.
 fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<ProgramResult, CaseFailure> {
     Ok(start(context, directory, arguments)?.end(TIMEOUT))
 }
@@ -102,26 +110,27 @@ fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<
     StartedProgram::start(command)
 }
 
-fn hex(text: &str) -> String {
+fn to_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn percent(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-fn base64(text: &str) -> String {
+fn to_base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
-    let whole = bits.as_bytes().chunks(6).filter(|six| six.len() == 6);
-    let value = |six: &[u8]| six.iter().fold(0, |value, bit| value * 2 + usize::from(*bit == b'1'));
-    whole.map(|six| char::from(DIGITS[value(six)])).collect()
+    let groups = bits.as_bytes().chunks(6).filter(|group| group.len() == 6);
+    let value = |group: &[u8]| group.iter().fold(0, |value, bit| value * 2 + usize::from(*bit == b'1'));
+    groups.map(|group| char::from(DIGITS[value(group)])).collect()
 }
 
-/// Returns a key in all encodings of the echo, Base64 in three forms, because it depends on the position in the text.
+/// Returns a key in all encodings of the echo: plain, hex, percent-encoded, and three times Base64, which depends on the
+/// offset in the text.
 fn encodings_of(key: &str) -> Vec<String> {
-    let encoded = ["", "a", "ab"].map(|before| base64(&format!("{before}{key}")));
-    [key.to_owned(), hex(key), percent(key)].into_iter().chain(encoded).collect()
+    let encoded = ["", "a", "ab"].map(|prefix| to_base64(&format!("{prefix}{key}")));
+    [key.to_owned(), to_hex(key), percent_encode(key)].into_iter().chain(encoded).collect()
 }
 
 fn echo(context: &CaseContext) -> MeasureResult {
@@ -132,31 +141,36 @@ fn echo(context: &CaseContext) -> MeasureResult {
     })?;
     let url = url.as_str();
     let mut output = String::new();
-    let mut silent = 0;
+    let mut without_echo = 0;
     for arguments in [
         &["check", url, "--record", "run.json", "--report", "html=run.html", "--report", "github=run.txt"][..],
         &["check", url, "--format", "json", "--profile", "extended"],
         &["load", url, "--rate", "5", "--for", "1s"],
         &["fuzz", url, "--requests", "20", "--rate", "off", "--save", "found.json"],
     ] {
-        let ran = run(context, &directory, arguments)?;
-        silent += u64::from(!ran.output.contains("echo") && !ran.output.contains("418"));
-        output += &ran.output;
+        let result = run(context, &directory, arguments)?;
+        without_echo += u64::from(!result.output.contains("echo") && !result.output.contains("418"));
+        output += &result.output;
     }
     for file in fs::read_dir(&directory)? {
         output += &fs::read_to_string(file?.path())?;
     }
     let output = output.to_lowercase();
-    let mut shown = 0;
+    let mut found = 0;
     for key in [LIVE, TEST] {
         // The prefix of a key is not secret.
-        let tail = &key["svc_live_".len()..];
-        // The middle of the Base64 form, which does not depend on neighbouring bytes.
-        let middle = encodings_of(key).split_off(3).into_iter().map(|form| form[15..30].to_owned());
-        let whole = [tail.to_owned(), hex(tail), percent(tail)];
-        shown += whole.into_iter().chain(middle).filter(|form| output.contains(&form.to_lowercase())).count();
+        let secret_part = &key["svc_live_".len()..];
+        // The middle of the Base64 encodings, which does not depend on neighbouring bytes.
+        let base64_parts =
+            encodings_of(key).split_off(3).into_iter().map(|encoding| encoding[15..30].to_owned());
+        let other_encodings = [secret_part.to_owned(), to_hex(secret_part), percent_encode(secret_part)];
+        found += other_encodings
+            .into_iter()
+            .chain(base64_parts)
+            .filter(|encoding| output.contains(&encoding.to_lowercase()))
+            .count();
     }
-    Ok(vec![shown as u64, silent])
+    Ok(vec![found as u64, without_echo])
 }
 
 fn foreign_output(context: &CaseContext) -> MeasureResult {
@@ -169,178 +183,203 @@ fn foreign_output(context: &CaseContext) -> MeasureResult {
     ];
     let formats = ["text", "json", "junit", "markdown", "html", "github"];
     commands.extend(formats.map(|format| vec!["check", url, "--format", format]));
-    let (mut lines, mut without) = (0, 0);
+    let (mut affected_lines, mut reports_without_text) = (0, 0);
     for arguments in &commands {
         let output = run(context, &directory, arguments)?.output;
-        let begins = |line: &&str| {
+        let is_affected = |line: &&str| {
             let line = line.trim_start();
             line.starts_with("::error::foreign") || line.contains("##[") || line.contains('\u{202e}')
         };
-        lines += output.lines().filter(begins).count();
-        without += u64::from(arguments[0] == "check" && !output.contains("foreign"));
+        affected_lines += output.lines().filter(is_affected).count();
+        reports_without_text += u64::from(arguments[0] == "check" && !output.contains("foreign"));
     }
-    Ok(vec![lines as u64, without])
+    Ok(vec![affected_lines as u64, reports_without_text])
+}
+
+/// A command that is interrupted by a signal, and its expected exit code.
+struct InterruptCase<'a> {
+    arguments: &'a [&'a str],
+    signal: &'static str,
+    exit_code: i32,
 }
 
 fn interrupt(context: &CaseContext) -> MeasureResult {
     let directory = create_empty_dir(&context.directory, "interrupt")?;
-    let plays = create_empty_dir(&directory, "plays")?;
+    let scenarios = create_empty_dir(&directory, "plays")?;
     let scenario =
         "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n  - wait: 2h\n";
-    for n in 0..2_000 {
-        fs::write(plays.join(format!("{n}.yaml")), scenario)?;
+    for nth in 0..2_000 {
+        fs::write(scenarios.join(format!("{nth}.yaml")), scenario)?;
     }
     // With a rate limit, so that a check has to wait.
-    let host = context.serve_limited(&[])?;
-    let url = format!("http://{}", host.address);
-    // A handler that never answers.
-    let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let handler = format!("http://{}/hooks", silent.local_addr()?);
+    let server = context.serve_limited(&[])?;
+    let url = format!("http://{}", server.address);
+    // A handler that never responds.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let handler = format!("http://{}/hooks", listener.local_addr()?);
     let (url, handler) = (url.as_str(), handler.as_str());
-    let cases: &[(&[&str], &str, i32)] = &[
-        (&["sweep", "--seeds", "1000000", "--jobs", "1"], "INT", 130),
-        // With an option that leaves something out, the address itself is checked, in real time.
-        (&["check", url, "--without", "webhooks"], "TERM", 130),
-        (&["fuzz", url, "--requests", "5000"], "INT", 130),
-        (&["load", url, "--rate", "20", "--for", "60s"], "TERM", 130),
-        (&["receiver", "try", handler, "--secret-env", "HOOK_SECRET", "--without", "acts"], "INT", 130),
-        (&["play", "plays"], "TERM", 130),
+    let cases = [
+        InterruptCase {
+            arguments: &["sweep", "--seeds", "1000000", "--jobs", "1"],
+            signal: "INT",
+            exit_code: 130,
+        },
+        // With `--without`, the check runs in the world of the server, in real time, and not in a copy.
+        InterruptCase { arguments: &["check", url, "--without", "webhooks"], signal: "TERM", exit_code: 130 },
+        InterruptCase { arguments: &["fuzz", url, "--requests", "5000"], signal: "INT", exit_code: 130 },
+        InterruptCase {
+            arguments: &["load", url, "--rate", "20", "--for", "60s"],
+            signal: "TERM",
+            exit_code: 130,
+        },
+        InterruptCase {
+            arguments: &["receiver", "try", handler, "--secret-env", "HOOK_SECRET", "--without", "acts"],
+            signal: "INT",
+            exit_code: 130,
+        },
+        InterruptCase { arguments: &["play", "plays"], signal: "TERM", exit_code: 130 },
         // A signal is the normal end; the exit code states that no delivery was verified.
-        (&["receiver", "listen", "--listen", "127.0.0.1:0", "--secret-env", "HOOK_SECRET"], "INT", 3),
+        InterruptCase {
+            arguments: &["receiver", "listen", "--listen", "127.0.0.1:0", "--secret-env", "HOOK_SECRET"],
+            signal: "INT",
+            exit_code: 3,
+        },
     ];
     let mut running = Vec::new();
-    for (arguments, name, code) in cases {
-        let mut command = context.command(arguments);
+    for case in &cases {
+        let mut command = context.command(case.arguments);
         command.current_dir(&directory).env("HOOK_SECRET", SECRET);
-        command.env("CHARGEPROOF_LIVE_KEY", &host.live).env("CHARGEPROOF_TEST_KEY", &host.test);
-        running.push((StartedProgram::start(command)?, arguments[0], name, *code));
+        command.env("CHARGEPROOF_LIVE_KEY", &server.live).env("CHARGEPROOF_TEST_KEY", &server.test);
+        running.push((StartedProgram::start(command)?, case));
     }
-    thread::sleep(UNDER_WAY * 2);
-    for (command, _, name, _) in &running {
-        command.signal(name)?;
+    thread::sleep(WORK_STARTED_AFTER * 2);
+    for (command, case) in &running {
+        command.signal(case.signal)?;
     }
-    let (mut wrong, mut mute, mut slowest) = (0, 0, 0);
-    for (command, name, _, code) in running {
-        let ran = command.end(TIMEOUT);
-        if ran.code != Some(code) {
-            eprintln!("{name} ended with {:?}, not {code}: {}", ran.code, ran.output);
-            wrong += 1;
+    let (mut wrong_code, mut without_output, mut slowest) = (0, 0, 0);
+    for (command, case) in running {
+        let result = command.end(TIMEOUT);
+        if result.code != Some(case.exit_code) {
+            let (name, expected) = (case.arguments[0], case.exit_code);
+            eprintln!("{name} ended with {:?}, not {expected}: {}", result.code, result.output);
+            wrong_code += 1;
         }
-        mute += u64::from(ran.output.trim().is_empty());
-        slowest = slowest.max(u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX));
+        without_output += u64::from(result.output.trim().is_empty());
+        slowest = slowest.max(u64::try_from(result.took.as_millis()).unwrap_or(u64::MAX));
     }
-    Ok(vec![wrong, mute, slowest])
+    Ok(vec![wrong_code, without_output, slowest])
 }
 
 fn floods(context: &CaseContext) -> MeasureResult {
     let directory = create_empty_dir(&context.directory, "floods")?;
     let (mut killed, mut slowest) = (0, 0);
-    for (good, arguments, signal) in [
+    for (valid_responses, arguments, signal) in [
         (0, &["check", "--quick"][..], None),
         (0, &["receiver", "try", "--secret-env", "HOOK_SECRET", "--without", "acts"], None),
         (0, &["fuzz", "--requests", "10", "--rate", "off"], None),
         (4, &["load", "--rate", "50", "--for", "2s"], None),
         (4, &["load", "--for", "60s"], Some("INT")),
     ] {
-        let url = format!("http://{}/", interim_flood(good)?);
+        let url = format!("http://{}/", interim_flood(valid_responses)?);
         let running = start(context, &directory, &[arguments, &[&url]].concat())?;
         if let Some(name) = signal {
-            thread::sleep(UNDER_WAY);
+            thread::sleep(WORK_STARTED_AFTER);
             running.signal(name)?;
         }
-        let ran = running.end(TIMEOUT);
-        if ran.code.is_none() {
-            eprintln!("{arguments:?} does not end: {}", ran.output);
+        let result = running.end(TIMEOUT);
+        if result.code.is_none() {
+            eprintln!("{arguments:?} does not end: {}", result.output);
         }
-        killed += u64::from(ran.code.is_none());
-        slowest = slowest.max(u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX));
+        killed += u64::from(result.code.is_none());
+        slowest = slowest.max(u64::try_from(result.took.as_millis()).unwrap_or(u64::MAX));
     }
     Ok(vec![killed, slowest])
 }
 
 fn outputs(context: &CaseContext) -> MeasureResult {
     let directory = create_empty_dir(&context.directory, "outputs")?;
-    let (mut panics, mut untold, mut left) = (0, 0, 0);
-    let mut look = |ran: &ProgramResult, arguments: &[&str], fails: bool| {
-        let panicked = ran.code.is_none() || ran.code == Some(101) || ran.output.contains("panicked");
-        let is_untold = fails && (ran.code == Some(0) || !ran.output.contains("written"));
-        if panicked || is_untold {
-            eprintln!("{arguments:?} ended with {:?}: {}", ran.code, ran.output);
+    let (mut panics, mut unreported, mut leftover_files) = (0, 0, 0);
+    let mut record_result = |result: &ProgramResult, arguments: &[&str], must_fail: bool| {
+        let is_panic =
+            result.code.is_none() || result.code == Some(101) || result.output.contains("panicked");
+        let is_unreported = must_fail && (result.code == Some(0) || !result.output.contains("written"));
+        if is_panic || is_unreported {
+            eprintln!("{arguments:?} ended with {:?}: {}", result.code, result.output);
         }
-        panics += u64::from(panicked);
-        untold += u64::from(is_untold);
+        panics += u64::from(is_panic);
+        unreported += u64::from(is_unreported);
     };
-    let work: [&[&str]; 4] =
+    let commands_with_output: [&[&str]; 4] =
         [&["check", "--list"], &["sweep", "--seeds", "1", "--jobs", "1"], &["play"], &["--help"]];
-    for arguments in work {
+    for arguments in commands_with_output {
         let mut command = context.command(arguments);
         let mut child =
             command.current_dir(&directory).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         drop(child.stdout.take());
-        let ended = child.wait_with_output()?;
-        let output = String::from_utf8_lossy(&ended.stderr).into_owned();
-        look(
-            &ProgramResult { code: ended.status.code(), output, peak: 0, took: Duration::ZERO },
+        let finished = child.wait_with_output()?;
+        let output = String::from_utf8_lossy(&finished.stderr).into_owned();
+        record_result(
+            &ProgramResult { code: finished.status.code(), output, peak: 0, took: Duration::ZERO },
             arguments,
             false,
         );
     }
     let mut destinations = vec!["no/such".to_owned()];
     // A file system of 64 KiB that is almost full.
-    let full = context.directory.join("full");
+    let full_disk = context.directory.join("full");
     if names::is_in_namespaces() {
-        fs::write(full.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
-        destinations.push(full.display().to_string());
+        fs::write(full_disk.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
+        destinations.push(full_disk.display().to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
-        look(&StartedProgram::start(command)?.end(TIMEOUT), &["check", "--list"], true);
+        record_result(&StartedProgram::start(command)?.end(TIMEOUT), &["check", "--list"], true);
     }
-    let refusing = serve_status(418, |_| "{}".to_owned())?;
+    let error_server = serve_status(418, |_| "{}".to_owned())?;
     for destination in &destinations {
-        let at = |name: &str| format!("{destination}/{name}");
-        let report = format!("html={}", at("run.html"));
+        let path_of = |name: &str| format!("{destination}/{name}");
+        let report = format!("html={}", path_of("run.html"));
         let commands: [&[&str]; 6] = [
-            &["sweep", "--seeds", "1", "--jobs", "1", "--out", &at("out")],
-            &["sweep", "--seeds", "1", "--jobs", "1", "--html", &at("out.html")],
+            &["sweep", "--seeds", "1", "--jobs", "1", "--out", &path_of("out")],
+            &["sweep", "--seeds", "1", "--jobs", "1", "--html", &path_of("out.html")],
             &["check", "--quick", "--report", &report],
-            &["check", "--quick", "--record", &at("run.json")],
-            &["fuzz", &refusing, "--requests", "10", "--rate", "off", "--save", &at("found.json")],
-            &["serve", "--listen", "127.0.0.1:0", "--ready-file", &at("ready.json")],
+            &["check", "--quick", "--record", &path_of("run.json")],
+            &["fuzz", &error_server, "--requests", "10", "--rate", "off", "--save", &path_of("found.json")],
+            &["serve", "--listen", "127.0.0.1:0", "--ready-file", &path_of("ready.json")],
         ];
         for arguments in commands {
-            // Output that fits is not a failure, and a server that is ready continues.
-            let fails = destination.starts_with("no/");
+            // On the small disk, a small output may fit, and `serve` may start; it must be stopped then.
+            let must_fail = destination.starts_with("no/");
             let running = start(context, &directory, arguments)?;
-            if arguments[0] == "serve" && !fails {
-                thread::sleep(UNDER_WAY);
+            if arguments[0] == "serve" && !must_fail {
+                thread::sleep(WORK_STARTED_AFTER);
                 let _ = running.signal("TERM");
             }
-            look(&running.end(TIMEOUT), arguments, fails);
+            record_result(&running.end(TIMEOUT), arguments, must_fail);
         }
     }
     if names::is_in_namespaces() {
-        // An existing file is complete, so it has the ending of its format.
-        for file in fs::read_dir(&full)? {
+        // A file that was written must be complete: end as its format does.
+        for file in fs::read_dir(&full_disk)? {
             let path = file?.path();
-            let text = fs::read(&path)?;
-            let is_whole = text.ends_with(b"\n") || text.ends_with(b"}") || text.ends_with(b">");
-            left += u64::from(!path.ends_with("filler") && !is_whole);
+            let content = fs::read(&path)?;
+            let is_complete = content.ends_with(b"\n") || content.ends_with(b"}") || content.ends_with(b">");
+            leftover_files += u64::from(!path.ends_with("filler") && !is_complete);
             fs::remove_file(path)?;
         }
     }
-    left += fs::read_dir(&directory)?.count() as u64;
-    Ok(vec![panics, untold, left])
+    leftover_files += fs::read_dir(&directory)?.count() as u64;
+    Ok(vec![panics, unreported, leftover_files])
 }
 
 fn sizes(context: &CaseContext) -> MeasureResult {
     let directory = create_empty_dir(&context.directory, "sizes")?;
     let huge = format!("{{\"data\":[\"{}\"]}}", "x".repeat(4_000_000));
     let url = serve_status(200, move |_| huge.clone())?;
-    let checked = run(context, &directory, &["check", &url, "--quick"])?;
-    if checked.peak == 0 {
+    let check = run(context, &directory, &["check", &url, "--quick"])?;
+    if check.peak == 0 {
         return Err(CaseFailure::Skipped("requires /proc of Linux".to_owned()));
     }
-    let (mut memory, mut longest, mut taken) = (0, 0, 0);
+    let (mut memory, mut longest, mut accepted) = (0, 0, 0);
     let text = vec![b'x'; 100_000_000];
     for (name, arguments) in [
         ("a.yaml", &["play", "a.yaml"][..]),
@@ -350,11 +389,11 @@ fn sizes(context: &CaseContext) -> MeasureResult {
     ] {
         let path = directory.join(name);
         fs::write(&path, &text)?;
-        let ran = run(context, &directory, arguments)?;
-        memory = memory.max(ran.peak);
-        longest = longest.max(ran.output.len() as u64);
-        taken += u64::from(ran.code != Some(2));
+        let result = run(context, &directory, arguments)?;
+        memory = memory.max(result.peak);
+        longest = longest.max(result.output.len() as u64);
+        accepted += u64::from(result.code != Some(2));
         fs::remove_file(path)?;
     }
-    Ok(vec![checked.peak.div_ceil(MEBIBYTE), memory.div_ceil(MEBIBYTE), longest, taken])
+    Ok(vec![check.peak.div_ceil(MEBIBYTE), memory.div_ceil(MEBIBYTE), longest, accepted])
 }

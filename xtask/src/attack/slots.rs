@@ -12,32 +12,33 @@ use super::deliveries::first_attempt_error;
 use super::names::SLOW;
 use testkit::{Connection, Receiver, signal};
 
-/// The connection slots of a server. Repeated here, so that a changed limit is noticed.
+/// The number of connection slots of a server. Repeated here, so that a changed limit is noticed.
 const SLOTS: usize = 1_024;
 const TIMEOUT: Duration = Duration::from_secs(40);
 
-const NEW_CLIENT: Bound = Bound { title: "until a new client is answered", most: 1_000, unit: Unit::Millis };
-const UNKNOWN_PAGE: &str =
+const NEW_CLIENT: Bound =
+    Bound { title: "until a new client gets a response", most: 1_000, unit: Unit::Millis };
+const UNKNOWN_PAGE_HEAD: &str =
     "POST /c/aaaaaaaaaaaa/sandbox HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
-const LOGIN: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
-const SANDBOX: &str = "POST /sandbox/pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
-/// The maximum number of streams of a server.
+const LOGIN_HEAD: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+const SANDBOX_HEAD: &str = "POST /sandbox/pay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+/// The maximum number of event streams of a server.
 const STREAMS: usize = SLOTS / 2;
 
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "slots",
-        title: "1,024 idle clients take every connection slot, half of them without a byte sent",
+        title: "1,024 idle clients use every connection slot, half of them without having sent a byte",
         bounds: &[NEW_CLIENT],
         is_long: false,
         run: slots,
     },
     AttackCase {
         name: "bodies",
-        title: "1,024 clients send heads to pages and the sandbox, and none of the bodies that they announce",
+        title: "1,024 clients send request heads to pages and the sandbox, but no bodies",
         bounds: &[NEW_CLIENT],
         is_long: false,
-        run: |context| fill_slots(context, &[], &[UNKNOWN_PAGE, LOGIN, SANDBOX]),
+        run: |context| fill_slots(context, &[], &[UNKNOWN_PAGE_HEAD, LOGIN_HEAD, SANDBOX_HEAD]),
     },
     AttackCase {
         name: "handshakes",
@@ -48,8 +49,8 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "streams",
-        title: "512 open checkouts, half of them of one charge, while another account opens charges",
-        bounds: &[Bound { title: "processor time for each change elsewhere", most: 20, unit: Unit::Moment }],
+        title: "512 open checkout pages, half of them of one charge, while another account opens charges",
+        bounds: &[Bound { title: "processor time for each charge", most: 20, unit: Unit::Moment }],
         is_long: false,
         run: streams,
     },
@@ -58,7 +59,7 @@ pub(super) const CASES: &[AttackCase] = &[
         title: "idle clients use all descriptors of a process that is limited to 256",
         bounds: &[
             Bound { title: "until a delivery arrives", most: 2_000, unit: Unit::Millis },
-            Bound { title: "connection errors that hide their cause", most: 0, unit: Unit::Count },
+            Bound { title: "connection errors reported without their cause", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: descriptors,
@@ -79,12 +80,12 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// Opens connections, every second one after a request, as many as the system allows.
-fn open_idle_connections(host: &Host, count: usize) -> Vec<Connection> {
+/// Opens connections, as many as the system allows. Every second one sends a request first.
+fn open_idle_connections(server: &Host, count: usize) -> Vec<Connection> {
     let mut connections = Vec::new();
-    for n in 0..count {
-        let Ok(mut connection) = Connection::open(&host.address) else { break };
-        if n % 2 == 0 && connection.call("GET", "/healthz", None, "").is_err() {
+    for nth in 0..count {
+        let Ok(mut connection) = Connection::open(&server.address) else { break };
+        if nth % 2 == 0 && connection.call("GET", "/healthz", None, "").is_err() {
             break;
         }
         connections.push(connection);
@@ -93,119 +94,121 @@ fn open_idle_connections(host: &Host, count: usize) -> Vec<Connection> {
 }
 
 fn slots(context: &CaseContext) -> MeasureResult {
-    let host = context.serve(&[])?;
-    let connections = open_idle_connections(&host, SLOTS);
-    new_client(&host, &connections)
+    let server = context.serve(&[])?;
+    let connections = open_idle_connections(&server, SLOTS);
+    longest_wait_of_new_clients(&server, &connections)
 }
 
 /// Fills all slots with connections that have sent an incomplete request or handshake.
 fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> MeasureResult {
-    let host = context.serve(options)?;
+    let server = context.serve(options)?;
     let mut connections = Vec::new();
     for prefix in prefixes.iter().cycle().take(SLOTS) {
-        let Ok(mut connection) = Connection::open(&host.address) else { break };
+        let Ok(mut connection) = Connection::open(&server.address) else { break };
         connection.send(prefix)?;
         connections.push(connection);
     }
-    new_client(&host, &connections)
+    longest_wait_of_new_clients(&server, &connections)
 }
 
-/// Returns the longest wait of new clients while others hold all connection slots.
-fn new_client(host: &Host, others: &[Connection]) -> MeasureResult {
-    if others.len() < SLOTS {
-        let why = format!("this machine allows only {} connections; raise `ulimit -n`", others.len());
-        return Err(CaseFailure::Skipped(why));
+/// Returns the longest wait of new clients in milliseconds, while `held` connections use all slots.
+fn longest_wait_of_new_clients(server: &Host, held: &[Connection]) -> MeasureResult {
+    if held.len() < SLOTS {
+        let reason = format!("this machine allows only {} connections; raise `ulimit -n`", held.len());
+        return Err(CaseFailure::Skipped(reason));
     }
     let mut longest = 0;
     for _ in 0..5 {
-        let began = Instant::now();
-        Connection::open(&host.address)?.call("GET", "/healthz", None, "")?;
-        longest = longest.max(millis(began.elapsed()));
+        let started = Instant::now();
+        Connection::open(&server.address)?.call("GET", "/healthz", None, "")?;
+        longest = longest.max(millis(started.elapsed()));
     }
     Ok(vec![longest])
 }
 
 fn streams(context: &CaseContext) -> MeasureResult {
     const CHANGES: u64 = 10;
-    let mut host = context.serve(&["--clock", "frozen"])?;
-    let (charge, live) = (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), host.live.clone());
-    let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
-    let other = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?.to_owned();
+    let mut server = context.serve(&["--clock", "frozen"])?;
+    let (charge, live) =
+        (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), server.live.clone());
+    let neighbour = server.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
+    let neighbour_key = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?.to_owned();
     let mut codes = Vec::new();
     for _ in 0..=STREAMS / 2 {
-        let opened = host.call("POST", "/v1/charges", Some(&live), &charge)?;
+        let opened = server.call("POST", "/v1/charges", Some(&live), &charge)?;
         codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
     }
     let mut connections = Vec::new();
-    for n in 0..STREAMS {
-        let path = format!("/c/{}/live", codes[n.saturating_sub(STREAMS / 2 - 1)]);
-        let mut connection = Connection::open(&host.address)?;
+    for nth in 0..STREAMS {
+        let path = format!("/c/{}/live", codes[nth.saturating_sub(STREAMS / 2 - 1)]);
+        let mut connection = Connection::open(&server.address)?;
         connection.send_request("GET", &path, None, "")?;
         while !connection.line()?.starts_with("data: ") {}
         connections.push(connection);
     }
-    // Each new stream caused a rendering of the page.
+    // Waits until the pages for all new streams are rendered.
     thread::sleep(Duration::from_millis(200));
-    let before = host.cpu_millis()?;
+    let cpu_before = server.cpu_millis()?;
     for _ in 0..CHANGES {
-        host.call("POST", "/v1/charges", Some(&other), &charge)?;
-        // Concurrent signals or changes would count as one.
+        server.call("POST", "/v1/charges", Some(&neighbour_key), &charge)?;
+        // Without the pause, several changes would be rendered as one.
         thread::sleep(Duration::from_millis(100));
     }
-    Ok(vec![(host.cpu_millis()? - before) / CHANGES])
+    Ok(vec![(server.cpu_millis()? - cpu_before) / CHANGES])
 }
 
 fn descriptors(context: &CaseContext) -> MeasureResult {
-    let shop = Receiver::ok()?;
-    let forward = shop.forward("shop.example");
+    let receiver = Receiver::ok()?;
+    let forward = receiver.forward("shop.example");
     // No server listens on port 9 of this machine.
     let closed = "https://closed.example=http://127.0.0.1:9";
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&context.program).stderr(Stdio::null());
-    let mut host =
+    let mut server =
         Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", closed])?;
-    let mut tests = Vec::new();
+    let mut test_paths = Vec::new();
     for url in ["https://shop.example/hooks", "https://closed.example/"] {
-        let answer = host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
-        tests.push(format!(
+        let response = server.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
+        test_paths.push(format!(
             "/sandbox/endpoints/{}/test",
-            answer["endpoint"]["id"].as_str().unwrap_or_default()
+            response["endpoint"]["id"].as_str().unwrap_or_default()
         ));
     }
-    let _idle = open_idle_connections(&host, 300);
-    let began = Instant::now();
-    host.post(&tests[0], &Value::Null)?;
-    let came = shop.arrival_time("/hooks", TIMEOUT).map_or(TIMEOUT, |at| at.saturating_duration_since(began));
+    let _idle = open_idle_connections(&server, 300);
+    let started = Instant::now();
+    server.post(&test_paths[0], &Value::Null)?;
+    let arrived_after =
+        receiver.arrival_time("/hooks", TIMEOUT).map_or(TIMEOUT, |at| at.saturating_duration_since(started));
 
-    let sent = host.post(&tests[1], &Value::Null)?;
-    let error = first_attempt_error(&mut host, sent["delivery"].as_str().unwrap_or_default())?;
-    Ok(vec![millis(came), u64::from(!error.contains("refused"))])
+    let test_delivery = server.post(&test_paths[1], &Value::Null)?;
+    let error = first_attempt_error(&mut server, test_delivery["delivery"].as_str().unwrap_or_default())?;
+    Ok(vec![millis(arrived_after), u64::from(!error.contains("refused"))])
 }
 
 fn stop(context: &CaseContext, signals: &[&str]) -> MeasureResult {
     let names = context.names()?;
     names.set_slow(false);
-    let mut host = context.serve(&[])?;
+    let mut server = context.serve(&[])?;
     let url = format!("https://{SLOW}-stop.example/");
-    let answer = host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
-    let id = answer["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
+    let response = server.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
+    let id = response["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
     names.set_slow(true);
-    let before = names.unanswered_queries();
-    host.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
-    let until = Instant::now() + TIMEOUT;
-    while names.unanswered_queries() == before && Instant::now() < until {
+    let queries_before = names.unanswered_queries();
+    server.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
+    let deadline = Instant::now() + TIMEOUT;
+    while names.unanswered_queries() == queries_before && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
     for name in signals {
-        signal(host.pid(), name)?;
-        // Concurrent signals or changes would count as one.
+        signal(server.pid(), name)?;
+        // Without the pause, two signals could be handled as one.
         thread::sleep(Duration::from_millis(100));
     }
-    let took = host.wait(TIMEOUT).unwrap_or(TIMEOUT);
+    let stopped_after = server.wait(TIMEOUT).unwrap_or(TIMEOUT);
     names.set_slow(false);
-    Ok(vec![millis(took)])
+    Ok(vec![millis(stopped_after)])
 }
 
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

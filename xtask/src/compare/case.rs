@@ -16,15 +16,15 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// The name in tables.
     pub(crate) title: &'static str,
-    /// The minimum ratio to the bare server, in hundredths, on pinned cores.
+    /// The minimum rate relative to the bare server, in hundredths, on pinned cores.
     pub(crate) goal: u32,
     pub(crate) request: CaseRequest,
 }
 
 pub(crate) enum CaseRequest {
-    /// A path; `{event}` is replaced by an event's id.
+    /// Reads a path; `{event}` is replaced by an event's id.
     Get(&'static str),
-    /// A charge in this coin.
+    /// Opens a charge in this asset.
     Open(&'static str),
 }
 
@@ -47,29 +47,29 @@ pub(crate) const CASES: &[Case] = &[
     },
 ];
 
-/// A case with its response in a file.
+/// A request, and the file with its response, which the bare server sends.
 pub(crate) struct PreparedRequest {
     pub(crate) method: &'static str,
     pub(crate) path: String,
     pub(crate) status: u16,
     pub(crate) file: PathBuf,
     pub(crate) bytes: usize,
-    /// The coin of a charge to open; `None` for other requests.
+    /// The asset of a charge to open; `None` for other requests.
     pub(crate) asset: Option<&'static str>,
 }
 
-/// The reference server's world: charges and their events, in mode test.
+/// The world of the reference server, with charges and events in test mode.
 pub(crate) struct World {
     address: SocketAddr,
     pub(crate) key: String,
     event: String,
-    /// The account, which the client reads before it opens charges.
+    /// The file with the response for the account, which the client reads before it opens charges.
     pub(crate) account: PathBuf,
 }
 
 impl World {
-    pub(crate) fn make(ours: &RunningProgram, work: &Path) -> Result<World, String> {
-        let (address, key) = (ours.address, ours.key.clone());
+    pub(crate) fn make(reference: &RunningProgram, work: &Path) -> Result<World, String> {
+        let (address, key) = (reference.address, reference.key.clone());
         for nth in 0..CHARGES {
             let body = format!(
                 r#"{{"asset":"BTC","amount":"49.90","currency":"EUR","description":"order {nth}","metadata":{{"order":{nth}}}}}"#
@@ -78,9 +78,9 @@ impl World {
         }
         let newest = call_for_json(address, ("GET", "/v1/events?per_page=1"), &key, "")?;
         let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
-        let account = work.join("looked-at.json");
-        let answer = call(address, ("GET", "/v1/account"), &key, "")?;
-        fs::write(&account, &answer.body)
+        let account = work.join("account-before-writes.json");
+        let response = call(address, ("GET", "/v1/account"), &key, "")?;
+        fs::write(&account, &response.body)
             .map_err(|err| format!("cannot write `{}`: {err}", account.display()))?;
         Ok(World { address, key, event, account })
     }
@@ -92,11 +92,12 @@ impl World {
         };
         let body =
             asset.map(|asset| format!(r#"{{"amount":"49.90","asset":"{asset}","description":"load"}}"#));
-        let answer = call(self.address, (method, &path), &self.key, &body.unwrap_or_default())?;
-        answer.success().map_err(|why| format!("{}: refused with {why}", case.name))?;
+        let response = call(self.address, (method, &path), &self.key, &body.unwrap_or_default())?;
+        response.success().map_err(|reason| format!("{}: refused with {reason}", case.name))?;
         let file = work.join(format!("{}.json", case.name));
-        fs::write(&file, &answer.body).map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;
-        Ok(PreparedRequest { method, path, status: answer.status, file, bytes: answer.body.len(), asset })
+        fs::write(&file, &response.body)
+            .map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;
+        Ok(PreparedRequest { method, path, status: response.status, file, bytes: response.body.len(), asset })
     }
 
     /// Starts a bare server with the response of one case, and that of the account, which a client reads before it

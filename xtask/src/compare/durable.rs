@@ -1,4 +1,4 @@
-//! Measures the cost of `--data`: opening charges on a stored world and on one in memory, alternately.
+//! Measures the cost of `--data`: opens charges on a server that stores its world and on one that does not, alternately.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::{Options, Programs};
 pub(crate) const NAME: &str = "stored";
 const CASE: &str = "open-btc";
 
-/// Measures both servers: the one with `--data`, then the one in memory.
+/// Measures both servers. In the result, the one with `--data` is compared with the one in memory.
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Figures, String> {
     let directory = work.join("stored");
     if directory.exists() {
@@ -30,11 +30,11 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
             Sample::measure(programs, server, &prepared, Cores::Shared, options.seconds)
         };
         if round % 2 == 0 {
-            let first = sample(&stored)?;
-            figures.add(first, sample(&in_memory)?);
+            let sampled_first = sample(&stored)?;
+            figures.add(sampled_first, sample(&in_memory)?);
         } else {
-            let first = sample(&in_memory)?;
-            figures.add(sample(&stored)?, first);
+            let sampled_first = sample(&in_memory)?;
+            figures.add(sample(&stored)?, sampled_first);
         }
     }
     Ok(figures)

@@ -1,4 +1,4 @@
-//! [`Figures`]: medians and spread of several rounds, in thousandths, to avoid floats.
+//! [`Figures`]: medians and spread of several rounds. Ratios are integers in thousandths.
 
 use std::process::Stdio;
 
@@ -20,7 +20,10 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Loads a server for some seconds. Fails if a response has another status than the prepared one.
+    /// Loads a server for some seconds.
+    ///
+    /// # Errors
+    /// A response has another status than the prepared one, or the client fails.
     pub(crate) fn measure(
         programs: &Programs,
         server: &RunningProgram,
@@ -37,54 +40,62 @@ impl Sample {
             Some(asset) => client.args(["--mix", "write", "--allow-writes", "--asset", asset]),
         };
         client.env("CHARGEPROOF_TEST_KEY", &server.key).stderr(Stdio::inherit());
-        let before = server.cpu_ns();
-        let done = client.output().map_err(|err| format!("cannot start the client: {err}"))?;
-        let used = server.cpu_ns().saturating_sub(before);
-        let report: Value = serde_json::from_slice(&done.stdout)
-            .map_err(|err| format!("`chargeproof load` ended with {} and no report: {err}", done.status))?;
+        let cpu_before = server.cpu_ns();
+        let output = client.output().map_err(|err| format!("cannot start the client: {err}"))?;
+        let cpu_used = server.cpu_ns().saturating_sub(cpu_before);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|err| format!("`chargeproof load` ended with {} and no report: {err}", output.status))?;
         let number = |name: &str| report[name].as_u64().unwrap_or(0);
-        let (answers, rate) = (number("answers"), number("rate_achieved"));
-        let good = report["statuses"][prepared.status.to_string()].as_u64().unwrap_or(0);
-        if answers == 0 || good != answers || report["errors"].as_object().is_none_or(|all| !all.is_empty()) {
+        let (responses, rate) = (number("answers"), number("rate_achieved"));
+        let as_prepared = report["statuses"][prepared.status.to_string()].as_u64().unwrap_or(0);
+        if responses == 0
+            || as_prepared != responses
+            || report["errors"].as_object().is_none_or(|errors| !errors.is_empty())
+        {
             return Err(format!(
-                "{} {} was not answered as prepared: {report}",
+                "not all responses to {} {} have the prepared status: {report}",
                 prepared.method, prepared.path
             ));
         }
-        Ok(Sample { rate, cpu_ns: used / answers })
+        Ok(Sample { rate, cpu_ns: cpu_used / responses })
     }
 }
 
 /// The samples of both servers for each round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
+    /// The sample of the reference server and that of the bare server.
     rounds: Vec<(Sample, Sample)>,
 }
 
 impl Figures {
-    pub(crate) fn add(&mut self, ours: Sample, bare: Sample) {
-        self.rounds.push((ours, bare));
+    pub(crate) fn add(&mut self, reference: Sample, bare: Sample) {
+        self.rounds.push((reference, bare));
     }
 
     /// Returns the ratio of the rates, reference to bare server, in thousandths.
     pub(crate) fn ratio(&self) -> Spread {
-        Spread::from_values(self.rounds.iter().map(|(ours, bare)| ours.rate * 1_000 / bare.rate.max(1)))
+        Spread::from_values(
+            self.rounds.iter().map(|(reference, bare)| reference.rate * 1_000 / bare.rate.max(1)),
+        )
     }
 
     /// Returns the ratio of the processor times per response.
     pub(crate) fn cpu_ratio(&self) -> Spread {
-        Spread::from_values(self.rounds.iter().map(|(ours, bare)| ours.cpu_ns * 1_000 / bare.cpu_ns.max(1)))
+        Spread::from_values(
+            self.rounds.iter().map(|(reference, bare)| reference.cpu_ns * 1_000 / bare.cpu_ns.max(1)),
+        )
     }
 
     /// Returns the responses per second of the reference server.
     pub(crate) fn rate(&self) -> Spread {
-        Spread::from_values(self.rounds.iter().map(|(ours, _)| ours.rate))
+        Spread::from_values(self.rounds.iter().map(|(reference, _)| reference.rate))
     }
 
     /// Returns the processor time per response of the reference server and of the bare server, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> (Spread, Spread) {
         (
-            Spread::from_values(self.rounds.iter().map(|(ours, _)| ours.cpu_ns)),
+            Spread::from_values(self.rounds.iter().map(|(reference, _)| reference.cpu_ns)),
             Spread::from_values(self.rounds.iter().map(|(_, bare)| bare.cpu_ns)),
         )
     }
@@ -99,13 +110,13 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    fn from_values(all: impl Iterator<Item = u64>) -> Spread {
-        let mut all: Vec<u64> = all.collect();
-        all.sort_unstable();
-        match all.as_slice() {
+    fn from_values(values: impl Iterator<Item = u64>) -> Spread {
+        let mut values: Vec<u64> = values.collect();
+        values.sort_unstable();
+        match values.as_slice() {
             [] => Spread::default(),
-            [least, .., most] => Spread { least: *least, median: all[all.len() / 2], most: *most },
-            [one] => Spread { least: *one, median: *one, most: *one },
+            [least, .., most] => Spread { least: *least, median: values[values.len() / 2], most: *most },
+            [single] => Spread { least: *single, median: *single, most: *single },
         }
     }
 }
@@ -116,14 +127,14 @@ mod tests {
 
     fn figures(rounds: &[(u64, u64)]) -> Figures {
         let mut figures = Figures::default();
-        for &(ours, bare) in rounds {
-            figures.add(Sample { rate: ours, cpu_ns: 1_000 }, Sample { rate: bare, cpu_ns: 800 });
+        for &(reference, bare) in rounds {
+            figures.add(Sample { rate: reference, cpu_ns: 1_000 }, Sample { rate: bare, cpu_ns: 800 });
         }
         figures
     }
 
     #[test]
-    fn ratios_are_taken_round_by_round() {
+    fn ratios_are_calculated_within_each_round() {
         // A round on a machine that is twice as slow has no effect.
         let found = figures(&[(90, 100), (45, 50), (99, 100), (80, 100), (46, 50)]).ratio();
         assert_eq!(found, Spread { least: 800, median: 900, most: 990 });

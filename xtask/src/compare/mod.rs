@@ -1,5 +1,5 @@
-//! `cargo xtask compare`: measures the reference server and a bare hyper server with the same responses, alternately in
-//! one run. Ratios within a run are stable; absolute figures vary.
+//! `cargo xtask compare`: measures the reference server, and a bare hyper server that sends the same bytes. Both run
+//! alternately: ratios within a run are stable, but absolute figures vary.
 
 mod case;
 mod durable;
@@ -23,7 +23,7 @@ use process::{Cores, RunningProgram};
 /// The options of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The number of rounds per case, of which the medians are shown
+    /// The number of rounds per case; the tables show medians
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
     /// The length of a round for each server, in seconds
@@ -90,7 +90,7 @@ impl Programs {
 
 fn build(root: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
-    let done = Command::new(cargo)
+    let status = Command::new(cargo)
         .current_dir(root)
         .args([
             "build",
@@ -104,7 +104,7 @@ fn build(root: &Path) -> Result<(), String> {
         ])
         .status()
         .map_err(|err| format!("cannot start cargo: {err}"))?;
-    if done.success() { Ok(()) } else { Err("the release programs do not build".to_owned()) }
+    if status.success() { Ok(()) } else { Err("`cargo build --release` failed".to_owned()) }
 }
 
 /// The figures of a case for both servers.
@@ -115,8 +115,8 @@ pub(crate) struct Row {
 }
 
 fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) -> Result<Vec<Row>, String> {
-    let ours = RunningProgram::start_reference(programs, cores)?;
-    let world = World::make(&ours, work)?;
+    let reference = RunningProgram::start_reference(programs, cores)?;
+    let world = World::make(&reference, work)?;
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
     for case in CASES.iter().filter(|case| options.selects(case.name)) {
         let prepared = world.prepare(case, work)?;
@@ -128,43 +128,43 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample =
                 |server: &RunningProgram| Sample::measure(programs, server, prepared, cores, options.seconds);
-            // The order alternates, because the first one may run on a cooler or busier machine.
+            // The order alternates, because the server that runs first has a cooler or busier machine.
             if round % 2 == 0 {
-                let first = sample(&ours)?;
-                row.figures.add(first, sample(bare)?);
+                let sampled_first = sample(&reference)?;
+                row.figures.add(sampled_first, sample(bare)?);
             } else {
-                let first = sample(bare)?;
-                row.figures.add(sample(&ours)?, first);
+                let sampled_first = sample(bare)?;
+                row.figures.add(sample(&reference)?, sampled_first);
             }
         }
     }
     Ok(rows)
 }
 
-/// Returns the duration of one-off operations: start, check, playing all scenarios.
+/// Returns the durations in microseconds of operations that run once: start, check, playing all scenarios.
 fn one_off_durations(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
     let chargeproof = programs.path("chargeproof");
-    let median = |mut all: Vec<u128>| {
-        all.sort_unstable();
-        all[all.len() / 2]
+    let median = |mut durations: Vec<u128>| {
+        durations.sort_unstable();
+        durations[durations.len() / 2]
     };
-    let timed = |arguments: &[&str]| -> Result<u128, String> {
-        let begin = Instant::now();
-        let done = Command::new(&chargeproof)
+    let run_micros = |arguments: &[&str]| -> Result<u128, String> {
+        let started = Instant::now();
+        let output = Command::new(&chargeproof)
             .args(arguments)
             .output()
             .map_err(|err| format!("cannot start `{}`: {err}", chargeproof.display()))?;
-        if !done.status.success() {
-            return Err(format!("`chargeproof {}` ended with {}", arguments.join(" "), done.status));
+        if !output.status.success() {
+            return Err(format!("`chargeproof {}` ended with {}", arguments.join(" "), output.status));
         }
-        Ok(begin.elapsed().as_micros())
+        Ok(started.elapsed().as_micros())
     };
-    let repeat = |act: &dyn Fn() -> Result<u128, String>| -> Result<u128, String> {
-        Ok(median((0..5).map(|_| act()).collect::<Result<Vec<_>, _>>()?))
+    let median_of_five = |measure: &dyn Fn() -> Result<u128, String>| -> Result<u128, String> {
+        Ok(median((0..5).map(|_| measure()).collect::<Result<Vec<_>, _>>()?))
     };
     Ok(vec![
-        ("from start to the first response", repeat(&|| process::start_up(programs))?),
-        ("`check` of the built-in server", repeat(&|| timed(&["check"]))?),
-        ("`play`: all scenarios", repeat(&|| timed(&["play"]))?),
+        ("from start to the first response", median_of_five(&|| process::start_up(programs))?),
+        ("`check` of the built-in server", median_of_five(&|| run_micros(&["check"]))?),
+        ("`play`: all scenarios", median_of_five(&|| run_micros(&["play"]))?),
     ])
 }

@@ -1,4 +1,4 @@
-//! Measures common mock servers that are installed.
+//! Measures other mock servers, as far as they are installed.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,11 +13,12 @@ use super::{Options, Programs};
 /// A mock server with its figures, or the reason why it was skipped.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    /// The ratio to bare hyper for each case, and the memory in KiB.
+    /// The rate relative to the bare server for each case, and the memory in KiB.
     pub(crate) figures: Result<(Vec<Spread>, u64), String>,
 }
 
-struct PeerKind {
+/// A supported mock server.
+struct MockServerKind {
     name: &'static str,
     /// A command that succeeds if the server is installed.
     probe: &'static [&'static str],
@@ -27,71 +28,71 @@ struct PeerKind {
 /// The responses that a mock server is configured with.
 struct MockContext<'a> {
     work: &'a Path,
-    answers: &'a [PreparedRequest],
+    requests: &'a [PreparedRequest],
     address: SocketAddr,
 }
 
-const KINDS: &[PeerKind] = &[
-    PeerKind {
+const KINDS: &[MockServerKind] = &[
+    MockServerKind {
         name: "uvicorn, an ASGI function, one worker",
         probe: &["uvicorn", "--version"],
         command: uvicorn,
     },
-    PeerKind { name: "Prism", probe: &["prism", "--version"], command: prism },
-    PeerKind { name: "Mockoon", probe: &["mockoon-cli", "--version"], command: mockoon },
+    MockServerKind { name: "Prism", probe: &["prism", "--version"], command: prism },
+    MockServerKind { name: "Mockoon", probe: &["mockoon-cli", "--version"], command: mockoon },
 ];
 
-/// Other common mock servers, which are not supported.
-const UNKNOWN: &[&str] = &["WireMock", "json-server"];
+/// Mock servers that this task does not support.
+const UNSUPPORTED: &[&str] = &["WireMock", "json-server"];
 
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Vec<Peer>, String> {
-    let ours = RunningProgram::start_reference(programs, Cores::Shared)?;
-    let world = World::make(&ours, work)?;
+    let reference = RunningProgram::start_reference(programs, Cores::Shared)?;
+    let world = World::make(&reference, work)?;
     let reads = CASES.iter().filter(|case| matches!(case.request, CaseRequest::Get(_)));
-    let answers = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
-    let bare: Vec<_> = answers
+    let requests = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
+    let bare: Vec<_> = requests
         .iter()
-        .map(|answer| world.start_bare_server(programs, Cores::Shared, answer))
+        .map(|request| world.start_bare_server(programs, Cores::Shared, request))
         .collect::<Result<_, _>>()?;
     let measured = KINDS.iter().map(|kind| {
         let figures = if is_installed(kind.probe) {
-            measure_peer(kind, programs, work, &answers, &bare, options)
+            measure_peer(kind, programs, work, &requests, &bare, options)
         } else {
             Err(format!("`{}` is not installed", kind.probe[0]))
         };
         Peer { name: kind.name, figures }
     });
-    let unknown =
-        UNKNOWN.iter().map(|name| Peer { name, figures: Err("this program cannot start it".to_owned()) });
-    Ok(measured.chain(unknown).collect())
+    let unsupported =
+        UNSUPPORTED.iter().map(|name| Peer { name, figures: Err("not supported by this task".to_owned()) });
+    Ok(measured.chain(unsupported).collect())
 }
 
 fn is_installed(probe: &[&str]) -> bool {
-    Command::new(probe[0]).args(&probe[1..]).output().is_ok_and(|done| done.status.success())
+    Command::new(probe[0]).args(&probe[1..]).output().is_ok_and(|output| output.status.success())
 }
 
 fn measure_peer(
-    kind: &PeerKind,
+    kind: &MockServerKind,
     programs: &Programs,
     work: &Path,
-    answers: &[PreparedRequest],
+    requests: &[PreparedRequest],
     bare: &[RunningProgram],
     options: &Options,
 ) -> Result<(Vec<Spread>, u64), String> {
-    let context = MockContext { work, answers, address: testkit::free_address()? };
-    let peer =
-        RunningProgram::start_third_party((kind.command)(&context)?, context.address, &answers[0].path)?;
-    let mut all = vec![Figures::default(); answers.len()];
+    let context = MockContext { work, requests, address: testkit::free_address()? };
+    let server =
+        RunningProgram::start_third_party((kind.command)(&context)?, context.address, &requests[0].path)?;
+    let mut figures_by_request = vec![Figures::default(); requests.len()];
     for round in 0..options.rounds {
-        for ((figures, answer), bare) in all.iter_mut().zip(answers).zip(bare) {
-            eprintln!("{}: round {} of {}, {}", kind.name, round + 1, options.rounds, answer.path);
+        for ((figures, request), bare) in figures_by_request.iter_mut().zip(requests).zip(bare) {
+            eprintln!("{}: round {} of {}, {}", kind.name, round + 1, options.rounds, request.path);
             let sample = |server: &RunningProgram| {
-                Sample::measure(programs, server, answer, Cores::Shared, options.seconds)
+                Sample::measure(programs, server, request, Cores::Shared, options.seconds)
             };
-            figures.add(sample(&peer)?, sample(bare)?);
+            figures.add(sample(&server)?, sample(bare)?);
         }
     }
-    Ok((all.iter().map(Figures::ratio).collect(), peer.resident_kib()))
+    Ok((figures_by_request.iter().map(Figures::ratio).collect(), server.resident_kib()))
 }
 
 impl MockContext<'_> {
@@ -105,21 +106,24 @@ impl MockContext<'_> {
             fs::read_to_string(&prepared.file)
                 .map_err(|err| format!("cannot read `{}`: {err}", prepared.file.display()))
         };
-        let path =
+        let path_length =
             |prepared: &PreparedRequest| prepared.path.find('?').map_or(prepared.path.len(), |end| end);
-        self.answers.iter().map(|answer| Ok((&answer.path[..path(answer)], read(answer)?))).collect()
+        self.requests
+            .iter()
+            .map(|request| Ok((&request.path[..path_length(request)], read(request)?)))
+            .collect()
     }
 }
 
 fn uvicorn(context: &MockContext<'_>) -> Result<Command, String> {
-    let mut app = "ANSWERS = {\n".to_owned();
-    for (answer, (path, _)) in context.answers.iter().zip(context.bodies()?) {
-        app.push_str(&format!("    {path:?}: open({:?}, 'rb').read(),\n", answer.file));
+    let mut app = "RESPONSES = {\n".to_owned();
+    for (request, (path, _)) in context.requests.iter().zip(context.bodies()?) {
+        app.push_str(&format!("    {path:?}: open({:?}, 'rb').read(),\n", request.file));
     }
     app.push_str(
         "}\n\n\
          async def app(scope, receive, send):\n\
-         \x20   body = ANSWERS.get(scope['path'])\n\
+         \x20   body = RESPONSES.get(scope['path'])\n\
          \x20   headers = [(b'content-type', b'application/json'), (b'content-length', str(len(body)).encode())]\n\
          \x20   await send({'type': 'http.response.start', 'status': 200, 'headers': headers})\n\
          \x20   await send({'type': 'http.response.body', 'body': body})\n",
@@ -143,8 +147,8 @@ fn prism(context: &MockContext<'_>) -> Result<Command, String> {
         let example: serde_json::Value =
             serde_json::from_str(&body).map_err(|err| format!("a response is not JSON: {err}"))?;
         let content = serde_json::json!({ "application/json": { "example": example } });
-        let answers = serde_json::json!({ "200": { "description": "as prepared", "content": content } });
-        paths.insert(path.to_owned(), serde_json::json!({ "get": { "responses": answers } }));
+        let responses = serde_json::json!({ "200": { "description": "as prepared", "content": content } });
+        paths.insert(path.to_owned(), serde_json::json!({ "get": { "responses": responses } }));
     }
     let document = serde_json::json!({
         "openapi": "3.1.0", "info": { "title": "prepared", "version": "1" }, "paths": paths,
@@ -167,7 +171,7 @@ fn mockoon(context: &MockContext<'_>) -> Result<Command, String> {
     let mut routes = Vec::new();
     for (nth, (path, body)) in context.bodies()?.into_iter().enumerate() {
         let header = serde_json::json!({ "key": "Content-Type", "value": "application/json" });
-        let answer = serde_json::json!({
+        let response = serde_json::json!({
             "uuid": format!("00000000-0000-4000-8000-0000000001{nth:02}"), "body": body, "latency": 0,
             "statusCode": 200, "label": "", "headers": [header], "bodyType": "INLINE", "filePath": "",
             "databucketID": "", "sendFileAsBody": false, "rules": [], "rulesOperator": "OR",
@@ -175,7 +179,7 @@ fn mockoon(context: &MockContext<'_>) -> Result<Command, String> {
         });
         routes.push(serde_json::json!({
             "uuid": format!("00000000-0000-4000-8000-0000000000{nth:02}"), "type": "http", "documentation": "",
-            "method": "get", "endpoint": path.trim_start_matches('/'), "responses": [answer],
+            "method": "get", "endpoint": path.trim_start_matches('/'), "responses": [response],
             "responseMode": null, "streamingMode": null, "streamingInterval": 0,
         }));
     }

@@ -29,9 +29,9 @@ impl Cores {
         }
     }
 
-    fn core_list(self, own: &'static str) -> &'static str {
+    fn core_list(self, pinned: &'static str) -> &'static str {
         match self {
-            Cores::Pinned => own,
+            Cores::Pinned => pinned,
             Cores::Shared => "0,1",
         }
     }
@@ -94,14 +94,14 @@ impl RunningProgram {
         path: &str,
     ) -> Result<RunningProgram, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let answers = || call(address, ("GET", path), "", "").is_ok_and(|answer| answer.status == 200);
-        let process = testkit::RunningProgram::start_until(&mut command, answers)?;
+        let is_ready = || call(address, ("GET", path), "", "").is_ok_and(|response| response.status == 200);
+        let process = testkit::RunningProgram::start_until(&mut command, is_ready)?;
         Ok(RunningProgram { process, address, key: String::new() })
     }
 
     /// Returns the processor time of all threads and child processes, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> u64 {
-        process_tree(self.process.child.id()).into_iter().map(process_ns).sum()
+        process_tree(self.process.child.id()).into_iter().map(process_cpu_ns).sum()
     }
 
     /// Returns the resident memory, child processes included, in KiB.
@@ -133,20 +133,24 @@ pub(crate) fn call_for_json(
     key: &str,
     body: &str,
 ) -> Result<Value, String> {
-    let answer = call(address, operation, key, body)?;
-    answer.success().map_err(|why| format!("{} {} is refused with {why}", operation.0, operation.1))
+    let response = call(address, operation, key, body)?;
+    response.success().map_err(|reason| format!("{} {} failed: {reason}", operation.0, operation.1))
 }
 
 /// Returns the time from the start of the process to its first response, in microseconds.
 pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
-    let begin = Instant::now();
+    let started = Instant::now();
     let server = RunningProgram::start_reference(programs, Cores::Shared)?;
-    let answer = call(server.address, ("GET", "/v1/account"), &server.key, "")?;
-    let took = begin.elapsed().as_micros();
-    if answer.status == 200 { Ok(took) } else { Err(format!("the first response is {}", answer.status)) }
+    let response = call(server.address, ("GET", "/v1/account"), &server.key, "")?;
+    let micros = started.elapsed().as_micros();
+    if response.status == 200 {
+        Ok(micros)
+    } else {
+        Err(format!("the first response is {}", response.status))
+    }
 }
 
-/// Returns a process and its children.
+/// Returns the ids of a process and all its descendants.
 fn process_tree(pid: u32) -> Vec<u32> {
     let children =
         fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().flat_map(|task| {
@@ -156,17 +160,16 @@ fn process_tree(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children.flat_map(process_tree)).collect()
 }
 
-/// The unit of processor times in `/proc`: a hundredth of a second, whatever the kernel's own tick is.
+/// The unit of processor times in `/proc`: a hundredth of a second (`USER_HZ`).
 const TICK_NS: u64 = 10_000_000;
 
-/// Returns the processor time of a process in user and system mode, including that of ended threads,
-/// such as idle threads that a pool has stopped.
-fn process_ns(pid: u32) -> u64 {
+/// Returns the processor time of a process in user and system mode, including that of ended threads.
+fn process_cpu_ns(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name of the program, the second field, may contain spaces and parentheses.
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let [user, system] =
-        [11, 12].map(|at| fields.clone().nth(at).and_then(|ticks| ticks.parse::<u64>().ok()));
+        [11, 12].map(|index| fields.clone().nth(index).and_then(|ticks| ticks.parse::<u64>().ok()));
     (user.unwrap_or(0) + system.unwrap_or(0)) * TICK_NS
 }
 

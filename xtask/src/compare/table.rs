@@ -1,4 +1,4 @@
-//! The tables, and writing them into a page.
+//! Formats the tables, and replaces those in a Markdown page.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use super::figures::{Figures, Spread};
 use super::peers::Peer;
 use super::process::Cores;
 
-const BEGIN: &str = "<!-- measured: written by `cargo xtask compare --write` -->\n";
-const END: &str = "<!-- end of the measured part -->\n";
+const TABLES_BEGIN: &str = "<!-- measured: written by `cargo xtask compare --write` -->\n";
+const TABLES_END: &str = "<!-- end of the measured part -->\n";
 
 pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
-    let printed = |program: &str, arguments: &[&str]| {
-        let done = Command::new(program).args(arguments).output().ok();
-        done.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned()).unwrap_or_default()
+    let stdout_of = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().ok();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
     };
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
@@ -25,9 +25,9 @@ pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
     format!(
         "{}, {cores} cores ({model}), Linux {}, {}; load before: {}. Medians of {rounds} rounds of {seconds} s, \
          which alternate between both servers, over 32 keep-alive connections; minimum and maximum in brackets.\n",
-        printed("date", &["-u", "+%Y-%m-%d"]),
-        printed("uname", &["-r"]),
-        printed("rustc", &["--version"]),
+        stdout_of("date", &["-u", "+%Y-%m-%d"]),
+        stdout_of("uname", &["-r"]),
+        stdout_of("rustc", &["--version"]),
         load.split(' ').next().unwrap_or_default(),
     )
 }
@@ -46,7 +46,7 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
     text.push_str("|---|---|---|---|---|---|---|---|\n");
     for row in rows {
         let figures = &row.figures;
-        let (ours, bare) = figures.cpu_ns();
+        let (reference, bare) = figures.cpu_ns();
         let goal = match cores {
             Cores::Pinned => hundredths(u64::from(row.case.goal) * 10),
             Cores::Shared => "–".to_owned(),
@@ -57,7 +57,7 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
             row.bytes,
             spread(figures.ratio()),
             spread(figures.cpu_ratio()),
-            tenths(ours.median),
+            tenths(reference.median),
             tenths(bare.median),
             figures.rate().median,
         ));
@@ -73,7 +73,7 @@ pub(crate) fn peers(peers: &[Peer]) -> String {
     text.push_str("| mock server | page | event | account | memory at the end |\n|---|---|---|---|---|\n");
     for peer in peers {
         match &peer.figures {
-            Err(why) => text.push_str(&format!("| {} | skipped: {why} | | | |\n", peer.name)),
+            Err(reason) => text.push_str(&format!("| {} | skipped: {reason} | | | |\n", peer.name)),
             Ok((ratios, kib)) => {
                 text.push_str(&format!("| {}", peer.name));
                 for ratio in ratios {
@@ -95,10 +95,10 @@ pub(crate) fn durability_table(figures: &Figures) -> String {
     )
 }
 
-pub(crate) fn one_off_table(moments: &[(&str, u128)]) -> String {
+pub(crate) fn one_off_table(durations: &[(&str, u128)]) -> String {
     let mut text = "\n| single action | median of 5 |\n|---|---|\n".to_owned();
-    for (what, micros) in moments {
-        text.push_str(&format!("| {what} | {}.{} ms |\n", micros / 1_000, micros / 100 % 10));
+    for (operation, micros) in durations {
+        text.push_str(&format!("| {operation} | {}.{} ms |\n", micros / 1_000, micros / 100 % 10));
     }
     text
 }
@@ -121,18 +121,18 @@ fn tenths(nanos: u64) -> String {
     format!("{}.{}", n / 10, n % 10)
 }
 
-/// Writes the tables between the marks of a page.
+/// Replaces the text between the markers of a page by the tables.
 pub(crate) fn write(path: &Path, tables: &str) -> Result<(), String> {
     let page = fs::read_to_string(path).map_err(|err| format!("cannot read `{}`: {err}", path.display()))?;
     let page = replace_tables(&page, tables)
-        .ok_or(format!("`{}` has no marks around its tables", path.display()))?;
+        .ok_or(format!("`{}` has no markers around its tables", path.display()))?;
     fs::write(path, page).map_err(|err| format!("cannot write `{}`: {err}", path.display()))
 }
 
 fn replace_tables(page: &str, tables: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}{tables}{END}{after}"))
+    let (before, rest) = page.split_once(TABLES_BEGIN)?;
+    let (_, after) = rest.split_once(TABLES_END)?;
+    Some(format!("{before}{TABLES_BEGIN}{tables}{TABLES_END}{after}"))
 }
 
 #[cfg(test)]
@@ -140,9 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_go_between_their_marks() {
-        let page = format!("# A\n{BEGIN}old\n{END}rest\n");
-        assert_eq!(replace_tables(&page, "new\n"), Some(format!("# A\n{BEGIN}new\n{END}rest\n")));
+    fn tables_are_written_between_the_markers() {
+        let page = format!("# A\n{TABLES_BEGIN}old\n{TABLES_END}rest\n");
+        assert_eq!(
+            replace_tables(&page, "new\n"),
+            Some(format!("# A\n{TABLES_BEGIN}new\n{TABLES_END}rest\n"))
+        );
         assert_eq!(replace_tables("# A\n", "new\n"), None);
     }
 

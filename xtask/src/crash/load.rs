@@ -8,9 +8,10 @@ use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create, open_charg
 use super::world::{AcknowledgedWrites, ServedProgram};
 use testkit::Connection;
 
-const OPENERS: u32 = 3;
+/// The number of clients that open charges.
+const OPENING_CLIENTS: u32 = 3;
 
-/// The running clients.
+/// The running clients. All stop when the program is killed, because their connections break.
 pub(crate) struct Load {
     openers: Vec<JoinHandle<Vec<AcknowledgedCharge>>>,
     creator: JoinHandle<AcknowledgedObjects>,
@@ -19,29 +20,29 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn start(opened: &ServedProgram, round: u32) -> Load {
+    pub(crate) fn start(server: &ServedProgram, round: u32) -> Load {
         let requested = Arc::new(AtomicUsize::new(0));
-        let openers = (0..OPENERS).map(|client| {
+        let openers = (0..OPENING_CLIENTS).map(|client| {
             let (address, key, requested) =
-                (opened.address().to_owned(), opened.key().to_owned(), Arc::clone(&requested));
+                (server.address().to_owned(), server.key().to_owned(), Arc::clone(&requested));
             thread::spawn(move || open_charges(&address, &key, &requested, &format!("{round}-{client}")))
         });
         let openers = openers.collect();
-        let (address, key) = (opened.address().to_owned(), opened.key().to_owned());
-        let payer = thread::spawn(move || pay(&address, &key).unwrap_or_default());
-        let address = opened.address().to_owned();
-        let mover = thread::spawn(move || pass_time(&address).unwrap_or_default());
-        let address = opened.address().to_owned();
+        let (address, key) = (server.address().to_owned(), server.key().to_owned());
+        let paying = thread::spawn(move || pay(&address, &key).unwrap_or_default());
+        let address = server.address().to_owned();
+        let advancing = thread::spawn(move || advance_clock(&address).unwrap_or_default());
+        let address = server.address().to_owned();
         let creator = thread::spawn(move || {
             let mut created = AcknowledgedObjects::default();
             // An error means that the program was killed.
             let _ = create(&address, round, &mut created);
             created
         });
-        Load { openers, creator, others: vec![payer, mover], requested }
+        Load { openers, creator, others: vec![paying, advancing], requested }
     }
 
-    /// Returns the acknowledged calls. The program must have ended.
+    /// Waits for all clients and returns the acknowledged writes. The program must have ended.
     pub(crate) fn stop(self) -> AcknowledgedWrites {
         let charges = self.openers.into_iter().flat_map(|opener| opener.join().unwrap_or_default()).collect();
         let objects = self.creator.join().unwrap_or_default();
@@ -62,16 +63,16 @@ impl Load {
 fn open_charges(address: &str, key: &str, requested: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
     let mut charges = Vec::new();
     let Ok(mut connection) = Connection::open(address) else { return charges };
-    for n in 0.. {
-        let order = format!("{name}-{n}");
+    for nth in 0.. {
+        let order = format!("{name}-{nth}");
         let body = format!(
             r#"{{"asset":"BTC","amount":"{}.00","currency":"EUR","metadata":{{"order":"{order}"}}}}"#,
-            n % 90 + 10
+            nth % 90 + 10
         );
         requested.fetch_add(1, Ordering::SeqCst);
         match open_charge(&mut connection, (address, key), &order, &body) {
-            Ok((201, answer)) => {
-                let charge = answer["data"].clone();
+            Ok((201, created)) => {
+                let charge = created["data"].clone();
                 charges.push(AcknowledgedCharge { order, body, charge });
             }
             _ => break,
@@ -93,7 +94,7 @@ fn pay(address: &str, key: &str) -> Option<()> {
 }
 
 /// Moves the clock in small steps.
-fn pass_time(address: &str) -> Option<()> {
+fn advance_clock(address: &str) -> Option<()> {
     let mut connection = Connection::open(address).ok()?;
     loop {
         connection.call("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;

@@ -1,8 +1,8 @@
 //! `cargo xtask crash`: kills the program with `--data` at random times under load and restarts it.
 //!
-//! Checks after each start: acknowledged charges, API keys, snapshots and worlds exist, charges with all fields and
-//! also when repeated under their `Idempotency-Key`; there are no unrequested objects, no duplicate events, and no
-//! delivery that the world does not record. At the end of each world, all deliveries have arrived, and the world that
+//! Checks after each start: acknowledged charges, API keys, snapshots and worlds exist; the charges have the same
+//! fields, and are returned for their `Idempotency-Key`; there are no unrequested charges, no duplicate events, and no
+//! delivery that the world has not recorded. At the end of each world, all deliveries succeed, and the world that
 //! is opened from its checkpoint equals the one replayed from all records. The program itself checks the digests of
 //! records whenever it opens a world.
 
@@ -26,7 +26,7 @@ use crate::attack;
 const ROUNDS_PER_WORLD: u32 = 25;
 const ROUNDS: u32 = 1_000;
 const ROUNDS_SHORT: u32 = 20;
-/// Small, so that many checkpoints are written and interrupted.
+/// The number of calls between checkpoints: small, so that many of them are interrupted.
 const CHECKPOINT_AFTER: &str = "60";
 /// The maximum time from the start of a program to its kill.
 const LIFE_MAX: Duration = Duration::from_millis(400);
@@ -58,8 +58,8 @@ impl CrashOptions {
 struct CrashFigures {
     kills: u32,
     acknowledged: usize,
-    posts: usize,
-    posted_again: usize,
+    attempts: usize,
+    repeated_attempts: usize,
     slowest_open: Duration,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 ///
-/// The run could not be made.
+/// The program could not be run.
 pub(crate) fn run(root: &Path, options: &CrashOptions) -> Result<bool, String> {
     let findings = crash(root, options)?;
     findings.iter().for_each(|finding| println!("{finding}"));
@@ -87,22 +87,22 @@ fn crash(root: &Path, options: &CrashOptions) -> Result<Vec<String>, String> {
     let program = attack::built_program(root)?;
     let directory = root.join("target").join("crash");
     let (mut findings, mut figures) = (Vec::new(), CrashFigures::default());
-    let mut moments = KillTimes(options.seed);
-    let began = Instant::now();
-    let mut left = options.rounds();
-    while left > 0 && findings.is_empty() {
-        let rounds = left.min(ROUNDS_PER_WORLD);
-        left -= rounds;
-        let found = one_world(&program, &directory, rounds, &mut moments, &mut figures)?;
+    let mut kill_times = KillTimes(options.seed);
+    let started = Instant::now();
+    let mut remaining_kills = options.rounds();
+    while remaining_kills > 0 && findings.is_empty() {
+        let rounds = remaining_kills.min(ROUNDS_PER_WORLD);
+        remaining_kills -= rounds;
+        let found = crash_one_world(&program, &directory, rounds, &mut kill_times, &mut figures)?;
         findings.extend(found);
     }
     println!(
-        "{} kills in {} s: {} charges acknowledged, {} posts taken, {} of them made again, slowest start {} ms",
+        "{} kills in {} s: {} charges acknowledged, {} delivery attempts received ({} repeated), slowest start {} ms",
         figures.kills,
-        began.elapsed().as_secs(),
+        started.elapsed().as_secs(),
         figures.acknowledged,
-        figures.posts,
-        figures.posted_again,
+        figures.attempts,
+        figures.repeated_attempts,
         figures.slowest_open.as_millis()
     );
     if !findings.is_empty() {
@@ -111,11 +111,12 @@ fn crash(root: &Path, options: &CrashOptions) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-fn one_world(
+/// Kills the program repeatedly on a new world. Returns the violations.
+fn crash_one_world(
     program: &Path,
     directory: &Path,
     rounds: u32,
-    moments: &mut KillTimes,
+    kill_times: &mut KillTimes,
     figures: &mut CrashFigures,
 ) -> Result<Vec<String>, String> {
     if directory.exists() {
@@ -125,40 +126,43 @@ fn one_world(
     let receiver = Receiver::start()?;
     let mut acknowledged = AcknowledgedWrites::default();
     for round in 1..=rounds {
-        let opened = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
-        figures.slowest_open = figures.slowest_open.max(opened.took);
-        let findings = opened.judge(&acknowledged, &receiver.deliveries())?;
+        let server = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
+        figures.slowest_open = figures.slowest_open.max(server.took);
+        let findings = server.judge(&acknowledged, &receiver.deliveries())?;
         if !findings.is_empty() {
             return Ok(label_findings(findings, round));
         }
-        opened.add_endpoint()?;
-        let load = Load::start(&opened, round);
-        std::thread::park_timeout(moments.next());
-        opened.kill();
+        server.add_endpoint()?;
+        let load = Load::start(&server, round);
+        std::thread::park_timeout(kill_times.next());
+        server.kill();
         acknowledged.extend(load.stop());
         figures.kills += 1;
     }
-    let opened = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
-    let mut findings = opened.judge(&acknowledged, &receiver.deliveries())?;
-    findings.extend(opened.deliver_all(&receiver)?);
-    let before = opened.visible_state()?;
-    opened.kill();
-    let again = ServedProgram::start(program, directory, &receiver, "off")?;
-    let after = again.visible_state()?;
+    let server = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
+    let mut findings = server.judge(&acknowledged, &receiver.deliveries())?;
+    findings.extend(server.deliver_all(&receiver)?);
+    let before = server.visible_state()?;
+    server.kill();
+    let replayed = ServedProgram::start(program, directory, &receiver, "off")?;
+    let after = replayed.visible_state()?;
     if after != before {
         let difference = before.iter().zip(&after).find(|(one, other)| one != other);
         let (one, other) = difference.map_or(("", ""), |(one, other)| (one.as_str(), other.as_str()));
-        findings.push(format!("a world differs after all its calls are replayed: {one} became {other}"));
+        findings.push(format!(
+            "the world opened from its checkpoint differs from the replayed one: {one}; replayed: {other}"
+        ));
     }
-    again.kill();
-    let seen = receiver.deliveries();
-    let deliveries: BTreeSet<&str> = seen.iter().map(|post| post.delivery.as_str()).collect();
+    replayed.kill();
+    let attempts = receiver.deliveries();
+    let deliveries: BTreeSet<&str> = attempts.iter().map(|attempt| attempt.delivery.as_str()).collect();
     figures.acknowledged += acknowledged.charges.len();
-    figures.posts += seen.len();
-    figures.posted_again += seen.len() - deliveries.len();
+    figures.attempts += attempts.len();
+    figures.repeated_attempts += attempts.len() - deliveries.len();
     Ok(label_findings(findings, rounds))
 }
 
+/// Adds the number of the last kill to findings.
 fn label_findings(findings: Vec<String>, round: u32) -> Vec<String> {
     findings.into_iter().map(|finding| format!("after kill {round}: {finding}")).collect()
 }

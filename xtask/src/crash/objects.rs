@@ -1,10 +1,10 @@
-//! The acknowledged objects, and their comparison after each kill.
+//! Objects whose creation was acknowledged by a response, and their comparison after each kill.
 
 use serde_json::Value;
 
 use testkit::{Connection, Request};
 
-/// Fields that change after an object was created; URLs of pages contain the port.
+/// Fields that change after an object was created. The URLs contain the port, which differs after each start.
 const CHANGING: [&str; 8] = [
     "status",
     "received_amount",
@@ -16,10 +16,12 @@ const CHANGING: [&str; 8] = [
     "transactions",
 ];
 
-/// An acknowledged charge with its `Idempotency-Key`.
+/// A charge from a response with status 201, and its request.
 #[derive(Clone)]
 pub(crate) struct AcknowledgedCharge {
+    /// The `Idempotency-Key` and the order in the metadata.
     pub(crate) order: String,
+    /// The body of the request.
     pub(crate) body: String,
     pub(crate) charge: Value,
 }
@@ -37,8 +39,14 @@ pub(crate) struct AcknowledgedObjects {
     pub(crate) keys: Vec<String>,
     /// Snapshots by their ids.
     pub(crate) snapshots: Vec<String>,
-    /// Worlds that were opened on request: the id, a key and a charge of each.
-    pub(crate) worlds: Vec<(String, String, Value)>,
+    pub(crate) worlds: Vec<AcknowledgedWorld>,
+}
+
+/// A world that was opened by a client, and a charge in it.
+pub(crate) struct AcknowledgedWorld {
+    pub(crate) id: String,
+    pub(crate) live_key: String,
+    pub(crate) charge: Value,
 }
 
 impl AcknowledgedObjects {
@@ -69,20 +77,20 @@ pub(crate) fn open_charge(
     order: &str,
     body: &str,
 ) -> std::io::Result<(u16, Value)> {
-    let lines = &format!("Idempotency-Key: {order}\r\n");
+    let header_lines = &format!("Idempotency-Key: {order}\r\n");
     let request = Request {
         method: "POST",
         host: address,
         key: Some(key),
-        header_lines: lines,
+        header_lines,
         body,
         ..Request::get("/v1/charges")
     };
     connection.send(request.to_string())?;
-    connection.message().map(|reply| (reply.status, reply.json()))
+    connection.message().map(|response| (response.status, response.json()))
 }
 
-/// Creates a key, a snapshot and a world with a charge, repeatedly until the program is killed.
+/// Creates a snapshot, a world with a charge, and API keys until the program is killed.
 pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObjects) -> Option<()> {
     let mut connection = Connection::open(address).ok()?;
     let mut post = |path: &str, key: Option<&str>, body: &str| {
@@ -92,10 +100,10 @@ pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObject
     let snapshot = post("/sandbox/snapshots", None, &format!(r#"{{"name":"round {round}"}}"#))?;
     created.snapshots.push(text(&snapshot["snapshot"]["id"])?);
     let world = post("/sandbox/worlds", None, r#"{"clock":"frozen"}"#)?;
-    let (id, key) = (text(&world["world"])?, text(&world["live_key"])?);
+    let (id, live_key) = (text(&world["world"])?, text(&world["live_key"])?);
     let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#;
-    let charge = post(&format!("/w/{id}/v1/charges"), Some(&key), body)?;
-    created.worlds.push((id, key, charge["data"].clone()));
+    let mut charge = post(&format!("/w/{id}/v1/charges"), Some(&live_key), body)?;
+    created.worlds.push(AcknowledgedWorld { id, live_key, charge: charge["data"].take() });
     loop {
         let key = post("/sandbox/keys", None, r#"{"mode":"live"}"#)?;
         created.keys.push(text(&key["key"]["secret"])?);
@@ -114,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_was_acknowledged_stays() {
+    fn acknowledged_values_do_not_change() {
         check(json!({ "amount": "5.00" }), json!({ "amount": "5.00", "more": 1 }), None);
         check(json!({ "status": "pending" }), json!({ "status": "paid" }), None);
         check(json!({ "paid_at": null, "refunds": [] }), json!({ "paid_at": "now", "refunds": [1] }), None);

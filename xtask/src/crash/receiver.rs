@@ -1,4 +1,4 @@
-//! A receiver that records every delivery. It accepts some, refuses some, and is sometimes slow.
+//! A webhook receiver that records every attempt. It responds with 200 or 503, and is sometimes slow.
 
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -8,31 +8,31 @@ use std::time::Duration;
 
 use testkit::response;
 
-/// A received delivery.
+/// A received delivery attempt: the ids of its delivery and event.
 #[derive(Clone)]
 pub(crate) struct Post {
     pub(crate) delivery: String,
     pub(crate) event: String,
 }
 
-/// A receiver for the life of the process.
+/// A receiver that runs until the process ends.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    seen: Arc<Mutex<Vec<Post>>>,
+    attempts: Arc<Mutex<Vec<Post>>>,
 }
 
 impl Receiver {
     pub(crate) fn start() -> Result<Receiver, String> {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let recorded = Arc::clone(&seen);
+        let attempts = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&attempts);
         let address = testkit::serve(move |request, connection| {
             let body = request.json();
-            let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-            let post = Post { delivery: text("id"), event: text("event_id") };
+            let field = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+            let attempt = Post { delivery: field("id"), event: field("event_id") };
             let nth = {
-                let mut seen = recorded.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.push(post);
-                seen.len()
+                let mut attempts = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                attempts.push(attempt);
+                attempts.len()
             };
             if nth % 7 == 0 {
                 thread::park_timeout(Duration::from_millis(30));
@@ -41,11 +41,11 @@ impl Receiver {
             Ok(ControlFlow::Break(()))
         });
         let address = address.map_err(|error| format!("the receiver cannot start: {error}"))?;
-        Ok(Receiver { address, seen })
+        Ok(Receiver { address, attempts })
     }
 
-    /// Returns all deliveries so far.
+    /// Returns all attempts so far.
     pub(crate) fn deliveries(&self) -> Vec<Post> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::objects::{AcknowledgedCharge, AcknowledgedObjects, first_difference, open_charge};
+use super::objects::{
+    AcknowledgedCharge, AcknowledgedObjects, AcknowledgedWorld, first_difference, open_charge,
+};
 use super::receiver::{Post, Receiver};
 use crate::served;
 use testkit::{Connection, RunningProgram};
 
-/// The maximum number of hours until all deliveries have arrived.
+/// The maximum number of simulated hours until all deliveries have succeeded.
 const HOURS_MAX: u32 = 48;
 /// The page size of lists.
 const PAGE: usize = 100;
@@ -45,7 +47,7 @@ impl AcknowledgedWrites {
 pub(crate) struct ServedProgram {
     served: RunningProgram,
     connection: RefCell<Connection>,
-    /// The time from the start until it was ready.
+    /// The time from the start of the process until it was ready.
     pub(crate) took: Duration,
 }
 
@@ -66,9 +68,9 @@ impl ServedProgram {
             ["--clock", "frozen"],
             ["--rate-limit", "off"],
         ];
-        let began = Instant::now();
+        let started = Instant::now();
         let served = served::start(program, options.as_flattened())?;
-        let took = began.elapsed();
+        let took = started.elapsed();
         let connection = Connection::open(served.value("address"))
             .map_err(|error| format!("the server does not respond: {error}"))?;
         Ok(ServedProgram { served, connection: RefCell::new(connection), took })
@@ -92,19 +94,19 @@ impl ServedProgram {
     }
 
     pub(super) fn call_as(&self, key: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
-        let reply = self.connection.borrow_mut().call(method, path, Some(key), body);
-        reply
+        let response = self.connection.borrow_mut().call(method, path, Some(key), body);
+        response
             .map_err(|error| error.to_string())
-            .and_then(|reply| reply.success())
-            .map_err(|why| format!("{method} {path}: {why}"))
+            .and_then(|response| response.success())
+            .map_err(|reason| format!("{method} {path}: {reason}"))
     }
 
-    /// Repeats the request for a charge with its `Idempotency-Key`. Returns the code.
+    /// Repeats the request for a charge with its `Idempotency-Key`. Returns the code of the charge in the response.
     pub(super) fn repeat(&self, charge: &AcknowledgedCharge) -> Result<String, String> {
-        let caller = (self.address(), self.key());
-        let reply = open_charge(&mut self.connection.borrow_mut(), caller, &charge.order, &charge.body);
-        let (_, answer) = reply.map_err(|error| error.to_string())?;
-        Ok(answer["data"]["code"].as_str().unwrap_or_default().to_owned())
+        let credentials = (self.address(), self.key());
+        let result = open_charge(&mut self.connection.borrow_mut(), credentials, &charge.order, &charge.body);
+        let (_, created) = result.map_err(|error| error.to_string())?;
+        Ok(created["data"]["code"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Adds the endpoint of the receiver, unless it exists.
@@ -116,47 +118,47 @@ impl ServedProgram {
         Ok(())
     }
 
-    /// Returns the faults of the world after a kill.
+    /// Returns the violations in the world after a kill.
     pub(crate) fn judge(
         &self,
         acknowledged: &AcknowledgedWrites,
-        seen: &[Post],
+        attempts: &[Post],
     ) -> Result<Vec<String>, String> {
         let charges = self.read_whole_list("/v1/charges")?;
         let events = self.read_whole_list("/v1/events")?;
         let deliveries = self.deliveries()?;
-        let mut findings = self.judge_charges((&acknowledged.charges, &acknowledged.recent), &charges);
-        findings.extend(self.judge_objects(&acknowledged.objects)?);
+        let mut findings = self.charge_findings((&acknowledged.charges, &acknowledged.recent), &charges);
+        findings.extend(self.object_findings(&acknowledged.objects)?);
         if charges.len() > acknowledged.requested {
             let (found, requested) = (charges.len(), acknowledged.requested);
-            findings.push(format!("there are {found} charges, and {requested} were requested"));
+            findings.push(format!("there are {found} charges, but only {requested} were requested"));
         }
-        let ids: BTreeSet<&str> = events.iter().filter_map(|object| object["id"].as_str()).collect();
+        let ids: BTreeSet<&str> = events.iter().filter_map(|event| event["id"].as_str()).collect();
         if ids.len() != events.len() {
-            findings.push("two events have one id".to_owned());
+            findings.push("two events have the same id".to_owned());
         }
-        let mut created = BTreeMap::new();
+        let mut created_events = BTreeMap::new();
         for event in events.iter().filter(|event| event["type"] == "charge.created") {
-            *created.entry(event["charge"]["code"].as_str().unwrap_or_default()).or_insert(0) += 1;
+            *created_events.entry(event["charge"]["code"].as_str().unwrap_or_default()).or_insert(0) += 1;
         }
         findings.extend(
-            created
+            created_events
                 .iter()
                 .filter(|(_, count)| **count != 1)
                 .map(|(code, count)| format!("charge {code} has {count} `charge.created` events")),
         );
-        let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut delivery_ids: BTreeMap<&str, &str> = BTreeMap::new();
         for delivery in &deliveries {
             let text = |name: &str| delivery[name].as_str().unwrap_or_default();
-            if known.insert(text("event"), text("id")).is_some() {
+            if delivery_ids.insert(text("event"), text("id")).is_some() {
                 findings.push(format!("event {} has two deliveries to one endpoint", text("event")));
             }
         }
-        for post in seen {
-            if known.get(post.event.as_str()) != Some(&post.delivery.as_str()) {
+        for attempt in attempts {
+            if delivery_ids.get(attempt.event.as_str()) != Some(&attempt.delivery.as_str()) {
                 findings.push(format!(
-                    "delivery {} of event {} was posted, and the world does not know it",
-                    post.delivery, post.event
+                    "the receiver got delivery {} of event {}, which the world has not recorded",
+                    attempt.delivery, attempt.event
                 ));
             }
         }
@@ -164,26 +166,27 @@ impl ServedProgram {
         Ok(findings)
     }
 
-    /// Advances the clock until all deliveries have arrived; returns those that have not.
+    /// Advances the clock until all deliveries have succeeded. Returns a finding for each that has not.
     pub(crate) fn deliver_all(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
-        let mut open = Vec::new();
+        let mut undelivered = Vec::new();
         for _ in 0..HOURS_MAX {
             self.call("POST", "/sandbox/advance", r#"{"by":"1h"}"#)?;
-            open = self.deliveries()?;
-            open.retain(|delivery| delivery["status"] != "delivered");
-            if open.is_empty() {
+            undelivered = self.deliveries()?;
+            undelivered.retain(|delivery| delivery["status"] != "delivered");
+            if undelivered.is_empty() {
                 break;
             }
         }
-        let seen: BTreeSet<String> = receiver.deliveries().into_iter().map(|post| post.delivery).collect();
-        let never = |value: &&Value| !seen.contains(value["id"].as_str().unwrap_or_default());
-        let mut findings: Vec<String> = open
+        let received: BTreeSet<String> =
+            receiver.deliveries().into_iter().map(|attempt| attempt.delivery).collect();
+        let is_missing = |value: &&Value| !received.contains(value["id"].as_str().unwrap_or_default());
+        let mut findings: Vec<String> = undelivered
             .iter()
             .map(|delivery| format!("delivery {} remains {}", delivery["id"], delivery["status"]))
             .collect();
         let all = self.deliveries()?;
-        findings.extend(all.iter().filter(never).map(|delivery| {
-            format!("delivery {} is delivered, but the receiver did not get it", delivery["id"])
+        findings.extend(all.iter().filter(is_missing).map(|delivery| {
+            format!("delivery {} has the status `delivered`, but the receiver did not get it", delivery["id"])
         }));
         findings.truncate(10);
         Ok(findings)
@@ -191,27 +194,27 @@ impl ServedProgram {
 
     /// Returns all visible objects of the world, without the server's port.
     pub(crate) fn visible_state(&self) -> Result<Vec<String>, String> {
-        let mut all = self.read_whole_list("/v1/events")?;
-        all.extend(self.deliveries()?);
+        let mut objects = self.read_whole_list("/v1/events")?;
+        objects.extend(self.deliveries()?);
         for path in ["/sandbox", "/sandbox/happenings", "/sandbox/books/acme/live", "/sandbox/keys"] {
-            all.push(self.call("GET", path, "")?);
+            objects.push(self.call("GET", path, "")?);
         }
-        Ok(all.iter().map(|value| value.to_string().replace(self.address(), "here")).collect())
+        Ok(objects.iter().map(|value| value.to_string().replace(self.address(), "here")).collect())
     }
 
     /// Returns all records of a list. No other client changes it meanwhile.
     fn read_whole_list(&self, list: &str) -> Result<Vec<Value>, String> {
-        let mut all = Vec::new();
+        let mut records_so_far = Vec::new();
         for page in 1.. {
-            let answer = self.call("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
+            let response = self.call("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
             let records =
-                answer["data"].as_array().ok_or_else(|| format!("{list} is not a list: {answer}"))?;
-            all.extend_from_slice(records);
+                response["data"].as_array().ok_or_else(|| format!("{list} is not a list: {response}"))?;
+            records_so_far.extend_from_slice(records);
             if records.len() < PAGE {
                 break;
             }
         }
-        Ok(all)
+        Ok(records_so_far)
     }
 
     /// Returns the whole delivery log.
@@ -232,12 +235,12 @@ impl ServedProgram {
 }
 
 impl ServedProgram {
-    /// Returns the faults of the acknowledged objects.
-    pub(crate) fn judge_objects(&self, acknowledged: &AcknowledgedObjects) -> Result<Vec<String>, String> {
+    /// Returns the violations for acknowledged objects other than charges.
+    pub(crate) fn object_findings(&self, acknowledged: &AcknowledgedObjects) -> Result<Vec<String>, String> {
         let mut findings = Vec::new();
         for key in &acknowledged.keys {
-            if let Err(why) = self.call_as(key, "GET", "/v1/account", "") {
-                findings.push(format!("a created key is unknown: {why}"));
+            if let Err(reason) = self.call_as(key, "GET", "/v1/account", "") {
+                findings.push(format!("an acknowledged key is not accepted: {reason}"));
             }
         }
         let snapshots = self.call("GET", "/sandbox/snapshots", "")?;
@@ -247,21 +250,21 @@ impl ServedProgram {
             .unwrap_or_default();
         let lost = acknowledged.snapshots.iter().filter(|id| !known.contains(&id.as_str()));
         findings.extend(lost.map(|id| format!("snapshot {id} is lost")));
-        for (id, key, charge) in &acknowledged.worlds {
+        for AcknowledgedWorld { id, live_key, charge } in &acknowledged.worlds {
             let path = format!("/w/{id}/v1/charges/{}", charge["code"].as_str().unwrap_or_default());
-            match self.call_as(key, "GET", &path, "") {
+            match self.call_as(live_key, "GET", &path, "") {
                 Ok(found) => findings.extend(
                     first_difference(charge, &found["data"])
-                        .map(|why| format!("the charge of world {id}: {why}")),
+                        .map(|reason| format!("the charge of world {id}: {reason}")),
                 ),
-                Err(why) => findings.push(format!("the charge of world {id} is lost: {why}")),
+                Err(reason) => findings.push(format!("the charge of world {id} is lost: {reason}")),
             }
         }
         Ok(findings)
     }
 
-    /// Returns the faults of acknowledged charges; recent ones are also repeated under their idempotency keys.
-    pub(crate) fn judge_charges(
+    /// Returns the violations for acknowledged charges. Requests for recent ones are repeated with their idempotency keys.
+    pub(crate) fn charge_findings(
         &self,
         (acknowledged, recent): (&[AcknowledgedCharge], &[AcknowledgedCharge]),
         found: &[Value],
@@ -269,19 +272,19 @@ impl ServedProgram {
         let mut findings = Vec::new();
         let by_code: BTreeMap<&str, &Value> =
             found.iter().filter_map(|charge| Some((charge["code"].as_str()?, charge))).collect();
-        for request in acknowledged {
-            match by_code.get(request.code()) {
-                None => findings.push(format!("acknowledged charge {} is lost", request.code())),
+        for charge in acknowledged {
+            match by_code.get(charge.code()) {
+                None => findings.push(format!("acknowledged charge {} is lost", charge.code())),
                 Some(found) => findings.extend(
-                    first_difference(&request.charge, found)
-                        .map(|why| format!("charge {}: {why}", request.code())),
+                    first_difference(&charge.charge, found)
+                        .map(|reason| format!("charge {}: {reason}", charge.code())),
                 ),
             }
         }
-        for request in recent {
-            let repeated = self.repeat(request);
-            if repeated.as_deref() != Ok(request.code()) {
-                let (order, code) = (&request.order, request.code());
+        for charge in recent {
+            let repeated = self.repeat(charge);
+            if repeated.as_deref() != Ok(charge.code()) {
+                let (order, code) = (&charge.order, charge.code());
                 findings.push(format!(
                     "charge {code} repeated with its idempotency key {order} returned {repeated:?}"
                 ));

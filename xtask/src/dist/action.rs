@@ -1,4 +1,4 @@
-//! Tests the script of the GitHub Action: it judges a served reference, as in a workflow.
+//! Tests the script of the GitHub Action on the reference server, as in a workflow.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::served;
 /// Runs the script with the built program.
 ///
 /// # Errors
-/// The script does not exit with the code of the check, or omits its outputs.
+/// The exit code of the script differs from that of the check, or an output is missing.
 pub(super) fn try_script(build: &Build) -> Result<(), String> {
     println!("==> the action's script");
     if cfg!(windows) {
@@ -21,7 +21,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     let directory = build.work_directory("trial-action")?;
     let served = served::start(&build.program, &[])?;
     let (output, summary) = (directory.join("output"), directory.join("summary"));
-    let ended = Command::new(build.root.join("conformance/action/check.sh"))
+    let script = Command::new(build.root.join("conformance/action/check.sh"))
         .current_dir(&directory)
         .env("PATH", path_with_program(build)?)
         .env("CHARGEPROOF_LIVE_KEY", served.value("live_key"))
@@ -34,25 +34,25 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         .env("GITHUB_STEP_SUMMARY", &summary)
         .output()
         .map_err(|err| format!("cannot start the script: {err}"))?;
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let printed = String::from_utf8_lossy(&ended.stdout);
-    let expected = format!("exit-code={}\n", ended.status.code().unwrap_or(-1));
-    let complete = ended.status.code() == Some(0)
-        && read(output) == expected
-        && read(summary).contains(served.value("url"))
-        && read(directory.join("report.xml")).contains("account.served")
-        && read(directory.join("report.html")).contains("</html>");
-    if complete {
+    let read_or_empty = |path| fs::read_to_string(path).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&script.stdout);
+    let expected = format!("exit-code={}\n", script.status.code().unwrap_or(-1));
+    let is_complete = script.status.code() == Some(0)
+        && read_or_empty(output) == expected
+        && read_or_empty(summary).contains(served.value("url"))
+        && read_or_empty(directory.join("report.xml")).contains("account.served")
+        && read_or_empty(directory.join("report.html")).contains("</html>");
+    if is_complete {
         return try_without_keys(build, &directory);
     }
-    let error = String::from_utf8_lossy(&ended.stderr);
-    Err(format!("the script ended with {}, or omitted an output:\n{printed}{error}", ended.status))
+    let error = String::from_utf8_lossy(&script.stderr);
+    Err(format!("the script ended with {}, or an output is missing:\n{printed}{error}", script.status))
 }
 
 /// Checks that a run without keys reports the reason in an annotation and in the summary.
 fn try_without_keys(build: &Build, directory: &Path) -> Result<(), String> {
     let summary = directory.join("summary-without-keys");
-    let ended = Command::new(build.root.join("conformance/action/check.sh"))
+    let script = Command::new(build.root.join("conformance/action/check.sh"))
         .current_dir(directory)
         .env("PATH", path_with_program(build)?)
         .env_remove("CHARGEPROOF_LIVE_KEY")
@@ -61,13 +61,13 @@ fn try_without_keys(build: &Build, directory: &Path) -> Result<(), String> {
         .env("GITHUB_STEP_SUMMARY", &summary)
         .output()
         .map_err(|err| format!("cannot start the script: {err}"))?;
-    let output = String::from_utf8_lossy(&ended.stdout);
+    let output = String::from_utf8_lossy(&script.stdout);
     let written = fs::read_to_string(summary).unwrap_or_default();
-    match ended.status.code() == Some(2) && output.contains("::error") && written.contains("exit code 2") {
+    match script.status.code() == Some(2) && output.contains("::error") && written.contains("exit code 2") {
         true => Ok(()),
         false => Err(format!(
             "without keys the script ended with {}, and printed:\n{output}{written}",
-            ended.status
+            script.status
         )),
     }
 }

@@ -18,7 +18,7 @@ const SHELLS: [(&str, &str); 4] = [
     ("powershell", "chargeproof.ps1"),
 ];
 
-/// Files of the workspace's root that are included.
+/// Files of the workspace's root that only the archive includes.
 const TEXTS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 
 /// Creates the archive, unpacks it elsewhere and tests the program.
@@ -51,13 +51,13 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         return Err("`chargeproof man` failed".to_owned());
     }
     let file = build.out.join(format!("{name}.tar.gz"));
-    tar(Command::new("tar").arg("-czf").arg(&file).arg("-C").arg(&stage).arg(&name))?;
+    run_tar(Command::new("tar").arg("-czf").arg(&file).arg("-C").arg(&stage).arg(&name))?;
     let prefix = build.work_directory("trial-archive")?;
-    tar(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&prefix))?;
+    run_tar(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&prefix))?;
     trial::judge_built_in(&prefix.join(&name).join(program), &prefix)
 }
 
-fn tar(command: &mut Command) -> Result<(), String> {
+fn run_tar(command: &mut Command) -> Result<(), String> {
     if succeeds(command)? { Ok(()) } else { Err(format!("{command:?} failed")) }
 }
 

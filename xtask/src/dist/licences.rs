@@ -1,4 +1,4 @@
-//! The licences of all packages that are linked into the program: each text once, below the packages that have it.
+//! The licences of all packages that are linked into the program. Each text occurs once, below the names of its packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,11 +8,11 @@ use serde::Deserialize;
 
 use crate::packages::{cargo, output_of};
 
-/// The prefixes of licence file names, in lower case.
-const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
+/// The prefixes of the names of licence files, in lower case.
+const LICENCE_PREFIXES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
 
-/// The directories for third-party code in packages, which has its own licence.
-const VENDORED: [&str; 3] = ["depend", "third_party", "vendor"];
+/// The names of directories with third-party code in a package, which has its own licence.
+const VENDOR_DIRECTORIES: [&str; 3] = ["depend", "third_party", "vendor"];
 
 #[derive(Deserialize)]
 struct Metadata {
@@ -35,10 +35,10 @@ struct Package {
 /// Cargo fails, or a package has no licence.
 pub(super) fn dependency_licences(root: &Path, platform: &str) -> Result<String, String> {
     let linked = linked_packages(root, platform)?;
-    let answer = output_of(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
-    let metadata: Metadata = serde_json::from_str(&answer)
+    let metadata_json = output_of(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
+    let metadata: Metadata = serde_json::from_str(&metadata_json)
         .map_err(|err| format!("`cargo metadata` returned invalid JSON: {err}"))?;
-    let mut heads = String::from("The program contains the following packages.\n\n");
+    let mut notices = String::from("The program contains the following packages.\n\n");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in &metadata.packages {
         let name = format!("{} {}", package.name, package.version);
@@ -49,35 +49,36 @@ pub(super) fn dependency_licences(root: &Path, platform: &str) -> Result<String,
         let Some(expression) = &package.license else {
             return Err(format!("{name} states no licence; an SPDX expression is required"));
         };
-        heads.push_str(&format!("{name}: {expression}\n"));
+        notices.push_str(&format!("{name}: {expression}\n"));
         for text in files {
             texts.entry(text).or_default().push(name.clone());
         }
     }
-    let mut bodies: Vec<(Vec<String>, String)> =
+    let mut names_and_text: Vec<(Vec<String>, String)> =
         texts.into_iter().map(|(text, names)| (names, text)).collect();
-    bodies.sort();
-    for (names, text) in bodies {
-        heads.push_str(&format!("\n{}\n{}\n\n{text}\n", "=".repeat(80), names.join(", ")));
+    names_and_text.sort();
+    for (names, text) in names_and_text {
+        notices.push_str(&format!("\n{}\n{}\n\n{text}\n", "=".repeat(80), names.join(", ")));
     }
-    Ok(heads)
+    Ok(notices)
 }
 
 /// Returns name and version of each package that is linked into the program.
 fn linked_packages(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
-    let answer = output_of(
+    let tree = output_of(
         cargo(root)
             .args(["tree", "--locked", "--package", "chargeproof", "--edges", "normal,no-proc-macro"])
             .args(["--target", platform, "--prefix", "none", "--format", "{p}"]),
     )?;
-    // `name v1.2.3 (where)`; `cargo metadata` also lists optional packages that are not built.
-    let read = |line: &str| {
-        let mut words = line.split(' ');
-        Some(format!("{} {}", words.next()?, words.next()?.strip_prefix('v')?))
+    // Each line is `name v1.2.3 (source)`. `cargo metadata` cannot be used: it also lists optional packages.
+    let name_and_version = |line: &str| {
+        let mut columns = line.split(' ');
+        Some(format!("{} {}", columns.next()?, columns.next()?.strip_prefix('v')?))
     };
-    answer
-        .lines()
-        .map(|line| read(line).ok_or_else(|| format!("`cargo tree` printed an unknown line: `{line}`")))
+    tree.lines()
+        .map(|line| {
+            name_and_version(line).ok_or_else(|| format!("`cargo tree` printed an unknown line: `{line}`"))
+        })
         .collect()
 }
 
@@ -91,21 +92,21 @@ fn licence_texts(directory: &Path) -> Result<Vec<String>, String> {
             let path = entry.map_err(unread)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
             if path.is_dir() {
-                if is_vendored || VENDORED.contains(&&*name) {
+                if is_vendored || VENDOR_DIRECTORIES.contains(&&*name) {
                     directories.push((path, true));
                 }
-            } else if NAMES.iter().any(|prefix| name.starts_with(prefix)) {
+            } else if LICENCE_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
                 files.push(path);
             }
         }
     }
     files.sort();
-    let read = |file: &PathBuf| {
+    let read_trimmed = |file: &PathBuf| {
         let text =
             fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))?;
         Ok(text.trim().to_owned())
     };
-    files.iter().map(read).collect()
+    files.iter().map(read_trimmed).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: builds the packages for this platform and tests each.
 //!
-//! An archive, a Python wheel and an npm package contain the same program. Each is installed into an empty directory
-//! and judges the built-in server there, so that the tested packages are the published ones.
+//! An archive, a Python wheel and an npm package contain the same program. The files that are published are installed
+//! into an empty directory, and the program runs `check --built-in` there.
 
 mod action;
 mod archive;
@@ -21,7 +21,8 @@ use crate::tools::{copy, create_empty_dir, read_bytes, succeeds, write};
 
 /// The largest size of a published program.
 const PROGRAM_BYTES_MAX: u64 = 25_000_000;
-const PUBLISHED: &str = "dist";
+/// The profile of published programs in Cargo.toml.
+const PUBLISHED_PROFILE: &str = "dist";
 
 /// The options of the task.
 #[derive(Args)]
@@ -34,10 +35,10 @@ pub(crate) struct DistOptions {
     #[arg(long, value_name = "PLATFORM")]
     target: Option<String>,
     /// A profile of Cargo.toml; `dev` tries the packaging without a long build
-    #[arg(long, value_name = "NAME", default_value = PUBLISHED)]
+    #[arg(long, value_name = "NAME", default_value = PUBLISHED_PROFILE)]
     profile: String,
-    /// The public address of the repository, for the links of the packages; on GitHub's runners that of the workflow. Without
-    /// one the packages have no links
+    /// The public URL of the repository, for links in the packages; the default on GitHub's runners is that of the workflow.
+    /// Without a URL the packages have no links
     #[arg(long, value_name = "URL", value_parser = https_url)]
     repository: Option<String>,
 }
@@ -50,11 +51,11 @@ fn https_url(text: &str) -> Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// The packages of a build and their paths.
+/// A built program, and what its packages contain.
 struct Build<'a> {
     root: &'a Path,
     profile: &'a str,
-    /// The requested platform.
+    /// The value of `--target`.
     target: Option<&'a str>,
     /// The public URL of the repository, without a trailing slash.
     repository: Option<String>,
@@ -62,18 +63,18 @@ struct Build<'a> {
     licences: String,
     /// The version, such as `0.1.0`.
     version: String,
-    /// The target, such as `x86_64-unknown-linux-gnu`.
+    /// The platform of the program, such as `x86_64-unknown-linux-gnu`.
     platform: String,
     /// The built program.
     program: PathBuf,
-    /// The output directory.
+    /// The directory of the packages.
     out: PathBuf,
 }
 
-/// Builds and tests everything that can be built here. Returns `true` if all of it works.
+/// Builds and tests all packages for which the tools are installed. Returns `true`; a failure is an error.
 ///
 /// # Errors
-/// Wrong options; a program that cannot be built or is too large; a tool that fails.
+/// The program cannot be built or is too large, a tool fails, or a package does not work.
 pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<bool, String> {
     let build = Build::make(root, options)?;
     match &build.repository {
@@ -82,7 +83,7 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<bool, String> {
     }
     if let Some(minor) = glibc_needed(&read_bytes(&build.program)?) {
         println!(
-            "    the program needs glibc 2.{minor} or later; --target x86_64-unknown-linux-musl needs none"
+            "    the program needs glibc 2.{minor} or later; with --target x86_64-unknown-linux-musl it needs none"
         );
     }
     archive::make(&build)?;
@@ -107,12 +108,12 @@ fn repository_of_workflow() -> Option<String> {
 /// Returns the `N` of the newest version `GLIBC_2.N` that a program requires; `None` if it requires none.
 fn glibc_needed(program: &[u8]) -> Option<u32> {
     const PREFIX: &[u8] = b"GLIBC_2.";
-    let found = program.windows(PREFIX.len()).enumerate().filter(|(_, window)| *window == PREFIX);
-    let minor = |(at, _)| {
-        let digits = program[at + PREFIX.len()..].iter().take(3).take_while(|byte| byte.is_ascii_digit());
+    let matches = program.windows(PREFIX.len()).enumerate().filter(|(_, window)| *window == PREFIX);
+    let minor = |(offset, _)| {
+        let digits = program[offset + PREFIX.len()..].iter().take(3).take_while(|byte| byte.is_ascii_digit());
         digits.map(|byte| char::from(*byte)).collect::<String>().parse().ok()
     };
-    found.filter_map(minor).max()
+    matches.filter_map(minor).max()
 }
 
 impl Build<'_> {
@@ -133,7 +134,7 @@ impl Build<'_> {
         let bytes = fs::metadata(&program)
             .map_err(|err| format!("cannot read `{}`: {err}", program.display()))?
             .len();
-        if profile == PUBLISHED && bytes > PROGRAM_BYTES_MAX {
+        if profile == PUBLISHED_PROFILE && bytes > PROGRAM_BYTES_MAX {
             return Err(format!("the program has {bytes} bytes; at most {PROGRAM_BYTES_MAX}"));
         }
         let version = workspace.version("chargeproof").ok_or("no package `chargeproof`")?.to_owned();
@@ -172,13 +173,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_repository_is_an_https_address() {
+    fn the_repository_is_an_https_url() {
         assert_eq!(https_url("https://host/a/b/").as_deref(), Ok("https://host/a/b"));
         assert!(https_url("a/b").is_err());
     }
 
     #[test]
-    fn the_newest_glibc_version_counts() {
+    fn the_newest_required_glibc_version_is_found() {
         assert_eq!(glibc_needed(b"..GLIBC_2.17\0GLIBC_2.4\0GLIBC_2.34\0GLIBC_PRIVATE"), Some(34));
         assert_eq!(glibc_needed(b"GLIBC_2."), None);
     }

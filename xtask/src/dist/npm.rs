@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Build, trial};
 use crate::sources;
-use crate::tools::{
-    copy, create_empty_dir, is_installed, node_program, npm as npm_program, read, succeeds, write,
-};
+use crate::tools::{copy, create_empty_dir, is_installed, node_program, npm_program, read, succeeds, write};
 use crate::worlds;
 
 /// Node's names of the supported platforms: `process.platform`, `process.arch`.
@@ -33,9 +31,9 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     create_empty_dir(&native)?;
 
     sources::npm(build.root, &launcher)?;
-    let all = PLATFORMS.iter().map(|(os, cpu)| (native_name(os, cpu), json!(build.version)));
+    let native_packages = PLATFORMS.iter().map(|(os, cpu)| (native_name(os, cpu), json!(build.version)));
     let mut manifest = read_manifest(build)?;
-    manifest["optionalDependencies"] = Value::Object(all.collect());
+    manifest["optionalDependencies"] = Value::Object(native_packages.collect());
     write(&launcher.join("package.json"), format!("{manifest:#}"))?;
 
     let program = build.program.file_name().ok_or("the program has no file name")?;
@@ -54,18 +52,22 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         build.write_texts(package)?;
     }
     let pack = |directory: &Path| {
-        npm(Command::new(npm_program()).arg("pack").arg(directory).arg("--pack-destination").arg(&build.out))
+        run_npm(
+            Command::new(npm_program()).arg("pack").arg(directory).arg("--pack-destination").arg(&build.out),
+        )
     };
     pack(&launcher)?;
     pack(&native)?;
 
     let prefix = build.work_directory("trial-npm")?;
     let packed = |name: &str| build.out.join(format!("{name}-{}.tgz", build.version));
-    npm(Command::new(npm_program())
-        .args(["install", "--no-fund", "--no-audit", "--prefix"])
-        .arg(&prefix)
-        .arg(packed(&format!("chargeproof-{os}-{cpu}")))
-        .arg(packed("chargeproof")))?;
+    run_npm(
+        Command::new(npm_program())
+            .args(["install", "--no-fund", "--no-audit", "--prefix"])
+            .arg(&prefix)
+            .arg(packed(&format!("chargeproof-{os}-{cpu}")))
+            .arg(packed("chargeproof")),
+    )?;
     let launcher = node_program(&prefix, "chargeproof");
     trial::judge_built_in(&launcher, &prefix)?;
     if cfg!(unix) {
@@ -76,10 +78,12 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
 
 /// Runs the tests of the guide with the installed package, and checks its type declarations.
 fn try_fixtures(build: &Build, prefix: &Path) -> Result<(), String> {
-    npm(Command::new(npm_program())
-        .args(["install", "--no-fund", "--no-audit", "--prefix"])
-        .arg(prefix)
-        .args(worlds::VITEST))?;
+    run_npm(
+        Command::new(npm_program())
+            .args(["install", "--no-fund", "--no-audit", "--prefix"])
+            .arg(prefix)
+            .args(worlds::VITEST),
+    )?;
     for (suite, mut command) in worlds::node_suites(build.root, prefix)? {
         if !succeeds(&mut command)? {
             return Err(format!("the tests of {suite} fail with the installed package"));
@@ -88,6 +92,7 @@ fn try_fixtures(build: &Build, prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the name of the package with the program of a platform.
 fn native_name(os: &str, cpu: &str) -> String {
     format!("@chargeproof/{os}-{cpu}")
 }
@@ -106,7 +111,7 @@ fn read_manifest(build: &Build) -> Result<Value, String> {
     Ok(manifest)
 }
 
-fn npm(command: &mut Command) -> Result<(), String> {
+fn run_npm(command: &mut Command) -> Result<(), String> {
     if succeeds(command.args(["--loglevel", "error"]))? { Ok(()) } else { Err(format!("{command:?} failed")) }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of an installed program: it judges the built-in server in an environment without the developer's settings.
+//! Tests of an installed program, in an environment without the developer's settings.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The timeout for the start and the stop of a server.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs `check` with an empty home directory.
+/// Runs `check --built-in` with an empty home directory.
 ///
 /// # Errors
 /// The program does not start, or its check does not pass.
@@ -36,15 +36,15 @@ pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// Starts a server by a launcher and stops the launcher; then does the same with the shell that npm starts before it.
-/// Each time the server has to stop too.
+/// Checks that a server stops with its launcher, and with the shell that npm puts between itself and the launcher.
+/// The launcher recognizes that shell by `npm_lifecycle_event`.
 ///
 /// # Errors
 /// The server does not start or does not stop.
 pub(super) fn serves_until_stopped(launcher: &Path, home: &Path) -> Result<(), String> {
     let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
-    // The second command prevents the shell from replacing itself by the launcher.
-    for (shell, script, code) in
+    // `; exit 9` keeps the shell running; otherwise it would replace itself by the launcher.
+    for (with_shell, script, code) in
         [(false, format!("exec \"$0\" {serve}"), Some(0)), (true, format!("\"$0\" {serve}; exit 9"), None)]
     {
         let ready = home.join("ready.json");
@@ -52,35 +52,35 @@ pub(super) fn serves_until_stopped(launcher: &Path, home: &Path) -> Result<(), S
         let mut command = Command::new("sh");
         command.arg("-c").arg(script).arg(launcher).current_dir(home).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        if shell {
+        if with_shell {
             command.env("npm_lifecycle_event", "npx");
         }
-        let mut started = command.spawn().map_err(|err| format!("cannot start sh: {err}"))?;
-        let stopped = check_stop(&mut started, &ready, code);
-        if stopped.is_err() {
-            let _ = started.kill();
+        let mut parent = command.spawn().map_err(|err| format!("cannot start sh: {err}"))?;
+        let result = check_stop(&mut parent, &ready, code);
+        if result.is_err() {
+            let _ = parent.kill();
         }
-        stopped.map_err(|why| format!("`{}`: {why}", launcher.display()))?;
+        result.map_err(|reason| format!("`{}`: {reason}", launcher.display()))?;
     }
     println!("    serve: stops with its launcher");
     Ok(())
 }
 
-/// Stops a server. `code`: the expected exit code; `None` for a signal.
-fn check_stop(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), String> {
-    let address = until("serves", || {
+/// Terminates the parent of a server and waits until both have ended. `expected_code` is `None` for a signal.
+fn check_stop(parent: &mut Child, ready: &Path, expected_code: Option<i32>) -> Result<(), String> {
+    let address = wait_until("the server is ready", || {
         let ready_file: Value = serde_json::from_slice(&std::fs::read(ready).ok()?).ok()?;
         ready_file["address"].as_str().map(str::to_owned)
     })?;
-    testkit::signal(started.id(), "TERM")?;
-    let status = until("has ended", || started.try_wait().ok().flatten())?;
-    if status.code() != code {
-        return Err(format!("SIGTERM: it ended with {status}"));
+    testkit::signal(parent.id(), "TERM")?;
+    let status = wait_until("the parent has ended", || parent.try_wait().ok().flatten())?;
+    if status.code() != expected_code {
+        return Err(format!("after SIGTERM it ended with {status}"));
     }
-    until("has stopped serving", || TcpStream::connect(&address).err().map(drop))
+    wait_until("the server has stopped", || TcpStream::connect(&address).err().map(drop))
 }
 
-fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> Result<T, String> {
-    testkit::wait_until(TIMEOUT, look)
-        .ok_or_else(|| format!("timed out after {} s before it {what}", TIMEOUT.as_secs()))
+fn wait_until<T>(condition: &str, probe: impl FnMut() -> Option<T>) -> Result<T, String> {
+    testkit::wait_until(TIMEOUT, probe)
+        .ok_or_else(|| format!("timed out after {} s waiting until {condition}", TIMEOUT.as_secs()))
 }

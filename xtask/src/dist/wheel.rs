@@ -23,7 +23,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     let programs = tools::python(&build.root.join("target/packages-work/maturin"), &TOOLS)?;
     let project = build.work_directory("wheel")?;
     write_project(build, &project)?;
-    // It uses the same build settings as this task, so it reuses the program in the archive.
+    // Maturin runs cargo with the same settings as this task, so the program is not built again.
     let mut maturin = without_package_env(Command::new(programs.join("maturin")));
     maturin.current_dir(&project);
     maturin.args(["build", "--locked", "--profile", build.profile, "--out"]).arg(&build.out);
@@ -43,7 +43,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         && succeeds(
             Command::new(environment.join(tools::PROGRAMS).join("pip"))
                 .args(["install", "--quiet", "--disable-pip-version-check", "--no-index"])
-                .arg(wheel(&build.out)?),
+                .arg(find_wheel(&build.out)?),
         )?;
     if !installed {
         return Err("the wheel cannot be installed".to_owned());
@@ -99,7 +99,7 @@ fn try_fixtures(build: &Build, environment: &Path) -> Result<(), String> {
     }
 }
 
-fn wheel(directory: &Path) -> Result<PathBuf, String> {
+fn find_wheel(directory: &Path) -> Result<PathBuf, String> {
     let entries =
         fs::read_dir(directory).map_err(|err| format!("cannot read `{}`: {err}", directory.display()))?;
     let mut files = entries.flatten().map(|entry| entry.path());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// A gateway, the template of its configuration, and its deployments.
+/// A gateway: the template of its configuration, and its deployments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gateway {
@@ -16,7 +16,7 @@ pub(crate) struct Gateway {
     /// The Debian or Ubuntu package of the program.
     pub(crate) package: String,
     pub(crate) program: String,
-    /// The option that prints the version and ends.
+    /// The option that prints the version and exits.
     pub(crate) version: String,
     /// The arguments that run the gateway in the foreground, in one process group.
     arguments: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Gateway {
     pub(crate) deployments: Vec<Deployment>,
 }
 
-/// One configuration of a gateway. It is a misconfiguration if it breaks something.
+/// One configuration of a gateway: a misconfiguration if `breaks` is not empty, otherwise a legal deployment.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deployment {
@@ -38,7 +38,7 @@ pub(crate) struct Deployment {
     /// Patterns of statements, of which at least one must fail.
     #[serde(default)]
     pub(crate) breaks: Vec<String>,
-    /// The check exceeds the rate limit, which takes a minute. Legal deployments always do.
+    /// `true` if the check must exceed the rate limit, which takes a minute. It always does for legal deployments.
     #[serde(default)]
     burst: bool,
     /// `true` if the reference server has no rate limit, because the gateway has one.
@@ -46,7 +46,7 @@ pub(crate) struct Deployment {
     pub(crate) unlimited: bool,
     /// The reason why the check does not detect the misconfiguration.
     pub(crate) undetected: Option<String>,
-    /// The parts of the template.
+    /// The values of the template's parts.
     #[serde(default)]
     parts: BTreeMap<String, String>,
 }
@@ -56,7 +56,7 @@ impl Deployment {
         !self.breaks.is_empty()
     }
 
-    /// Returns true if the check exceeds the rate limit.
+    /// Returns `true` if the check exceeds the rate limit.
     pub(crate) fn has_burst(&self) -> bool {
         self.burst || !self.is_faulty()
     }
@@ -110,15 +110,15 @@ fn fill_template(text: &str, values: &BTreeMap<&str, String>) -> String {
     text
 }
 
-/// Removes parts that neither the deployment nor the defaults define.
+/// Removes placeholders that neither the deployment nor the defaults define.
 fn without_unfilled(text: &str) -> String {
     let mut parts = text.split("{{");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |done, part| match part.split_once("}}") {
+    parts.fold(first, |filled, part| match part.split_once("}}") {
         Some((name, rest)) if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') => {
-            done + rest
+            filled + rest
         }
-        _ => done + "{{" + part,
+        _ => filled + "{{" + part,
     })
 }
 
@@ -129,9 +129,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_are_read_and_every_part_has_a_place() {
+    fn the_files_are_valid_and_every_part_has_a_placeholder() {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("gateways");
-        let gateways = Gateway::load_all(&directory).expect("readable files");
+        let gateways = Gateway::load_all(&directory).expect("the files are valid");
         assert_eq!(gateways.len(), 4);
         for gateway in gateways {
             for deployment in &gateway.deployments {

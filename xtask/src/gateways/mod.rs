@@ -31,44 +31,44 @@ use trial::{Assignment, DeploymentOutcome, Trial};
 #[command(
     after_help = "Debian and Ubuntu: apt-get install --no-install-recommends nginx-light haproxy varnish apache2\n\
 A gateway that is not installed is skipped.\n\n\
-exit 0 if every legal deployment passes with exit code 0 and every misconfiguration is detected, except those that have a \
-reason in the table"
+exit code: 0 if every legal deployment passes and every misconfiguration is detected, except those that have a \
+reason in the table; otherwise 1"
 )]
 pub(crate) struct GatewayOptions {
     /// Runs the deployments whose gateway or name contains this text; may be given more than once
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// The number of deployments at a time; most of the time is waiting
+    /// The number of deployments that are tested in parallel; they mostly wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// The form of the result
+    /// The format of the result
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 }
 
 impl GatewayOptions {
     fn selects(&self, gateway: &str, name: &str) -> bool {
-        let fits = |text: &String| gateway.contains(text.as_str()) || name.contains(text.as_str());
-        self.only.is_empty() || self.only.iter().any(fits)
+        let matches = |text: &String| gateway.contains(text.as_str()) || name.contains(text.as_str());
+        self.only.is_empty() || self.only.iter().any(matches)
     }
 }
 
-/// Runs the selected deployments. Returns true if every result is the expected one.
+/// Tests the selected deployments. Returns `true` if every result is the expected one.
 pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String> {
     let started = Instant::now();
     let gateways = Gateway::load_all(&root.join("xtask/gateways"))?;
-    let (here, missing): (Vec<_>, Vec<_>) =
+    let (installed, missing): (Vec<_>, Vec<_>) =
         gateways.iter().partition(|gateway| tools::runs_with(&gateway.program, &gateway.version));
-    let stage = Stage::open(&served::build(root)?, root)?;
+    let servers = Stage::open(&served::build(root)?, root)?;
     let home = env::temp_dir().join(format!("chargeproof-gateways-{}", std::process::id()));
-    let mut assignments: Vec<_> = here
+    let mut assignments: Vec<_> = installed
         .iter()
         .flat_map(|gateway| gateway.deployments.iter().map(|deployment| Assignment { gateway, deployment }))
-        .filter(|one| options.selects(&one.gateway.name, &one.deployment.name))
+        .filter(|assignment| options.selects(&assignment.gateway.name, &assignment.deployment.name))
         .collect();
-    // A burst waits for a minute: the other deployments are tried meanwhile.
+    // Checks with a burst wait for a minute, so they start first.
     assignments.sort_by_key(|assignment| !assignment.deployment.has_burst());
-    let trials = trials(&assignments, &stage, &home, options.jobs.into());
+    let trials = run_trials(&assignments, &servers, &home, options.jobs.into());
     let _ = std::fs::remove_dir_all(&home);
     let skipped: BTreeMap<_, _> = missing
         .iter()
@@ -86,24 +86,29 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     Ok(trials.iter().all(Trial::is_expected))
 }
 
-/// Tries the assignments, `jobs` at a time. Returns the results by gateway, in the order of the files.
-fn trials(assignments: &[Assignment<'_>], stage: &Stage, home: &Path, jobs: usize) -> Vec<Trial> {
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+/// Tests the deployments, `jobs` in parallel. Returns the results by gateway, in the order of the files.
+fn run_trials(assignments: &[Assignment<'_>], servers: &Stage, home: &Path, jobs: usize) -> Vec<Trial> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..jobs.min(assignments.len()) {
             scope.spawn(|| {
                 while let Some(assignment) = assignments.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let trial = trial::try_deployment(*assignment, stage, home);
-                    let mut found = found.lock().expect("no trial panics");
-                    found.push(trial);
-                    eprintln!("{} of {}: {}", found.len(), assignments.len(), found[found.len() - 1].name);
+                    let trial = trial::try_deployment(*assignment, servers, home);
+                    let mut results = results.lock().expect("no trial panics");
+                    results.push(trial);
+                    eprintln!(
+                        "{} of {}: {}",
+                        results.len(),
+                        assignments.len(),
+                        results[results.len() - 1].name
+                    );
                 }
             });
         }
     });
-    let mut found = found.into_inner().expect("no trial panics");
-    found.sort_by_key(|trial| (trial.gateway.clone(), trial.is_faulty, trial.index));
-    found
+    let mut results = results.into_inner().expect("no trial panics");
+    results.sort_by_key(|trial| (trial.gateway.clone(), trial.is_faulty, trial.index));
+    results
 }
 
 fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) {
@@ -118,17 +123,17 @@ fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64)
     for trial in trials.iter().filter(|trial| !trial.is_expected()) {
         println!("\n==> {}: {}\n{}", trial.gateway, trial.name, trial.report);
     }
-    for (gateway, remedy) in skipped {
-        println!("skipped: {gateway} is not installed; {remedy}");
+    for (gateway, installation) in skipped {
+        println!("skipped: {gateway} is not installed; {installation}");
     }
-    let count = |fits: fn(&Trial) -> bool| trials.iter().filter(|trial| fits(trial)).count();
+    let count = |matches: fn(&Trial) -> bool| trials.iter().filter(|trial| matches(trial)).count();
     println!("\nmisconfigurations by chapter: {}", by_chapter(trials));
     println!(
         "{} of {} legal deployments pass, {} of {} misconfigurations are detected, {} known as undetected; {seconds} s",
         count(|trial| !trial.is_faulty && trial.is_expected()),
-        count(|deployment| !deployment.is_faulty),
+        count(|trial| !trial.is_faulty),
         count(|trial| matches!(trial.outcome, DeploymentOutcome::Detected(_))),
-        count(|deployment| deployment.is_faulty),
+        count(|trial| trial.is_faulty),
         count(|trial| matches!(trial.outcome, DeploymentOutcome::Undetected { is_known: true })),
     );
 }
@@ -142,10 +147,11 @@ fn by_chapter(trials: &[Trial]) -> String {
         *detected += usize::from(matches!(trial.outcome, DeploymentOutcome::Detected(_)));
         *all += 1;
     }
-    let texts = chapters.iter().map(|(chapter, (detected, all))| format!("{chapter} {detected} of {all}"));
-    texts.collect::<Vec<_>>().join(", ")
+    let counts = chapters.iter().map(|(chapter, (detected, all))| format!("{chapter} {detected} of {all}"));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the results as JSON.
 fn document(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) -> Value {
     let rows: Vec<_> = trials
         .iter()

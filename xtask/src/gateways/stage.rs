@@ -1,4 +1,4 @@
-//! The reference server behind the gateways: one populated world for each deployment.
+//! The reference servers behind the gateways, which open a populated world for each deployment.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,10 +9,10 @@ use testkit::RunningProgram;
 use crate::compare::call_for_json;
 use crate::served;
 
-/// The scenario that every deployment starts with. It has data for every statement.
+/// The scenario that populates every world. It has data for every statement.
 const SCENARIO: &str = "scenarios/check/populated.yaml";
 
-/// The servers whose worlds are opened, with and without a rate limit.
+/// Two reference servers, with and without a rate limit.
 pub(crate) struct Stage {
     limited: Server,
     unlimited: Server,
@@ -26,7 +26,7 @@ struct Server {
     snapshot: String,
 }
 
-/// A world of one deployment, and its keys.
+/// The world of one deployment, and its API keys.
 pub(crate) struct BranchedWorld {
     /// The address of the server.
     pub(crate) address: SocketAddr,
@@ -50,25 +50,25 @@ impl Stage {
         })
     }
 
-    /// Opens a world without earlier requests.
+    /// Opens a new world from the snapshot, with further keys and another account.
     pub(crate) fn world(&self, is_unlimited: bool) -> Result<BranchedWorld, String> {
         let server = if is_unlimited { &self.unlimited } else { &self.limited };
         let address = server.address;
         let branch = json!({ "from": { "snapshot": server.snapshot }, "clock": "wall" });
-        let opened = post(address, "/sandbox/worlds", &branch)?;
-        let sandbox = format!("/w/{}/sandbox", text(&opened["world"]));
+        let world = post(address, "/sandbox/worlds", &branch)?;
+        let sandbox = format!("/w/{}/sandbox", text(&world["world"]));
         let key = || post(address, &format!("{sandbox}/keys"), &json!({ "mode": "test" }));
         let (second, revoked) = (key()?, key()?);
         let path = format!("{sandbox}/keys/{}", text(&revoked["key"]["id"]));
         call_for_json(address, ("DELETE", &path), "", "")?;
-        let other = post(address, &format!("{sandbox}/accounts"), &json!({ "id": "another" }))?;
-        let other_account = text(&other["keys"]["test"]);
+        let account = post(address, &format!("{sandbox}/accounts"), &json!({ "id": "another" }))?;
+        let other_account = text(&account["keys"]["test"]);
         let charge = json!({ "asset": "BTC", "amount": "10.00" }).to_string();
         call_for_json(address, ("POST", "/v1/charges"), &other_account, &charge)?;
         Ok(BranchedWorld {
             address,
-            live: text(&opened["live_key"]),
-            test: text(&opened["test_key"]),
+            live: text(&world["live_key"]),
+            test: text(&world["test_key"]),
             second: text(&second["key"]["secret"]),
             revoked: text(&revoked["key"]["secret"]),
             other_account,
@@ -82,15 +82,16 @@ impl Server {
         let served = served::start(program, &[&["--scenario", &scenario], options].concat())?;
         let address =
             served.value("address").parse().map_err(|err| format!("the server's address: {err}"))?;
-        // Text beyond ASCII, in both modes; then a pause, so that no request counts against a limit.
+        // A charge with non-ASCII text in each mode. Then the clock advances, so that these requests are outside of
+        // the rate limit's window.
         let charge =
             json!({ "asset": "BTC", "amount": "11.00", "description": "Grüner Tee – 茶" }).to_string();
         for key in [served.value("live_key"), served.value("test_key")] {
             call_for_json(address, ("POST", "/v1/charges"), key, &charge)?;
         }
         post(address, "/sandbox/advance", &json!({ "by": "61s" }))?;
-        let taken = post(address, "/sandbox/snapshots", &json!({ "name": "populated" }))?;
-        Ok(Server { _served: served, address, snapshot: text(&taken["snapshot"]["id"]) })
+        let snapshot = post(address, "/sandbox/snapshots", &json!({ "name": "populated" }))?;
+        Ok(Server { _served: served, address, snapshot: text(&snapshot["snapshot"]["id"]) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests one deployment: starts its gateway, runs `chargeproof check`, and stops it.
+//! Tests one deployment: starts the gateway, runs `chargeproof check`, and stops the gateway.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -35,14 +35,14 @@ pub(crate) struct Trial {
     pub(crate) outcome: DeploymentOutcome,
     /// The statements that failed.
     pub(crate) failed: Vec<String>,
-    /// The reason why a misconfiguration is not detected.
+    /// The known reason why a misconfiguration is not detected.
     pub(crate) note: Option<String>,
     /// Evidence for a result that is not the expected one.
     pub(crate) report: String,
     pub(crate) seconds: u64,
 }
 
-/// The verdict of a check on a deployment.
+/// The verdict on a deployment.
 pub(crate) enum DeploymentOutcome {
     /// A legal deployment: nothing failed, and everything was judged.
     Passed,
@@ -52,9 +52,9 @@ pub(crate) enum DeploymentOutcome {
     Detected(Vec<String>),
     /// A misconfiguration that no expected statement detected.
     Undetected { is_known: bool },
-    /// A misconfiguration that was detected although the table states a reason why it is not.
+    /// A misconfiguration that was detected although it has a reason in `undetected`.
     NoLongerUndetected,
-    /// The gateway or the check did not run.
+    /// The gateway or the check could not run.
     Broken,
 }
 
@@ -84,7 +84,7 @@ impl Trial {
     /// Returns the statements that detect a misconfiguration, or the reason why none does.
     pub(crate) fn summary(&self) -> String {
         match (&self.outcome, &self.note) {
-            (DeploymentOutcome::Detected(by), _) => by.join(" "),
+            (DeploymentOutcome::Detected(statements), _) => statements.join(" "),
             (DeploymentOutcome::Undetected { .. }, Some(reason)) => reason.clone(),
             _ => self.failed.join(" "),
         }
@@ -92,18 +92,18 @@ impl Trial {
 }
 
 /// Tests a deployment in a directory below `home`.
-pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Trial {
+pub(crate) fn try_deployment(assignment: Assignment<'_>, servers: &Stage, home: &Path) -> Trial {
     let Assignment { gateway, deployment } = assignment;
     let started = Instant::now();
     let home = home.join(format!("{}-{}", gateway.name, deployment.index));
-    let (outcome, failed, report) = match run_check(assignment, stage, &home) {
+    let (outcome, failed, report) = match run_check(assignment, servers, &home) {
         Ok((report, code)) => {
             // A warning counts against a legal deployment, but does not detect a misconfiguration.
             let verdicts: &[_] = if deployment.is_faulty() { &["fail"] } else { &["fail", "warn"] };
-            let failed = ids(&report, verdicts);
+            let failed = statement_ids(&report, verdicts);
             (outcome(deployment, &failed, code), failed, explain_exit_code(&report, code))
         }
-        Err(message) => (DeploymentOutcome::Broken, Vec::new(), format!("{message}\n{}", log_of(&home))),
+        Err(message) => (DeploymentOutcome::Broken, Vec::new(), format!("{message}\n{}", log_tail(&home))),
     };
     Trial {
         gateway: gateway.name.clone(),
@@ -127,24 +127,24 @@ fn outcome(deployment: &Deployment, failed: &[String], code: i32) -> DeploymentO
             DeploymentOutcome::Accused
         };
     }
-    let expected = |id: &&String| deployment.breaks.iter().any(|pattern| matches_pattern(pattern, id));
-    let by: Vec<_> = failed.iter().filter(expected).cloned().collect();
-    match (by.is_empty(), &deployment.undetected) {
-        (false, None) => DeploymentOutcome::Detected(by),
+    let is_expected = |id: &&String| deployment.breaks.iter().any(|pattern| matches_pattern(pattern, id));
+    let detected_by: Vec<_> = failed.iter().filter(is_expected).cloned().collect();
+    match (detected_by.is_empty(), &deployment.undetected) {
+        (false, None) => DeploymentOutcome::Detected(detected_by),
         (false, Some(_)) => DeploymentOutcome::NoLongerUndetected,
         (true, reason) => DeploymentOutcome::Undetected { is_known: reason.is_some() },
     }
 }
 
-/// Returns true if a pattern such as `auth.*` fits a name.
+/// Returns `true` if a pattern such as `auth.*` matches the id of a statement.
 fn matches_pattern(pattern: &str, id: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == id, |start| id.starts_with(start))
+    pattern.strip_suffix('*').map_or(pattern == id, |prefix| id.starts_with(prefix))
 }
 
 /// Runs the check; returns its report and exit code.
-fn run_check(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Value, i32), String> {
+fn run_check(assignment: Assignment<'_>, servers: &Stage, home: &Path) -> Result<(Value, i32), String> {
     let Assignment { gateway, deployment } = assignment;
-    let world = stage.world(deployment.unlimited)?;
+    let world = servers.world(deployment.unlimited)?;
     let [port, replica_a, replica_b] = testkit::free_ports()?;
     let values = values(&world, home, [port, replica_a, replica_b]);
     let unwritable = |err: std::io::Error| format!("cannot write `{}`: {err}", home.display());
@@ -158,7 +158,7 @@ fn run_check(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(
     command.stdout(log.try_clone().map_err(unwritable)?).stderr(log);
     let _listening = target::start_listening(&mut command, port)?;
     let keys = Keys { live: &world.live, test: &world.test };
-    let mut check = target::check(&stage.program, port, keys, &WITHOUT);
+    let mut check = target::check(&servers.program, port, keys, &WITHOUT);
     check.args(["--allow-writes", "--format", "json"]).current_dir(home);
     check.env("CHARGEPROOF_SECOND_KEY", &world.second).env("CHARGEPROOF_REVOKED_KEY", &world.revoked);
     check.env("CHARGEPROOF_OTHER_ACCOUNT_KEY", &world.other_account);
@@ -193,16 +193,19 @@ fn make_public(home: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Returns the statements of a report with one of these verdicts.
 fn statements<'a>(report: &'a Value, verdicts: &'a [&str]) -> impl Iterator<Item = &'a Value> {
     let all = report["statements"].as_array().into_iter().flatten();
-    all.filter(move |row| row["verdict"].as_str().is_some_and(|verdict| verdicts.contains(&verdict)))
+    all.filter(move |statement| {
+        statement["verdict"].as_str().is_some_and(|verdict| verdicts.contains(&verdict))
+    })
 }
 
-fn ids(report: &Value, verdicts: &[&str]) -> Vec<String> {
+fn statement_ids(report: &Value, verdicts: &[&str]) -> Vec<String> {
     statements(report, verdicts).filter_map(|statement| statement["id"].as_str()).map(str::to_owned).collect()
 }
 
-/// Returns the rows that explain the exit code.
+/// Returns the exit code and the statements that explain it, one per line.
 fn explain_exit_code(report: &Value, code: i32) -> String {
     let mut lines = vec![format!("exit code {code}")];
     for statement in statements(report, &["fail", "warn", "not_judged"]) {
@@ -219,7 +222,7 @@ fn explain_exit_code(report: &Value, code: i32) -> String {
 }
 
 /// Returns the end of a gateway's log.
-fn log_of(home: &Path) -> String {
+fn log_tail(home: &Path) -> String {
     let texts = ["log", "error.log"].map(|name| fs::read_to_string(home.join(name)).unwrap_or_default());
     let lines: Vec<_> = texts.iter().flat_map(|text| text.lines()).collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{Resolved, Tree};
 
-/// Dependencies between modules, with their causes.
+/// Dependencies between modules: from the first index to the second, with their causes.
 type ModuleDependencies = BTreeMap<(usize, usize), BTreeSet<String>>;
 
 /// Modules of one parent that depend on each other.
@@ -29,62 +29,68 @@ pub(crate) struct ModuleDependency {
 
 /// Returns all cycles of the crate.
 pub(crate) fn find(tree: &Tree) -> Vec<Cycle> {
-    let needs = module_dependencies(tree);
-    let reached: Vec<BTreeSet<usize>> = (0..tree.modules.len()).map(|from| reachable(from, &needs)).collect();
+    let all_dependencies = module_dependencies(tree);
+    let reached: Vec<BTreeSet<usize>> =
+        (0..tree.modules.len()).map(|from| reachable(from, &all_dependencies)).collect();
     let mut cycles = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut known = BTreeSet::new();
     for from in 0..tree.modules.len() {
-        let circle: BTreeSet<usize> =
+        let cycle: BTreeSet<usize> =
             reached[from].iter().copied().filter(|to| reached[*to].contains(&from)).collect();
-        if circle.len() < 2 || !seen.insert(circle.clone()) {
+        if cycle.len() < 2 || !known.insert(cycle.clone()) {
             continue;
         }
         let name = |module: &usize| tree.modules[*module].path.clone();
-        let inside = needs.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to));
-        let mut inside: Vec<ModuleDependency> = inside
+        let dependencies =
+            all_dependencies.iter().filter(|((from, to), _)| cycle.contains(from) && cycle.contains(to));
+        let mut dependencies: Vec<ModuleDependency> = dependencies
             .map(|((from, to), causes)| ModuleDependency {
                 from: name(from),
                 to: name(to),
                 causes: causes.clone(),
             })
             .collect();
-        inside.sort_by_key(|need| need.causes.len());
-        let mut modules: Vec<String> = circle.iter().map(name).collect();
+        dependencies.sort_by_key(|need| need.causes.len());
+        let mut modules: Vec<String> = cycle.iter().map(name).collect();
         modules.sort();
-        cycles.push(Cycle { modules, needs: inside });
+        cycles.push(Cycle { modules, needs: dependencies });
     }
     cycles
 }
 
 fn module_dependencies(tree: &Tree) -> ModuleDependencies {
-    let mut needs = ModuleDependencies::new();
-    for (at, module) in tree.modules.iter().enumerate() {
+    let mut dependencies = ModuleDependencies::new();
+    for (index, module) in tree.modules.iter().enumerate() {
         for path in module.source.paths.iter().chain(&module.source.globs) {
             let (Some(Resolved::Module(to) | Resolved::Item(to)), Some(name)) =
-                (tree.resolve(at, path), path.last())
+                (tree.resolve(index, path), path.last())
             else {
                 continue;
             };
-            let (from_line, to_line) = (tree.ancestors(at), tree.ancestors(to));
-            let parting = from_line.iter().zip(&to_line).position(|(from, to)| from != to);
-            if let Some(parting) = parting {
-                let inner = |path: &str| path.trim_start_matches("crate::").to_owned();
-                let cause = format!("{} uses {}::{name}", inner(&module.path), inner(&tree.modules[to].path));
-                needs.entry((from_line[parting], to_line[parting])).or_default().insert(cause);
+            let (from_ancestors, to_ancestors) = (tree.ancestors(index), tree.ancestors(to));
+            let branch = from_ancestors.iter().zip(&to_ancestors).position(|(from, to)| from != to);
+            if let Some(branch) = branch {
+                let without_crate = |path: &str| path.trim_start_matches("crate::").to_owned();
+                let cause = format!(
+                    "{} uses {}::{name}",
+                    without_crate(&module.path),
+                    without_crate(&tree.modules[to].path)
+                );
+                dependencies.entry((from_ancestors[branch], to_ancestors[branch])).or_default().insert(cause);
             }
         }
     }
-    needs
+    dependencies
 }
 
 /// Returns the modules that `from` depends on, directly or indirectly.
-fn reachable(from: usize, needs: &ModuleDependencies) -> BTreeSet<usize> {
+fn reachable(from: usize, dependencies: &ModuleDependencies) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(at) = open.pop() {
-        for ((_, to), _) in needs.range((at, 0)..(at + 1, 0)) {
+    let mut pending = vec![from];
+    while let Some(module) = pending.pop() {
+        for ((_, to), _) in dependencies.range((module, 0)..(module + 1, 0)) {
             if reached.insert(*to) {
-                open.push(*to);
+                pending.push(*to);
             }
         }
     }

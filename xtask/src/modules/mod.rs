@@ -33,13 +33,13 @@ const NAMES_ALLOWED: &[(&str, &str, &str)] = &[
 /// The number of causes of a dependency that a finding shows.
 const CAUSES_SHOWN: usize = 4;
 
-/// Returns the faults of the packages, and exceptions that are no longer needed.
+/// Returns the violations in all packages, and exceptions that are no longer needed.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
     let mut findings = Vec::new();
     for (package, crates) in workspace.crates() {
         let trees: Vec<Tree> = crates.iter().map(|file| Tree::read(root, file)).collect::<Result<_, _>>()?;
-        findings.extend(trees.iter().flat_map(|tree| cycles(package, tree)));
+        findings.extend(trees.iter().flat_map(|tree| cycle_findings(package, tree)));
         findings.extend(duplicate_types(package, &trees));
         findings.extend(unneeded_exceptions(package, &trees));
     }
@@ -51,41 +51,47 @@ fn unneeded_exceptions(package: &str, trees: &[Tree]) -> Vec<String> {
     let found: Vec<Cycle> = trees.iter().flat_map(cycles::find).collect();
     let cycles = CYCLES_ALLOWED
         .iter()
-        .filter(|(of, modules, _)| *of == package && found.iter().all(|circle| circle.modules != **modules))
+        .filter(|(allowed_in, modules, _)| {
+            *allowed_in == package && found.iter().all(|cycle| cycle.modules != **modules)
+        })
         .map(|(_, modules, _)| modules.join(", "));
-    let times = |name: &str| {
+    let count = |name: &str| {
         let types = trees.iter().flat_map(|tree| &tree.modules).flat_map(|module| &module.source.types);
-        types.filter(|kind| *kind == name).count()
+        types.filter(|type_name| *type_name == name).count()
     };
     let names = NAMES_ALLOWED
         .iter()
-        .filter(|(of, name, _)| *of == package && times(name) < 2)
+        .filter(|(allowed_in, name, _)| *allowed_in == package && count(name) < 2)
         .map(|(_, name, _)| (*name).to_owned());
     cycles
         .chain(names)
-        .map(|what| format!("{package}: {what} is allowed but not needed; take it off the list (allowed)"))
+        .map(|exception| {
+            format!("{package}: {exception} is allowed but not needed; remove it from the list (allowed)")
+        })
         .collect()
 }
 
-fn cycles(package: &str, tree: &Tree) -> Vec<String> {
-    let is_allowed = |circle: &&Cycle| {
-        CYCLES_ALLOWED.iter().any(|(of, modules, _)| *of == package && circle.modules == **modules)
+fn cycle_findings(package: &str, tree: &Tree) -> Vec<String> {
+    let is_allowed = |cycle: &&Cycle| {
+        CYCLES_ALLOWED
+            .iter()
+            .any(|(allowed_in, modules, _)| *allowed_in == package && cycle.modules == **modules)
     };
     cycles::find(tree)
         .iter()
-        .filter(|circle| !is_allowed(circle))
-        .map(|circle| describe_cycle(package, circle))
+        .filter(|cycle| !is_allowed(cycle))
+        .map(|cycle| describe_cycle(package, cycle))
         .collect()
 }
 
-fn describe_cycle(package: &str, circle: &Cycle) -> String {
-    let mut text = format!("{package}: {} use each other in a circle (circle)", circle.modules.join(", "));
-    for need in &circle.needs {
-        text.push_str(&format!("\n    {} -> {}: ", need.from, need.to));
-        let causes: Vec<&str> = need.causes.iter().take(CAUSES_SHOWN).map(String::as_str).collect();
+fn describe_cycle(package: &str, cycle: &Cycle) -> String {
+    let mut text = format!("{package}: {} form a cycle (cycle)", cycle.modules.join(", "));
+    for dependency in &cycle.needs {
+        text.push_str(&format!("\n    {} -> {}: ", dependency.from, dependency.to));
+        let causes: Vec<&str> = dependency.causes.iter().take(CAUSES_SHOWN).map(String::as_str).collect();
         text.push_str(&causes.join(", "));
-        if need.causes.len() > CAUSES_SHOWN {
-            text.push_str(&format!(" and {} more", need.causes.len() - CAUSES_SHOWN));
+        if dependency.causes.len() > CAUSES_SHOWN {
+            text.push_str(&format!(" and {} more", dependency.causes.len() - CAUSES_SHOWN));
         }
     }
     text
@@ -98,8 +104,11 @@ fn duplicate_types(package: &str, trees: &[Tree]) -> Vec<String> {
             files.entry(name).or_default().push(module.file.display().to_string());
         }
     }
-    let is_allowed =
-        |name: &str| NAMES_ALLOWED.iter().any(|(of, allowed, _)| *of == package && *allowed == name);
+    let is_allowed = |name: &str| {
+        NAMES_ALLOWED
+            .iter()
+            .any(|(allowed_in, allowed_name, _)| *allowed_in == package && *allowed_name == name)
+    };
     files.retain(|name, files| files.len() > 1 && !is_allowed(name));
     let message = |(name, files): (&str, Vec<String>)| {
         format!("{package}: `{name}` is defined {} times: {} (type_name)", files.len(), files.join(", "))
@@ -115,17 +124,17 @@ mod tests {
     #[track_caller]
     fn check(source: &str, expected: &[&str]) {
         let tree = Tree::parse(source).expect("the source is valid Rust");
-        let mut found = cycles("p", &tree);
+        let mut found = cycle_findings("p", &tree);
         found.extend(duplicate_types("p", &[tree]));
         let heads: Vec<&str> = found.iter().filter_map(|text| text.lines().next()).collect();
         assert_eq!(heads, expected);
     }
 
-    const CIRCLE: &[&str] = &["p: crate::a, crate::b use each other in a circle (circle)"];
+    const CYCLE: &[&str] = &["p: crate::a, crate::b form a cycle (cycle)"];
 
     #[test]
-    fn modules_that_use_each_other_are_found() {
-        check("mod a { use crate::b::B; pub struct A; } mod b { use super::a::A; pub struct B; }", CIRCLE);
+    fn modules_that_use_each_other_are_reported() {
+        check("mod a { use crate::b::B; pub struct A; } mod b { use super::a::A; pub struct B; }", CYCLE);
         check("mod a { use crate::b::B; pub struct A; } mod b { pub struct B; }", &[]);
     }
 
@@ -140,7 +149,7 @@ mod tests {
             "fn f() { assert!(super::a::yes()) }",
             "struct B<T: crate::a::A>(T);",
         ] {
-            check(&format!("mod a {{ use crate::b::X; }} mod b {{ {body} }}"), CIRCLE);
+            check(&format!("mod a {{ use crate::b::X; }} mod b {{ {body} }}"), CYCLE);
         }
     }
 
@@ -148,19 +157,19 @@ mod tests {
     fn a_longer_cycle_is_one_finding() {
         check(
             "mod a { use crate::b::B; } mod b { use crate::c::C; } mod c { use crate::a::A; } mod d { use crate::a::A; }",
-            &["p: crate::a, crate::b, crate::c use each other in a circle (circle)"],
+            &["p: crate::a, crate::b, crate::c form a cycle (cycle)"],
         );
     }
 
     #[test]
-    fn a_module_stands_for_what_it_contains() {
+    fn uses_inside_a_module_count_as_uses_of_the_module() {
         check(
             "mod a { mod inner { use crate::b::B; } pub struct A; } mod b { mod inner { use crate::a::A; } }",
-            CIRCLE,
+            CYCLE,
         );
         check(
             "mod a { mod x { use super::y::Y; } mod y { use super::x::X; } }",
-            &["p: crate::a::x, crate::a::y use each other in a circle (circle)"],
+            &["p: crate::a::x, crate::a::y form a cycle (cycle)"],
         );
     }
 
@@ -171,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_followed_to_where_they_are_defined() {
+    fn reexported_names_are_resolved_to_their_definitions() {
         // `crate::B` is defined in `b`, and `crate::shelf::A` in `a`.
         check(
             "pub use b::B; mod a { use crate::B; pub struct A; } mod b { use crate::shelf::A; pub struct B; } \
              mod shelf { pub use crate::a::A; }",
-            CIRCLE,
+            CYCLE,
         );
     }
 

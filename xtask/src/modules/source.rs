@@ -1,4 +1,4 @@
-//! [`Source`]: the types that a module defines, the names it imports and the paths it contains.
+//! [`ModuleNames`]: the types that a module defines, the names it imports and the paths it contains.
 //!
 //! Reads the syntax only. Code for tests is ignored.
 
@@ -14,7 +14,7 @@ pub(crate) type SourcePath = Vec<String>;
 /// The names of one module.
 #[derive(Default)]
 pub(crate) struct Source {
-    /// All names that are defined here and can be used from outside, without modules.
+    /// The names of all items except modules.
     pub(crate) own: BTreeSet<String>,
     /// The structs, enums, unions, traits and type aliases among them.
     pub(crate) types: Vec<String>,
@@ -52,20 +52,20 @@ impl Source {
         (source, children)
     }
 
-    fn import(&mut self, tree: &UseTree, mut prefix: SourcePath) {
-        match tree {
+    fn import(&mut self, use_tree: &UseTree, mut path_prefix: SourcePath) {
+        match use_tree {
             UseTree::Path(path) => {
-                prefix.push(path.ident.to_string());
-                self.import(&path.tree, prefix);
+                path_prefix.push(path.ident.to_string());
+                self.import(&path.tree, path_prefix);
             }
-            UseTree::Name(name) => self.bind(prefix, &name.ident.to_string(), None),
+            UseTree::Name(name) => self.bind(path_prefix, &name.ident.to_string(), None),
             UseTree::Rename(name) => {
-                self.bind(prefix, &name.ident.to_string(), Some(name.rename.to_string()));
+                self.bind(path_prefix, &name.ident.to_string(), Some(name.rename.to_string()));
             }
-            UseTree::Glob(_) => self.globs.push(prefix),
+            UseTree::Glob(_) => self.globs.push(path_prefix),
             UseTree::Group(group) => {
-                for tree in &group.items {
-                    self.import(tree, prefix.clone());
+                for use_tree in &group.items {
+                    self.import(use_tree, path_prefix.clone());
                 }
             }
         }
@@ -83,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Scans the tokens of a macro: everything with the form of a path counts as one.
+    /// Scans the tokens of a macro: identifiers separated by `::` count as a path.
     fn scan(&mut self, tokens: TokenStream) {
         let mut path = SourcePath::new();
         let mut colons = 0;

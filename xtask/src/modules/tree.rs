@@ -1,4 +1,4 @@
-//! [`Tree`]: the modules of one crate, and the resolution of paths.
+//! [`ModuleTree`]: the modules of one crate, and the resolution of paths.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +8,10 @@ use syn::Item;
 
 use super::source::Source;
 
-/// The maximum length of a chain of imports. Longer ones are cycles of `use` items, which the compiler refuses.
+/// The maximum length of a chain of imports. A longer one is a cycle of `use` items, which the compiler rejects.
 const HOPS_MAX: usize = 32;
 
-/// A library or a program. Each module follows the one that contains it; the first is the root.
+/// The modules of a library or a program. The first is the root, and each follows its parent.
 pub(crate) struct Tree {
     pub(crate) modules: Vec<Module>,
 }
@@ -39,7 +39,7 @@ impl Tree {
     /// Reads the crate with the root `file`. Paths in the tree are relative to `workspace`.
     ///
     /// # Errors
-    /// A file that cannot be read or is not Rust.
+    /// A file cannot be read, or is not Rust.
     pub(crate) fn read(workspace: &Path, file: &Path) -> Result<Tree, String> {
         let mut tree = Tree { modules: Vec::new() };
         let directory = file.parent().ok_or("a crate without a directory")?;
@@ -86,16 +86,18 @@ impl Tree {
             None => name.to_owned(),
         };
         let index = self.modules.len();
-        let shown = file.strip_prefix(workspace).unwrap_or(file).to_owned();
-        self.modules.push(Module { path, file: shown, source, parent, children: BTreeMap::new() });
+        let relative = file.strip_prefix(workspace).unwrap_or(file).to_owned();
+        self.modules.push(Module { path, file: relative, source, parent, children: BTreeMap::new() });
         for child in children {
-            let inner = directory.join(&child.name);
+            let child_directory = directory.join(&child.name);
             let added = match child.items {
-                Some(items) => self.add(workspace, file, &inner, Some(index), &child.name, items)?,
+                Some(items) => {
+                    self.add(workspace, file, &child_directory, Some(index), &child.name, items)?
+                }
                 None => {
                     let flat = directory.join(format!("{}.rs", child.name));
-                    let file = if flat.is_file() { flat } else { inner.join("mod.rs") };
-                    self.read_file(workspace, &file, &inner, Some(index), &child.name)?
+                    let file = if flat.is_file() { flat } else { child_directory.join("mod.rs") };
+                    self.read_file(workspace, &file, &child_directory, Some(index), &child.name)?
                 }
             };
             self.modules[index].children.insert(child.name, added);
@@ -103,57 +105,61 @@ impl Tree {
         Ok(index)
     }
 
-    /// Returns the target of a path written in the module `at`; `None` for names of other crates.
-    pub(crate) fn resolve(&self, at: usize, path: &[String]) -> Option<Resolved> {
-        self.resolve_path(at, path, HOPS_MAX)
+    /// Returns the target of a path written in `module`; `None` for names of other crates.
+    pub(crate) fn resolve(&self, module: usize, path: &[String]) -> Option<Resolved> {
+        self.resolve_path(module, path, HOPS_MAX)
     }
 
-    fn resolve_path(&self, at: usize, path: &[String], hops: usize) -> Option<Resolved> {
+    fn resolve_path(&self, module: usize, path: &[String], hops: usize) -> Option<Resolved> {
         let hops = hops.checked_sub(1)?;
         let (first, mut rest) = path.split_first()?;
-        let mut here = match first.as_str() {
+        let mut target = match first.as_str() {
             "crate" => Resolved::Module(0),
-            "self" => Resolved::Module(at),
-            "super" => Resolved::Module(self.modules[at].parent?),
-            name => self.look_up(at, name, rest.is_empty(), hops)?,
+            "self" => Resolved::Module(module),
+            "super" => Resolved::Module(self.modules[module].parent?),
+            name => self.look_up(module, name, rest.is_empty(), hops)?,
         };
-        while let (Resolved::Module(module), [name, after @ ..]) = (here, rest) {
-            here = match name.as_str() {
-                "super" => Resolved::Module(self.modules[module].parent?),
+        while let (Resolved::Module(inner), [name, remaining @ ..]) = (target, rest) {
+            target = match name.as_str() {
+                "super" => Resolved::Module(self.modules[inner].parent?),
                 // An unknown name was defined by a macro of that module.
-                name => self.look_up(module, name, after.is_empty(), hops).unwrap_or(Resolved::Item(module)),
+                name => {
+                    self.look_up(inner, name, remaining.is_empty(), hops).unwrap_or(Resolved::Item(inner))
+                }
             };
-            rest = after;
+            rest = remaining;
         }
-        Some(here)
+        Some(target)
     }
 
-    /// Looks up a name. If a module and a function share it, the function is used only at the end of a path.
-    fn look_up(&self, at: usize, name: &str, ends: bool, hops: usize) -> Option<Resolved> {
-        let module = &self.modules[at];
-        if ends && module.source.own.contains(name) {
-            return Some(Resolved::Item(at));
+    /// Looks up a name. If a module and a function share it, the function is meant only at the end of a path.
+    fn look_up(&self, module: usize, name: &str, is_last: bool, hops: usize) -> Option<Resolved> {
+        let current = &self.modules[module];
+        if is_last && current.source.own.contains(name) {
+            return Some(Resolved::Item(module));
         }
-        if let Some(child) = module.children.get(name) {
+        if let Some(child) = current.children.get(name) {
             return Some(Resolved::Module(*child));
         }
-        if module.source.own.contains(name) {
-            return Some(Resolved::Item(at));
+        if current.source.own.contains(name) {
+            return Some(Resolved::Item(module));
         }
-        if let Some(path) = module.source.imports.get(name) {
-            return self.resolve_path(at, path, hops);
+        if let Some(path) = current.source.imports.get(name) {
+            return self.resolve_path(module, path, hops);
         }
-        module.source.globs.iter().find_map(|glob| match self.resolve_path(at, glob, hops)? {
-            Resolved::Module(other) if other != at => self.look_up(other, name, ends, hops.checked_sub(1)?),
+        current.source.globs.iter().find_map(|glob| match self.resolve_path(module, glob, hops)? {
+            Resolved::Module(other) if other != module => {
+                self.look_up(other, name, is_last, hops.checked_sub(1)?)
+            }
             _ => None,
         })
     }
 
     /// Returns the modules from the root to this one, both included.
     pub(crate) fn ancestors(&self, module: usize) -> Vec<usize> {
-        let mut line: Vec<usize> =
-            std::iter::successors(Some(module), |at| self.modules[*at].parent).collect();
-        line.reverse();
-        line
+        let mut path: Vec<usize> =
+            std::iter::successors(Some(module), |module| self.modules[*module].parent).collect();
+        path.reverse();
+        path
     }
 }

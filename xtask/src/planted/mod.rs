@@ -1,7 +1,7 @@
-//! `cargo xtask planted`: plants bugs in the core and the API, and measures how they are found.
+//! `cargo xtask planted`: plants bugs in the core and the API, and measures which searches find them.
 //!
-//! `bugs.toml` lists the bugs: a piece of the source, and its replacement. A copy of the packages under `target/planted/`
-//! contains both, and an environment variable of the process selects one bug, so one build serves all. The shipped source
+//! `bugs.toml` lists the bugs: a part of the source, and its replacement. A copy of the packages under `target/planted/`
+//! contains both, and the environment variable `PLANTED` selects one bug, so one build serves all. The shipped source
 //! has no such switch.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use crate::packages::cargo;
 const COPIED: [&str; 4] = ["reference/core", "reference/wire", "simulator", "scenarios"];
 /// The list of bugs.
 const LIST: &str = "xtask/src/planted/bugs.toml";
-/// The module that selects the bug.
+/// The module that is added to the copied core: it reads the number of the selected bug.
 const SELECTOR: &str = "
 
 /// The planted bug of this process.
@@ -45,7 +45,7 @@ struct Bugs {
     bug: Vec<Bug>,
 }
 
-/// A bug: a piece of source and its replacement.
+/// A bug: a part of the source and its replacement.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bug {
@@ -57,7 +57,7 @@ struct Bug {
     before: String,
     /// The faulty source: an expression instead of an expression, or any source with the condition `$bug`.
     after: String,
-    /// The reason why it cannot be found, if there is one.
+    /// The reason why no search finds it; `None` if one must.
     unseen: Option<String>,
 }
 
@@ -70,10 +70,10 @@ pub(crate) struct PlantedOptions {
     /// The seed of the first world
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     from: u64,
-    /// The length of the longest sequences of the scopes
+    /// The maximum length of sequences in the exhaustive search
     #[arg(long, value_name = "N", default_value_t = 3)]
     depth: u64,
-    /// The number of bugs that are searched for at a time
+    /// The number of bugs that are searched for in parallel
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u8).range(1..))]
     jobs: u8,
     /// Only bugs whose area or name contains this text
@@ -88,39 +88,42 @@ pub(crate) struct PlantedOptions {
 ///
 /// # Errors
 ///
-/// A bug does not fit the source, the copy does not build, or a search fails.
+/// A bug does not match the source, the copy does not build, or a search fails.
 pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String> {
     let list = options.bugs.clone().unwrap_or_else(|| root.join(LIST));
-    let bugs = bugs(root, &list)?;
+    let bugs = load_bugs(root, &list)?;
     let copy = root.join("target/planted");
     copy_packages(root, &copy, &bugs)?;
     let program = build(root, &copy)?;
-    let chosen: Vec<(usize, &Bug)> = (1..)
+    let selected: Vec<(usize, &Bug)> = (1..)
         .zip(&bugs)
         .filter(|(_, bug)| bug.area.contains(&options.only) || bug.name.contains(&options.only))
         .collect();
-    let faultless = search(&program, 0, [options.worlds, options.from, options.depth])?;
-    if faultless.iter().any(|(_, found)| found != "-") {
-        return Err(format!("without a bug something is found: {faultless:?}"));
+    let without_bug = search(&program, 0, [options.worlds, options.from, options.depth])?;
+    if without_bug.iter().any(|(_, found)| found != "-") {
+        return Err(format!("a search has findings without a bug: {without_bug:?}"));
     }
-    let results = search_all(&program, &chosen, options)?;
-    let table = table(&chosen, &results);
+    let results = search_all(&program, &selected, options)?;
+    let table = format_table(&selected, &results);
     print!("{table}");
     if !options.only.is_empty() {
         return Ok(true);
     }
-    let missed = chosen
+    let unexpected = selected
         .iter()
         .zip(&results)
         .filter(|((_, bug), found)| bug.unseen.is_some() != found.iter().all(|(_, found)| found == "-"));
-    for ((_, bug), _) in missed.clone() {
-        println!("not as the list says: {}", bug.name);
+    for ((_, bug), _) in unexpected.clone() {
+        match bug.unseen {
+            Some(_) => println!("found although `unseen` states a reason: {}", bug.name),
+            None => println!("not found: {}", bug.name),
+        }
     }
-    Ok(missed.count() == 0)
+    Ok(unexpected.count() == 0)
 }
 
-/// Returns the bugs of a list. Each fits the source of its file.
-fn bugs(root: &Path, list: &Path) -> Result<Vec<Bug>, String> {
+/// Loads a list of bugs, and checks that each matches the source of its file.
+fn load_bugs(root: &Path, list: &Path) -> Result<Vec<Bug>, String> {
     let Bugs { bug: bugs } = toml::from_str(&read(list)?).map_err(|err| err.to_string())?;
     for name in bugs.iter().map(|bug| &bug.file).collect::<BTreeSet<_>>() {
         plant(name, read(&root.join(name))?, &bugs)?;
@@ -135,9 +138,12 @@ fn read(path: &Path) -> Result<String, String> {
 /// Copies the packages and plants the bugs. Unchanged files are not written, so that cargo builds only what has changed.
 fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
     let manifest = read(&root.join("Cargo.toml"))?;
-    let (head, rest) = manifest.split_once("members = [").ok_or("the workspace has no members")?;
-    let (_, rest) = rest.split_once(']').ok_or("the members have no end")?;
-    let manifest = format!("{head}members = [\"reference/core\", \"reference/wire\", \"simulator\"]{rest}");
+    let (before_members, after_members) =
+        manifest.split_once("members = [").ok_or("the workspace has no members")?;
+    let (_, after_members) = after_members.split_once(']').ok_or("the members have no end")?;
+    let manifest = format!(
+        "{before_members}members = [\"reference/core\", \"reference/wire\", \"simulator\"]{after_members}"
+    );
     write(&copy.join("Cargo.toml"), manifest.as_bytes())?;
     if !copy.join("Cargo.lock").exists() {
         write(&copy.join("Cargo.lock"), read(&root.join("Cargo.lock"))?.as_bytes())?;
@@ -156,16 +162,17 @@ fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
         }
     }
     for path in files {
-        let name = path
+        let relative_path = path
             .strip_prefix(root)
             .expect("listed files are below the root")
             .to_string_lossy()
             .replace('\\', "/");
-        let mut content = fs::read(&path).map_err(|err| format!("{name}: {err}"))?;
-        if name.ends_with(".rs") {
-            content = plant(&name, String::from_utf8_lossy(&content).into_owned(), bugs)?.into_bytes();
+        let mut content = fs::read(&path).map_err(|err| format!("{relative_path}: {err}"))?;
+        if relative_path.ends_with(".rs") {
+            content =
+                plant(&relative_path, String::from_utf8_lossy(&content).into_owned(), bugs)?.into_bytes();
         }
-        write(&copy.join(&name), &content)?;
+        write(&copy.join(&relative_path), &content)?;
     }
     Ok(())
 }
@@ -174,20 +181,21 @@ fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
 fn plant(name: &str, mut source: String, bugs: &[Bug]) -> Result<String, String> {
     for (number, bug) in (1..).zip(bugs).filter(|(_, bug)| bug.file == name) {
         let (before, after) = (bug.before.trim_matches('\n'), bug.after.trim_matches('\n'));
-        let times = source.matches(before).count();
-        if times != 1 {
-            return Err(format!("{}: the source before it occurs {times} times in {name}", bug.name));
+        let count = source.matches(before).count();
+        if count != 1 {
+            return Err(format!("{}: its `before` must occur once in {name}, not {count} times", bug.name));
         }
         let condition = format!("crate::planted::is({number})");
-        let both = match after.contains("$bug") {
+        let selectable = match after.contains("$bug") {
             true => after.replace("$bug", &condition),
             false => format!("(if {condition} {{ {after} }} else {{ {before} }})"),
         };
-        source = source.replace(before, &both);
+        source = source.replace(before, &selectable);
     }
     if name.ends_with("/src/lib.rs") {
-        let docs = source.lines().take_while(|line| line.starts_with("//!")).map(|line| line.len() + 1).sum();
-        source.insert_str(docs, "#![allow(unused_parens)]\n");
+        let docs_end =
+            source.lines().take_while(|line| line.starts_with("//!")).map(|line| line.len() + 1).sum();
+        source.insert_str(docs_end, "#![allow(unused_parens)]\n");
     }
     match name {
         "reference/core/src/lib.rs" => source.push_str(SELECTOR),
@@ -197,6 +205,7 @@ fn plant(name: &str, mut source: String, bugs: &[Bug]) -> Result<String, String>
     Ok(source)
 }
 
+/// Adds all files below a directory to `files`.
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(directory).map_err(|err| format!("{}: {err}", directory.display()))?;
     for entry in entries {
@@ -210,6 +219,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes a file, unless it has this content.
 fn write(path: &Path, content: &[u8]) -> Result<(), String> {
     if fs::read(path).is_ok_and(|existing| existing == content) {
         return Ok(());
@@ -218,8 +228,8 @@ fn write(path: &Path, content: &[u8]) -> Result<(), String> {
     fs::write(path, content).map_err(|err| format!("{}: {err}", path.display()))
 }
 
-/// Builds the search. Worlds run three times as fast if these packages are optimised, and the shipped program has no debug
-/// assertions.
+/// Builds the example `search`. Optimised worlds run three times as fast. Debug assertions are off, as in the shipped
+/// program.
 fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
     let mut program = cargo(copy);
     program.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target"));
@@ -236,17 +246,17 @@ fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
         .ok_or("the copy does not build".to_owned())
 }
 
-/// The results of one bug: the names of the searches with the first finding, or `-`.
+/// The results for one bug: the name of each search, and its first finding or `-`.
 type SearchResults = Vec<(String, String)>;
 
-/// Searches for one bug. `limits`: the number of worlds, the first seed, and the length of the longest sequences.
+/// Runs all searches for one bug. `limits`: the number of worlds, the first seed, and the maximum length of sequences.
 fn search(program: &Path, number: usize, limits: [u64; 3]) -> Result<SearchResults, String> {
     let mut search = Command::new(program);
     search.args(limits.map(|n| n.to_string()));
     search.env("PLANTED", number.to_string());
     let output = search.output().map_err(|err| format!("cannot start {search:?}: {err}"))?;
-    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-    let found: SearchResults = lines
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found: SearchResults = stdout
         .lines()
         .filter_map(|line| line.split_once('\t'))
         .map(|(name, found)| (name.to_owned(), found.to_owned()))
@@ -258,6 +268,7 @@ fn search(program: &Path, number: usize, limits: [u64; 3]) -> Result<SearchResul
     }
 }
 
+/// Runs all searches for each bug, several bugs in parallel.
 fn search_all(
     program: &Path,
     bugs: &[(usize, &Bug)],
@@ -265,32 +276,39 @@ fn search_all(
 ) -> Result<Vec<SearchResults>, String> {
     let limits = [options.worlds, options.from, options.depth];
     let next = AtomicUsize::new(0);
-    let all = Mutex::new(Vec::new());
+    let results = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..options.jobs {
             scope.spawn(|| {
                 while let Some((number, bug)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = search(program, *number, limits);
                     eprintln!("{number} {}: {found:?}", bug.name);
-                    all.lock().expect("the lock is not poisoned").push((*number, found));
+                    results.lock().expect("the lock is not poisoned").push((*number, found));
                 }
             });
         }
     });
-    let mut all = all.into_inner().expect("the lock is not poisoned");
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, found)| found).collect()
+    let mut results = results.into_inner().expect("the lock is not poisoned");
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, found)| found).collect()
 }
 
-/// Returns the table: for each bug the number of scenarios that differ, of worlds until it was found, and the scope.
-fn table(bugs: &[(usize, &Bug)], results: &[SearchResults]) -> String {
+/// Returns the table: for each bug the number of scenarios that differ, the number of worlds until it was found, and the
+/// scope of the exhaustive search that found it.
+fn format_table(bugs: &[(usize, &Bug)], results: &[SearchResults]) -> String {
     let mut table = String::from("scenarios  worlds  scope     area         planted bug\n");
     for ((_, bug), found) in bugs.iter().zip(results) {
-        let first = |nth: usize| found[nth].1.split([' ', ':']).next().unwrap_or("-");
+        let first_column = |nth: usize| found[nth].1.split([' ', ':']).next().unwrap_or("-");
         let Bug { area, name, .. } = bug;
-        let _ = writeln!(table, "{:>9}  {:>6}  {:<8}  {area:<11}  {name}", first(0), first(1), first(2));
+        let _ = writeln!(
+            table,
+            "{:>9}  {:>6}  {:<8}  {area:<11}  {name}",
+            first_column(0),
+            first_column(1),
+            first_column(2)
+        );
     }
-    let is_found = |found: &&SearchResults| found.iter().any(|(_, what)| what != "-");
+    let is_found = |found: &&SearchResults| found.iter().any(|(_, finding)| finding != "-");
     let _ = writeln!(table, "{} of {} found", results.iter().filter(is_found).count(), results.len());
     table
 }
@@ -301,8 +319,8 @@ mod tests {
 
     /// A change of the core or the API must not leave a bug unplanted.
     #[test]
-    fn every_bug_fits_its_source() {
+    fn every_bug_matches_its_source() {
         let root = crate::root().expect("the workspace is found");
-        assert!(!bugs(&root, &root.join(LIST)).expect("the bugs match the source").is_empty());
+        assert!(!load_bugs(&root, &root.join(LIST)).expect("the bugs match the source").is_empty());
     }
 }

@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use super::sentences::Sentence;
 
-/// The end of the specification's sentences about open points.
+/// The end of sentences about behaviour that the specification leaves open.
 const LEFT_OPEN: &str = "not shown.";
 
 /// The part of a statement that this task reads.
 #[derive(Debug, Deserialize)]
 pub(super) struct Entry {
-    /// The source named by the statement: `5 items 2 and 6; 7`.
+    /// The stated sections of the specification: `5 items 2 and 6; 7`.
     spec: String,
     /// `must`, `should` or `open`.
     level: String,
@@ -28,12 +28,19 @@ pub(super) struct Coverage {
     entries: usize,
     /// Sentences that no statement cites.
     uncited: Vec<Sentence>,
-    /// Sentences that leave something open, which no open statement cites.
-    unopened: Vec<Sentence>,
+    /// Sentences that leave something open, but that no statement with the level `open` cites.
+    not_cited_as_open: Vec<Sentence>,
     /// Statements that cite an unknown sentence, with its hash.
     stale: Vec<(String, String)>,
-    /// Statements whose sections differ from those of the cited sentences: name, stated, actual.
-    misplaced: Vec<(String, String, String)>,
+
+    misplaced: Vec<Misplaced>,
+}
+
+/// A statement whose sections differ from those of the sentences that it cites.
+struct Misplaced {
+    id: String,
+    stated: String,
+    actual: String,
 }
 
 impl Coverage {
@@ -42,16 +49,16 @@ impl Coverage {
         for sentence in sentences {
             sections.entry(sentence.hash()).or_default().insert(&sentence.section);
         }
-        let citing = |is_asked: fn(&Entry) -> bool| -> BTreeSet<&String> {
-            entries.values().filter(|entry| is_asked(entry)).flat_map(|entry| &entry.source).collect()
+        let cited_by = |is_selected: fn(&Entry) -> bool| -> BTreeSet<&String> {
+            entries.values().filter(|entry| is_selected(entry)).flat_map(|entry| &entry.source).collect()
         };
-        let (cited, open) = (citing(|_| true), citing(|entry| entry.level == "open"));
-        let (mut uncited, mut unopened) = (Vec::new(), Vec::new());
+        let (cited, cited_as_open) = (cited_by(|_| true), cited_by(|entry| entry.level == "open"));
+        let (mut uncited, mut not_cited_as_open) = (Vec::new(), Vec::new());
         for sentence in sentences {
             if !cited.contains(&sentence.hash()) {
                 uncited.push(sentence.clone());
-            } else if sentence.text.ends_with(LEFT_OPEN) && !open.contains(&sentence.hash()) {
-                unopened.push(sentence.clone());
+            } else if sentence.text.ends_with(LEFT_OPEN) && !cited_as_open.contains(&sentence.hash()) {
+                not_cited_as_open.push(sentence.clone());
             }
         }
 
@@ -59,28 +66,35 @@ impl Coverage {
         for (id, entry) in entries {
             let (known, unknown): (Vec<_>, Vec<_>) =
                 entry.source.iter().partition(|hash| sections.contains_key(*hash));
-            let (stated, found) = (
+            let (stated, actual) = (
                 referenced_sections(&entry.spec),
                 known.iter().flat_map(|hash| &sections[*hash]).copied().collect(),
             );
             // The section of a missing sentence is unknown.
-            if unknown.is_empty() && stated != found {
-                misplaced.push((id.clone(), list(&stated), list(&found)));
+            if unknown.is_empty() && stated != actual {
+                misplaced.push(Misplaced { id: id.clone(), stated: join(&stated), actual: join(&actual) });
             }
             stale.extend(unknown.into_iter().map(|hash| (id.clone(), hash.clone())));
         }
-        Coverage { sentences: sentences.len(), entries: entries.len(), uncited, unopened, stale, misplaced }
+        Coverage {
+            sentences: sentences.len(),
+            entries: entries.len(),
+            uncited,
+            not_cited_as_open,
+            stale,
+            misplaced,
+        }
     }
 
     pub(super) fn is_complete(&self) -> bool {
         self.uncited.is_empty()
-            && self.unopened.is_empty()
+            && self.not_cited_as_open.is_empty()
             && self.stale.is_empty()
             && self.misplaced.is_empty()
     }
 }
 
-/// Returns the sections that a reference names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to other documents
+/// Returns the sections that [`Entry::spec`] names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to other documents
 /// have none.
 fn referenced_sections(spec: &str) -> BTreeSet<&str> {
     spec.split(';')
@@ -89,7 +103,7 @@ fn referenced_sections(spec: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-fn list(sections: &BTreeSet<&str>) -> String {
+fn join(sections: &BTreeSet<&str>) -> String {
     if sections.is_empty() {
         return "no section".to_owned();
     }
@@ -98,17 +112,17 @@ fn list(sections: &BTreeSet<&str>) -> String {
 
 impl fmt::Display for Coverage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for it in &self.uncited {
-            writeln!(out, "no statement cites {it}")?;
+        for sentence in &self.uncited {
+            writeln!(out, "no statement cites {sentence}")?;
         }
-        for it in &self.unopened {
-            writeln!(out, "no open statement cites {it}")?;
+        for sentence in &self.not_cited_as_open {
+            writeln!(out, "no open statement cites {sentence}")?;
         }
         for (id, hash) in &self.stale {
             writeln!(out, "`{id}` cites {hash}, which is not a sentence of the text")?;
         }
-        for (id, stated, found) in &self.misplaced {
-            writeln!(out, "`{id}` refers to section {stated}; the sentences that it cites are in {found}")?;
+        for Misplaced { id, stated, actual } in &self.misplaced {
+            writeln!(out, "`{id}` refers to section {stated}; the sentences that it cites are in {actual}")?;
         }
         writeln!(
             out,
@@ -116,7 +130,7 @@ impl fmt::Display for Coverage {
              {} statements, {} citations of unknown sentences, {} misplaced",
             self.sentences,
             self.uncited.len(),
-            self.unopened.len(),
+            self.not_cited_as_open.len(),
             self.entries,
             self.stale.len(),
             self.misplaced.len()

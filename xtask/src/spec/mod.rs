@@ -1,6 +1,6 @@
 //! Compares the catalogue of the conformance suite with the specification's text.
 //!
-//! The text is a file of the user. The repository contains only a paraphrase and hashes of its sentences.
+//! The user provides the text. The repository contains only paraphrases of its sentences and their hashes.
 
 mod coverage;
 mod sentences;
@@ -55,11 +55,11 @@ pub(crate) fn run(root: &Path, options: &SpecOptions) -> Result<bool, String> {
     let coverage = Coverage::new(&sentences, &entries(&root.join(CATALOGUE))?);
     print!("{coverage}");
     let known = fs::read_to_string(root.join(PLACES)).unwrap_or_default();
-    let is_known = known == places(&sentences);
-    if !is_known {
-        println!("`{PLACES}` is old: cargo xtask spec FILE --places > {PLACES}");
+    let is_current = known == places(&sentences);
+    if !is_current {
+        println!("`{PLACES}` is out of date; run: cargo xtask spec FILE --places > {PLACES}");
     }
-    Ok(coverage.is_complete() && is_known)
+    Ok(coverage.is_complete() && is_current)
 }
 
 /// Returns a line for each sentence: hash, section and place.
@@ -67,8 +67,8 @@ fn places(sentences: &[sentences::Sentence]) -> String {
     let mut out = "# Every sentence of the specification: its hash, its section and its place there. \
                    `cargo xtask spec FILE --places` prints it.\n"
         .to_owned();
-    for it in sentences {
-        out += &format!("{} {} {}\n", it.hash(), it.section, it.place);
+    for sentence in sentences {
+        out += &format!("{} {} {}\n", sentence.hash(), sentence.section, sentence.place);
     }
     out
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// The numbered sections that the catalogue covers. Titles and text before the first section state no requirements.
 const SECTIONS: RangeInclusive<u32> = 1..=9;
-/// The number of bytes of a hash in the catalogue, enough to distinguish the sentences of one document.
+/// The number of bytes of a hash in the catalogue.
 const HASH_BYTES: usize = 8;
 /// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "approx.", "no."];
@@ -59,9 +59,9 @@ struct Splitter {
     paragraphs: u32,
     /// The number of rows of the current table so far.
     rows: Option<u32>,
-    /// The item before the table that ends with a colon.
+    /// The place of the item before the table, if that ends with a colon.
     announced_by: Option<String>,
-    /// The current item or paragraph, and its place.
+    /// The place and the text so far of the current item or paragraph.
     open: Option<(String, String)>,
 }
 
@@ -102,7 +102,7 @@ impl Splitter {
 
     /// Handles a row of a table. The first row has the names of the columns, and the second is a rule.
     fn row(&mut self, row: &str) {
-        let Some(seen) = self.rows else {
+        let Some(rows_before) = self.rows else {
             self.rows = Some(0);
             return;
         };
@@ -110,14 +110,15 @@ impl Splitter {
         if cells.iter().all(|cell| cell.chars().all(|character| matches!(character, '-' | ':'))) {
             return;
         }
-        self.rows = Some(seen + 1);
+        self.rows = Some(rows_before + 1);
         let place = match &self.announced_by {
-            Some(item) => format!("{item}, row {}", seen + 1),
-            None => format!("row {}", seen + 1),
+            Some(item) => format!("{item}, row {}", rows_before + 1),
+            None => format!("row {}", rows_before + 1),
         };
         self.add_sentence(&place, cells.join(" | "));
     }
 
+    /// Ends the current item or paragraph, and adds its sentences.
     fn close(&mut self) {
         let Some((place, text)) = self.open.take() else { return };
         for sentence in split(&text) {
@@ -146,10 +147,10 @@ fn cells(row: &str) -> Vec<String> {
     let row = row.strip_suffix('|').unwrap_or(row);
     let mut cells = Vec::new();
     let mut start = 0;
-    for (at, character, is_code) in characters(row) {
+    for (offset, character, is_code) in characters(row) {
         if character == '|' && !is_code {
-            cells.push(plain_text(&row[start..at]));
-            start = at + 1;
+            cells.push(plain_text(&row[start..offset]));
+            start = offset + 1;
         }
     }
     cells.push(plain_text(&row[start..]));
@@ -161,21 +162,21 @@ fn cells(row: &str) -> Vec<String> {
 fn split(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut depth) = (0, 0_u32);
-    for (at, character, is_code) in characters(text) {
+    for (offset, character, is_code) in characters(text) {
         match character {
             _ if is_code => {}
             '(' | '[' => depth += 1,
             ')' | ']' => depth = depth.saturating_sub(1),
             '.' | '?' | '!' if depth == 0 => {
-                let (before, after) = text.split_at(at + 1);
+                let (before, after) = text.split_at(offset + 1);
                 let word = before.rsplit([' ', '(']).next().unwrap_or_default().to_lowercase();
                 let next = after.trim_start().chars().next();
-                let goes_on = after.starts_with(|character: char| !character.is_whitespace())
+                let continues = after.starts_with(|character: char| !character.is_whitespace())
                     || next.is_none_or(char::is_lowercase)
                     || ABBREVIATIONS.contains(&word.as_str());
-                if !goes_on {
-                    found.push(text[start..=at].trim());
-                    start = at + 1;
+                if !continues {
+                    found.push(text[start..=offset].trim());
+                    start = offset + 1;
                 }
             }
             _ => {}
@@ -198,11 +199,11 @@ fn plain_text(text: &str) -> String {
 /// Returns every character with its offset, and `true` if it is between code marks. An unpaired mark is ignored.
 fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     let mut is_code = false;
-    text.char_indices().map(move |(at, character)| {
+    text.char_indices().map(move |(offset, character)| {
         if character == '`' {
-            is_code = !is_code && text[at + 1..].contains('`');
+            is_code = !is_code && text[offset + 1..].contains('`');
         }
-        (at, character, is_code)
+        (offset, character, is_code)
     })
 }
 
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_within_a_word_or_a_number_ends_nothing() {
+    fn a_full_stop_within_a_word_or_a_number_ends_no_sentence() {
         check(
             "The event charge.paid costs 0.5 or Service-Webhooks/1.0 more.",
             &["The event charge.paid costs 0.5 or Service-Webhooks/1.0 more."],
@@ -236,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn an_abbreviation_ends_nothing() {
+    fn an_abbreviation_ends_no_sentence() {
         check("A type, e.g. Charge or i.e. Invoice.", &["A type, e.g. Charge or i.e. Invoice."]);
         check("A list (cf. Section 4) of it.", &["A list (cf. Section 4) of it."]);
         check("Keys, secrets, etc. are hidden.", &["Keys, secrets, etc. are hidden."]);
     }
 
     #[test]
-    fn code_and_brackets_hold_together() {
+    fn code_and_brackets_are_not_split() {
         check(
             "The filter `?status=a. B` selects. Another.",
             &["The filter `?status=a. B` selects.", "Another."],
@@ -297,7 +298,7 @@ Not counted.
 ";
 
     #[test]
-    fn headings_items_rows_and_paragraphs_say_where_a_sentence_stands() {
+    fn a_place_names_the_section_and_the_item_row_or_paragraph() {
         let found: Vec<_> = sentences(TEXT)
             .iter()
             .map(|found| format!("{} {}: {}", found.section, found.place, found.text))
@@ -318,7 +319,7 @@ Not counted.
     }
 
     #[test]
-    fn a_hash_depends_on_the_words_and_on_nothing_else() {
+    fn a_hash_depends_only_on_the_text() {
         let hash = |text: &str| sentences(text)[0].hash();
         let one = hash("## 1. A\n\nPages have `data`.");
         assert_eq!(one, hash("## 2. B\n\n- Pages\n  have **data**.\n"));

@@ -11,36 +11,46 @@ const OPENINGS: [&str; 15] = [
     "How", "If", "Nobody", "Nothing", "Somebody", "What", "When", "Where", "Whether", "Which", "Who",
     "Whoever", "Whom", "Whose", "Why",
 ];
-/// Nonstandard words, with the standard word and the maximum number of occurrences in Rust files. Lower the maximum when
-/// words were replaced.
-const WORDS: [(&str, &str, usize); 24] = [
-    ("told", "recorded, reported or stated", 0),
-    ("tell", "report, state or distinguish", 0),
-    ("tells", "reports, states or distinguishes", 0),
-    ("teller", "the writer or reporter of what it reports", 0),
-    ("hear", "receive", 0),
-    ("heard", "received", 0),
-    ("hears", "receives", 0),
-    ("somebody", "the actor: the client, the customer, the operator", 2),
-    ("nobody", "the actor, or `not`: 'is not read', 'unused'", 28),
-    ("everybody", "the actors: all clients, all accounts", 5),
-    ("whoever", "the actor: a client that …", 1),
-    ("looker", "observer", 0),
-    ("lookers", "observers", 0),
-    ("stranger", "the unknown or foreign thing itself", 0),
-    ("strangers", "the unknown or foreign things themselves", 0),
-    ("anew", "again, or: new", 2),
-    ("learnt", "observed", 0),
-    ("trio", "the comparison or triple it is", 0),
-    ("octets", "bytes", 0),
-    ("doors", "access, routes or API", 0),
-    ("seats", "connection slots", 0),
-    ("luck", "the drawn number", 4),
-    ("greedy", "busy, or: that uses all slots", 0),
-    ("unfair", "abusive", 0),
+/// A word to avoid, its replacement, and the maximum number of occurrences in Rust files.
+struct NonstandardWord {
+    word: &'static str,
+    replacement: &'static str,
+    occurrences_max: usize,
+}
+
+const fn avoid(word: &'static str, replacement: &'static str, occurrences_max: usize) -> NonstandardWord {
+    NonstandardWord { word, replacement, occurrences_max }
+}
+
+/// All nonstandard words. Lower a maximum when occurrences were replaced.
+const WORDS: [NonstandardWord; 24] = [
+    avoid("told", "recorded, reported or stated", 0),
+    avoid("tell", "report, state or distinguish", 0),
+    avoid("tells", "reports, states or distinguishes", 0),
+    avoid("teller", "the writer or reporter of what it reports", 0),
+    avoid("hear", "receive", 0),
+    avoid("heard", "received", 0),
+    avoid("hears", "receives", 0),
+    avoid("somebody", "the actor: the client, the customer, the operator", 2),
+    avoid("nobody", "the actor, or `not`: 'is not read', 'unused'", 28),
+    avoid("everybody", "the actors: all clients, all accounts", 5),
+    avoid("whoever", "the actor: a client that …", 1),
+    avoid("looker", "observer", 0),
+    avoid("lookers", "observers", 0),
+    avoid("stranger", "the unknown or foreign thing itself", 0),
+    avoid("strangers", "the unknown or foreign things themselves", 0),
+    avoid("anew", "again, or: new", 2),
+    avoid("learnt", "observed", 0),
+    avoid("trio", "the comparison or triple it is", 0),
+    avoid("octets", "bytes", 0),
+    avoid("doors", "access, routes or API", 0),
+    avoid("seats", "connection slots", 0),
+    avoid("luck", "the drawn number", 4),
+    avoid("greedy", "busy, or: that uses all slots", 0),
+    avoid("unfair", "abusive", 0),
 ];
-/// Files that may name these words.
-const WORDS_EXCEPT: [&str; 1] = ["xtask/src/tidy/language.rs"];
+/// Files that may contain any number of these words.
+const EXEMPT_FILES: [&str; 1] = ["xtask/src/tidy/language.rs"];
 /// The number of locations that a finding lists.
 const LISTED_MAX: usize = 10;
 
@@ -68,53 +78,57 @@ pub(super) fn indirect_openings(files: &BTreeMap<String, String>) -> Vec<String>
     )]
 }
 
-/// Returns a finding for each word of `standards` that occurs more often than its ceiling, with the first locations.
+/// Returns a finding for each word that occurs more often than its maximum, with the first locations.
 pub(super) fn nonstandard_words(files: &BTreeMap<String, String>) -> Vec<String> {
-    words_above_ceiling(files, &WORDS)
+    words_above_maximum(files, &WORDS)
 }
 
-fn words_above_ceiling(files: &BTreeMap<String, String>, standards: &[(&str, &str, usize)]) -> Vec<String> {
+fn words_above_maximum(files: &BTreeMap<String, String>, avoided: &[NonstandardWord]) -> Vec<String> {
     let mut locations: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let of_rust = |path: &str| path.ends_with(".rs") && !WORDS_EXCEPT.contains(&path);
-    for (path, text) in files.iter().filter(|(path, _)| of_rust(path)) {
-        for (line, text) in (1..).zip(text.lines()) {
-            for word in words(text).filter(|word| standards.iter().any(|(known, ..)| known == word)) {
-                locations.entry(word).or_default().push(format!("\n    {path}:{line}"));
+    let is_checked = |path: &str| path.ends_with(".rs") && !EXEMPT_FILES.contains(&path);
+    for (path, text) in files.iter().filter(|(path, _)| is_checked(path)) {
+        for (number, line) in (1..).zip(text.lines()) {
+            for word in words(line).filter(|word| avoided.iter().any(|rule| rule.word == word)) {
+                locations.entry(word).or_default().push(format!("\n    {path}:{number}"));
             }
         }
     }
-    let finding = |&(word, standard, most): &(&str, &str, usize)| {
-        let found = locations.get(word).filter(|found| found.len() > most)?;
+    let finding = |&NonstandardWord { word, replacement, occurrences_max }: &NonstandardWord| {
+        let found = locations.get(word).filter(|found| found.len() > occurrences_max)?;
         let listed = found[..found.len().min(LISTED_MAX)].concat();
-        Some(format!("`{word}` occurs {} times, {most} may be left; use {standard}:{listed}", found.len()))
+        let count = found.len();
+        Some(format!(
+            "`{word}` occurs {count} times, but at most {occurrences_max} are allowed; use {replacement}:{listed}"
+        ))
     };
-    standards.iter().filter_map(finding).collect()
+    avoided.iter().filter_map(finding).collect()
 }
 
 /// Returns the words of identifiers and sentences in lower case: `told_bytes` and `ToldBytes` are two words each.
 fn words(line: &str) -> impl Iterator<Item = String> {
-    let runs = line.split(|c: char| !c.is_ascii_alphabetic());
-    let parts = runs.flat_map(|run| {
-        let starts = (1..run.len()).filter(|&at| run[at - 1..].starts_with(|c: char| c.is_ascii_lowercase()));
-        let starts = starts.filter(|&at| run[at..].starts_with(|c: char| c.is_ascii_uppercase()));
-        let bounds: Vec<usize> = [0].into_iter().chain(starts).chain([run.len()]).collect();
+    let letter_runs = line.split(|c: char| !c.is_ascii_alphabetic());
+    let words = letter_runs.flat_map(|run| {
+        let is_lower = |index: usize| run.as_bytes()[index].is_ascii_lowercase();
+        let word_starts = (1..run.len()).filter(|&index| is_lower(index - 1) && !is_lower(index));
+        let bounds: Vec<usize> = [0].into_iter().chain(word_starts).chain([run.len()]).collect();
         bounds.windows(2).map(|pair| run[pair[0]..pair[1]].to_ascii_lowercase()).collect::<Vec<_>>()
     });
-    parts.filter(|word| !word.is_empty())
+    words.filter(|word| !word.is_empty())
 }
 
-/// Returns the first line of each doc comment, with its line number from 1.
+/// Returns the first line of each doc comment, with its line number, counted from 1.
 fn openings(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let doc = |line: &'_ str| -> Option<usize> {
+    // 0 for `///`, 1 for `//!`.
+    let doc_marker = |line: &'_ str| -> Option<usize> {
         let line = line.trim_start();
         ["/// ", "//! "].iter().position(|mark| line.starts_with(mark) || line == mark.trim_end())
     };
-    let mut before = None;
+    let mut previous = None;
     text.lines().enumerate().filter_map(move |(index, line)| {
-        let kind = doc(line);
-        let opens = kind.is_some() && kind != before;
-        before = kind;
-        opens.then(|| (index + 1, line.trim_start()[3..].trim_start()))
+        let marker = doc_marker(line);
+        let is_first = marker.is_some() && marker != previous;
+        previous = marker;
+        is_first.then(|| (index + 1, line.trim_start()[3..].trim_start()))
     })
 }
 
@@ -127,18 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn a_nonstandard_word_does_not_spread() {
-        let of = |text: &str| {
-            words_above_ceiling(
+    fn a_nonstandard_word_above_its_maximum_is_reported() {
+        let findings_in = |text: &str| {
+            words_above_maximum(
                 &BTreeMap::from([("a/src/lib.rs".to_owned(), text.to_owned())]),
-                &[("told", "`reported`", 1)],
+                &[avoid("told", "`reported`", 1)],
             )
         };
-        assert_eq!(of("// It was told.\nlet untold = toldest;\n"), [""; 0]);
-        let finding = of("//! It was Told.\n\nlet told_bytes = 1;\nstruct WasTold;\n");
+        assert_eq!(findings_in("// It was told.\nlet untold = toldest;\n"), [""; 0]);
+        let finding = findings_in("//! It was Told.\n\nlet told_bytes = 1;\nstruct WasTold;\n");
         assert_eq!(finding.len(), 1);
         assert!(
-            finding[0].starts_with("`told` occurs 3 times, 1 may be left; use `reported`:"),
+            finding[0].starts_with("`told` occurs 3 times, but at most 1 are allowed; use `reported`:"),
             "{finding:?}"
         );
         assert!(finding[0].contains("a/src/lib.rs:4"), "{finding:?}");
@@ -150,7 +164,7 @@ mod tests {
             openings_in("//! The outbox.\n\n/// The number of posts.\n/// What follows is free.\nfn a() {}"),
             [""; 0]
         );
-        // Whatever a plain comment says.
+        // Other comments are not checked.
         assert_eq!(openings_in("// What a plain comment says.\n"), [""; 0]);
         let finding =
             openings_in("//! The outbox.\n\n/// What is left.\nfn a() {}\n    /// Whether it is on.\n");

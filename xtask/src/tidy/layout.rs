@@ -1,4 +1,4 @@
-//! Rules about the existence of files.
+//! Rules about the entries of the root directory, and about files that must be equal.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ const TOP_LEVEL: &[&str] = &[
     "xtask",
 ];
 
-/// The list of disallowed functions in pure packages. Clippy reads one file per package and inherits nothing, so each
-/// has a copy.
-const PROHIBITIONS: &str = "reference/core/.clippy.toml";
+/// The disallowed functions of pure packages, which use no clock, file or randomness. Clippy's configuration of a
+/// package does not inherit from another, so each package has a copy.
+const DISALLOWED_FUNCTIONS: &str = "reference/core/.clippy.toml";
 
 /// Returns unexpected and missing entries of the root directory.
 pub(crate) fn top_level(names: &[String]) -> Vec<String> {
@@ -40,12 +40,14 @@ pub(crate) fn top_level(names: &[String]) -> Vec<String> {
 
 /// Checks that all pure packages disallow the same clocks, files and randomness.
 pub(crate) fn same_prohibitions(files: &BTreeMap<String, String>) -> Vec<String> {
-    let Some(list) = files.get(PROHIBITIONS) else {
-        return vec![format!("{PROHIBITIONS}: missing (prohibitions)")];
+    let Some(list) = files.get(DISALLOWED_FUNCTIONS) else {
+        return vec![format!("{DISALLOWED_FUNCTIONS}: missing (prohibitions)")];
     };
     let others = files.iter().filter(|(path, text)| path.ends_with("/.clippy.toml") && *text != list);
     others
-        .map(|(path, _)| format!("{path}: differs from {PROHIBITIONS}; they must be equal (prohibitions)"))
+        .map(|(path, _)| {
+            format!("{path}: differs from {DISALLOWED_FUNCTIONS}; they must be equal (prohibitions)")
+        })
         .collect()
 }
 
@@ -58,12 +60,12 @@ mod tests {
     }
 
     #[test]
-    fn dot_files_and_the_target_directory_may_stand_at_the_top() {
+    fn dot_files_and_the_target_directory_are_allowed_at_the_top() {
         assert!(top_level(&tree_with(&[".gitignore", ".ci", "target"])).is_empty());
     }
 
     #[test]
-    fn anything_else_may_not() {
+    fn other_entries_at_the_top_are_reported() {
         let found = top_level(&tree_with(&["notes.txt"]));
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("notes.txt: the top level is for CHANGELOG.md, "), "{found:?}");
@@ -77,16 +79,16 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_of_prohibitions_are_equal() {
+    fn the_lists_of_disallowed_functions_must_be_equal() {
         let files = |texts: &[(&str, &str)]| -> BTreeMap<String, String> {
             texts.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
         };
         let other = "simulator/.clippy.toml";
-        // The list of the root directory applies to the other packages.
-        let same = [(".clippy.toml", "lenient"), (PROHIBITIONS, "same"), (other, "same")];
+        // The list in the root directory, for packages that are not pure, may differ.
+        let same = [(".clippy.toml", "lenient"), (DISALLOWED_FUNCTIONS, "same"), (other, "same")];
         assert!(same_prohibitions(&files(&same)).is_empty());
         assert_eq!(
-            same_prohibitions(&files(&[(PROHIBITIONS, "one"), (other, "two")])),
+            same_prohibitions(&files(&[(DISALLOWED_FUNCTIONS, "one"), (other, "two")])),
             [
                 "simulator/.clippy.toml: differs from reference/core/.clippy.toml; they must be equal (prohibitions)"
             ]

@@ -16,19 +16,20 @@ fn broken_links_in(path: &str, text: &str, files: &BTreeMap<String, String>) -> 
             continue;
         }
         for target in targets(line).filter(|target| !target.contains(':')) {
-            if let Some(why) = link_fault(path, target, files) {
-                found.push(format!("{path}:{}: `{target}` {why} (links)", index + 1));
+            if let Some(reason) = link_fault(path, target, files) {
+                found.push(format!("{path}:{}: `{target}` {reason} (links)", index + 1));
             }
         }
     }
     found
 }
 
-/// Returns the texts in the round brackets of links.
+/// Returns the targets of links: `path` of `[text](path)`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
 }
 
+/// Returns the reason why a link from a file is broken.
 fn link_fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Option<&'static str> {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     let path = if file.is_empty() { from.to_owned() } else { resolve(from, file)? };
@@ -43,7 +44,7 @@ fn link_fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Opt
     }
 }
 
-/// Returns the path relative to the workspace; `None` outside of it.
+/// Returns the path of a link's target relative to the workspace; `None` outside of it.
 fn resolve(from: &str, file: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

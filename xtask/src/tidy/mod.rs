@@ -60,6 +60,7 @@ fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, String>)
     Ok(())
 }
 
+/// Returns `true` for build outputs, the Git directory and files of editors.
 fn is_foreign(path: &str, is_directory: bool) -> bool {
     let is_own = !path.starts_with('.') || OWN_DOT_DIRECTORIES.contains(&path);
     // In a linked worktree `.git` is a file.
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_files_are_read() {
+    fn only_files_of_the_project_are_read() {
         for (path, is_directory, expected) in [
             ("reference", true, false),
             ("README.md", false, false),

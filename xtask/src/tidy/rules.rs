@@ -4,7 +4,8 @@
 
 const LINES_MAX: usize = 600;
 
-const NAMELESS: &[&str] = &["utils", "util", "helpers", "helper", "common", "manager", "misc"];
+/// Names of modules that do not describe a subject.
+const VAGUE_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "common", "manager", "misc"];
 const JSON: &str = "serde_json";
 const FLOATS: &[&str] = &["f32", "f64"];
 /// First directories of paths that are specific to one machine.
@@ -29,15 +30,15 @@ struct Finding {
     message: String,
 }
 
-/// Returns the faults of one file, as `path:line: message (rule)`.
+/// Returns the violations in one file, as `path:line: message (rule)`.
 pub(crate) fn judge(path: &str, text: &str) -> Vec<String> {
-    let of = |(name, rule): &(&str, Rule)| -> Vec<String> {
+    let apply = |(name, rule): &(&str, Rule)| -> Vec<String> {
         rule(path, text)
             .into_iter()
             .map(|finding| format!("{path}:{}: {} ({name})", finding.line, finding.message))
             .collect()
     };
-    RULES.iter().flat_map(of).collect()
+    RULES.iter().flat_map(apply).collect()
 }
 
 fn lines(path: &str, text: &str) -> Vec<Finding> {
@@ -47,7 +48,7 @@ fn lines(path: &str, text: &str) -> Vec<Finding> {
     }
     vec![Finding {
         line: count,
-        message: format!("{count} lines; at most {LINES_MAX}, so split it by subject"),
+        message: format!("{count} lines; at most {LINES_MAX}, so split it into modules by subject"),
     }]
 }
 
@@ -55,9 +56,9 @@ fn module_name(path: &str, _: &str) -> Vec<Finding> {
     let Some(module) = path.strip_suffix(".rs") else {
         return Vec::new();
     };
-    let nameless = module.split('/').filter(|part| NAMELESS.contains(part));
-    let message = |part| format!("`{part}` does not describe a subject; name the module after its subject");
-    nameless.map(|part| Finding { line: 1, message: message(part) }).collect()
+    let vague = module.split('/').filter(|name| VAGUE_NAMES.contains(name));
+    let message = |name| format!("`{name}` does not describe a subject; name the module after its subject");
+    vague.map(|name| Finding { line: 1, message: message(name) }).collect()
 }
 
 fn header(path: &str, text: &str) -> Vec<Finding> {
@@ -75,7 +76,7 @@ fn header(path: &str, text: &str) -> Vec<Finding> {
 fn ignored_test(path: &str, text: &str) -> Vec<Finding> {
     in_code(path, text, |code| {
         let is_ignored = code.trim_start().strip_prefix("#[").is_some_and(|rest| rest.starts_with("ignore"));
-        is_ignored.then(|| "a test that does not run proves nothing; mend it or take it out".to_owned())
+        is_ignored.then(|| "an ignored test proves nothing; fix it or delete it".to_owned())
     })
 }
 
@@ -83,12 +84,12 @@ fn machine_path(_: &str, text: &str) -> Vec<Finding> {
     per_line(text, |line| {
         let found = MACHINE_DIRECTORIES.iter().find(|name| {
             let path = format!("/{name}/");
-            // Inside a longer path or a URL the word has another meaning.
-            let begins = |at: usize| {
-                !line[..at]
+            // The name may also stand inside a longer path or a URL.
+            let starts_path = |start: usize| {
+                !line[..start]
                     .ends_with(|c: char| c.is_alphanumeric() || ['/', '.', '_', '-', '}', '*'].contains(&c))
             };
-            line.match_indices(&path).any(|(at, _)| begins(at))
+            line.match_indices(&path).any(|(start, _)| starts_path(start))
         })?;
         Some(format!("`/{found}/…` exists on one machine only; write a path from the root of the workspace"))
     })
@@ -109,12 +110,12 @@ fn float_in_core(path: &str, text: &str) -> Vec<Finding> {
         return Vec::new();
     }
     in_code(path, text, |code| {
-        // A serializer has to implement the methods that it refuses.
+        // The trait `Serializer` requires these methods, even if they return an error.
         if code.contains("fn serialize_f32(self, _:") || code.contains("fn serialize_f64(self, _:") {
             return None;
         }
-        let word = FLOATS.iter().find(|name| identifiers(code).any(|(word, _)| word == **name))?;
-        Some(format!("`{word}` in the core; money, rates and time are exact"))
+        let float = FLOATS.iter().find(|name| identifiers(code).any(|(float, _)| float == **name))?;
+        Some(format!("`{float}` in the core; money, rates and time are exact"))
     })
 }
 
@@ -133,7 +134,7 @@ fn per_line(text: &str, judge: impl Fn(&str) -> Option<String>) -> Vec<Finding> 
         .collect()
 }
 
-/// Judges the lines of a Rust file without their comments.
+/// Applies `judge` to the lines of a Rust file without their comments.
 fn in_code(path: &str, text: &str, judge: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     if !is_rust(path) {
         return Vec::new();
@@ -143,9 +144,9 @@ fn in_code(path: &str, text: &str, judge: impl Fn(&str) -> Option<String>) -> Ve
 
 // The character before `//` distinguishes a comment from a URL.
 fn without_comment(line: &str) -> &str {
-    let is_comment = |at: usize| at == 0 || line[..at].ends_with(' ');
-    match line.match_indices("//").find(|(at, _)| is_comment(*at)) {
-        Some((at, _)) => &line[..at],
+    let is_comment = |start: usize| start == 0 || line[..start].ends_with(' ');
+    match line.match_indices("//").find(|(start, _)| is_comment(*start)) {
+        Some((start, _)) => &line[..start],
         None => line,
     }
 }
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_of_one_machine_is_written_down() {
+    fn a_path_of_one_machine_is_reported() {
         for name in MACHINE_DIRECTORIES {
             check("README.md", &format!("Run /{name}/me/bin/x"), "1 machine_path");
             check("a.toml", &format!("\n\npath = \"/{name}/me\""), "3 machine_path");
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_knows_json_in_wire_only() {
+    fn the_core_does_not_use_json() {
         check(CORE, "//! x\nuse serde_json::Value;", "2 json_in_core");
         check(CORE, "//! x\nlet text = serde_json::to_string(&it);", "2 json_in_core");
         // The core may serialise its state, but not as JSON.

@@ -7,13 +7,13 @@ use conformance::Part;
 
 use super::{Receiving, Reports, parse_seconds};
 
-/// The owner of the keys: the first or the second target.
+/// The environment variables from which the keys are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum KeysOf {
-    /// Those of the target.
+    /// `CHARGEPROOF_LIVE_KEY` and so on.
     #[default]
     Target,
-    /// Those of the second target of a comparison, if it has its own.
+    /// `CHARGEPROOF_B_LIVE_KEY` and so on if they are set, for the second target of `compare`.
     Other,
 }
 
@@ -57,7 +57,7 @@ named in chargeproof.toml:
   CHARGEPROOF_REVOKED_KEY        a revoked key
 The first two are required; with the others, more statements can be judged. The built-in server has its own keys.
 
-A PATTERN is the name of a statement; * matches any text: paging.*, *.json, isolation.lists.
+A PATTERN is the id of a statement; * matches any text: paging.*, *.json, isolation.lists.
 
 Exit codes: 0 every required statement was judged and holds, 1 violations, 2 invalid usage or configuration, \
 3 incomplete, 4 the target did not respond, 130 interrupted.";
@@ -83,7 +83,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
     /// Leave out the statements that need an input you cannot provide. The report lists them
-    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = parts())]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = part_names())]
     pub(crate) without: Vec<String>,
     /// Skip the rate limit test: a burst of requests and a wait of one minute
     #[arg(long)]
@@ -145,11 +145,11 @@ pub(crate) struct Check {
     pub(crate) init: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) receiving: Receiving,
-    /// Keys to use: `compare` checks two targets
+    /// Keys to use; set by `compare`
     #[arg(skip)]
     pub(crate) keys_of: KeysOf,
 }
 
-fn parts() -> PossibleValuesParser {
+fn part_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Part::ALL.map(Part::as_str))
 }

@@ -29,7 +29,7 @@ pub(crate) struct Fuzz {
     pub(crate) requests: NonZeroU32,
     /// Send requests for this long instead, such as 5m
     #[arg(long = "for", value_name = "SPAN", value_parser = super::sweep::parse_span, conflicts_with_all = ["requests", "replay"])]
-    pub(crate) lasting: Option<Duration>,
+    pub(crate) run_for: Option<Duration>,
     /// Requests per minute and key, to stay below the rate limit; `off` for a server without one
     #[arg(long, value_name = "N|off", default_value = "110", value_parser = super::parse_rate_limit)]
     pub(crate) rate: RateLimit,

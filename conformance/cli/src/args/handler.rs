@@ -67,7 +67,8 @@ pub(crate) struct Try {
     /// A shell command to run before each trial, for example to create the order of $CHARGEPROOF_CHARGE
     #[arg(long, value_name = "COMMAND")]
     pub(crate) prepare: Option<String>,
-    /// A JSON file with a charge in the form that your handler expects; its code and status are replaced in each trial
+    /// A JSON file with a charge in the format that your handler expects; its code and status are
+    /// replaced in each trial
     #[arg(long, value_name = "FILE")]
     pub(crate) sample: Option<PathBuf>,
     /// Judge only the statements that match these patterns, such as 'acts.*'
@@ -110,9 +111,9 @@ pub(crate) struct Try {
 }
 
 fn parse_report(text: &str) -> Result<(HandlerFormat, PathBuf), String> {
-    const TAKES: &str =
-        "takes FORMAT=FILE such as junit=report.xml; a FORMAT is one of text, json, junit, markdown";
-    let (format, path) = text.split_once('=').ok_or(TAKES)?;
-    let format = HandlerFormat::from_str(format, false).map_err(|_| TAKES)?;
-    if path.is_empty() { Err(TAKES.to_owned()) } else { Ok((format, path.into())) }
+    const ALLOWED: &str =
+        "allowed: FORMAT=FILE such as junit=report.xml; a FORMAT is one of text, json, junit, markdown";
+    let (format, path) = text.split_once('=').ok_or(ALLOWED)?;
+    let format = HandlerFormat::from_str(format, false).map_err(|_| ALLOWED)?;
+    if path.is_empty() { Err(ALLOWED.to_owned()) } else { Ok((format, path.into())) }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Load {
     /// Send as fast as possible: each connection sends its next request as soon as it has received a response
     #[arg(long)]
     pub(crate) max: bool,
-    /// Requests to send
+    /// Kind of the requests to send
     #[arg(long, value_enum, default_value_t = Mix::Read)]
     pub(crate) mix: Mix,
     /// Send GET requests for this path instead; repeatable
@@ -76,6 +76,6 @@ pub(crate) struct Load {
 fn parse_span(text: &str) -> Result<Duration, String> {
     match Span::parse(text) {
         Some(span) if span > Span(0) && span <= Span::hours(24) => Ok(Duration::from_micros(span.0)),
-        _ => Err("takes a time up to 24h such as 30s, 5m or 1h30m".to_owned()),
+        _ => Err("allowed: a time up to 24h such as 30s, 5m or 1h30m".to_owned()),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use serve::{Clock, Log, Serve};
 pub(crate) use sweep::{Merge, Sweep, SweepTask};
 pub(crate) use trigger::Trigger;
 
-/// The text below the list of commands.
+/// The help below the list of commands.
 const TOP_HELP: &str = "\
 Examples:
   chargeproof check                                 test the built-in reference server
@@ -123,22 +123,23 @@ pub(crate) enum Command {
 
 /// Parses a socket address.
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "takes an IP address and a port such as 127.0.0.1:8402 or [::1]:8402".to_owned())
+    text.parse()
+        .map_err(|_| "allowed: an IP address and a port such as 127.0.0.1:8402 or [::1]:8402".to_owned())
 }
 
 /// Parses a whole number; the error states the bounds.
 fn whole_number<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
-        let within = text.parse().is_ok_and(|number: u64| bounds.contains(&number));
-        let number = if within { text.parse().ok() } else { None };
-        number.ok_or_else(|| format!("takes a whole number from {} to {}", bounds.start(), bounds.end()))
+        let is_within = text.parse().is_ok_and(|number: u64| bounds.contains(&number));
+        let number = if is_within { text.parse().ok() } else { None };
+        number.ok_or_else(|| format!("allowed: a whole number from {} to {}", bounds.start(), bounds.end()))
     }
 }
 
 /// Parses the name of a demo fault.
 fn demo_fault() -> impl TypedValueParser<Value = &'static DemoFault> {
     let names = DemoFault::ALL.iter().map(|fault| PossibleValue::new(fault.name).help(fault.what));
-    let find = |name: String| DemoFault::find(&name).ok_or("is not the name of a fault");
+    let find = |name: String| DemoFault::find(&name).ok_or("not a demo fault");
     PossibleValuesParser::new(names).try_map(find)
 }
 
@@ -146,7 +147,7 @@ fn demo_fault() -> impl TypedValueParser<Value = &'static DemoFault> {
 fn parse_seconds(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(seconds @ 1..=300) => Ok(seconds),
-        _ => Err("takes a whole number of seconds from 1 to 300".to_owned()),
+        _ => Err("allowed: a whole number of seconds from 1 to 300".to_owned()),
     }
 }
 
@@ -159,15 +160,16 @@ fn parse_rate_limit(text: &str) -> Result<RateLimit, String> {
         "off" => Ok(RateLimit(None)),
         _ => match text.parse() {
             Ok(n @ 1..=1_000_000) => Ok(RateLimit(Some(n))),
-            _ => Err("takes `off` or a whole number from 1 to 1000000".to_owned()),
+            _ => Err("allowed: `off` or a whole number from 1 to 1000000".to_owned()),
         },
     }
 }
 
 fn parse_header_prefix(text: &str) -> Result<String, String> {
-    let fits = (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    match fits {
+    let is_valid =
+        (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    match is_valid {
         true => Ok(text.to_owned()),
-        false => Err("takes 1 to 40 letters, digits and -".to_owned()),
+        false => Err("allowed: 1 to 40 letters, digits and -".to_owned()),
     }
 }

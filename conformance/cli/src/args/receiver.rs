@@ -36,7 +36,7 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "P", value_parser = super::whole_number::<u16>(0..=u64::from(u16::MAX)), conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
     #[command(flatten)]
-    pub(crate) secrets: Secrets,
+    pub(crate) verification: Secrets,
     /// Responses to send, in order; the last one is repeated. Each is a status code, `timeout` or `close` [default:
     /// 200]
     #[arg(long, value_name = "500,200,…")]
@@ -59,10 +59,10 @@ pub(crate) struct JudgeDeliveries {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) secrets: Secrets,
+    pub(crate) verification: Secrets,
 }
 
-/// Options for verifying deliveries.
+/// Options for verifying deliveries, and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct Secrets {
     /// Format of the output: text, or one line of JSON per delivery

@@ -36,21 +36,21 @@ pub(crate) struct Receiving {
 }
 
 fn parse_url(text: &str) -> Result<Url, String> {
-    Url::parse(text).map_err(|error| format!("takes an address such as https://hooks.example ({error})"))
+    Url::parse(text).map_err(|error| format!("allowed: a URL such as https://hooks.example ({error})"))
 }
 
 fn parse_span(text: &str) -> Result<Duration, String> {
     const SPAN_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-    const TAKES: &str = "takes a time of at most a day such as 90s, 5m or 1h";
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or(TAKES)?;
-    let number: u64 = number.parse().map_err(|_| TAKES)?;
+    const ALLOWED: &str = "allowed: a time of at most 24h such as 90s, 5m or 1h";
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or(ALLOWED)?;
+    let number: u64 = number.parse().map_err(|_| ALLOWED)?;
     let secs = match unit {
         "s" => Some(number),
         "m" => number.checked_mul(60),
         "h" => number.checked_mul(60 * 60),
         _ => None,
     };
-    secs.map(Duration::from_secs).filter(|span| *span <= SPAN_MAX).ok_or_else(|| TAKES.to_owned())
+    secs.map(Duration::from_secs).filter(|span| *span <= SPAN_MAX).ok_or_else(|| ALLOWED.to_owned())
 }
 
 #[cfg(test)]
@@ -58,22 +58,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Option<u64>) {
+    fn check_span(text: &str, expected: Option<u64>) {
         assert_eq!(parse_span(text).ok(), expected.map(Duration::from_secs), "{text}");
     }
 
     #[test]
     fn a_span_is_a_number_and_a_unit() {
-        check("0s", Some(0));
-        check("90s", Some(90));
-        check("5m", Some(300));
-        check("24h", Some(86_400));
+        check_span("0s", Some(0));
+        check_span("90s", Some(90));
+        check_span("5m", Some(300));
+        check_span("24h", Some(86_400));
     }
 
     #[test]
     fn other_spans_are_refused() {
         for text in ["", "s", "60", "1d", "-1s", "1.5s", "25h", "18446744073709551615h", "5µ", "1 s"] {
-            check(text, None);
+            check_span(text, None);
         }
     }
 }

@@ -35,14 +35,14 @@ impl From<ReportFormat> for report::Format {
     }
 }
 
-/// A report file: `html=report.html`.
+/// The value of `--report`: a format and a file, such as `html=report.html`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportFile {
     pub(crate) format: ReportFormat,
     pub(crate) path: PathBuf,
 }
 
-/// The destinations of reports.
+/// The report options that `check` and `judge` share.
 #[derive(Debug, Args)]
 pub(crate) struct Reports {
     /// Format of the report on stdout
@@ -65,30 +65,30 @@ pub(crate) struct Reports {
 }
 
 fn parse_accept(text: &str) -> Result<Accept, String> {
-    let takes = || {
+    let allowed = || {
         let parts = Part::ALL.map(Part::as_str).join(", ");
-        format!("takes `incomplete`, or `incomplete=` and some of {parts}")
+        format!("allowed: `incomplete`, or `incomplete=` and some of {parts}")
     };
-    match text.strip_prefix("incomplete").ok_or_else(takes)? {
+    match text.strip_prefix("incomplete").ok_or_else(allowed)? {
         "" => Ok(Accept::Incomplete),
         rest => {
-            let words = rest.strip_prefix('=').ok_or_else(takes)?.split(',');
-            let parts = words.map(Part::from_name).collect::<Option<_>>().ok_or_else(takes)?;
+            let names = rest.strip_prefix('=').ok_or_else(allowed)?.split(',');
+            let parts = names.map(Part::from_name).collect::<Option<_>>().ok_or_else(allowed)?;
             Ok(Accept::Lacking(parts))
         }
     }
 }
 
 fn parse_report_file(text: &str) -> Result<ReportFile, String> {
-    const TAKES: &str = "takes FORMAT=FILE such as html=report.html";
-    let (format, path) = text.split_once('=').ok_or(TAKES)?;
+    const ALLOWED: &str = "allowed: FORMAT=FILE such as html=report.html";
+    let (format, path) = text.split_once('=').ok_or(ALLOWED)?;
     let format = ReportFormat::from_str(format, false).map_err(|_| {
         let formats = ReportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
         let names: Vec<_> = formats.map(|format| format.get_name().to_owned()).collect();
-        format!("{TAKES}; a FORMAT is one of {}", names.join(", "))
+        format!("{ALLOWED}; a FORMAT is one of {}", names.join(", "))
     })?;
     if path.is_empty() {
-        return Err(TAKES.to_owned());
+        return Err(ALLOWED.to_owned());
     }
     Ok(ReportFile { format, path: path.into() })
 }

@@ -15,7 +15,7 @@ pub(crate) enum Clock {
     Wall,
     /// Faster than real time, by the factor `--speed`
     Fast,
-    /// Frozen until `POST /sandbox/advance` moves it
+    /// Frozen until `POST /sandbox/advance` advances it
     Frozen,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Serve {
 }
 
 fn parse_start(text: &str) -> Result<Timestamp, String> {
-    Timestamp::parse(text).ok_or_else(|| "takes a UTC time such as 2026-01-05T09:00:00Z".to_owned())
+    Timestamp::parse(text).ok_or_else(|| "allowed: a UTC time such as 2026-01-05T09:00:00Z".to_owned())
 }
 
 /// The number of calls between two checkpoints of a world; `None` for no checkpoints.
@@ -154,6 +154,6 @@ fn parse_checkpoint_after(text: &str) -> Result<CheckpointAfter, String> {
     match text.parse() {
         _ if text == "off" => Ok(CheckpointAfter(None)),
         Ok(calls) if calls > 0 => Ok(CheckpointAfter(Some(calls))),
-        _ => Err("takes `off` or a whole number of at least 1".to_owned()),
+        _ => Err("allowed: `off` or a whole number of at least 1".to_owned()),
     }
 }

@@ -37,17 +37,17 @@ pub(crate) struct Sweep {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Check the invariants on these scenario files instead of on random simulations
-    #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "seed", "lasting", "from", "night"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "seed", "run_for", "from", "night"])]
     pub(crate) files: Vec<PathBuf>,
     /// Number of simulations [default: 1000]
     #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=u64::MAX))]
     pub(crate) seeds: Option<u64>,
     /// Run only the simulation with this seed
-    #[arg(long, value_name = "SEED", value_parser = whole_number::<u64>(0..=u64::MAX), conflicts_with_all = ["seeds", "lasting", "from", "night", "shard"])]
+    #[arg(long, value_name = "SEED", value_parser = whole_number::<u64>(0..=u64::MAX), conflicts_with_all = ["seeds", "run_for", "from", "night", "shard"])]
     pub(crate) seed: Option<u64>,
     /// Run for this long instead, such as 5m
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "seeds")]
-    pub(crate) lasting: Option<Duration>,
+    pub(crate) run_for: Option<Duration>,
     /// Seed of the first simulation [default: 0]
     #[arg(long, value_name = "SEED", value_parser = whole_number::<u64>(0..=u64::MAX))]
     pub(crate) from: Option<u64>,
@@ -56,10 +56,10 @@ pub(crate) struct Sweep {
     pub(crate) night: Option<String>,
     /// Run only this shard of the simulations, such as 3/8; `auto` reads the shard from the environment variables of
     /// the CI system or scheduler
-    #[arg(long, value_name = "I/N", conflicts_with_all = ["lasting", "files"])]
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["run_for", "files"])]
     pub(crate) shard: Option<ShardChoice>,
     /// Save the results to this file, for `sweep merge`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["lasting", "files"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["run_for", "files"])]
     pub(crate) out: Option<PathBuf>,
     /// Number of simulations to run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = whole_number::<NonZeroUsize>(1..=1_024))]
@@ -108,7 +108,7 @@ pub(crate) struct Merge {
     pub(crate) watch: Option<PathBuf>,
     /// With `--watch`: maximum time to wait, such as 2h
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, requires = "watch")]
-    pub(crate) lasting: Option<Duration>,
+    pub(crate) wait_for: Option<Duration>,
     /// Save the merged results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -125,13 +125,13 @@ pub(crate) struct Merge {
 
 fn scope() -> impl TypedValueParser<Value = &'static Scope> {
     let names = Scope::ALL.iter().map(|scope| PossibleValue::new(scope.name).help(scope.description));
-    let find = |name: String| Scope::find(&name).ok_or("is not the name of a scope");
+    let find = |name: String| Scope::find(&name).ok_or("not a scope");
     PossibleValuesParser::new(names).try_map(find)
 }
 
 pub(super) fn parse_span(text: &str) -> Result<Duration, String> {
     match Span::parse(text) {
         Some(span) if span.0 > 0 => Ok(Duration::from_micros(span.0)),
-        _ => Err("takes a length of time such as 30s, 5m or 1h30m".to_owned()),
+        _ => Err("allowed: a length of time such as 30s, 5m or 1h30m".to_owned()),
     }
 }

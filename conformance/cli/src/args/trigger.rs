@@ -41,10 +41,10 @@ pub(crate) struct Trigger {
 
 fn events() -> impl clap::builder::TypedValueParser<Value = EventType> {
     PossibleValuesParser::new(EventType::ALL.map(EventType::as_str))
-        .map(|word| EventType::parse(&word).expect("clap accepts only valid values"))
+        .map(|name| EventType::parse(&name).expect("clap accepts only valid values"))
 }
 
 fn modes() -> impl clap::builder::TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(|mode| mode.as_str()))
-        .map(|word| Mode::parse(&word).expect("clap accepts only valid values"))
+        .map(|name| Mode::parse(&name).expect("clap accepts only valid values"))
 }

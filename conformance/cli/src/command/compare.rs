@@ -13,15 +13,15 @@ use crate::{
 };
 
 pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
-    let name = |side: &str| {
+    let announce = |line: &str| {
         if args.format == Format::Text {
-            note!("{side}");
+            note!("{line}");
         }
     };
-    name(&format!("A  {}", args.a));
-    let a = outcome(&args.a, KeysOf::Target, args, config)?;
-    name(&format!("B  {}", args.b));
-    let b = outcome(&args.b, KeysOf::Other, args, config)?;
+    announce(&format!("A  {}", args.a));
+    let a = outcome_of(&args.a, KeysOf::Target, args, config)?;
+    announce(&format!("B  {}", args.b));
+    let b = outcome_of(&args.b, KeysOf::Other, args, config)?;
     let comparison = compare(&a, &b);
     match args.format {
         Format::Text => terminal::print_raw(&comparison.text()),
@@ -30,23 +30,28 @@ pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
     Ok(comparison.exit_code())
 }
 
-/// Checks an implementation, or judges a recording.
-fn outcome(side: &str, keys_of: KeysOf, args: &Compare, config: &Config) -> Result<Outcome, Failure> {
-    if !side.contains("://") {
-        return super::judge::outcome(Path::new(side), config);
+/// Checks the implementation at a URL, or judges the recording at a path.
+fn outcome_of(
+    url_or_path: &str,
+    keys_of: KeysOf,
+    args: &Compare,
+    config: &Config,
+) -> Result<Outcome, Failure> {
+    if !url_or_path.contains("://") {
+        return super::judge::outcome(Path::new(url_or_path), config);
     }
     let format = match args.format {
         Format::Text => "text",
         Format::Json => "json",
     };
-    let mut words = vec!["chargeproof", "check", side, "--format", format];
-    words.extend(args.quick.then_some("--quick"));
-    words.extend(args.without.iter().flat_map(|part| ["--without", part]));
-    match Cli::try_parse_from(words).map(|cli| cli.command) {
+    let mut arguments = vec!["chargeproof", "check", url_or_path, "--format", format];
+    arguments.extend(args.quick.then_some("--quick"));
+    arguments.extend(args.without.iter().flat_map(|part| ["--without", part]));
+    match Cli::try_parse_from(arguments).map(|cli| cli.command) {
         Ok(Command::Check(mut check)) => {
             check.keys_of = keys_of;
             super::check::outcome(&check, config)
         }
-        _ => Err(Failure::usage(format!("`{side}` is neither an address nor a recording"))),
+        _ => Err(Failure::usage(format!("`{url_or_path}` is neither an address nor a recording"))),
     }
 }

@@ -1,4 +1,5 @@
-//! `chargeproof fuzz`: sends random requests to an implementation and shrinks those that violate a rule.
+//! `chargeproof fuzz`: sends random requests to an implementation and shrinks those that cause
+//! violations.
 
 use std::{env, path::Path, time::Duration};
 
@@ -18,6 +19,7 @@ use crate::{
     terminal::{self, spinner},
 };
 
+/// The time limit of each request.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
@@ -26,12 +28,12 @@ pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
     let saved = args.replay.as_deref().map(read_saved).transpose()?;
     let runtime = super::runtime()?;
     plan.interrupt = signals::interrupt(&runtime)?;
-    let (mut time, mut bar) = (RealTime::start(), FuzzProgress(spinner()));
+    let (mut clock, mut progress) = (RealTime::start(), FuzzProgress(spinner()));
     let outcome = match &saved {
-        None => runtime.block_on(fuzz::fuzz(&plan, &mut time, &mut bar)),
-        Some(saved) => runtime.block_on(fuzz::replay(&plan, &saved.found, &mut time, &mut bar)),
+        None => runtime.block_on(fuzz::fuzz(&plan, &mut clock, &mut progress)),
+        Some(saved) => runtime.block_on(fuzz::replay(&plan, &saved.found, &mut clock, &mut progress)),
     };
-    bar.0.finish_and_clear();
+    progress.0.finish_and_clear();
     if let Some(path) = args.save.as_deref().filter(|_| !outcome.found.is_empty()) {
         files::write_whole(path, &fuzz::saved_findings(&outcome))?;
     }
@@ -44,7 +46,7 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
     let key = |name: &str| match env::var(name) {
         Ok(text) if !text.is_empty() => Ok(Secret::new(text)),
         _ => Err(Failure::usage(format!(
-            "`{name}` is not set; put a key of the target into this environment variable"
+            "the environment variable `{name}` is not set; set it to a key of the target"
         ))),
     };
     Ok(Plan {
@@ -53,8 +55,8 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
         test_key: key("CHARGEPROOF_TEST_KEY")?,
         key_prefix: config.dialect.key_prefix.clone(),
         seed: args.seed.map_or_else(super::short_seed, Ok)?,
-        requests: if args.lasting.is_some() { u32::MAX } else { args.requests.get() },
-        lasting: args.lasting,
+        requests: if args.run_for.is_some() { u32::MAX } else { args.requests.get() },
+        lasting: args.run_for,
         rate: args.rate.0,
         allow_writes: args.allow_writes,
         time_limit: TIME_LIMIT,
@@ -64,8 +66,8 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
 }
 
 fn read_saved(path: &Path) -> Result<SavedFindings, Failure> {
-    SavedFindings::read(&files::text_of(path, files::RECORDING_MAX)?).map_err(|why| {
-        Failure::usage(format!("`{}` is {}", path.display(), files::excerpt(&why.to_string())))
+    SavedFindings::read(&files::text_of(path, files::RECORDING_MAX)?).map_err(|error| {
+        Failure::usage(format!("`{}` is {}", path.display(), files::excerpt(&error.to_string())))
     })
 }
 
@@ -80,9 +82,9 @@ fn print_result(outcome: &Outcome, args: &Fuzz) {
 struct FuzzProgress(ProgressBar);
 
 impl fuzz::Progress for FuzzProgress {
-    fn on_request(&mut self, requests: u32, of: u32, found: usize) {
-        let of = if of == u32::MAX { String::new() } else { format!(" of {of}") };
-        self.0.set_message(format!("{requests}{of} requests, {found} findings"));
+    fn on_request(&mut self, requests: u32, total: u32, finding_count: usize) {
+        let of_total = if total == u32::MAX { String::new() } else { format!(" of {total}") };
+        self.0.set_message(format!("{requests}{of_total} requests, {finding_count} findings"));
     }
 
     fn on_wait(&mut self, span: Duration, why: &str) {

@@ -14,7 +14,7 @@ pub(crate) fn run(args: &JudgeRecording, config: &Config) -> Result<u8, Failure>
     Ok(outcome.exit_code())
 }
 
-/// Judges a recording, or a HAR file.
+/// Judges a recording made with `check --record`, or a HAR file.
 pub(super) fn outcome(file: &Path, config: &Config) -> Result<Outcome, Failure> {
     let path = file.display();
     let text = files::text_of(file, files::RECORDING_MAX)?;
@@ -22,12 +22,12 @@ pub(super) fn outcome(file: &Path, config: &Config) -> Result<Outcome, Failure> 
     if is_scenario {
         return Err(Failure::usage(format!("`{path}` is a scenario; run it: chargeproof play {path}")));
     }
-    let wrong =
+    let invalid =
         |error: FileError| Failure::usage(format!("`{path}` is {}", files::excerpt(&error.to_string())));
     if Outcome::is_har(&text) {
-        let (outcome, summary) = Outcome::from_har(&text, &config.dialect.key_prefix).map_err(wrong)?;
+        let (outcome, summary) = Outcome::from_har(&text, &config.dialect.key_prefix).map_err(invalid)?;
         note!("a HAR file: {summary}");
         return Ok(outcome);
     }
-    Outcome::from_file(&text).map_err(wrong)
+    Outcome::from_file(&text).map_err(invalid)
 }

@@ -17,7 +17,7 @@ use crate::{
     config::Config,
     files::{self, SETTINGS_MAX},
     signals::{self, INTERRUPTED},
-    terminal::{BAD, DIM, GOOD, say},
+    terminal::{BAD, DIM, GOOD, print_line},
 };
 
 const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
@@ -27,29 +27,29 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     let plan = plan(args, config)?;
     let bar = progress_bar(&plan);
     let redactor = redactor(args, &config.dialect.key_prefix);
-    let clean = |text: &str| one_line(&redactor.redact(text));
+    let redact = |text: &str| one_line(&redactor.redact(text));
     let stop = signals::stop_flag()?;
-    let news = |so_far| {
-        show(&bar, so_far);
+    let on_progress = |progress| {
+        update_bar(&bar, progress);
         if stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let report = run_plan(&plan, news).map_err(|stop| match stop {
-        Stop::Usage(message) => Failure::usage(clean(&message)),
-        Stop::Unreachable(message) => Failure::unreachable(clean(&message)),
+    let report = run_plan(&plan, on_progress).map_err(|stop| match stop {
+        Stop::Usage(message) => Failure::usage(redact(&message)),
+        Stop::Unreachable(message) => Failure::unreachable(redact(&message)),
     });
     bar.finish_and_clear();
     let mut report = report?;
-    report.notes.iter_mut().for_each(|note| *note = clean(note));
+    report.notes.iter_mut().for_each(|note| *note = redact(note));
     match args.format {
         Format::Json => {
-            say!("{}", serde_json::to_string(&report).expect("strings and numbers serialize to JSON"));
+            print_line!("{}", serde_json::to_string(&report).expect("strings and numbers serialize to JSON"));
         }
         Format::Text => print_result(&report),
     }
     Ok(if report.interrupted { INTERRUPTED } else { u8::from(!report.is_clean()) })
 }
 
-/// Returns a redactor of all known keys and secrets, because the target may quote them.
+/// Returns a redactor of all known keys and secrets. Messages from the target may contain them.
 fn redactor(args: &Load, key_prefix: &str) -> Redactor {
     let names = [LIVE_KEY, TEST_KEY, &args.secret_env];
     let secrets: Vec<_> = names.iter().filter_map(|name| env::var(name).ok().map(Secret::new)).collect();
@@ -72,43 +72,46 @@ fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
     Ok(Plan { url, pace, span, connections, threads, ca_pem, work: work(args, config)? })
 }
 
-/// Returns the requests to send. Keys and secrets come from the environment, never from the command line.
+/// Returns the kind of the requests to send, with their key or secret. Keys and secrets come from
+/// the environment, never from the command line.
 fn work(args: &Load, config: &Config) -> Result<Work, Failure> {
     let variable = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
-    let reader = || variable(TEST_KEY).or_else(|| variable(LIVE_KEY));
-    let needed = |value: Option<String>, names: &str, takes: &str| {
+    let read_key = || variable(TEST_KEY).or_else(|| variable(LIVE_KEY));
+    let required = |value: Option<String>, names: &str, content: &str| {
         value.ok_or_else(|| {
-            Failure::usage(format!("`{names}` is not set; put {takes} into this environment variable"))
+            Failure::usage(format!("the environment variable `{names}` is not set; set it to {content}"))
         })
     };
     if !args.path.is_empty() {
-        return Ok(Work::Paths { key: reader(), paths: args.path.clone() });
+        return Ok(Work::Paths { key: read_key(), paths: args.path.clone() });
     }
-    let strange = |given: bool, option: &str, mix: &str| match given {
-        true => Err(Failure::usage(format!("`{option}` is for `--mix {mix}`; give both or neither"))),
+    let refuse = |is_given: bool, option: &str, mix: &str| match is_given {
+        true => {
+            Err(Failure::usage(format!("`{option}` requires `--mix {mix}`; add it, or remove `{option}`")))
+        }
         false => Ok(()),
     };
     if args.mix != Mix::Write {
-        strange(args.allow_writes, "--allow-writes", "write")?;
-        strange(args.asset.is_some(), "--asset", "write")?;
+        refuse(args.allow_writes, "--allow-writes", "write")?;
+        refuse(args.asset.is_some(), "--asset", "write")?;
     }
     match args.mix {
         Mix::Read => {
             let names = format!("{TEST_KEY}` or `{LIVE_KEY}");
-            Ok(Work::Read { key: needed(reader(), &names, "a key of the service")? })
+            Ok(Work::Read { key: required(read_key(), &names, "a key of the service")? })
         }
         Mix::Write if !args.allow_writes => Err(Failure::usage(
             "`--mix write` creates charges that stay on the server; add `--allow-writes` to confirm",
         )),
         Mix::Write => Ok(Work::Write {
-            key: needed(variable(TEST_KEY), TEST_KEY, "a test key")?,
+            key: required(variable(TEST_KEY), TEST_KEY, "a test key")?,
             asset: args.asset.clone(),
         }),
         Mix::Webhook => {
             let dialect = config.dialect.clone();
             let secret = variable(&args.secret_env);
             Ok(Work::Webhook {
-                secret: needed(secret, &args.secret_env, "the endpoint's secret, such as `whsec_…`")?,
+                secret: required(secret, &args.secret_env, "the endpoint's secret, such as `whsec_…`")?,
                 header_prefix: dialect.header_prefix,
                 user_agent: dialect.user_agent,
             })
@@ -126,86 +129,90 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     bar
 }
 
-fn show(bar: &ProgressBar, so_far: RunProgress) {
+fn update_bar(bar: &ProgressBar, progress: RunProgress) {
     if bar.is_hidden() {
         return;
     }
-    let millis = u64::try_from(so_far.elapsed.as_millis()).unwrap_or(u64::MAX);
+    let millis = u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX);
     bar.set_position(millis);
-    let rate = so_far.answers * 1_000 / millis.max(1);
-    let mut text = format!("{} answers, {rate} a second", so_far.answers);
-    if so_far.errors > 0 {
-        text.push_str(&format!(", {} errors", so_far.errors));
+    let rate = progress.answers * 1_000 / millis.max(1);
+    let mut text = format!("{} responses, {rate} per second", progress.answers);
+    if progress.errors > 0 {
+        text.push_str(&format!(", {} errors", progress.errors));
     }
-    if let Some(left) = so_far.paused {
+    if let Some(left) = progress.paused {
         text.push_str(&format!("; rate limited (429), {} s left to wait", left.as_secs() + 1));
     }
     bar.set_message(text);
 }
 
 fn print_result(report: &Report) {
-    let row = |name: &str, value: String| say!("{name:<13}{value}");
+    let row = |name: &str, value: String| print_line!("{name:<13}{value}");
     let mark = if report.is_clean() { GOOD } else { BAD };
-    say!(
+    print_line!(
         "{mark}{}{mark:#}  {}   {DIM}{} over {} connections, {} threads{DIM:#}",
-        if report.is_clean() { "answered" } else { "errors" },
+        if report.is_clean() { "completed" } else { "errors" },
         report.url,
         report.mix,
         report.connections,
         report.threads
     );
-    let rate = report.rate_asked.map_or("no fixed rate".to_owned(), |rate| format!("{rate} asked for"));
-    row("requests", format!("{} in {}", report.answers, seconds(report.millis)));
+    let rate = report.rate_asked.map_or("no fixed rate".to_owned(), |rate| format!("requested: {rate}"));
+    row("requests", format!("{} in {}", report.answers, format_seconds(report.millis)));
     row("per second", format!("{}   ({rate})", report.rate_achieved));
     let latency = report.latency_ns;
-    let all = [
+    let percentiles = [
         ("p50", latency.p50),
         ("p90", latency.p90),
         ("p99", latency.p99),
         ("p99.9", latency.p99_9),
         ("max", latency.max),
     ];
-    let all: Vec<_> = all.iter().map(|(name, nanos)| format!("{name} {}", millis(*nanos))).collect();
-    row("latency", all.join("   "));
-    let from = match report.corrected {
-        true => "measured from when a request was due",
-        false => "measured from when it was sent; only --rate shows what waiting clients would see",
+    let percentiles: Vec<_> =
+        percentiles.iter().map(|(name, nanos)| format!("{name} {}", format_millis(*nanos))).collect();
+    row("latency", percentiles.join("   "));
+    let measurement = match report.corrected {
+        true => "measured from the time at which a request was due",
+        false => {
+            "measured from the time at which it was sent; only --rate includes the waiting time of clients"
+        }
     };
-    row("", format!("{DIM}{from}{DIM:#}"));
-    let statuses: Vec<_> = report.statuses.iter().map(|(status, n)| format!("{status}: {n}")).collect();
+    row("", format!("{DIM}{measurement}{DIM:#}"));
+    let statuses: Vec<_> =
+        report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     row("statuses", statuses.join("   "));
     row("bytes", format!("{}", report.bytes));
-    for (words, n) in &report.errors {
-        row("errors", format!("{n} × {words}"));
+    for (error, count) in &report.errors {
+        row("errors", format!("{count} × {error}"));
     }
     if report.never_sent > 0 {
         row("never sent", format!("{}   (included in the latencies)", report.never_sent));
     }
     if report.paused_millis > 0 {
         row(
-            "held back",
+            "postponed",
             format!(
                 "{} during a Retry-After of the server, {} in total",
                 report.held_back,
-                seconds(report.paused_millis)
+                format_seconds(report.paused_millis)
             ),
         );
     }
     if report.interrupted {
         row(
             "interrupted",
-            format!("after {}; requests without a response are not counted", seconds(report.millis)),
+            format!("after {}; requests without a response are not counted", format_seconds(report.millis)),
         );
     }
     for note in &report.notes {
-        say!("{DIM}note: {note}{DIM:#}");
+        print_line!("{DIM}note: {note}{DIM:#}");
     }
 }
 
-fn seconds(millis: u64) -> String {
+fn format_seconds(millis: u64) -> String {
     format!("{}.{:03} s", millis / 1_000, millis % 1_000)
 }
 
-fn millis(nanos: u64) -> String {
+fn format_millis(nanos: u64) -> String {
     format!("{}.{:03} ms", nanos / 1_000_000, nanos / 1_000 % 1_000)
 }

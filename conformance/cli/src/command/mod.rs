@@ -23,7 +23,7 @@ fn runtime() -> Result<Runtime, Failure> {
     Runtime::new().map_err(|error| Failure::machine(format!("cannot start the async runtime: {error}")))
 }
 
-/// Reads an environment variable that an option names.
+/// Reads the environment variable that an option names.
 fn variable(name: &str) -> Result<String, Failure> {
     std::env::var(name).map_err(|_| {
         Failure::usage(format!(
@@ -32,9 +32,9 @@ fn variable(name: &str) -> Result<String, Failure> {
     })
 }
 
-/// Parses an http or https URL with a host. `example`: a valid one for the error message.
+/// Parses an http or https URL with a host. The error message suggests `example`.
 fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
-    let takes = match with_scheme(text) {
+    let suggestion = match with_scheme(text) {
         Some(address) => format!("did you mean `{address}`?"),
         None => format!("example: {example}"),
     };
@@ -43,16 +43,16 @@ fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
             ParseError::RelativeUrlWithoutBase => "it does not begin with https://".to_owned(),
             error => error.to_string(),
         };
-        Failure::usage(format!("`{text}` is not an address: {why}; {takes}"))
+        Failure::usage(format!("`{text}` is not an address: {why}; {suggestion}"))
     })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(Failure::usage(format!("`{text}` is not an http or https address; {takes}")));
+        return Err(Failure::usage(format!("`{text}` is not an http or https address; {suggestion}")));
     }
     Ok(url)
 }
 
-/// Returns the suggestion for an address without a scheme: `https://` for a name with a dot, `http://` for this
-/// machine.
+/// Returns an address with the scheme that it lacks: `https://` for a name with a dot, `http://`
+/// for this machine. `None` if it has a scheme or is no such address.
 fn with_scheme(text: &str) -> Option<String> {
     if text.contains("://") {
         return None;
@@ -63,11 +63,13 @@ fn with_scheme(text: &str) -> Option<String> {
         Host::Ipv4(address) => address.is_loopback(),
         Host::Ipv6(address) => address.is_loopback(),
     };
-    let is_meant = is_local || text.split(['/', ':']).next().is_some_and(|host| host.contains('.'));
-    is_meant.then(|| format!("{}://{text}", if is_local { "http" } else { "https" }))
+    let is_address = is_local || text.split(['/', ':']).next().is_some_and(|host| host.contains('.'));
+    is_address.then(|| format!("{}://{text}", if is_local { "http" } else { "https" }))
 }
 
 /// Draws a random seed that is short enough to be typed.
 fn short_seed() -> Result<u64, Failure> {
-    getrandom::u32().map(u64::from).map_err(|error| Failure::machine(format!("no random seed: {error}")))
+    getrandom::u32()
+        .map(u64::from)
+        .map_err(|error| Failure::machine(format!("cannot draw a random seed: {error}")))
 }

@@ -27,11 +27,11 @@ use crate::{
     files::{self, SCENARIO_MAX},
     remote::RemoteStage,
     signals::{self, INTERRUPTED},
-    terminal::{self, BAD, DIM, GOOD, PLACE, note, say},
+    terminal::{self, BAD, DIM, GOOD, LOCATION, note, print_line},
 };
 
 /// A scenario that is embedded in the program.
-pub(crate) struct BuiltIn {
+pub(crate) struct BuiltInScenario {
     /// The name, such as `charge/paid`.
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
@@ -50,52 +50,57 @@ struct ScenarioFile {
     golden: Option<PathBuf>,
 }
 
-const MISSING_TRANSCRIPT: &str = "it has no golden transcript; --bless writes one";
+const MISSING_TRANSCRIPT_MESSAGE: &str = "it has no golden transcript; --bless writes one";
 
 /// The result of a scenario.
 enum PlayResult {
-    Matches(PlaySummary),
-    /// Not compared: played with another seed, or without a golden transcript to compare.
-    Played(PlaySummary),
-    Blessed(PlaySummary),
-    Differs(PlaySummary, Diff),
-    NoTranscript(PlaySummary),
+    /// The transcript equals the golden one.
+    Match(PlaySummary),
+    /// Run with another seed, or with `--transcript` and without a golden transcript.
+    NotCompared(PlaySummary),
+    /// The golden transcript was written.
+    GoldenWritten(PlaySummary),
+    /// The transcript differs from the golden one.
+    Difference(PlaySummary, Diff),
+    /// There is no golden transcript.
+    MissingGolden(PlaySummary),
     /// An expectation failed, or the scenario cannot be run.
-    Stopped {
-        is_broken: bool,
-        plain: String,
-        coloured: String,
+    Error {
+        /// `false` if an expectation failed.
+        cannot_run: bool,
+        message: String,
+        coloured_message: String,
     },
 }
 
 impl PlayResult {
     fn as_str(&self) -> &'static str {
         match self {
-            PlayResult::Matches(_) => "pass",
-            PlayResult::Played(_) => "played",
-            PlayResult::Blessed(_) => "blessed",
-            PlayResult::Differs(..) | PlayResult::NoTranscript(_) | PlayResult::Stopped { .. } => "fail",
+            PlayResult::Match(_) => "pass",
+            PlayResult::NotCompared(_) => "played",
+            PlayResult::GoldenWritten(_) => "blessed",
+            PlayResult::Difference(..) | PlayResult::MissingGolden(_) | PlayResult::Error { .. } => "fail",
         }
     }
 
-    fn played(&self) -> Option<&PlaySummary> {
+    fn summary(&self) -> Option<&PlaySummary> {
         match self {
-            PlayResult::Matches(played)
-            | PlayResult::Played(played)
-            | PlayResult::Blessed(played)
-            | PlayResult::Differs(played, _)
-            | PlayResult::NoTranscript(played) => Some(played),
-            PlayResult::Stopped { .. } => None,
+            PlayResult::Match(summary)
+            | PlayResult::NotCompared(summary)
+            | PlayResult::GoldenWritten(summary)
+            | PlayResult::Difference(summary, _)
+            | PlayResult::MissingGolden(summary) => Some(summary),
+            PlayResult::Error { .. } => None,
         }
     }
 
     /// Returns the message of a failure.
     fn message(&self) -> Option<String> {
         match self {
-            PlayResult::Stopped { plain, .. } => Some(plain.clone()),
-            PlayResult::Differs(_, diff) => Some(diff.to_string()),
-            PlayResult::NoTranscript(_) => Some(MISSING_TRANSCRIPT.to_owned()),
-            PlayResult::Matches(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => None,
+            PlayResult::Error { message, .. } => Some(message.clone()),
+            PlayResult::Difference(_, diff) => Some(diff.to_string()),
+            PlayResult::MissingGolden(_) => Some(MISSING_TRANSCRIPT_MESSAGE.to_owned()),
+            PlayResult::Match(_) | PlayResult::NotCompared(_) | PlayResult::GoldenWritten(_) => None,
         }
     }
 
@@ -103,18 +108,18 @@ impl PlayResult {
     /// reached.
     fn exit_code(&self) -> u8 {
         match self {
-            PlayResult::Matches(_) | PlayResult::Played(_) | PlayResult::Blessed(_) => 0,
-            PlayResult::Differs(..)
-            | PlayResult::NoTranscript(_)
-            | PlayResult::Stopped { is_broken: false, .. } => 1,
-            PlayResult::Stopped { is_broken: true, .. } => 2,
+            PlayResult::Match(_) | PlayResult::NotCompared(_) | PlayResult::GoldenWritten(_) => 0,
+            PlayResult::Difference(..)
+            | PlayResult::MissingGolden(_)
+            | PlayResult::Error { cannot_run: false, .. } => 1,
+            PlayResult::Error { cannot_run: true, .. } => 2,
         }
     }
 }
 
-/// One line of the JSON report.
+/// The result of a scenario in the JSON report.
 #[derive(Serialize)]
-struct Row<'a> {
+struct ScenarioRow<'a> {
     scenario: &'a str,
     result: &'static str,
     digest: Option<&'a str>,
@@ -126,13 +131,14 @@ struct Row<'a> {
     transcript: Option<&'a str>,
 }
 
+/// The JSON report.
 #[derive(Serialize)]
 struct Report<'a> {
-    /// The version of the report, incremented when older readers would misread it.
+    /// The version of the format, incremented when older readers would misread it.
     format: u32,
     /// `true` if a signal came before all scenarios had run.
     interrupted: bool,
-    scenarios: Vec<Row<'a>>,
+    scenarios: Vec<ScenarioRow<'a>>,
     digest: String,
 }
 
@@ -155,31 +161,31 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
         let result = match &mut remote {
             Some(stage) => play_one(scenario_file, args, stage),
             None => {
-                let fresh = args.demo_fault.map_or_else(LocalStage::new, LocalStage::with_fault);
-                play_one(scenario_file, args, &mut { fresh })
+                let local = args.demo_fault.map_or_else(LocalStage::new, LocalStage::with_fault);
+                play_one(scenario_file, args, &mut { local })
             }
         };
         if args.format == Format::Text {
-            show(scenario_file, &result, args);
+            print_result(scenario_file, &result, args);
         }
         results.push(result);
     }
     if let Some(path) = &args.html {
         write_html(path, &scenario_files, &results, args)?;
     }
-    let whole = digest_of_all(&results);
+    let overall_digest = digest_of_all(&results);
     let interrupted = results.len() < scenario_files.len();
     match args.format {
-        Format::Text => print_summary(&results, scenario_files.len(), &whole),
+        Format::Text => print_summary(&results, scenario_files.len(), &overall_digest),
         Format::Json => {
             let rows = scenario_files
                 .iter()
                 .zip(&results)
-                .map(|(scenario_file, result)| row(scenario_file, result, args))
+                .map(|(scenario_file, result)| scenario_row(scenario_file, result, args))
                 .collect();
-            let report = Report { format: 1, interrupted, scenarios: rows, digest: whole };
+            let report = Report { format: 1, interrupted, scenarios: rows, digest: overall_digest };
             let report = serde_json::to_string_pretty(&report).expect("a report is JSON");
-            say!("{}", escape_invisible(&report));
+            print_line!("{}", escape_invisible(&report));
         }
     }
     Ok(match interrupted {
@@ -188,15 +194,18 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
     })
 }
 
-/// Saves the history of a served world as a scenario.
+/// Saves the history of the world of a running reference server as a scenario.
 fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     files::check_writable(file)?;
     let mut stage = RemoteStage::new(url).map_err(Failure::usage)?;
     let call = Call { method: "GET", path: "/sandbox/scenario", bearer: None, headers: &[], body: None };
-    let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
-    let saved: ScenarioAnswer = serde_json::from_slice(&answer.body).map_err(|_| {
-        let reason = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
-        Failure::usage(format!("GET /sandbox/scenario at `{url}` returned {}: {reason}", answer.status))
+    let response = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
+    let saved: ScenarioAnswer = serde_json::from_slice(&response.body).map_err(|_| {
+        let reason = response.text("/message").unwrap_or_else(|| "no message".to_owned());
+        Failure::usage(format!(
+            "GET /sandbox/scenario at `{url}` responded with {}: {reason}",
+            response.status
+        ))
     })?;
     files::write_whole(file, &saved.scenario)?;
     note!("wrote `{0}`; `chargeproof play {0} --bless` runs it and writes its transcript", file.display());
@@ -206,19 +215,22 @@ fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Plays all built-in scenarios on a stage. Returns their number; the error names the one that failed.
-pub(crate) fn play_built_ins(stage: &mut dyn Stage, each: &mut dyn FnMut(&str)) -> Result<usize, String> {
+/// Plays all built-in scenarios on a stage and calls `on_start` with the name of each. Returns
+/// their number; the error names the one that failed.
+pub(crate) fn play_built_ins(stage: &mut dyn Stage, on_start: &mut dyn FnMut(&str)) -> Result<usize, String> {
     for built_in in BUILT_IN {
-        each(built_in.name);
+        on_start(built_in.name);
         play_built_in(built_in.name, stage)?;
     }
     Ok(BUILT_IN.len())
 }
 
-/// Plays one built-in scenario in a new world, which keeps the resulting state.
+/// Plays one built-in scenario in a new world. The stage keeps the resulting state.
 pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
-    let built_in =
-        BUILT_IN.iter().find(|built_in| built_in.name == name).expect("the scenario is part of the program");
+    let built_in = BUILT_IN
+        .iter()
+        .find(|built_in| built_in.name == name)
+        .expect("the name is that of a built-in scenario");
     let args = Play {
         format: crate::args::Format::Text,
         paths: Vec::new(),
@@ -230,51 +242,55 @@ pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), Str
         demo_fault: None,
         save_from: None,
     };
-    match play_one(&scenario_file(built_in), &args, stage) {
-        PlayResult::Matches(_) => Ok(()),
-        PlayResult::Differs(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),
-        PlayResult::Stopped { plain, .. } => Err(plain),
+    match play_one(&built_in_scenario_file(built_in), &args, stage) {
+        PlayResult::Match(_) => Ok(()),
+        PlayResult::Difference(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),
+        PlayResult::Error { message, .. } => Err(message),
         other => Err(format!("{name}: {}", other.as_str())),
     }
 }
 
+/// Plays a scenario and compares or writes its golden transcript.
 fn play_one(scenario_file: &ScenarioFile, args: &Play, stage: &mut dyn Stage) -> PlayResult {
     let script = match Script::parse(&scenario_file.name, &scenario_file.text) {
         Ok(script) => script,
         Err(error) => {
-            return PlayResult::Stopped {
-                is_broken: true,
-                plain: error.to_string(),
-                coloured: error.in_colour(),
+            return PlayResult::Error {
+                cannot_run: true,
+                message: error.to_string(),
+                coloured_message: error.in_colour(),
             };
         }
     };
-    let played = match play(&script, args.seed, stage) {
-        Ok(played) => played,
+    let summary = match play(&script, args.seed, stage) {
+        Ok(summary) => summary,
         Err(error) => {
-            let is_broken = error.cause != Cause::UnmetExpectation;
-            return PlayResult::Stopped { is_broken, plain: error.to_string(), coloured: error.in_colour() };
+            return PlayResult::Error {
+                cannot_run: error.cause != Cause::UnmetExpectation,
+                message: error.to_string(),
+                coloured_message: error.in_colour(),
+            };
         }
     };
     if args.seed.is_some() {
-        return PlayResult::Played(played);
+        return PlayResult::NotCompared(summary);
     }
     if args.bless
         && let Some(path) = &scenario_file.golden
     {
-        return match files::write_whole(path, &played.transcript) {
-            Ok(()) => PlayResult::Blessed(played),
-            Err(Failure { message: plain, .. }) => {
-                PlayResult::Stopped { is_broken: true, coloured: plain.clone(), plain }
+        return match files::write_whole(path, &summary.transcript) {
+            Ok(()) => PlayResult::GoldenWritten(summary),
+            Err(Failure { message, .. }) => {
+                PlayResult::Error { cannot_run: true, coloured_message: message.clone(), message }
             }
         };
     }
     match &scenario_file.transcript {
-        None if args.transcript => PlayResult::Played(played),
-        None => PlayResult::NoTranscript(played),
-        Some(expected) => match golden::compare(expected, &played.transcript) {
-            None => PlayResult::Matches(played),
-            Some(diff) => PlayResult::Differs(played, diff),
+        None if args.transcript => PlayResult::NotCompared(summary),
+        None => PlayResult::MissingGolden(summary),
+        Some(expected) => match golden::compare(expected, &summary.transcript) {
+            None => PlayResult::Match(summary),
+            Some(diff) => PlayResult::Difference(summary, diff),
         },
     }
 }
@@ -304,88 +320,95 @@ fn write_html(
 
 /// Returns a digest of all transcripts, independent of the order of files on the disk.
 fn digest_of_all(results: &[PlayResult]) -> String {
-    let all: Vec<&str> =
-        results.iter().map(|result| result.played().map_or("-", |played| &played.digest)).collect();
-    digest(&all.join("\n"))
+    let digests: Vec<&str> =
+        results.iter().map(|result| result.summary().map_or("-", |summary| &summary.digest)).collect();
+    digest(&digests.join("\n"))
 }
 
-fn show(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
+fn print_result(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
     let style = if result.exit_code() == 0 { GOOD } else { BAD };
-    let (word, name) = (result.as_str(), &scenario_file.name);
-    match result.played() {
-        None => say!("{style}{word:<8}{style:#} {name}"),
-        Some(played) => {
-            let short = &played.digest[..played.digest.len().min(23)];
-            let PlaySummary { steps, events, posts, duration: lasted, .. } = played;
-            say!(
-                "{style}{word:<8}{style:#} {name:<44} {DIM}{short}  {steps} steps, {events} events, {posts} posts, {lasted}{DIM:#}"
+    let (result_name, name) = (result.as_str(), &scenario_file.name);
+    match result.summary() {
+        None => print_line!("{style}{result_name:<8}{style:#} {name}"),
+        Some(summary) => {
+            let short_digest = &summary.digest[..summary.digest.len().min(23)];
+            let PlaySummary { steps, events, posts: attempts, duration, .. } = summary;
+            print_line!(
+                "{style}{result_name:<8}{style:#} {name:<44} {DIM}{short_digest}  {steps} steps, {events} events, {attempts} attempts, {duration}{DIM:#}"
             );
         }
     }
     match result {
-        PlayResult::Stopped { coloured, .. } => say!("{coloured}"),
-        PlayResult::Differs(_, diff) => show_diff(diff),
-        PlayResult::NoTranscript(_) => say!("         {MISSING_TRANSCRIPT}"),
-        PlayResult::Played(_) if args.seed.is_none() => say!("         not compared: {MISSING_TRANSCRIPT}"),
+        PlayResult::Error { coloured_message, .. } => print_line!("{coloured_message}"),
+        PlayResult::Difference(_, diff) => print_diff(diff),
+        PlayResult::MissingGolden(_) => print_line!("         {MISSING_TRANSCRIPT_MESSAGE}"),
+        PlayResult::NotCompared(_) if args.seed.is_none() => {
+            print_line!("         not compared: {MISSING_TRANSCRIPT_MESSAGE}")
+        }
         _ => {}
     }
     if args.transcript
-        && let Some(played) = result.played()
+        && let Some(summary) = result.summary()
     {
-        terminal::print(terminal::sanitize(&played.transcript));
+        terminal::print(terminal::sanitize(&summary.transcript));
     }
     if result.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
-        let stage = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
+        let against = args.against.as_ref().map(|url| format!(" --against {url}")).unwrap_or_default();
         let fault = args.demo_fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
-        say!("         {DIM}again: chargeproof play {name}{seed}{stage}{fault}{DIM:#}");
+        print_line!("         {DIM}again: chargeproof play {name}{seed}{against}{fault}{DIM:#}");
     }
 }
 
-fn show_diff(diff: &Diff) {
+fn print_diff(diff: &Diff) {
     for line in &diff.lines {
         let text = terminal::sanitize(&line.text);
         match line.sign {
-            Sign::Hunk => say!("{PLACE}{text}{PLACE:#}"),
-            Sign::Same => say!(" {text}"),
-            Sign::Gone => say!("{BAD}-{text}{BAD:#}"),
-            Sign::New => say!("{GOOD}+{text}{GOOD:#}"),
+            Sign::Hunk => print_line!("{LOCATION}{text}{LOCATION:#}"),
+            Sign::Same => print_line!(" {text}"),
+            Sign::Gone => print_line!("{BAD}-{text}{BAD:#}"),
+            Sign::New => print_line!("{GOOD}+{text}{GOOD:#}"),
         }
     }
 }
 
-fn print_summary(results: &[PlayResult], of: usize, whole: &str) {
-    let count = |test: fn(&PlayResult) -> bool| results.iter().filter(|result| test(result)).count();
-    let not_compared = count(|result| matches!(result, PlayResult::Played(_)));
-    let bad = count(|result| result.exit_code() != 0);
-    let well = results.len() - bad - not_compared;
-    let style = if bad == 0 { GOOD } else { BAD };
+fn print_summary(results: &[PlayResult], scenario_count: usize, overall_digest: &str) {
+    let count =
+        |predicate: fn(&PlayResult) -> bool| results.iter().filter(|result| predicate(result)).count();
+    let not_compared = count(|result| matches!(result, PlayResult::NotCompared(_)));
+    let failed = count(|result| result.exit_code() != 0);
+    let passed = results.len() - failed - not_compared;
+    let style = if failed == 0 { GOOD } else { BAD };
     let noun = if results.len() == 1 { "scenario" } else { "scenarios" };
-    let played = if not_compared == 0 { String::new() } else { format!(", {not_compared} not compared") };
-    say!(
-        "{style}{} {noun}: {well} passed, {bad} failed{played}{style:#}   {DIM}digest {whole}{DIM:#}",
+    let not_compared_text =
+        if not_compared == 0 { String::new() } else { format!(", {not_compared} not compared") };
+    print_line!(
+        "{style}{} {noun}: {passed} passed, {failed} failed{not_compared_text}{style:#}   {DIM}digest {overall_digest}{DIM:#}",
         results.len()
     );
-    if results.len() < of {
-        say!("{BAD}interrupted{BAD:#}: {} of {of} were not played", of - results.len());
+    if results.len() < scenario_count {
+        print_line!(
+            "{BAD}interrupted{BAD:#}: {} of {scenario_count} were not played",
+            scenario_count - results.len()
+        );
     }
 }
 
-fn row<'a>(scenario_file: &'a ScenarioFile, result: &'a PlayResult, args: &Play) -> Row<'a> {
-    let played = result.played();
-    Row {
+fn scenario_row<'a>(scenario_file: &'a ScenarioFile, result: &'a PlayResult, args: &Play) -> ScenarioRow<'a> {
+    let summary = result.summary();
+    ScenarioRow {
         scenario: &scenario_file.name,
         result: result.as_str(),
-        digest: played.map(|played| played.digest.as_str()),
-        steps: played.map(|played| played.steps),
-        events: played.map(|played| played.events),
-        posts: played.map(|played| played.posts),
+        digest: summary.map(|summary| summary.digest.as_str()),
+        steps: summary.map(|summary| summary.steps),
+        events: summary.map(|summary| summary.events),
+        posts: summary.map(|summary| summary.posts),
         message: result.message(),
-        transcript: played.filter(|_| args.transcript).map(|played| played.transcript.as_str()),
+        transcript: summary.filter(|_| args.transcript).map(|summary| summary.transcript.as_str()),
     }
 }
 
-fn scenario_file(built_in: &BuiltIn) -> ScenarioFile {
+fn built_in_scenario_file(built_in: &BuiltInScenario) -> ScenarioFile {
     ScenarioFile {
         name: built_in.name.to_owned(),
         text: built_in.text.to_owned(),
@@ -397,20 +420,21 @@ fn scenario_file(built_in: &BuiltIn) -> ScenarioFile {
 /// Returns the scenarios of these files and directories, ordered by path; the built-in ones if there are none.
 fn scenario_files(paths: &[PathBuf]) -> Result<Vec<ScenarioFile>, Failure> {
     if paths.is_empty() {
-        return Ok(BUILT_IN.iter().map(scenario_file).collect());
+        return Ok(BUILT_IN.iter().map(built_in_scenario_file).collect());
     }
     let mut files = Vec::new();
     for path in paths {
-        find(path, &mut files)?;
+        find_scenarios(path, &mut files)?;
     }
     if files.is_empty() {
-        let named: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        return Err(Failure::usage(format!("found no scenario (*.yaml) in {}", named.join(", "))));
+        let names: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+        return Err(Failure::usage(format!("found no scenario (*.yaml) in {}", names.join(", "))));
     }
-    files.into_iter().map(|path| read(&path)).collect()
+    files.into_iter().map(|path| read_scenario(&path)).collect()
 }
 
-fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+/// Adds a file, or the scenario files below a directory.
+fn find_scenarios(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     if !path.is_dir() {
         files.push(path.to_owned());
         return Ok(());
@@ -423,13 +447,13 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     entries.sort();
     for entry in entries {
         if entry.is_dir() || entry.extension().is_some_and(|extension| extension == "yaml") {
-            find(&entry, files)?;
+            find_scenarios(&entry, files)?;
         }
     }
     Ok(())
 }
 
-fn read(path: &Path) -> Result<ScenarioFile, Failure> {
+fn read_scenario(path: &Path) -> Result<ScenarioFile, Failure> {
     let text = files::text_of(path, SCENARIO_MAX)?;
     if serde_json::from_str::<ScenarioAnswer>(&text).is_ok() {
         return Err(Failure::usage(format!(

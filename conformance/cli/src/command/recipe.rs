@@ -1,24 +1,27 @@
-//! The recipe of each event type: the calls of customers and of the account's owner that cause it in a served world.
+//! The recipe of each event type: the calls of the API and the sandbox that cause such an event in
+//! a reference server.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode};
 
-/// One call. In path and body, placeholders such as `{charge}` are replaced by the terms and by values of earlier responses.
+/// One call. Placeholders such as `{charge}` in path and body are replaced by the parameters of the
+/// recipe and by values of earlier responses.
 pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) body: &'static str,
-    /// The value of the response that later steps use: a name, and a JSON pointer to a string.
+    /// The value of the response that later steps use: the name of its placeholder, and a JSON
+    /// pointer to the string.
     pub(super) gives: Option<(&'static str, &'static str)>,
 }
 
-/// The values of the object of an event.
+/// The parameters of a recipe: the mode of its calls, and the values of the charge or invoice.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub(super) mode: Mode,
     pub(super) asset: Asset,
     pub(super) amount: &'static str,
     pub(super) description: &'static str,
-    /// The customer's address. In test mode, e-mails go to members of the account only.
+    /// The customer's e-mail address. In test mode, e-mails go to members of the account only.
     pub(super) email: &'static str,
 }
 
@@ -38,7 +41,7 @@ const fn step(method: &'static str, path: &'static str, body: &'static str) -> S
     Step { method, path, body, gives: None }
 }
 
-const OPEN: Step = Step {
+const CREATE_CHARGE: Step = Step {
     gives: Some(("charge", "/data/id")),
     ..step(
         "POST",
@@ -46,23 +49,23 @@ const OPEN: Step = Step {
         r#"{"asset":"{asset}","amount":"{amount}","currency":"EUR","customer_email":"{email}","description":"{description}"}"#,
     )
 };
-const PAY: Step =
+const PAY_CHARGE: Step =
     Step { gives: Some(("txid", "/txid")), ..step("POST", "/sandbox/pay", r#"{"charge":"{charge}"}"#) };
 const PAY_HALF: Step = step("POST", "/sandbox/pay", r#"{"charge":"{charge}","share":"0.5"}"#);
-const MINE: Step = step(
+const MINE_BLOCKS: Step = step(
     "POST",
     "/sandbox/mine",
     r#"{"asset":"{asset}","mode":"{mode}","blocks":{confirmations},"at_once":true}"#,
 );
-const CANCEL: Step = step("POST", "/v1/charges/{charge}/cancel", "");
-const REFUND: Step = step(
+const CANCEL_CHARGE: Step = step("POST", "/v1/charges/{charge}/cancel", "");
+const REFUND_CHARGE: Step = step(
     "POST",
     "/v1/charges/{charge}/refunds",
     r#"{"amount":"0.0001","txid":"{txid}","reason":"Returned by the customer"}"#,
 );
-/// The rate lock lasts 30 minutes.
-const LOCK_ENDS: Step = step("POST", "/sandbox/advance", r#"{"by":"31m"}"#);
-const ISSUE: Step = Step {
+/// Advances the clock past the rate lock of 30 minutes.
+const PASS_RATE_LOCK: Step = step("POST", "/sandbox/advance", r#"{"by":"31m"}"#);
+const CREATE_INVOICE: Step = Step {
     gives: Some(("invoice", "/data/id")),
     ..step(
         "POST",
@@ -70,34 +73,34 @@ const ISSUE: Step = Step {
         r#"{"amount":"{amount}","currency":"EUR","customer_email":"{email}","description":"{description}"}"#,
     )
 };
-const SEND: Step = step("POST", "/v1/invoices/{invoice}/send", "");
-const VIEW: Step = step("POST", "/sandbox/invoices/{invoice}/view", "");
-const CHOOSE: Step = Step {
+const SEND_INVOICE: Step = step("POST", "/v1/invoices/{invoice}/send", "");
+const VIEW_INVOICE: Step = step("POST", "/sandbox/invoices/{invoice}/view", "");
+const CHOOSE_ASSET: Step = Step {
     gives: Some(("charge", "/charge")),
     ..step("POST", "/sandbox/invoices/{invoice}/choose", r#"{"asset":"{asset}"}"#)
 };
-const VOID: Step = step("POST", "/v1/invoices/{invoice}/void", "");
+const VOID_INVOICE: Step = step("POST", "/v1/invoices/{invoice}/void", "");
 
 /// Returns the calls that cause an event of this type.
-pub(super) fn recipe(kind: EventType) -> &'static [Step] {
-    match kind {
-        EventType::ChargeCreated => &[OPEN],
-        EventType::ChargePaymentDetected => &[OPEN, PAY],
-        EventType::ChargePaid => &[OPEN, PAY, MINE],
-        EventType::ChargeUnderpaid => &[OPEN, PAY_HALF, MINE],
-        EventType::ChargeLatePayment => &[OPEN, CANCEL, PAY],
-        EventType::ChargeRefunded => &[OPEN, PAY, MINE, REFUND],
-        EventType::ChargeExpired => &[OPEN, LOCK_ENDS],
-        EventType::ChargeCanceled => &[OPEN, CANCEL],
-        EventType::InvoiceCreated => &[ISSUE],
-        EventType::InvoiceSent => &[ISSUE, SEND],
-        EventType::InvoiceViewed => &[ISSUE, VIEW],
-        EventType::InvoicePaid => &[ISSUE, VIEW, CHOOSE, PAY, MINE],
-        EventType::InvoiceVoided => &[ISSUE, VOID],
+pub(super) fn recipe(event_type: EventType) -> &'static [Step] {
+    match event_type {
+        EventType::ChargeCreated => &[CREATE_CHARGE],
+        EventType::ChargePaymentDetected => &[CREATE_CHARGE, PAY_CHARGE],
+        EventType::ChargePaid => &[CREATE_CHARGE, PAY_CHARGE, MINE_BLOCKS],
+        EventType::ChargeUnderpaid => &[CREATE_CHARGE, PAY_HALF, MINE_BLOCKS],
+        EventType::ChargeLatePayment => &[CREATE_CHARGE, CANCEL_CHARGE, PAY_CHARGE],
+        EventType::ChargeRefunded => &[CREATE_CHARGE, PAY_CHARGE, MINE_BLOCKS, REFUND_CHARGE],
+        EventType::ChargeExpired => &[CREATE_CHARGE, PASS_RATE_LOCK],
+        EventType::ChargeCanceled => &[CREATE_CHARGE, CANCEL_CHARGE],
+        EventType::InvoiceCreated => &[CREATE_INVOICE],
+        EventType::InvoiceSent => &[CREATE_INVOICE, SEND_INVOICE],
+        EventType::InvoiceViewed => &[CREATE_INVOICE, VIEW_INVOICE],
+        EventType::InvoicePaid => &[CREATE_INVOICE, VIEW_INVOICE, CHOOSE_ASSET, PAY_CHARGE, MINE_BLOCKS],
+        EventType::InvoiceVoided => &[CREATE_INVOICE, VOID_INVOICE],
     }
 }
 
-/// Replaces the names in braces by their values. Values contain no quotes: they are codes, ids and terms.
+/// Replaces names in braces by their values. No value contains a quote, so a JSON body stays valid.
 pub(super) fn fill(text: &str, values: &[(&str, String)]) -> String {
     values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
@@ -107,17 +110,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recipe_names_are_defined_before_use() {
-        for kind in EventType::ALL {
-            let mut known: Vec<&str> =
+    fn every_placeholder_is_defined_by_an_earlier_step() {
+        for event_type in EventType::ALL {
+            let mut defined: Vec<&str> =
                 ["mode", "asset", "amount", "description", "email", "confirmations"].to_vec();
-            for step in recipe(kind) {
-                let values: Vec<_> = known.iter().map(|name| (*name, "1".to_owned())).collect();
+            for step in recipe(event_type) {
+                let values: Vec<_> = defined.iter().map(|name| (*name, "1".to_owned())).collect();
                 let body = fill(step.body, &values);
-                assert!(!fill(step.path, &values).contains('{'), "{kind:?}: {}", step.path);
+                assert!(!fill(step.path, &values).contains('{'), "{event_type:?}: {}", step.path);
                 let is_json = body.is_empty() || serde_json::from_str::<serde_json::Value>(&body).is_ok();
-                assert!(is_json && !body.contains("\"{"), "{kind:?}: {body}");
-                known.extend(step.gives.map(|(name, _)| name));
+                assert!(is_json && !body.contains("\"{"), "{event_type:?}: {body}");
+                defined.extend(step.gives.map(|(name, _)| name));
             }
         }
     }

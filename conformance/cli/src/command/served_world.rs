@@ -1,4 +1,5 @@
-//! [`ServedWorld`]: a served reference for `trigger` and `serve --demo`, with separate keys and one call at a time.
+//! [`ServedWorld`]: a client of a running reference server for `trigger` and `serve --demo`. It
+//! creates keys of its own.
 
 use std::{
     collections::BTreeMap,
@@ -16,22 +17,28 @@ use simulator::{
 use super::recipe::{Step, Terms, fill, recipe};
 use crate::{Failure, remote::RemoteStage};
 
-/// The time that first attempts of deliveries may take before they are reported as unfinished.
-const FIRST_ATTEMPTS_WITHIN: Duration = Duration::from_secs(5);
-const ATTEMPTS_READ_EVERY: Duration = Duration::from_millis(25);
+/// The maximum time to wait for the first attempts of deliveries.
+const FIRST_ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// A served reference.
+/// A client of a running reference server.
 pub(super) struct ServedWorld {
     stage: RemoteStage,
     /// The sandbox token for servers on other machines.
     token: Option<String>,
     /// The id of the first account.
     account: String,
-    /// The keys created for this client, with the ids to revoke them by.
-    keys: BTreeMap<Mode, (String, String)>,
+    /// The API keys that this client created.
+    keys: BTreeMap<Mode, CreatedKey>,
 }
 
-/// The objects that a recipe created.
+struct CreatedKey {
+    /// The id, for the revocation.
+    id: String,
+    secret: String,
+}
+
+/// The objects that a recipe created, and their events.
 pub(super) struct CreatedObjects {
     pub(super) charge: Option<String>,
     pub(super) invoice: Option<String>,
@@ -46,8 +53,8 @@ impl ServedWorld {
         let (account, keys) = (String::new(), BTreeMap::new());
         let mut world = ServedWorld { stage, token, account, keys };
         let overview = world.call("GET", "/sandbox", "")?;
-        let first = overview.pointer("/accounts/0/id").and_then(Value::as_str);
-        world.account = first
+        let first_account = overview.pointer("/accounts/0/id").and_then(Value::as_str);
+        world.account = first_account
             .ok_or_else(|| {
                 Failure::usage(format!("`{url}` is not a reference server: its /sandbox lists no account"))
             })?
@@ -60,18 +67,23 @@ impl ServedWorld {
         &self.account
     }
 
-    /// Causes an event.
-    pub(super) fn cause_event(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
+    /// Causes an event of a type. Waits for the first attempts of its deliveries.
+    pub(super) fn cause_event(
+        &mut self,
+        event_type: EventType,
+        terms: &Terms,
+    ) -> Result<CreatedObjects, Failure> {
         let before = self.call("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
-        let given = self.run_steps(recipe(kind), terms)?;
-        self.await_first_attempts(terms.mode, &given)?;
-        let events = self.call("GET", &format!("/sandbox/happenings?after={before}"), "")?;
-        let events: Vec<WorldEvent> = serde_json::from_value(events["happened"].clone())
+        let values = self.run_steps(recipe(event_type), terms)?;
+        self.await_first_attempts(terms.mode, &values)?;
+        let response = self.call("GET", &format!("/sandbox/happenings?after={before}"), "")?;
+        let all_events: Vec<WorldEvent> = serde_json::from_value(response["happened"].clone())
             .map_err(|error| Failure::usage(format!("the events of the server cannot be read: {error}")))?;
-        let get = |name: &str| given.iter().rev().find(|(known, _)| *known == name).map(|(_, id)| id.clone());
+        let get =
+            |name: &str| values.iter().rev().find(|(known, _)| *known == name).map(|(_, id)| id.clone());
         let (charge, invoice) = (get("charge"), get("invoice"));
         let is_about = |code: &str| [&charge, &invoice].iter().any(|known| known.as_deref() == Some(code));
-        let happened: Vec<WorldEvent> = events
+        let object_events: Vec<WorldEvent> = all_events
             .into_iter()
             .filter(|event| match &event.what {
                 WorldEventKind::Event { subject, .. } => is_about(subject.as_str()),
@@ -81,42 +93,43 @@ impl ServedWorld {
                 _ => false,
             })
             .collect();
-        let is_there = happened
+        let has_occurred = object_events
             .iter()
-            .any(|event| matches!(&event.what, WorldEventKind::Event { kind: found, .. } if *found == kind));
-        if !is_there {
+            .any(|event| matches!(&event.what, WorldEventKind::Event { kind, .. } if *kind == event_type));
+        if !has_occurred {
             return Err(Failure::usage(format!(
-                "`{}` did not happen, although every call got a response; another client may use this world",
-                kind.as_str()
+                "`{}` did not occur, although every call succeeded; another client may use this world",
+                event_type.as_str()
             )));
         }
-        Ok(CreatedObjects { charge, invoice, happened })
+        Ok(CreatedObjects { charge, invoice, happened: object_events })
     }
 
-    /// Waits until each delivery about these objects to a handler on the network was attempted. Deliveries inside the
-    /// simulated network follow the service clock, so waiting does not help them.
+    /// Waits until each delivery of events about these objects to a real handler has been
+    /// attempted. Attempts in the simulated network (hosts `*.sim`) follow the service clock, so
+    /// they are not waited for.
     fn await_first_attempts(&mut self, mode: Mode, objects: &[(&str, String)]) -> Result<(), Failure> {
-        let deadline = Instant::now() + FIRST_ATTEMPTS_WITHIN;
+        let deadline = Instant::now() + FIRST_ATTEMPTS_TIMEOUT;
         for (name, code) in objects.iter().filter(|(name, _)| ["charge", "invoice"].contains(name)) {
             let path = format!("/sandbox/deliveries?mode={}&{name}={code}", mode.as_str());
             loop {
                 let list = self.call("GET", &path, "")?;
                 let deliveries: Vec<DeliveryRecord> = serde_json::from_value(list["deliveries"].clone())
                     .map_err(|error| Failure::usage(format!("the deliveries cannot be read: {error}")))?;
-                let is_open = |delivery: &DeliveryRecord| {
+                let is_pending = |delivery: &DeliveryRecord| {
                     let host = delivery.url.split('/').nth(2).unwrap_or_default();
                     delivery.attempts.is_empty() && !host.ends_with(".sim") && &*delivery.status != "canceled"
                 };
-                if !deliveries.iter().any(is_open) || Instant::now() >= deadline {
+                if !deliveries.iter().any(is_pending) || Instant::now() >= deadline {
                     break;
                 }
-                thread::park_timeout(ATTEMPTS_READ_EVERY);
+                thread::park_timeout(POLL_INTERVAL);
             }
         }
         Ok(())
     }
 
-    /// Performs these calls. Returns the terms and the values of responses by name.
+    /// Performs these calls. Returns the values of all placeholders, by name.
     pub(super) fn run_steps(
         &mut self,
         steps: &[Step],
@@ -135,34 +148,35 @@ impl ServedWorld {
                 self.ensure_key(terms.mode)?;
             }
             let (path, body) = (fill(step.path, &values), fill(step.body, &values));
-            let answer = self.call_in(Some(terms.mode), step.method, &path, &body)?;
+            let response = self.call_with_key(Some(terms.mode), step.method, &path, &body)?;
             if let Some((name, pointer)) = step.gives {
-                let text = answer.pointer(pointer).and_then(Value::as_str);
-                let text = text.ok_or_else(|| {
+                let value = response.pointer(pointer).and_then(Value::as_str);
+                let value = value.ok_or_else(|| {
                     Failure::usage(format!(
                         "the response to {} {path} has no string at {pointer}",
                         step.method
                     ))
                 })?;
-                values.push((name, text.to_owned()));
+                values.push((name, value.to_owned()));
             }
         }
         Ok(values)
     }
 
+    /// Creates an API key for the mode, unless there is one.
     fn ensure_key(&mut self, mode: Mode) -> Result<(), Failure> {
         if self.keys.contains_key(&mode) {
             return Ok(());
         }
-        let answer = self.call("POST", "/sandbox/keys", &json!({ "mode": mode.as_str() }).to_string())?;
-        let text = |name: &str| answer["key"][name].as_str().unwrap_or_default().to_owned();
-        self.keys.insert(mode, (text("secret"), text("id")));
+        let response = self.call("POST", "/sandbox/keys", &json!({ "mode": mode.as_str() }).to_string())?;
+        let text = |name: &str| response["key"][name].as_str().unwrap_or_default().to_owned();
+        self.keys.insert(mode, CreatedKey { id: text("id"), secret: text("secret") });
         Ok(())
     }
 
-    /// Revokes the created keys.
+    /// Revokes the API keys that this client created.
     pub(super) fn revoke_keys(&mut self) -> Result<(), Failure> {
-        for (_, (_, id)) in std::mem::take(&mut self.keys) {
+        for (_, CreatedKey { id, .. }) in std::mem::take(&mut self.keys) {
             self.call("DELETE", &format!("/sandbox/keys/{id}"), "")?;
         }
         Ok(())
@@ -170,10 +184,12 @@ impl ServedWorld {
 
     /// Calls the sandbox, with the sandbox token if there is one.
     pub(super) fn call(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
-        self.call_in(None, method, path, body)
+        self.call_with_key(None, method, path, body)
     }
 
-    fn call_in(
+    /// Performs a call that must succeed: of the API with the key of this mode, or of the sandbox
+    /// with its token.
+    fn call_with_key(
         &mut self,
         mode: Option<Mode>,
         method: &str,
@@ -181,17 +197,17 @@ impl ServedWorld {
         body: &str,
     ) -> Result<Value, Failure> {
         let key = mode.filter(|_| path.starts_with("/v1")).and_then(|mode| self.keys.get(&mode));
-        let bearer = key.map(|(secret, _)| secret.as_str()).or(self.token.as_deref());
+        let bearer = key.map(|key| key.secret.as_str()).or(self.token.as_deref());
         let body: Option<Value> =
             (!body.is_empty()).then(|| serde_json::from_str(body).expect("recipes are valid JSON"));
         let call = Call { method, path, bearer, headers: &[], body: body.as_ref() };
-        let answer = self.stage.call(&call).map_err(|error| {
+        let response = self.stage.call(&call).map_err(|error| {
             Failure::unreachable(format!("{error}; start a server with `chargeproof serve`"))
         })?;
-        if (200..300).contains(&answer.status) {
-            return Ok(answer.json());
+        if (200..300).contains(&response.status) {
+            return Ok(response.json());
         }
-        let reason = answer.text("/message").unwrap_or_else(|| "no message".to_owned());
-        Err(Failure::usage(format!("{method} {path} returned {}: {reason}", answer.status)))
+        let reason = response.text("/message").unwrap_or_else(|| "no message".to_owned());
+        Err(Failure::usage(format!("{method} {path} responded with {}: {reason}", response.status)))
     }
 }

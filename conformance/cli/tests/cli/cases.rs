@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use crate::support::{printed, program, text};
 
-/// The command lines of one test.
+/// The cases of one test.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseGroup {
-    /// The words at the start of every command line.
+    /// The first words of every command line.
     #[serde(default)]
     start: String,
     #[serde(default)]
@@ -22,12 +22,15 @@ struct CaseGroup {
     cases: Vec<CommandCase>,
 }
 
+/// A command line with the expected output and exit code.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CommandCase {
+    /// The command line after `start`. A no-break space stands for a space within an argument.
     run: String,
-    /// A text that the output must contain.
-    says: String,
+    /// The part that the output must contain.
+    #[serde(rename = "says")]
+    expected_part: String,
     #[serde(default = "usage_code")]
     code: i32,
     #[serde(default)]
@@ -45,11 +48,11 @@ pub(crate) fn check_cases(name: &str) {
         toml::from_str(include_str!("cases.toml")).expect("cases.toml is valid");
     let group = groups.remove(name).unwrap_or_else(|| panic!("cases.toml has no {name}"));
     assert!(!group.cases.is_empty(), "{name} has no case");
-    group.cases.iter().for_each(|case| check(&group, case));
+    group.cases.iter().for_each(|case| run_case(&group, case));
 }
 
 #[track_caller]
-fn check(group: &CaseGroup, case: &CommandCase) {
+fn run_case(group: &CaseGroup, case: &CommandCase) {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in group.files.iter().chain(&case.files) {
         let path = directory.path().join(name);
@@ -61,6 +64,6 @@ fn check(group: &CaseGroup, case: &CommandCase) {
     let output = program(directory.path()).args(arguments).envs(&group.env).output().unwrap();
     let printed = printed(&output);
     assert_eq!(output.status.code(), Some(case.code), "{line}: {printed}");
-    assert!(printed.contains(&case.says), "{line}: {:?} in {printed}", case.says);
+    assert!(printed.contains(&case.expected_part), "{line}: {:?} in {printed}", case.expected_part);
     assert!(!group.is_stdout_empty || output.stdout.is_empty(), "{line}: {}", text(&output.stdout));
 }

@@ -1,4 +1,4 @@
-//! Judging deliveries of a served reference: at a receiver during the run, or from a file.
+//! `check` with webhooks of a reference server: received during the run, or read from a file.
 
 use std::{env, fs, path::Path, process::Output};
 
@@ -11,14 +11,15 @@ use crate::{
     support::{self, program, serve, start, text},
 };
 
-/// A served reference with a frozen clock.
-struct Served(RunningProgram);
+/// A running reference server with a frozen clock.
+struct FrozenServer(RunningProgram);
 
-impl Served {
-    fn start(directory: &Path, forward: &str) -> Served {
-        Served(serve(directory, &["--clock", "frozen", "--seed", "1", "--forward", forward]))
+impl FrozenServer {
+    fn start(directory: &Path, forward: &str) -> FrozenServer {
+        FrozenServer(serve(directory, &["--clock", "frozen", "--seed", "1", "--forward", forward]))
     }
 
+    /// Runs `check` with the keys of the server and the secrets of the live and the test endpoint.
     fn check(&self, directory: &Path, secrets: [&str; 2], arguments: &[&str]) -> Output {
         program(directory)
             .env("CHARGEPROOF_LIVE_KEY", self.0.value("live_key"))
@@ -32,9 +33,9 @@ impl Served {
     }
 
     /// Adds an endpoint and returns its secret.
-    fn add(&self, url: &str, mode: &str) -> String {
-        let answer = self.0.post("/sandbox/endpoints", None, &json!({ "url": url, "mode": mode }));
-        answer["endpoint"]["secret"].as_str().unwrap().to_owned()
+    fn add_endpoint(&self, url: &str, mode: &str) -> String {
+        let response = self.0.post("/sandbox/endpoints", None, &json!({ "url": url, "mode": mode }));
+        response["endpoint"]["secret"].as_str().unwrap().to_owned()
     }
 }
 
@@ -48,29 +49,29 @@ fn verdict_of(output: &Output, id: &str) -> String {
 }
 
 #[test]
-fn captured_deliveries_are_judged_and_no_secret_is_stored() {
+fn captured_deliveries_are_judged_and_no_secret_is_recorded() {
     let directory = tempfile::tempdir().unwrap();
-    let here = directory.path();
-    let mut receiver = program(here);
+    let dir = directory.path();
+    let mut receiver = program(dir);
     receiver.args(["receiver", "listen", "--port", "0", "--format", "json", "--record", "deliveries.jsonl"]);
     let mut receiver = start(receiver);
     let forward = format!("https://shop.example={}", receiver.value("url"));
-    let served = Served::start(here, &forward);
-    let live = served.add("https://shop.example/live", "live");
-    let test = served.add("https://shop.example/test", "test");
+    let server = FrozenServer::start(dir, &forward);
+    let live = server.add_endpoint("https://shop.example/live", "live");
+    let test = server.add_endpoint("https://shop.example/test", "test");
     for key in ["live_key", "test_key"] {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        served.0.post("/v1/charges", Some(served.0.value(key)), &charge);
+        server.0.post("/v1/charges", Some(server.0.value(key)), &charge);
     }
-    served.0.post("/sandbox/advance", None, &json!({ "by": "1s" }));
-    // A line for each of the two, printed once it is recorded.
+    server.0.post("/sandbox/advance", None, &json!({ "by": "1s" }));
+    // The receiver prints a line for each of the two deliveries after it has recorded it.
     for _ in 0..2 {
         receiver.line();
     }
     drop(receiver);
 
     let arguments = ["--deliveries", "deliveries.jsonl", "--record", "run.json"];
-    let output = served.check(here, [&live, &test], &arguments);
+    let output = server.check(dir, [&live, &test], &arguments);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     for id in ["webhooks.signed", "webhooks.event_id", "webhooks.mode_endpoints", "charges.asset_amount"] {
         assert_eq!(verdict_of(&output, id), "pass", "{id}");
@@ -78,25 +79,27 @@ fn captured_deliveries_are_judged_and_no_secret_is_stored() {
     for id in ["webhooks.pushed", "webhooks.redirects", "invoices.fields", "endpoints.address"] {
         assert_eq!(verdict_of(&output, id), "not_judged", "{id}");
     }
-    let kept = fs::read_to_string(here.join("run.json")).unwrap();
+    let recording = fs::read_to_string(dir.join("run.json")).unwrap();
     for secret in [&live, &test] {
-        assert!(!kept.contains(&secret["whsec_".len()..]), "a secret is kept");
+        assert!(!recording.contains(&secret["whsec_".len()..]), "the recording contains a secret");
     }
 
-    let swapped = served.check(here, [&test, &live], &["--deliveries", "deliveries.jsonl"]);
+    let with_swapped_secrets = server.check(dir, [&test, &live], &["--deliveries", "deliveries.jsonl"]);
     assert_eq!(
-        (swapped.status.code(), verdict_of(&swapped, "webhooks.signed")),
+        (with_swapped_secrets.status.code(), verdict_of(&with_swapped_secrets, "webhooks.signed")),
         (Some(1), "fail".to_owned())
     );
 }
 
+/// Environment variables of the `--register` command of the test.
 const ADDRESS: &str = "SERVED_ADDRESS";
 const KEYS: &str = "SERVED_KEYS";
 
-/// The command of `check --register`, run by that test only: adds an endpoint and fails if it is refused. On the first
-/// run it also causes an event, because the receiver is listening by then.
+/// The `--register` command of the next test, and no test if it is run otherwise: registers an
+/// endpoint and panics if it is refused. Then it causes events, because the receiver is listening
+/// by now.
 #[test]
-fn the_command_that_adds_an_endpoint() {
+fn register_command() {
     let Ok(url) = env::var("CHARGEPROOF_ENDPOINT_URL") else { return };
     let address = env::var(ADDRESS).unwrap();
     let post = |path: &str, key: Option<&str>, body: serde_json::Value| {
@@ -107,24 +110,24 @@ fn the_command_that_adds_an_endpoint() {
     for key in env::var(KEYS).unwrap().split(',') {
         post("/v1/charges", Some(key), json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }));
     }
-    // A delivery that got a redirect is retried.
+    // Until the deliveries that were redirected are retried.
     post("/sandbox/advance", None, json!({ "by": "2m" }));
 }
 
 #[test]
-fn a_receiver_judges_deliveries_and_a_command_adds_endpoints() {
+fn check_receives_webhooks_and_registers_endpoints_by_a_command() {
     let directory = tempfile::tempdir().unwrap();
-    let here = directory.path();
+    let dir = directory.path();
     let address = testkit::free_address().unwrap().to_string();
-    let served = Served::start(here, &format!("https://shop.example=http://{address}"));
-    let live = served.add("https://shop.example/live", "live");
-    let test = served.add("https://shop.example/test", "test");
-    // This test program is the command.
+    let server = FrozenServer::start(dir, &format!("https://shop.example=http://{address}"));
+    let live = server.add_endpoint("https://shop.example/live", "live");
+    let test = server.add_endpoint("https://shop.example/test", "test");
+    // The command is a function of this test program.
     let command = format!(
-        "{ADDRESS}={} {KEYS}={},{} '{}' --exact deliveries::the_command_that_adds_an_endpoint",
-        served.0.value("address"),
-        served.0.value("live_key"),
-        served.0.value("test_key"),
+        "{ADDRESS}={} {KEYS}={},{} '{}' --exact deliveries::register_command",
+        server.0.value("address"),
+        server.0.value("live_key"),
+        server.0.value("test_key"),
         env::current_exe().unwrap().display(),
     );
     let arguments = [
@@ -140,9 +143,9 @@ fn a_receiver_judges_deliveries_and_a_command_adds_endpoints() {
         "--only",
         "webhooks.*,endpoints.*,charges.fields",
     ];
-    let output = served.check(here, [&live, &test], &arguments);
-    let shown = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{shown}{}", text(&output.stderr));
+    let output = server.check(dir, [&live, &test], &arguments);
+    let stdout = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{stdout}{}", text(&output.stderr));
     for id in [
         "endpoints.address",
         "webhooks.redirects",
@@ -150,10 +153,10 @@ fn a_receiver_judges_deliveries_and_a_command_adds_endpoints() {
         "webhooks.mode_endpoints",
         "charges.fields",
     ] {
-        assert_eq!(verdict_of(&output, id), "pass", "{id} in {shown}");
+        assert_eq!(verdict_of(&output, id), "pass", "{id} in {stdout}");
     }
-    assert!(shown.contains("after a 302 it was delivered again"), "{shown}");
-    assert!(!shown.contains("\"fail\""), "{shown}");
+    assert!(stdout.contains("after a 302 it was delivered again"), "{stdout}");
+    assert!(!stdout.contains("\"fail\""), "{stdout}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A configuration file with another dialect: all commands use its names.
+//! A configuration file with another dialect: all commands use its prefixes and user agent.
 
 use std::{fs, path::Path, process::Output};
 
@@ -16,51 +16,53 @@ user_agent = "Acme-Webhooks/1.0"
 "#;
 const SECRET: &str = "SHOP_SECRET";
 
-/// Creates a directory with the file and one without it.
+/// Creates a directory with the configuration file and one without it.
 fn directories() -> (tempfile::TempDir, tempfile::TempDir) {
-    let (renamed, usual) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    fs::write(renamed.path().join("chargeproof.toml"), CONFIG).unwrap();
-    (renamed, usual)
+    let (with_config, without_config) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(with_config.path().join("chargeproof.toml"), CONFIG).unwrap();
+    (with_config, without_config)
 }
 
-/// Adds an endpoint; its id and secret depend on the seed only.
+/// Adds an endpoint and returns its id and secret, which depend on the seed only.
 fn add_endpoint(server: &RunningProgram) -> (String, String) {
-    let answer = server.post(
+    let response = server.post(
         "/sandbox/endpoints",
         None,
         &json!({ "mode": "live", "url": "https://shop.example/hooks" }),
     );
-    let word =
-        |name: &str| answer["endpoint"][name].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
-    (word("id"), word("secret"))
+    let field =
+        |name: &str| response["endpoint"][name].as_str().unwrap_or_else(|| panic!("{response}")).to_owned();
+    (field("id"), field("secret"))
 }
 
 #[test]
-fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
-    let (renamed, usual) = directories();
+fn deliveries_and_the_receiver_use_the_configured_names() {
+    let (with_config, without_config) = directories();
     let secret = {
-        let server =
-            serve(renamed.path(), &["--seed", "7", "--forward", "https://shop.example=http://127.0.0.1:9"]);
+        let server = serve(
+            with_config.path(),
+            &["--seed", "7", "--forward", "https://shop.example=http://127.0.0.1:9"],
+        );
         add_endpoint(&server).1
     };
-    let mut command = program(renamed.path());
+    let mut command = program(with_config.path());
     command.env(SECRET, &secret);
-    let record = usual.path().join("received.jsonl");
+    let record = without_config.path().join("received.jsonl");
     let listen =
         ["receiver", "listen", "--port", "0", "--secret-env", SECRET, "--format", "json", "--record"];
     command.args(listen).arg(&record);
     let mut receiver = start(command);
 
     let forward = format!("https://shop.example=http://{}", receiver.value("address"));
-    let server = serve(renamed.path(), &["--seed", "7", "--forward", &forward]);
-    let (id, again) = add_endpoint(&server);
-    assert_eq!(again, secret, "one seed, one secret");
+    let server = serve(with_config.path(), &["--seed", "7", "--forward", &forward]);
+    let (id, second_secret) = add_endpoint(&server);
+    assert_eq!(second_secret, secret, "the seed determines the secret");
     server.call("POST", &format!("/sandbox/endpoints/{id}/test"), None, "");
     let line = receiver.line();
     assert_eq!((&line["verdict"], &line["event"]), (&"verified".into(), &"charge.paid".into()), "{line}");
-    // Headers and user agent are as expected: the only notes are about deliberate errors.
+    // There is no note about headers or the user agent, only the one that this is a test delivery.
     let notes: Vec<&Value> =
-        line["notes"].as_array().expect("an array").iter().map(|note| &note["name"]).collect();
+        line["notes"].as_array().expect("notes are an array").iter().map(|note| &note["name"]).collect();
     assert_eq!(notes, ["test_delivery"], "{line}");
     assert_eq!(receiver.stop(), Some(0));
 
@@ -69,16 +71,21 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
         command.env(SECRET, &secret).args(["receiver", "judge", "--secret-env", SECRET]).arg(&record);
         command.output().expect("the program starts")
     };
-    let good = judge(renamed.path());
-    assert_eq!(good.status.code(), Some(0), "{}", String::from_utf8_lossy(&good.stdout));
+    let with_config_output = judge(with_config.path());
+    assert_eq!(
+        with_config_output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&with_config_output.stdout)
+    );
     // Without the file the signature is not found, because its header has another name.
-    assert_eq!(judge(usual.path()).status.code(), Some(1));
+    assert_eq!(judge(without_config.path()).status.code(), Some(1));
 }
 
 #[test]
-fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
-    let (renamed, usual) = directories();
-    let server = serve(renamed.path(), &["--seed", "7", "--clock", "wall"]);
+fn keys_the_openapi_document_and_check_use_the_configured_names() {
+    let (with_config, without_config) = directories();
+    let server = serve(with_config.path(), &["--seed", "7", "--clock", "wall"]);
     let [live, test] = ["live_key", "test_key"].map(|name| server.value(name).to_owned());
     assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.ready);
     let document = server.call("GET", "/openapi.json", None, "").body;
@@ -99,10 +106,14 @@ fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
         ]);
         command.output().expect("the program starts")
     };
-    let good = check(renamed.path());
+    let with_config_output = check(with_config.path());
     // The run is incomplete, without violations.
-    assert_eq!(good.status.code(), Some(3), "{}", printed(&good));
-    let bad = check(usual.path());
-    assert_eq!(bad.status.code(), Some(2), "{}", printed(&bad));
-    assert!(printed(&bad).contains("set `key_prefix` in [dialect] of chargeproof.toml"), "{}", printed(&bad));
+    assert_eq!(with_config_output.status.code(), Some(3), "{}", printed(&with_config_output));
+    let without_config_output = check(without_config.path());
+    assert_eq!(without_config_output.status.code(), Some(2), "{}", printed(&without_config_output));
+    assert!(
+        printed(&without_config_output).contains("set `key_prefix` in [dialect] of chargeproof.toml"),
+        "{}",
+        printed(&without_config_output)
+    );
 }

@@ -1,4 +1,5 @@
-//! Tests of `serve` for a developer whose shop runs on the same machine.
+//! Tests of `serve`: webhooks on the same machine, checks of the server, the banner, the log, and
+//! the options.
 
 use std::{
     fs,
@@ -25,18 +26,18 @@ const TOKEN: &str = "token-of-the-operator-1";
 #[test]
 fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
     let directory = tempfile::tempdir().unwrap();
-    let shop = Receiver::ok().unwrap();
-    let address = shop.address.to_string();
-    let served = serve(directory.path(), &["--forward-to", &format!("http://{address}/hooks")]);
-    let secret = served.ready["forwards"][0]["test_secret"].as_str().expect("a secret");
+    let handler = Receiver::ok().unwrap();
+    let address = handler.address.to_string();
+    let server = serve(directory.path(), &["--forward-to", &format!("http://{address}/hooks")]);
+    let secret = server.ready["forwards"][0]["test_secret"].as_str().expect("the forward has a secret");
     assert!(secret.starts_with("whsec_"), "{secret}");
     for key in ["live_key", "test_key"] {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        served.post("/v1/charges", Some(served.value(key)), &charge);
-        let (post, _) = shop.next(TIMEOUT).expect("a post");
-        assert_eq!(post.start, "POST /hooks HTTP/1.1");
-        assert_eq!(post.header("Host"), Some(address.as_str()), "{post:?}");
-        assert_eq!(post.header("X-Service-Event"), Some("charge.created"), "{post:?}");
+        server.post("/v1/charges", Some(server.value(key)), &charge);
+        let (request, _) = handler.next(TIMEOUT).expect("the handler receives a delivery");
+        assert_eq!(request.start, "POST /hooks HTTP/1.1");
+        assert_eq!(request.header("Host"), Some(address.as_str()), "{request:?}");
+        assert_eq!(request.header("X-Service-Event"), Some("charge.created"), "{request:?}");
     }
 }
 
@@ -44,29 +45,32 @@ fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
 fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
     for arguments in [&["--demo"][..], &["--clock", "frozen"]] {
         let directory = tempfile::tempdir().unwrap();
-        let shop = Receiver::ok().unwrap();
-        let served = serve(directory.path(), arguments);
-        served.post("/sandbox/forwards", None, &json!({ "to": format!("http://{}/hooks", shop.address) }));
+        let handler = Receiver::ok().unwrap();
+        let server = serve(directory.path(), arguments);
+        server.post("/sandbox/forwards", None, &json!({ "to": format!("http://{}/hooks", handler.address) }));
         let state = || {
             let count = |mode: &str, kind: &str| {
-                served.call("GET", &format!("/sandbox/books/acme/{mode}"), None, "").json()[kind].clone()
+                server.call("GET", &format!("/sandbox/books/acme/{mode}"), None, "").json()[kind].clone()
             };
-            let worlds = served.call("GET", "/sandbox/worlds", None, "").json();
+            let worlds = server.call("GET", "/sandbox/worlds", None, "").json();
             let counts = ["charges", "endpoints"].map(|kind| [count("live", kind), count("test", kind)]);
             (counts, worlds["worlds"].clone())
         };
         let before = state();
 
-        let checked = run(directory.path(), &["check", served.value("url")]);
+        let checked = run(directory.path(), &["check", server.value("url")]);
 
         assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", printed(&checked));
         assert!(printed(&checked).contains("Conforms: every required statement was judged and holds"));
         assert_eq!(state(), before, "{arguments:?}");
-        assert!(shop.next(Duration::ZERO).is_none(), "the handler of the served world received a delivery");
+        assert!(
+            handler.next(Duration::ZERO).is_none(),
+            "the handler of the original world received a delivery"
+        );
     }
 }
 
-/// Checks an address with the given keys, and returns the exit code and the output.
+/// Runs `check` for a URL with a live and a test key; returns the exit code and the output.
 fn check_with_keys(url: &str, [live, test]: [&str; 2], arguments: &[&str]) -> (Option<i32>, String) {
     let directory = tempfile::tempdir().unwrap();
     let mut command = program(directory.path());
@@ -79,49 +83,53 @@ fn check_with_keys(url: &str, [live, test]: [&str; 2], arguments: &[&str]) -> (O
 #[test]
 fn a_served_world_passes_check_with_its_own_keys() {
     let directory = tempfile::tempdir().unwrap();
-    let served = serve(directory.path(), &["--demo"]);
-    let opened = served.post("/sandbox/worlds", None, &json!({ "name": "opened" }));
-    for keys in [&served.ready, &opened] {
-        let [live, test] = ["live_key", "test_key"].map(|name| keys[name].as_str().expect("a key"));
-        let (code, shown) = check_with_keys(served.value("url"), [live, test], &[]);
-        assert_eq!(code, Some(0), "{shown}");
-        assert!(shown.contains("checks a branch of the world of these keys"), "{shown}");
+    let server = serve(directory.path(), &["--demo"]);
+    let second_world = server.post("/sandbox/worlds", None, &json!({ "name": "second" }));
+    for keys in [&server.ready, &second_world] {
+        let [live, test] =
+            ["live_key", "test_key"].map(|name| keys[name].as_str().expect("a world has two keys"));
+        let (code, printed_text) = check_with_keys(server.value("url"), [live, test], &[]);
+        assert_eq!(code, Some(0), "{printed_text}");
+        assert!(printed_text.contains("checks a branch of the world of these keys"), "{printed_text}");
     }
 }
 
-/// A branch would not show faults that depend on the keys.
+/// `check` opens no branch if the target is a gateway, with `--without`, or with keys that are not
+/// those of the server.
 #[test]
-fn given_keys_check_the_named_address_itself_behind_a_gateway_and_if_the_server_does_not_know_them() {
+fn the_address_itself_is_checked_if_a_branch_would_hide_its_faults() {
     let directory = tempfile::tempdir().unwrap();
-    let served = serve(directory.path(), &["--clock", "frozen"]);
-    let own = ["live_key", "test_key"].map(|name| served.value(name));
-    let gateway_address = gateway(served.value("url").trim_start_matches("http://"));
+    let server = serve(directory.path(), &["--clock", "frozen"]);
+    let server_keys = ["live_key", "test_key"].map(|name| server.value(name));
+    let gateway_address = start_gateway(server.value("url").trim_start_matches("http://"));
     let only = ["--only", "account.served"];
     for (url, keys, arguments, expected) in [
-        (&*gateway_address, own, &only[..], Some(0)),
-        (served.value("url"), own, &["--only", "account.served", "--without", "webhooks"], Some(0)),
-        // Keys in the wrong slots are a configuration error.
-        (served.value("url"), [own[1], own[0]], &only, Some(2)),
-        (served.value("url"), [own[0], "svc_test_AAAAAAAAAAAAAAAAAAAAAAAA"], &only, Some(2)),
+        (&*gateway_address, server_keys, &only[..], Some(0)),
+        (server.value("url"), server_keys, &["--only", "account.served", "--without", "webhooks"], Some(0)),
+        // A test key as live key and the reverse is a configuration error.
+        (server.value("url"), [server_keys[1], server_keys[0]], &only, Some(2)),
+        (server.value("url"), [server_keys[0], "svc_test_AAAAAAAAAAAAAAAAAAAAAAAA"], &only, Some(2)),
     ] {
-        let (code, shown) = check_with_keys(url, keys, arguments);
-        assert_eq!(code, expected, "{url}: {shown}");
-        assert!(!shown.contains("a branch of"), "{shown}");
+        let (code, printed_text) = check_with_keys(url, keys, arguments);
+        assert_eq!(code, expected, "{url}: {printed_text}");
+        assert!(!printed_text.contains("a branch of"), "{printed_text}");
     }
 }
 
-/// Starts a gateway that passes every byte on, and returns its URL.
-fn gateway(to: &str) -> String {
+/// Starts a gateway that forwards all bytes to an address, and returns its URL.
+fn start_gateway(target: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let to = to.to_owned();
+    let target = target.to_owned();
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
-            let server = TcpStream::connect(&to).unwrap();
-            for (mut from, mut to) in
+            let server = TcpStream::connect(&target).unwrap();
+            for (mut source, mut destination) in
                 [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
             {
-                thread::spawn(move || io::copy(&mut from, &mut to).map(|_| to.shutdown(Shutdown::Write)));
+                thread::spawn(move || {
+                    io::copy(&mut source, &mut destination).map(|_| destination.shutdown(Shutdown::Write))
+                });
             }
         }
     });
@@ -129,16 +137,16 @@ fn gateway(to: &str) -> String {
 }
 
 #[test]
-fn a_violation_in_a_branch_is_reported_with_the_served_address() {
+fn a_violation_in_a_branch_is_reported_with_the_address_of_the_server() {
     let directory = tempfile::tempdir().unwrap();
-    let served = serve_as(program(directory.path()), &["--rate-limit", "100"]);
-    let checked = printed(&run(directory.path(), &["check", served.value("url")]));
-    let again = format!("chargeproof check {} --only limits.served", served.value("url"));
-    assert!(checked.contains(&again), "{checked}");
-    assert!(checked.contains(&format!("'{}/v1/account'", served.value("url"))), "{checked}");
+    let server = serve_as(program(directory.path()), &["--rate-limit", "100"]);
+    let checked = printed(&run(directory.path(), &["check", server.value("url")]));
+    let repeat_command = format!("chargeproof check {} --only limits.served", server.value("url"));
+    assert!(checked.contains(&repeat_command), "{checked}");
+    assert!(checked.contains(&format!("'{}/v1/account'", server.value("url"))), "{checked}");
 }
 
-/// Returns the lines that `serve` prints for users, up to the last.
+/// Returns the lines of the banner of `serve`.
 fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
     let mut child = program(directory)
         .args(["serve", "--listen", "127.0.0.1:9", "--port", "0"])
@@ -149,10 +157,10 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
         .spawn()
         .expect("the program starts");
     let lines = BufReader::new(child.stdout.take().expect("the stream is piped")).lines();
-    let mut shown = Vec::new();
+    let mut banner_lines = Vec::new();
     for line in lines.map_while(Result::ok) {
         let is_last = line.starts_with("Press Ctrl-C");
-        shown.push(line);
+        banner_lines.push(line);
         if is_last {
             break;
         }
@@ -160,38 +168,42 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
     if arguments.contains(&"--open") {
         assert_eventually(|| directory.join("opened").exists());
     }
-    child.kill().expect("it runs");
-    child.wait().expect("it ends");
-    shown
+    child.kill().expect("the server runs");
+    child.wait().expect("the server ends");
+    banner_lines
 }
 
 #[test]
 fn the_banner_prints_shell_exports() {
     let directory = tempfile::tempdir().unwrap();
-    let shown = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
+    let lines = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
     let value = |name: &str| {
         let start = format!("  export {name}=");
-        let found = shown.iter().find_map(|line| line.strip_prefix(&start));
-        found.unwrap_or_else(|| panic!("{name} in {shown:#?}")).to_owned()
+        let found = lines.iter().find_map(|line| line.strip_prefix(&start));
+        found.unwrap_or_else(|| panic!("{name} in {lines:#?}")).to_owned()
     };
-    assert!(value("CHARGEPROOF_URL").starts_with("http://127.0.0.1:"), "the port is the one of --port");
+    assert!(
+        value("CHARGEPROOF_URL").starts_with("http://127.0.0.1:"),
+        "--port overrides the port of --listen"
+    );
     assert!(value("CHARGEPROOF_LIVE_KEY").starts_with("svc_live_"));
     assert!(value("CHARGEPROOF_TEST_KEY").starts_with("svc_test_"));
     assert!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET").starts_with("whsec_"));
     assert_ne!(value("CHARGEPROOF_LIVE_WEBHOOK_SECRET"), value("CHARGEPROOF_TEST_WEBHOOK_SECRET"));
     let forward = "forward   http://localhost:3000/hooks";
-    assert!(shown.iter().any(|line| line.starts_with(forward)), "{shown:#?}");
+    assert!(lines.iter().any(|line| line.starts_with(forward)), "{lines:#?}");
 }
 
 #[test]
 fn https_has_a_certificate_that_clients_can_trust() {
     let directory = tempfile::tempdir().unwrap();
-    let shown = banner(directory.path(), &["--tls"]);
-    assert!(shown[0].starts_with("serving   https://127.0.0.1:"), "{shown:#?}");
-    let trust = shown.iter().find_map(|line| line.strip_prefix("trust     ")).expect("a path");
-    let path = trust.split_whitespace().next().expect("a path");
-    assert!(shown.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{shown:#?}");
-    let pem = fs::read_to_string(path).expect("the certificate");
+    let lines = banner(directory.path(), &["--tls"]);
+    assert!(lines[0].starts_with("serving   https://127.0.0.1:"), "{lines:#?}");
+    let trust =
+        lines.iter().find_map(|line| line.strip_prefix("trust     ")).expect("a line names the certificate");
+    let path = trust.split_whitespace().next().expect("the line contains a path");
+    assert!(lines.iter().any(|line| line.contains(&format!("curl --cacert {path} "))), "{lines:#?}");
+    let pem = fs::read_to_string(path).expect("the certificate can be read");
     assert!(pem.starts_with("-----BEGIN CERTIFICATE-----") && !pem.contains("PRIVATE KEY"), "{pem}");
     // The process was killed, so it did not delete the file.
     fs::remove_file(path).expect("the file belongs to the test");
@@ -205,9 +217,9 @@ fn a_browser_is_opened_at_the_dashboard() {
     // Renamed when complete, so that no partial file is read.
     fs::write(&script, "#!/bin/sh\necho \"$1\" > opened.part && mv opened.part opened\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let shown = banner(directory.path(), &["--open"]);
+    let lines = banner(directory.path(), &["--open"]);
     let opened = fs::read_to_string(directory.path().join("opened")).unwrap();
-    assert!(shown.contains(&format!("dashboard {}", opened.trim())), "{opened} in {shown:#?}");
+    assert!(lines.contains(&format!("dashboard {}", opened.trim())), "{opened} in {lines:#?}");
 }
 
 #[test]
@@ -215,19 +227,19 @@ fn a_configured_token_gives_other_machines_access_to_the_sandbox() {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.env("OPERATOR_TOKEN", TOKEN);
-    let served = serve_as(program, &["--sandbox-token-env", "OPERATOR_TOKEN"]);
-    assert_eq!(served.value("sandbox_token"), TOKEN);
-    let from_elsewhere = |token: &str| {
+    let server = serve_as(program, &["--sandbox-token-env", "OPERATOR_TOKEN"]);
+    assert_eq!(server.value("sandbox_token"), TOKEN);
+    let status_through_proxy = |token: &str| {
         let request =
             Request { key: Some(token), header_lines: "Via: 1.1 proxy\r\n", ..Request::get("/sandbox/keys") };
-        testkit::call(served.value("address"), request).expect("the server responds").status
+        testkit::call(server.value("address"), request).expect("the server responds").status
     };
-    assert_eq!(from_elsewhere(TOKEN), 200);
-    assert_eq!(from_elsewhere("token-of-the-operator-2"), 403);
+    assert_eq!(status_through_proxy(TOKEN), 200);
+    assert_eq!(status_through_proxy("token-of-the-operator-2"), 403);
 }
 
 #[test]
-fn an_invalid_token_is_refused_and_not_repeated() {
+fn an_invalid_token_is_refused_and_not_printed() {
     let directory = tempfile::tempdir().unwrap();
     for (token, part) in [(None, "export OPERATOR_TOKEN=…"), (Some("short-secret"), "use 20 to 200")] {
         let mut program = program(directory.path());
@@ -251,26 +263,33 @@ fn an_invalid_token_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn a_demo_has_some_history_and_ends_now() {
+fn sample_data_covers_three_days_and_revokes_its_keys() {
     let directory = tempfile::tempdir().unwrap();
     let start = "2026-01-05T09:00:00Z";
-    let served = serve(directory.path(), &["--demo", "--clock", "frozen", "--start", start, "--seed", "1"]);
-    let get = |path: &str| served.call("GET", path, None, "").json();
+    let server = serve(directory.path(), &["--demo", "--clock", "frozen", "--start", start, "--seed", "1"]);
+    let get = |path: &str| server.call("GET", path, None, "").json();
     assert_eq!(get("/sandbox")["now"].as_str().map(|now| &now[..16]), Some("2026-01-08T09:00"));
-    for (mode, least) in [("live", [10, 3, 2]), ("test", [2, 1, 2])] {
+    for (mode, minimums) in [("live", [10, 3, 2]), ("test", [2, 1, 2])] {
         let counts = get(&format!("/sandbox/books/acme/{mode}"));
         let found = [&counts["charges"]["all"], &counts["invoices"]["all"], &counts["links"]];
-        for (found, least) in found.iter().zip(least) {
-            assert!(found.as_u64().is_some_and(|found| found >= least), "{mode}: {counts}");
+        for (count, minimum) in found.iter().zip(minimums) {
+            assert!(count.as_u64().is_some_and(|count| count >= minimum), "{mode}: {counts}");
         }
     }
     let deliveries = get("/sandbox/deliveries?mode=live");
-    let retried = |value: &Value| value["attempts"].as_array().is_some_and(|attempts| attempts.len() > 1);
-    assert!(deliveries["deliveries"].as_array().is_some_and(|all| all.iter().any(retried)), "{deliveries}");
+    let is_retried = |value: &Value| value["attempts"].as_array().is_some_and(|attempts| attempts.len() > 1);
+    assert!(
+        deliveries["deliveries"].as_array().is_some_and(|all| all.iter().any(is_retried)),
+        "{deliveries}"
+    );
     let keys = get("/sandbox/keys");
-    let unused =
-        keys["keys"].as_array().expect("an array").iter().filter(|key| key["revoked_at"].is_null()).count();
-    assert_eq!(unused, 2, "its own keys are revoked: {keys}");
+    let active = keys["keys"]
+        .as_array()
+        .expect("`keys` is an array")
+        .iter()
+        .filter(|key| key["revoked_at"].is_null())
+        .count();
+    assert_eq!(active, 2, "the keys that created the sample data are revoked: {keys}");
 }
 
 #[test]
@@ -287,13 +306,13 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
         (&["--scenario", "paid.yaml", "--until", "1"][..], "pending", false),
         (&["--scenario", "paid.yaml", "--until", "2"], "pending", true),
         (&["--scenario", "paid.yaml", "--seed", "4"], "paid", true),
-        // The world has the state in which the scenario stopped.
+        // The world keeps the state reached before the step that failed.
         (&["--scenario", "wrong.yaml"], "paid", true),
     ] {
-        let served = serve(directory.path(), arguments);
-        assert_eq!(served.ready["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
-        assert_eq!(served.value("clock"), "frozen");
-        let body = served.call("GET", "/v1/charges", Some(served.value("live_key")), "").json();
+        let server = serve(directory.path(), arguments);
+        assert_eq!(server.ready["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
+        assert_eq!(server.value("clock"), "frozen");
+        let body = server.call("GET", "/v1/charges", Some(server.value("live_key")), "").json();
         let charge = &body["data"][0];
         assert_eq!(
             (&charge["status"], charge["transactions"][0].is_object()),
@@ -305,7 +324,7 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
         (&["--scenario", "paid.yaml", "--until", "4"][..], "steps 1 to 3"),
         (&["--scenario", "paid.yaml", "--clock", "wall"], "cannot be used with"),
         (&["--until", "4"], "--scenario"),
-        (&["--scenario", "nowhere.yaml"], "nowhere.yaml"),
+        (&["--scenario", "missing.yaml"], "missing.yaml"),
     ] {
         let output = run(directory.path(), &[&["serve", "--port", "0"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
@@ -314,18 +333,18 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
 }
 
 #[test]
-fn manual_calls_are_saved_as_a_scenario_that_plays() {
+fn calls_are_saved_as_a_scenario_that_can_be_played() {
     let directory = tempfile::tempdir().unwrap();
-    let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
-    one_charge(&served);
-    let charge = served.call("GET", "/v1/charges", Some(served.value("live_key")), "").json();
-    served.post("/sandbox/pay", None, &json!({ "charge": charge["data"][0]["code"] }));
-    let url = &format!("http://{}", served.value("address"));
+    let server = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
+    create_one_charge(&server);
+    let charge = server.call("GET", "/v1/charges", Some(server.value("live_key")), "").json();
+    server.post("/sandbox/pay", None, &json!({ "charge": charge["data"][0]["code"] }));
+    let url = &format!("http://{}", server.value("address"));
     for (arguments, code, part) in [
         (&["play", "--save-from", url, "mine.yaml"][..], 0, "wrote `mine.yaml`"),
         (&["play", "mine.yaml", "--bless"], 0, "mine"),
         (&["play", "mine.yaml"], 0, "mine"),
-        (&["play", "--save-from", url, "nowhere/mine.yaml"], 2, "nowhere/mine.yaml"),
+        (&["play", "--save-from", url, "missing/mine.yaml"], 2, "missing/mine.yaml"),
         (&["play", "--save-from", "http://127.0.0.1:1", "other.yaml"], 4, "127.0.0.1:1"),
     ] {
         let output = run(directory.path(), arguments);
@@ -340,47 +359,50 @@ fn manual_calls_are_saved_as_a_scenario_that_plays() {
 #[test]
 fn an_invalid_world_file_is_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
-    let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
-    one_charge(&served);
-    served.post("/sandbox/snapshots", None, &json!({ "name": "one charge" }));
-    let file = served.call("GET", "/sandbox/snapshots/s1", None, "").body;
-    let (head, records) = file.split_once('\n').expect("a file");
-    let head: Value = serde_json::from_str(head).expect("valid JSON");
-    let now = head["setup"]["start"].to_string();
-    for (of_head, from, to) in [
+    let server = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
+    create_one_charge(&server);
+    server.post("/sandbox/snapshots", None, &json!({ "name": "one charge" }));
+    let file = server.call("GET", "/sandbox/snapshots/s1", None, "").body;
+    let (header, records) = file.split_once('\n').expect("a snapshot file has a header line");
+    let header: Value = serde_json::from_str(header).expect("the header is JSON");
+    let now = header["setup"]["start"].to_string();
+    for (is_in_header, old, new) in [
         (false, now.as_str(), "18446744073709551615"),
         (false, "\"key\":0", "\"key\":77"),
         (false, "\"book\":[0,", "\"book\":[9,"),
         (true, now.as_str(), "18446744073709551615"),
         (true, "\"rate_limit\":120", "\"rate_limit\":-1"),
     ] {
-        let spoiled = |text: &str, is_meant: bool| {
-            assert!(!is_meant || text.contains(from), "{from} in {text}");
-            if is_meant { text.replace(from, to) } else { text.to_owned() }
+        let replace_if = |is_changed: bool, text: &str| {
+            assert!(!is_changed || text.contains(old), "{old} in {text}");
+            if is_changed { text.replace(old, new) } else { text.to_owned() }
         };
-        let records = spoiled(records, !of_head);
-        let mut head = head.clone();
-        head["sha256"] = hex::encode(Sha256::digest(&records)).into();
+        let records = replace_if(!is_in_header, records);
+        let mut header = header.clone();
+        header["sha256"] = hex::encode(Sha256::digest(&records)).into();
         fs::write(
-            directory.path().join("spoiled"),
-            format!("{}\n{records}", spoiled(&head.to_string(), of_head)),
+            directory.path().join("invalid"),
+            format!("{}\n{records}", replace_if(is_in_header, &header.to_string())),
         )
         .unwrap();
-        let output = run(directory.path(), &["serve", "--port", "0", "--from", "spoiled"]);
-        assert_eq!(output.status.code(), Some(2), "{from} {to}: {}", printed(&output));
-        let shown = printed(&output);
-        assert!(shown.starts_with("error: ") && !shown.contains("panicked"), "{from} {to}: {shown}");
+        let output = run(directory.path(), &["serve", "--port", "0", "--from", "invalid"]);
+        assert_eq!(output.status.code(), Some(2), "{old} {new}: {}", printed(&output));
+        let printed_text = printed(&output);
+        assert!(
+            printed_text.starts_with("error: ") && !printed_text.contains("panicked"),
+            "{old} {new}: {printed_text}"
+        );
     }
 }
 
-/// Returns the lines of stderr after these requests, up to the line with `last`.
+/// Returns the lines of stderr after `send` has sent requests, up to the line that contains `last`.
 fn log_lines(arguments: &[&str], last: &str, send: impl Fn(&RunningProgram)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
-    let mut served = serve_as(program, &[&["--clock", "frozen"], arguments].concat());
-    let lines = BufReader::new(served.child.stderr.take().expect("the stream is piped")).lines();
-    send(&served);
+    let mut server = serve_as(program, &[&["--clock", "frozen"], arguments].concat());
+    let lines = BufReader::new(server.child.stderr.take().expect("the stream is piped")).lines();
+    send(&server);
     let mut logged = Vec::new();
     for line in lines.map_while(Result::ok) {
         logged.push(line);
@@ -391,17 +413,19 @@ fn log_lines(arguments: &[&str], last: &str, send: impl Fn(&RunningProgram)) -> 
     logged
 }
 
-fn one_charge(served: &RunningProgram) {
-    served.call("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
-    let key = served.value("live_key");
-    served.call("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);
-    served.call("POST", "/v1/charges", Some(key), r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#);
-    served.call("POST", "/sandbox/advance", None, r#"{"by":"1s"}"#);
+/// Creates an endpoint and a charge, after a refused request for a charge, and lets one second
+/// pass.
+fn create_one_charge(server: &RunningProgram) {
+    server.call("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
+    let key = server.value("live_key");
+    server.call("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);
+    server.call("POST", "/v1/charges", Some(key), r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#);
+    server.call("POST", "/sandbox/advance", None, r#"{"by":"1s"}"#);
 }
 
 #[test]
 fn the_log_has_lines_without_keys() {
-    let lines = log_lines(&["--log", "text"], "/sandbox/advance", one_charge);
+    let lines = log_lines(&["--log", "text"], "/sandbox/advance", create_one_charge);
     for part in [
         "POST /sandbox/endpoints  200",
         "POST /v1/charges  422",
@@ -411,46 +435,49 @@ fn the_log_has_lines_without_keys() {
     ] {
         assert!(lines.iter().any(|line| line.contains(part)), "{part} in {lines:#?}");
     }
-    let refused = lines.iter().find(|line| line.contains("422")).expect("a refusal");
-    assert!(refused.contains("  svc_live_…") && refused.contains("field"), "it says why: {refused}");
+    let refused = lines.iter().find(|line| line.contains("422")).expect("the log contains the refusal");
+    assert!(
+        refused.contains("  svc_live_…") && refused.contains("field"),
+        "the line contains the reason: {refused}"
+    );
     assert!(!lines.iter().any(|line| line.contains("\u{1b}")), "no colours without a terminal: {lines:#?}");
 }
 
 #[test]
 fn the_log_is_available_as_json() {
-    let lines = log_lines(&["--log", "json"], "/sandbox/advance", one_charge);
+    let lines = log_lines(&["--log", "json"], "/sandbox/advance", create_one_charge);
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect(line)).collect();
     let requests = lines.iter().filter(|line| line["what"] == "request").count();
     assert_eq!(requests, 4, "{lines:#?}");
-    let post = lines.iter().find(|line| line["what"] == "post").expect("a delivery");
-    assert_eq!((&post["type"], &post["answer"]), (&json!("charge.created"), &json!("200")));
+    let attempt = lines.iter().find(|line| line["what"] == "post").expect("the log contains the attempt");
+    assert_eq!((&attempt["type"], &attempt["answer"]), (&json!("charge.created"), &json!("200")));
 }
 
 #[test]
 fn no_log_is_printed_without_a_terminal() {
-    let lines = log_lines(&[], "stopping", |served| {
-        one_charge(served);
-        served.signal("INT").unwrap();
+    let lines = log_lines(&[], "stopping", |server| {
+        create_one_charge(server);
+        server.signal("INT").unwrap();
     });
     assert_eq!(lines, ["stopping; press Ctrl-C again to stop without waiting for open requests"]);
 }
 
 #[test]
 fn signals_end_a_server_whose_log_is_not_read() {
-    // More than a pipe and the queue of the log can hold.
+    // The log of so many requests exceeds the capacity of the pipe and of the queue.
     const REQUESTS: usize = 600;
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
-    let mut served = serve_as(program, &["--log", "json"]);
-    let long = format!("/v1/account?{}", "x".repeat(1_000));
-    (0..REQUESTS).for_each(|_| drop(served.call("GET", &long, None, "")));
-    let mut open = Connection::open(served.value("address")).unwrap();
-    open.send("POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
-    // Concurrent signals count as one.
+    let mut server = serve_as(program, &["--log", "json"]);
+    let long_path = format!("/v1/account?{}", "x".repeat(1_000));
+    (0..REQUESTS).for_each(|_| drop(server.call("GET", &long_path, None, "")));
+    let mut connection = Connection::open(server.value("address")).unwrap();
+    connection.send("POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
+    // Repeated, because concurrent signals count as one.
     assert_eventually(|| {
-        served.signal("TERM").unwrap();
-        served.child.try_wait().expect("the process was started").is_some()
+        server.signal("TERM").unwrap();
+        server.child.try_wait().expect("the process was started").is_some()
     });
-    assert_eq!(served.child.wait().expect("the process has ended").code(), Some(0));
+    assert_eq!(server.child.wait().expect("the process has ended").code(), Some(0));
 }

@@ -12,72 +12,76 @@ use crate::{
 #[test]
 fn a_commented_configuration_is_written_once() {
     let directory = tempfile::tempdir().unwrap();
-    let here = directory.path();
-    let first = run(here, &["check", "--init"]);
+    let dir = directory.path();
+    let first = run(dir, &["check", "--init"]);
     assert_eq!(first.status.code(), Some(0), "{}", printed(&first));
-    let written = fs::read_to_string(here.join("chargeproof.toml")).unwrap();
+    let written = fs::read_to_string(dir.join("chargeproof.toml")).unwrap();
     assert!(written.contains("#target = "), "{written}");
-    let second = run(here, &["check", "--init"]);
+    let second = run(dir, &["check", "--init"]);
     assert_eq!(second.status.code(), Some(2));
     assert!(
         printed(&second).contains("already exists; not overwritten. Name another file"),
         "{}",
         printed(&second)
     );
-    assert_eq!(fs::read_to_string(here.join("chargeproof.toml")).unwrap(), written);
-    assert_eq!(run(here, &["check", "--init", "other.toml"]).status.code(), Some(0));
-    assert_eq!(fs::read_to_string(here.join("other.toml")).unwrap(), written);
+    assert_eq!(fs::read_to_string(dir.join("chargeproof.toml")).unwrap(), written);
+    assert_eq!(run(dir, &["check", "--init", "other.toml"]).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(dir.join("other.toml")).unwrap(), written);
     // The written file is valid and changes nothing.
-    assert_eq!(run(here, &["check", "--list"]).status.code(), Some(0));
+    assert_eq!(run(dir, &["check", "--list"]).status.code(), Some(0));
 }
 
 #[test]
-fn a_target_and_its_keys_may_be_in_files() {
+fn the_target_and_its_keys_can_be_read_from_files() {
     let directory = tempfile::tempdir().unwrap();
-    let here = directory.path();
-    let served = serve(here, &["--seed", "5"]);
-    let url = served.value("url");
+    let dir = directory.path();
+    let server = serve(dir, &["--seed", "5"]);
+    let url = server.value("url");
     for name in ["live", "test"] {
-        let path = here.join(format!("{name}.key"));
-        fs::write(&path, format!("{}\n", served.value(&format!("{name}_key")))).unwrap();
+        let path = dir.join(format!("{name}.key"));
+        fs::write(&path, format!("{}\n", server.value(&format!("{name}_key")))).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     }
     let settings = format!(
         "[check]\ntarget = \"{url}\"\nlive_key_file = \"live.key\"\ntest_key_file = \"test.key\"\n\
          only = [\"account.*\"]\n"
     );
-    fs::write(here.join("chargeproof.toml"), settings).unwrap();
-    let judged = run(here, &["check", "--format", "json"]);
+    fs::write(dir.join("chargeproof.toml"), settings).unwrap();
+    let judged = run(dir, &["check", "--format", "json"]);
     assert_eq!(judged.status.code(), Some(0), "{}", printed(&judged));
-    let report: Value = serde_json::from_slice(&judged.stdout).expect("valid JSON");
+    let report: Value = serde_json::from_slice(&judged.stdout).expect("the report is JSON");
     assert_eq!(report["base"], format!("{url}/"));
     assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "only the owner can read the files");
 
     // Options override the file, and the environment overrides the key files.
-    let other = run(here, &["check", "--format", "json", "--only", "answers.*"]);
-    let report: Value = serde_json::from_slice(&other.stdout).expect("valid JSON");
+    let with_option = run(dir, &["check", "--format", "json", "--only", "answers.*"]);
+    let report: Value = serde_json::from_slice(&with_option.stdout).expect("the report is JSON");
     assert!(
         report["statements"].as_array().unwrap().iter().all(|row| row["id"] != "account.mode"),
         "{report}"
     );
-    let wrong = program(here)
+    let with_invalid_key = program(dir)
         .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef0123456789abcdef01234567")
         .args(["check"])
         .output()
         .unwrap();
-    assert_eq!(wrong.status.code(), Some(2));
-    assert!(printed(&wrong).contains("the live key is refused with 401"), "{}", printed(&wrong));
-
-    fs::set_permissions(here.join("live.key"), fs::Permissions::from_mode(0o644)).unwrap();
-    let seen = run(here, &["check"]);
-    assert_eq!(seen.status.code(), Some(0));
+    assert_eq!(with_invalid_key.status.code(), Some(2));
     assert!(
-        printed(&seen)
+        printed(&with_invalid_key).contains("the live key is refused with 401"),
+        "{}",
+        printed(&with_invalid_key)
+    );
+
+    fs::set_permissions(dir.join("live.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let with_readable_file = run(dir, &["check"]);
+    assert_eq!(with_readable_file.status.code(), Some(0));
+    assert!(
+        printed(&with_readable_file)
             .contains("`live.key` contains a key and is readable by other users; run: chmod 600 live.key")
     );
 
-    let built_in = run(here, &["check", "--built-in", "--format", "json"]);
-    let report: Value = serde_json::from_slice(&built_in.stdout).expect("valid JSON");
+    let built_in = run(dir, &["check", "--built-in", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&built_in.stdout).expect("the report is JSON");
     assert_ne!(report["base"], format!("{url}/"));
 }
 

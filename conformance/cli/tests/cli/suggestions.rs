@@ -13,13 +13,13 @@ fn an_error_states_the_remedy() {
 #[test]
 fn a_port_in_use_is_reported_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
-    let served = serve(directory.path(), &[]);
-    let output = run(directory.path(), &["serve", "--listen", served.value("address")]);
+    let server = serve(directory.path(), &[]);
+    let output = run(directory.path(), &["serve", "--listen", server.value("address")]);
     assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     assert!(printed(&output).contains("another port with `--port`"), "{}", printed(&output));
 }
 
 #[test]
-fn keys_of_another_prefix_name_the_setting() {
+fn an_error_about_the_key_prefix_names_the_setting() {
     check_cases("other_prefix");
 }

@@ -1,4 +1,4 @@
-//! Runs the program in a directory of the test, without the tester's settings.
+//! Runs the program in a directory of the test, without the settings of the developer.
 
 use std::{
     fs,
@@ -9,7 +9,8 @@ use std::{
 use serde_json::Value;
 use testkit::RunningProgram;
 
-/// Returns a command for the program in a directory, without the tester's variables.
+/// Returns a command for the program in a directory, without the environment variables of the
+/// developer.
 pub(crate) fn program(directory: &Path) -> Command {
     testkit::program(env!("CARGO_BIN_EXE_chargeproof"), directory)
 }
@@ -28,6 +29,7 @@ pub(crate) fn printed(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
+/// Parses stdout as JSON.
 #[track_caller]
 pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", printed(output)))
@@ -37,7 +39,7 @@ pub(crate) fn read(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Starts a long-running command and waits for its first line.
+/// Starts a long-running command and waits for its first line, which must be a JSON object.
 #[track_caller]
 pub(crate) fn start(command: Command) -> RunningProgram {
     let running = RunningProgram::start(command).unwrap_or_else(|why| panic!("{why}"));
@@ -45,11 +47,12 @@ pub(crate) fn start(command: Command) -> RunningProgram {
     running
 }
 
-/// Starts a served reference on a free port.
+/// Starts a reference server on a free port.
 pub(crate) fn serve(directory: &Path, arguments: &[&str]) -> RunningProgram {
     serve_as(program(directory), arguments)
 }
 
+/// Starts a reference server with this command, which may have environment variables of its own.
 #[track_caller]
 pub(crate) fn serve_as(program: Command, arguments: &[&str]) -> RunningProgram {
     RunningProgram::serve(program, arguments).unwrap_or_else(|why| panic!("{why}"))

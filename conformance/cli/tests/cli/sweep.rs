@@ -19,30 +19,30 @@ fn sweep(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
         .args(arguments)
         .envs(environment.iter().copied())
         .output()
-        .expect("the program runs")
+        .expect("the program starts")
 }
 
-/// Seed 3 is one of those that are run twice.
+/// Arguments for one simulation. Seed 3 is one of those that are run twice.
 const ONE_SEED: [&str; 5] = ["--seed", "3", "--jobs", "1", "--format=json"];
 
 #[test]
 fn the_process_directory_and_environment_do_not_affect_a_world() {
-    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut one = json(&sweep(here.path(), &ONE_SEED, &[("TZ", "UTC"), ("LANG", "C")]));
-    let mut two = json(&sweep(
-        there.path(),
+    let (first_directory, second_directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut first = json(&sweep(first_directory.path(), &ONE_SEED, &[("TZ", "UTC"), ("LANG", "C")]));
+    let mut second = json(&sweep(
+        second_directory.path(),
         &ONE_SEED,
         &[("TZ", "Asia/Tokyo"), ("LANG", "tr_TR.UTF-8"), ("HOME", "/")],
     ));
-    for report in [&mut one, &mut two] {
+    for report in [&mut first, &mut second] {
         assert_eq!((&report["format"], &report["result"]), (&1.into(), &"pass".into()), "{report}");
         assert!(report["digests"]["3"].is_string(), "{report}");
         assert!(report["checks"].as_u64().is_some_and(|checks| checks > 1_000), "{report}");
-        for figure in ["took_ms", "per_second"] {
-            report.as_object_mut().unwrap().remove(figure);
+        for field in ["took_ms", "per_second"] {
+            report.as_object_mut().unwrap().remove(field);
         }
     }
-    assert_eq!(one, two);
+    assert_eq!(first, second);
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn a_world_is_rendered_as_one_page_without_external_resources() {
         page.contains("default-src 'none'; style-src 'sha256-")
             || page.contains("default-src &#39;none&#39;")
     );
-    for load in ["src=", "href=", "url(", "@import", "<svg", "<img", "<link", "style=", "onclick"] {
-        assert!(!page.contains(load), "the page has {load}");
+    for forbidden in ["src=", "href=", "url(", "@import", "<svg", "<img", "<link", "style=", "onclick"] {
+        assert!(!page.contains(forbidden), "the page contains {forbidden}");
     }
 }
 
@@ -78,23 +78,24 @@ fn the_coverage_table_is_optional() {
 const PAID: &str = "title: A charge is paid\nsteps:\n  - endpoint: shop\n  - open: { charge: c1, asset: BTC, amount: 49.90 EUR }\n  - pay: c1\n  - mine: { asset: BTC, blocks: 2 }\n";
 
 #[test]
-fn an_enabled_fault_is_found_shrunk_and_repeated() {
+fn a_demo_fault_is_found_shrunk_and_reproduced() {
     let directory = tempfile::tempdir().unwrap();
     let fault = ["--demo-fault", "one-confirmation-more"];
     let output = sweep(directory.path(), &[&["--seed=0", "--jobs=1"][..], &fault].concat(), &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.starts_with("fail  ") && text.contains("wrong on purpose"), "{text}");
-    let again = text.lines().find_map(|line| line.trim().strip_prefix("again: chargeproof ")).expect(&text);
-    let again: Vec<&str> = again.split(' ').collect();
+    let repeat_command =
+        text.lines().find_map(|line| line.trim().strip_prefix("again: chargeproof ")).expect(&text);
+    let repeat_command: Vec<&str> = repeat_command.split(' ').collect();
     let code = |arguments: &[&str]| support::run(directory.path(), arguments).status.code();
-    assert_eq!(code(&again), Some(1), "{again:?}");
-    let html = [&again[..], &["--html", "again.html"]].concat();
-    assert_eq!(code(&html), Some(1));
+    assert_eq!(code(&repeat_command), Some(1), "{repeat_command:?}");
+    let with_html = [&repeat_command[..], &["--html", "again.html"]].concat();
+    assert_eq!(code(&with_html), Some(1));
     let page = fs::read_to_string(directory.path().join("again.html")).unwrap();
     assert!(page.contains("class=\"breach\"") && page.contains("class=\"here\""), "{page}");
     // Without the fault the scenario passes.
-    assert_eq!(code(&again[..2]), Some(0), "{again:?}");
+    assert_eq!(code(&repeat_command[..2]), Some(0), "{repeat_command:?}");
 
     fs::write(directory.path().join("paid.yaml"), PAID).unwrap();
     assert_eq!(code(&["play", "paid.yaml", "--bless"]), Some(0));
@@ -121,31 +122,31 @@ fn a_sweep_stops_at_the_first_failure_and_renders_it_shrunk() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert_eq!(text.matches("\nfail  ").count(), 1, "{text}");
-    let saved = fs::read_dir(directory.path().join("sweep-failures")).unwrap().count();
+    let saved_count = fs::read_dir(directory.path().join("sweep-failures")).unwrap().count();
     let page = fs::read_to_string(directory.path().join("first.html")).unwrap();
-    assert!(saved == 1 && page.contains("<title>fail: Invariant "), "{saved} files, {page}");
+    assert!(saved_count == 1 && page.contains("<title>fail: Invariant "), "{saved_count} files, {page}");
 }
 
 #[test]
 fn the_guides_quote_the_current_output() {
     let directory = tempfile::tempdir().unwrap();
-    let check_shown = |arguments: &[&str], from: &str, guides: &[&str]| {
+    let check_quoted = |arguments: &[&str], first_line_part: &str, guides: &[&str]| {
         let output = support::run(directory.path(), arguments);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let shown = text.lines().skip_while(|line| !line.contains(from));
-        for line in shown.take_while(|line| !line.is_empty() && !line.starts_with("digest")) {
+        let quoted = text.lines().skip_while(|line| !line.contains(first_line_part));
+        for line in quoted.take_while(|line| !line.is_empty() && !line.starts_with("digest")) {
             let missing = guides.iter().position(|guide| !guide.contains(line.trim()));
-            assert_eq!(missing, None, "guide without: {line}\n{text}");
+            assert_eq!(missing, None, "a guide does not contain: {line}\n{text}");
         }
     };
     let simulator = include_str!("../../../../simulator/README.md");
     let fault = "--demo-fault=retry-renamed";
-    check_shown(&["sweep", "--seed=0", fault], "fail  invariant", &[simulator]);
+    check_quoted(&["sweep", "--seed=0", fault], "fail  invariant", &[simulator]);
     let saved = "sweep-failures/invariant-2-seed-0.yaml";
-    check_shown(&["play", saved, "--transcript", fault], "  event ", &[simulator]);
-    let fails = |line: &&str| line.contains("fail  invariant") || line.contains(" attempts: ");
+    check_quoted(&["play", saved, "--transcript", fault], "  event ", &[simulator]);
+    let is_quotation = |line: &&str| line.contains("fail  invariant") || line.contains(" attempts: ");
     let readme = include_str!("../../../../README.md");
-    for line in readme.lines().filter(fails) {
+    for line in readme.lines().filter(is_quotation) {
         assert!(simulator.contains(line), "README.md and simulator/README.md differ in: {line}");
     }
 }
@@ -172,7 +173,7 @@ fn an_unwritable_result_is_a_failure_of_the_machine() {
 }
 
 #[test]
-fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
+fn an_interrupted_sweep_reports_its_results_and_writes_the_page() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = program(directory.path());
     command.args(["sweep", "--for", "5m", "--jobs", "1", "--html", "page.html", "--format", "json"]);
@@ -183,7 +184,7 @@ fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
             .is_ok_and(|text| !text.contains("SigCgt:\t0000000000000000") && text.contains("Threads:\t3"))
     });
     signal(child.id(), "INT").unwrap();
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the program ends");
     assert_eq!(output.status.code(), Some(130));
     let report = json(&output);
     assert_eq!(report["result"], "interrupted", "{report}");
@@ -191,7 +192,7 @@ fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
 }
 
 #[test]
-fn a_small_world_is_exhausted_and_a_fault_comes_out_as_a_scenario() {
+fn a_scope_is_exhausted_and_a_fault_is_saved_as_a_scenario() {
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["--exhaust", "endpoint", "--depth", "1", "--format=json"];
     let report = json(&sweep(directory.path(), &arguments, &[]));
@@ -204,10 +205,11 @@ fn a_small_world_is_exhausted_and_a_fault_comes_out_as_a_scenario() {
         sweep(directory.path(), &[&["--exhaust", "endpoint", "--depth", "2"][..], &fault].concat(), &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    let again = text.lines().find_map(|line| line.trim().strip_prefix("again: chargeproof ")).expect(&text);
-    let again: Vec<&str> = again.split(' ').collect();
+    let repeat_command =
+        text.lines().find_map(|line| line.trim().strip_prefix("again: chargeproof ")).expect(&text);
+    let repeat_command: Vec<&str> = repeat_command.split(' ').collect();
     let code = |arguments: &[&str]| support::run(directory.path(), arguments).status.code();
-    assert_eq!((code(&again), code(&again[..2])), (Some(1), Some(0)), "{text}");
+    assert_eq!((code(&repeat_command), code(&repeat_command[..2])), (Some(1), Some(0)), "{text}");
 }
 
 #[test]
@@ -215,8 +217,8 @@ fn results_are_merged_as_they_arrive() {
     let directory = tempfile::tempdir().unwrap();
     let shards = directory.path().join("shards");
     fs::create_dir(&shards).unwrap();
-    let part = |n: &str, out: &str| {
-        let arguments = ["--from", "9", "--seeds", "2", "--jobs", "1", "--shard", n, "--out", out];
+    let run_shard = |shard: &str, out: &str| {
+        let arguments = ["--from", "9", "--seeds", "2", "--jobs", "1", "--shard", shard, "--out", out];
         assert_eq!(sweep(directory.path(), &arguments, &[]).status.code(), Some(0));
     };
     let merge = |duration: &str| {
@@ -224,15 +226,15 @@ fn results_are_merged_as_they_arrive() {
         sweep(directory.path(), &arguments, &[])
     };
     assert_eq!(merge("1ms").status.code(), Some(3), "no result has arrived");
-    part("1/2", "shards/1.json");
-    let early = merge("1ms");
-    assert_eq!((early.status.code(), &json(&early)["missing"]), (Some(3), &serde_json::json!([2])));
-    let watching = std::thread::scope(|scope| {
-        let watching = scope.spawn(|| merge("5m"));
+    run_shard("1/2", "shards/1.json");
+    let incomplete = merge("1ms");
+    assert_eq!((incomplete.status.code(), &json(&incomplete)["missing"]), (Some(3), &serde_json::json!([2])));
+    let complete = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| merge("5m"));
         // Renamed when complete, so that no partial file is read.
-        part("2/2", "2.json");
+        run_shard("2/2", "2.json");
         fs::rename(directory.path().join("2.json"), shards.join("2.json")).unwrap();
-        watching.join().expect("it ends")
+        watcher.join().expect("the merge ends")
     });
-    assert_eq!((watching.status.code(), &json(&watching)["result"]), (Some(0), &"pass".into()));
+    assert_eq!((complete.status.code(), &json(&complete)["result"]), (Some(0), &"pass".into()));
 }

@@ -24,13 +24,13 @@ pub struct Choices {
     pub shows_last_page: bool,
     /// The `last_page` of an empty list.
     pub empty_last_page: u64,
-    /// The suffix of times.
+    /// The suffix of timestamps: `Z` or `+00:00`.
     pub utc: &'static str,
     /// `true` if a filter by an unknown object gets 404, not an empty list.
     pub foreign_filter_404: bool,
     /// `true` if errors are problem details (RFC 9457).
     pub problem_json: bool,
-    /// `true` if later pages are anchored to the read of the first page.
+    /// `true` if later pages omit records that were created after the first page was read.
     pub steady: bool,
     /// `true` if an event shows the current state of its charge or invoice. Ignored if filters are wide.
     pub current_objects: bool,
@@ -52,12 +52,32 @@ pub struct Book {
     pub wide_filters: bool,
     /// The choices of the service.
     pub choices: Choices,
-    /// The number of records when the first page was read, by list, filters, size and key.
+    /// The number of records when the first page was read, by list, filters, page size and key.
     pub anchors: RefCell<BTreeMap<String, usize>>,
-    /// The comparison of a filter: its name, the value that a row shows, and the wanted one.
-    pub filter_matches: fn(name: &str, shown: &str, wanted: &str) -> bool,
-    /// The time by the server's clock, if there is live traffic.
+    /// Returns `true` if a row's value satisfies a filter.
+    pub filter_matches: fn(name: &str, row_value: &str, filter_value: &str) -> bool,
+    /// The `created_at` of the next records. Without it, each record is a minute later than the previous one.
     pub(super) now: Option<String>,
+}
+
+/// An event of a charge, and the state of the charge at that time.
+#[derive(Clone, Copy)]
+pub(crate) struct ChargeEvent {
+    event_type: &'static str,
+    received_amount: &'static str,
+    is_paid: bool,
+}
+
+impl ChargeEvent {
+    /// Returns an event of a charge that is not paid yet.
+    pub(crate) const fn unpaid(event_type: &'static str, received_amount: &'static str) -> ChargeEvent {
+        ChargeEvent { event_type, received_amount, is_paid: false }
+    }
+
+    /// Returns an event of a charge that is paid by then.
+    pub(crate) const fn paid(event_type: &'static str, received_amount: &'static str) -> ChargeEvent {
+        ChargeEvent { event_type, received_amount, is_paid: true }
+    }
 }
 
 impl Book {
@@ -84,44 +104,44 @@ impl Book {
             wide_filters: false,
             choices,
             anchors: RefCell::default(),
-            filter_matches: |_, shown, wanted| shown == wanted,
+            filter_matches: |_, row_value, filter_value| row_value == filter_value,
             now: None,
         }
     }
 
-    /// Returns a book with charges of two events each, then invoices of three.
-    pub fn with_objects(world: u64, charges: u64, invoices: u64) -> Book {
+    /// Returns a book with charges of two events each, then invoices of three. `book_number` is a part of all ids.
+    pub fn with_objects(book_number: u64, charges: u64, invoices: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
-            book.open_charge(world, number);
+            book.open_charge(book_number, number);
         }
         for number in 0..invoices {
-            let paid = book.charges.first().filter(|_| number == 0).cloned();
-            book.issue_invoice(world, number, paid);
+            let payment = book.charges.first().filter(|_| number == 0).cloned();
+            book.issue_invoice(book_number, number, payment);
         }
         book.newest_first()
     }
 
     /// Returns a book with more records than a long page: charges, and an invoice after every second one.
-    pub fn with_long_lists(world: u64, charges: u64) -> Book {
+    pub fn with_long_lists(book_number: u64, charges: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
-            book.open_charge(world, number);
+            book.open_charge(book_number, number);
             if number.is_multiple_of(2) {
-                let paid = book.charges.last().filter(|_| number.is_multiple_of(12)).cloned();
-                book.issue_invoice(world, number / 2, paid);
+                let payment = book.charges.last().filter(|_| number.is_multiple_of(12)).cloned();
+                book.issue_invoice(book_number, number / 2, payment);
             }
         }
         book.newest_first()
     }
 
     /// Returns a book with 275 records of each kind, of which only the oldest invoices are paid.
-    pub fn with_many_records(world: u64) -> Book {
+    pub fn with_many_records(book_number: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..275 {
-            book.open_charge(world, number);
-            let paid = book.charges.last().filter(|_| number < 3).cloned();
-            book.issue_invoice(world, number, paid);
+            book.open_charge(book_number, number);
+            let payment = book.charges.last().filter(|_| number < 3).cloned();
+            book.issue_invoice(book_number, number, payment);
         }
         book.newest_first()
     }
@@ -133,102 +153,108 @@ impl Book {
         self
     }
 
-    /// Opens a charge, as the create request does.
+    /// Creates a charge, and returns the response to the request.
     pub fn create_charge(&mut self) -> Reply {
-        let charges = self.charges.len() as u64;
+        let number = self.charges.len() as u64;
         // The charge is paid or canceled immediately.
-        self.add_newest(|book| book.open_charge(9, charges));
+        self.add_newest(|book| book.open_charge(9, number));
         Reply::json(201, json!({ "data": self.charges[0] }))
     }
 
-    /// Moves new records to the head of their lists.
-    pub(super) fn add_newest(&mut self, new: impl FnOnce(&mut Book)) {
-        let before = [self.charges.len(), self.invoices.len(), self.events.len()];
-        new(self);
-        for (list, len) in [&mut self.charges, &mut self.invoices, &mut self.events].into_iter().zip(before) {
+    /// Moves the records that `append` adds to the head of their lists.
+    pub(super) fn add_newest(&mut self, append: impl FnOnce(&mut Book)) {
+        let lens = [self.charges.len(), self.invoices.len(), self.events.len()];
+        append(self);
+        for (list, len) in [&mut self.charges, &mut self.invoices, &mut self.events].into_iter().zip(lens) {
             let new = list.split_off(len);
             list.splice(0..0, new.into_iter().rev());
         }
     }
 
-    fn open_charge(&mut self, world: u64, number: u64) {
-        let paid = number.is_multiple_of(2);
-        let charge = self.new_charge(world, number, if paid { "paid" } else { "canceled" });
-        self.add_event(world, "charge.created", &charge, &Value::Null);
-        self.add_event(world, if paid { "charge.paid" } else { "charge.canceled" }, &charge, &Value::Null);
+    /// Adds a charge with two events: paid if its number is even, else canceled.
+    fn open_charge(&mut self, book_number: u64, number: u64) {
+        let is_paid = number.is_multiple_of(2);
+        let charge = self.new_charge(book_number, number, if is_paid { "paid" } else { "canceled" });
+        self.add_event(book_number, "charge.created", &charge, &Value::Null);
+        self.add_event(
+            book_number,
+            if is_paid { "charge.paid" } else { "charge.canceled" },
+            &charge,
+            &Value::Null,
+        );
         self.charges.push(charge);
     }
 
-    /// Records a charge with these events, some minutes apart: the type, the received amount, and `true` if the charge is
-    /// paid by then. Each event shows the charge as it was.
-    pub(crate) fn record_charge(&mut self, world: u64, number: u64, history: &[(&str, &str, bool)]) {
-        let mut charge = self.new_charge(world, number, "pending");
+    /// Records a charge with these events, five minutes apart. Each event shows the charge as it was.
+    pub(crate) fn record_charge(&mut self, book_number: u64, number: u64, history: &[ChargeEvent]) {
+        let mut charge = self.new_charge(book_number, number, "pending");
         self.add_newest(|book| {
-            for (kind, received, is_paid) in history {
+            for &ChargeEvent { event_type, received_amount, is_paid } in history {
                 let minute = 5 * book.events.len();
                 let (day, hour) = (20 + minute / 1_440, minute / 60 % 24);
                 let now = format!("2025-12-{day}T{hour:02}:{:02}:00.000000Z", minute % 60);
-                if *is_paid && charge["paid_at"].is_null() {
+                if is_paid && charge["paid_at"].is_null() {
                     charge["paid_at"] = json!(now);
                 }
-                let status = kind.split_once('.').map_or(*kind, |(_, last)| last);
-                (charge["status"], charge["received_amount"]) = (json!(status), json!(received));
-                if *kind == "charge.created" {
+                let status = event_type.split_once('.').map_or(event_type, |(_, status)| status);
+                (charge["status"], charge["received_amount"]) = (json!(status), json!(received_amount));
+                if event_type == "charge.created" {
                     charge["created_at"] = json!(now);
                 }
                 book.now = Some(now);
-                book.add_event(world, kind, &charge, &Value::Null);
+                book.add_event(book_number, event_type, &charge, &Value::Null);
             }
             book.charges.push(charge);
         });
     }
 
     /// Returns a charge with all fields.
-    pub(super) fn new_charge(&self, world: u64, number: u64, status: &str) -> Value {
-        let paid = status == "paid";
-        // Three of sixteen belong to a payment link, some of them paid.
-        let link =
-            matches!(number % 16, 1 | 8 | 9).then(|| format!("pl{world}ghijkl{:02}", number / 16 * 16 + 1));
+    pub(super) fn new_charge(&self, book_number: u64, number: u64, status: &str) -> Value {
+        let is_paid = status == "paid";
+        // Three of sixteen charges belong to a payment link; some of the three are paid.
+        let link = matches!(number % 16, 1 | 8 | 9)
+            .then(|| format!("pl{book_number}ghijkl{:02}", number / 16 * 16 + 1));
         json!({
-            "code": format!("ch{world}abcdef{number:02}"),
+            "code": format!("ch{book_number}abcdef{number:02}"),
             "status": status,
             "payment_link": link,
             "fiat_amount": "49.90",
             "fiat_currency": "EUR",
             "asset": "BTC",
             "asset_amount": "0.00076192",
-            "deposit_address": format!("bc1qworld{world:02}charge{number:04}"),
-            "received_amount": if paid { "0.00076192" } else { "0" },
+            "deposit_address": format!("bc1qworld{book_number:02}charge{number:04}"),
+            "received_amount": if is_paid { "0.00076192" } else { "0" },
             "customer_email": "ann@shop.example",
             "description": "Two cups of tea",
             "metadata": { "order": number.to_string() },
-            "paid_at": if paid { json!(self.next_time()) } else { Value::Null },
+            "paid_at": if is_paid { json!(self.next_time()) } else { Value::Null },
             "created_at": self.next_time(),
         })
     }
 
-    /// Issues an invoice, which is open or was paid by a charge.
-    pub(super) fn issue_invoice(&mut self, world: u64, number: u64, paid: Option<Value>) {
+    /// Issues an invoice, which is open or was paid by the charge `payment`.
+    pub(super) fn issue_invoice(&mut self, book_number: u64, number: u64, payment: Option<Value>) {
         let charges: Vec<_> =
-            paid.iter().map(|charge| json!({ "code": charge["code"], "status": "paid" })).collect();
+            payment.iter().map(|charge| json!({ "code": charge["code"], "status": "paid" })).collect();
         let invoice = json!({
-            "code": format!("in{world}mnopqr{number:02}"),
-            "status": if paid.is_some() { "paid" } else { "open" },
+            "code": format!("in{book_number}mnopqr{number:02}"),
+            "status": if payment.is_some() { "paid" } else { "open" },
             "charges": charges,
             "number": format!("INV-{:04}", number + 1),
             "amount": "49.90",
             "currency": "EUR",
             "customer": { "name": "Ann Leerick", "email": "ann@shop.example" },
-            "hosted_url": format!("https://pay.example/i/{world}{number:02}"),
+            "hosted_url": format!("https://pay.example/i/{book_number}{number:02}"),
             "created_at": self.next_time(),
         });
-        let last = if paid.is_some() { "invoice.paid" } else { "invoice.viewed" };
-        for kind in ["invoice.created", "invoice.sent", last] {
-            self.add_event(world, kind, &Value::Null, &invoice);
+        let last_type = if payment.is_some() { "invoice.paid" } else { "invoice.viewed" };
+        for event_type in ["invoice.created", "invoice.sent", last_type] {
+            self.add_event(book_number, event_type, &Value::Null, &invoice);
         }
         self.invoices.push(invoice);
     }
 
+    /// Returns the `created_at` of the next record.
     pub(super) fn next_time(&self) -> String {
         if let Some(now) = &self.now {
             return now.clone();
@@ -238,11 +264,11 @@ impl Book {
         format!("2025-12-{day:02}T{hour:02}:{:02}:00.000000Z", minute % 60)
     }
 
-    pub(super) fn add_event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
+    pub(super) fn add_event(&mut self, book_number: u64, event_type: &str, charge: &Value, invoice: &Value) {
         let number = self.events.len();
         self.events.push(json!({
-            "id": format!("0190a5c4-7f3e-7ab{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
-            "type": kind,
+            "id": format!("0190a5c4-7f3e-7ab{book_number}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
+            "type": event_type,
             "details": {},
             "charge": charge,
             "invoice": invoice,
@@ -250,7 +276,7 @@ impl Book {
         }));
     }
 
-    /// Returns the response to a request with a key of a mode.
+    /// Returns the response to a request. `mode` is that of its key, `address` the base of absolute links.
     pub fn respond(&self, request: &Request, mode: Mode, address: &str) -> Reply {
         match request.path.as_str() {
             "/v1/account" => Reply::json(
@@ -275,22 +301,22 @@ impl Book {
         if !self.choices.problem_json {
             return Reply::json(404, json!({ "message": "Not found." }));
         }
-        let mut reply =
+        let mut response =
             Reply::json(404, json!({ "type": "about:blank", "title": "Not Found", "status": 404 }));
-        reply.set("content-type", "application/problem+json");
-        reply
+        response.set("content-type", "application/problem+json");
+        response
     }
 
-    /// Returns a charge or an invoice by its code.
-    fn object_response(&self, path: &str, all: &[Value]) -> Reply {
+    /// Returns the response with a charge or an invoice, found by the code in the path.
+    fn object_response(&self, path: &str, objects: &[Value]) -> Reply {
         let code = path.rsplit('/').next().unwrap_or_default();
-        match all.iter().find(|row| row["code"] == code) {
+        match objects.iter().find(|object| object["code"] == code) {
             None => self.not_found(),
-            Some(found) => Reply::json(200, json!({ "data": self.apply_choices(found) })),
+            Some(object) => Reply::json(200, json!({ "data": self.apply_choices(object) })),
         }
     }
 
-    /// Returns the response to a request of an event.
+    /// Returns the response to a request for one event.
     fn event_response(&self, id: &str) -> Reply {
         match self.events.iter().find(|event| event["id"] == id) {
             None => self.not_found(),
@@ -299,113 +325,114 @@ impl Book {
         }
     }
 
-    /// Returns an object in the form that the choices of the service require.
-    fn apply_choices(&self, event: &Value) -> Value {
-        let mut event = event.clone();
-        let time = event["created_at"].as_str().map(|text| text.replace('Z', self.choices.utc));
-        if let Some(time) = time {
-            event["created_at"] = json!(time);
+    /// Returns a charge, an invoice or an event in the format that the choices of the service require.
+    fn apply_choices(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        let created_at = object["created_at"].as_str().map(|time| time.replace('Z', self.choices.utc));
+        if let Some(created_at) = created_at {
+            object["created_at"] = json!(created_at);
         }
         if self.choices.current_objects && !self.wide_filters {
             for (member, list) in [("charge", &self.charges), ("invoice", &self.invoices)] {
-                let code = event[member]["code"].clone();
-                if let Some(current) = list.iter().find(|item| code.is_string() && item["code"] == code) {
-                    event[member] = current.clone();
+                let code = object[member]["code"].clone();
+                if let Some(current) = list.iter().find(|row| code.is_string() && row["code"] == code) {
+                    object[member] = current.clone();
                 }
             }
         }
-        event
+        object
     }
 
-    /// Returns the records at the time of the first page.
-    fn anchored_rows<'a>(&self, request: &Request, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
+    /// Records the number of rows when page 1 is read, and omits newer rows from later pages.
+    fn anchored_rows<'a>(&self, request: &Request, rows: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
         if !self.choices.steady {
-            return fits;
+            return rows;
         }
         let mut anchors = self.anchors.borrow_mut();
-        let list = format!("{} {:?}", list_key(request), request.authorization);
+        let key = format!("{} {:?}", list_key(request), request.authorization);
         if page == 1 {
-            anchors.insert(list, fits.len());
-            return fits;
+            anchors.insert(key, rows.len());
+            return rows;
         }
-        let until = anchors.get(&list).copied().unwrap_or(fits.len());
-        fits[fits.len().saturating_sub(until)..].to_vec()
+        let anchored_len = anchors.get(&key).copied().unwrap_or(rows.len());
+        rows[rows.len().saturating_sub(anchored_len)..].to_vec()
     }
 
-    fn list_response(&self, request: &Request, all: &[Value], address: &str) -> Reply {
+    fn list_response(&self, request: &Request, records: &[Value], address: &str) -> Reply {
         let (mut page, mut size) =
             (request.number("page").unwrap_or(1), request.number("per_page").unwrap_or(25));
         if size > 100 && self.choices.clamps {
             size = 100;
         }
         if page == 0 || size == 0 || (size > 100 && !self.choices.unbounded) {
-            return Reply::json(422, json!({ "message": "per_page takes 1 to 100." }));
+            return Reply::json(422, json!({ "message": "per_page must be between 1 and 100." }));
         }
-        let fits: Vec<_> = all.iter().filter(|row| self.matches_filters(row, request)).collect();
-        let named =
+        let matching: Vec<_> = records.iter().filter(|row| self.matches_filters(row, request)).collect();
+        let filters_by_object =
             ["charge", "invoice", "payment_link"].iter().any(|name| request.query.contains_key(*name));
-        if fits.is_empty() && named && self.choices.foreign_filter_404 {
+        if matching.is_empty() && filters_by_object && self.choices.foreign_filter_404 {
             return self.not_found();
         }
-        let fits = self.anchored_rows(request, fits, page);
-        let total = fits.len() as u64;
-        let last = if total == 0 { self.choices.empty_last_page } else { total.div_ceil(size) };
+        let matching = self.anchored_rows(request, matching, page);
+        let total = matching.len() as u64;
+        let last_page = if total == 0 { self.choices.empty_last_page } else { total.div_ceil(size) };
         if self.choices.shows_last_page {
-            page = page.min(last.max(1));
+            page = page.min(last_page.max(1));
         }
-        let from = ((page - 1) * size) as usize;
+        let start = ((page - 1) * size) as usize;
         let rows: Vec<_> =
-            fits.into_iter().skip(from).take(size as usize).map(|row| self.apply_choices(row)).collect();
-        let link = |to: u64| {
+            matching.into_iter().skip(start).take(size as usize).map(|row| self.apply_choices(row)).collect();
+        let link = |page: u64| {
             let mut query = Serializer::new(String::new());
             for (name, value) in request.query.iter().filter(|(name, _)| *name != "page") {
                 query.append_pair(name, value);
             }
-            query.append_pair("page", &to.to_string());
-            let home = if self.choices.relative_links { "" } else { address };
+            query.append_pair("page", &page.to_string());
+            let origin = if self.choices.relative_links { "" } else { address };
             let path = if self.choices.relative_links { "" } else { request.path.as_str() };
-            json!(format!("{home}{path}?{}", query.finish()))
+            json!(format!("{origin}{path}?{}", query.finish()))
         };
         let links = json!({
             "first": link(1),
-            "last": link(last.max(1)),
+            "last": link(last_page.max(1)),
             "prev": if page > 1 { link(page - 1) } else { Value::Null },
-            "next": if page < last { link(page + 1) } else { Value::Null },
+            "next": if page < last_page { link(page + 1) } else { Value::Null },
         });
-        let meta = json!({ "current_page": page, "last_page": last, "per_page": size, "total": total });
+        let meta = json!({ "current_page": page, "last_page": last_page, "per_page": size, "total": total });
         Reply::json(200, json!({ "data": rows, "links": links, "meta": meta }))
     }
 
     fn matches_filters(&self, row: &Value, request: &Request) -> bool {
-        let fits = |name: &str, shown: &Value, wanted: &str| {
-            shown.as_str().is_some_and(|shown| (self.filter_matches)(name, shown, wanted))
+        let matches = |name: &str, row_value: &Value, filter_value: &str| {
+            row_value.as_str().is_some_and(|row_value| (self.filter_matches)(name, row_value, filter_value))
         };
         request.query.iter().all(|(name, value)| match name.as_str() {
-            "type" | "status" | "payment_link" => fits(name, &row[name], value),
+            "type" | "status" | "payment_link" => matches(name, &row[name], value),
             "invoice" if self.wide_filters && row["charge"]["invoice"] == **value => true,
-            "charge" | "invoice" if fits(name, &row[name]["code"], value) => true,
+            "charge" | "invoice" if matches(name, &row[name]["code"], value) => true,
             "invoice" => self.wide_filters && self.lists_charge(value, &row["charge"]["code"]),
             "charge" => {
                 self.wide_filters
                     && row["invoice"]["code"]
                         .as_str()
-                        .is_some_and(|text| self.lists_charge(text, &json!(value)))
+                        .is_some_and(|invoice| self.lists_charge(invoice, &json!(value)))
             }
             _ => true,
         })
     }
 
-    /// Returns `true` if an invoice lists that charge.
-    fn lists_charge(&self, invoice: &str, charge: &Value) -> bool {
-        let charges = self.invoices.iter().filter(|listed| listed["code"] == *invoice);
-        charges
-            .filter_map(|charge| charge["charges"].as_array())
+    /// Returns `true` if the invoice with this code lists the charge with this code.
+    fn lists_charge(&self, invoice_code: &str, charge_code: &Value) -> bool {
+        let invoices = self.invoices.iter().filter(|invoice| invoice["code"] == *invoice_code);
+        invoices
+            .filter_map(|invoice| invoice["charges"].as_array())
             .flatten()
-            .any(|code| code["code"] == *charge)
+            .any(|charge| charge["code"] == *charge_code)
     }
 }
 
+/// Returns the path and the query of a list, without the page number.
 fn list_key(request: &Request) -> String {
-    let named = request.query.iter().filter(|(name, _)| *name != "page");
-    named.fold(request.path.clone(), |text, (name, value)| format!("{text} {name}={value}"))
+    let parameters = request.query.iter().filter(|(name, _)| *name != "page");
+    parameters.fold(request.path.clone(), |key, (name, value)| format!("{key} {name}={value}"))
 }

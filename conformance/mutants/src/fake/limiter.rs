@@ -2,7 +2,7 @@
 
 const SECOND: u64 = 1_000_000;
 /// The tokens that a bucket gets per window, regardless of its size.
-const REFILLED: u64 = 120;
+const TOKENS_PER_WINDOW: u64 = 120;
 
 /// A rate limiter. A window lasts a minute unless a mutant sets another length.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub enum Limiter {
     AlignedMinute,
     /// A fixed window of 60 seconds that starts with the first request.
     FromFirst,
-    /// The same, restarted by each refused request.
+    /// A fixed window that starts with the first request and restarts at each refused request.
     Restarting,
     /// A token bucket that refills one token every half second.
     Bucket,
-    /// The generic cell rate algorithm: an interval of half a second, a burst of a minute.
+    /// The generic cell rate algorithm (GCRA): one request per half second, in bursts of up to a minute's requests.
     Gcra,
     /// A sliding window counter: the current clock minute plus the weighted previous one.
     SlidingCounter,
@@ -29,7 +29,7 @@ pub enum Limiter {
 
 /// The parameters of a limiter.
 pub struct Rules {
-    /// The number of requests that are served.
+    /// The number of requests that are served per window.
     pub limit: u64,
     /// The length of a window, or the time in which a bucket refills 120 tokens, in microseconds.
     pub window: u64,
@@ -38,18 +38,18 @@ pub struct Rules {
 }
 
 impl Limiter {
-    /// Serves a request and records it in `hits`, or returns the microseconds until it would be served.
+    /// Records a request in `hits` if it is within the limit. Otherwise returns the microseconds until it would be.
     pub(super) fn refuse_until(self, hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
-        let Rules { limit, window, refusals_count } = *rules;
-        let interval = window / REFILLED;
+        let Rules { limit, window, .. } = *rules;
+        let interval = window / TOKENS_PER_WINDOW;
         match self {
             Limiter::Off => return None,
             Limiter::SlidingCounter => return sliding_counter(hits, now, rules),
             Limiter::Gcra => {
-                let due = hits.pop().unwrap_or(0).max(now);
-                let fits = due + interval <= now + limit * interval;
-                hits.push(if fits { due + interval } else { due });
-                return (!fits).then(|| due + interval - limit * interval - now);
+                let due_at = hits.pop().unwrap_or(0).max(now);
+                let is_served = due_at + interval <= now + limit * interval;
+                hits.push(if is_served { due_at + interval } else { due_at });
+                return (!is_served).then(|| due_at + interval - limit * interval - now);
             }
             Limiter::Sliding => hits.retain(|at| at + window > now),
             Limiter::SlidingSeconds => hits.retain(|at| at / SECOND + window / SECOND > now / SECOND),
@@ -59,24 +59,24 @@ impl Limiter {
                     hits.clear();
                 }
             }
-            // The times at which the missing tokens refill, in half seconds.
+            // Each hit is the time at which a used token is refilled, in intervals.
             Limiter::Bucket => hits.retain(|slot| *slot > now / interval),
         }
         if (hits.len() as u64) < limit {
-            let at = match self {
+            let hit = match self {
                 Limiter::Bucket => hits.last().copied().unwrap_or(0).max(now / interval) + 1,
                 _ => now,
             };
-            hits.push(at);
+            hits.push(hit);
             return None;
         }
-        if refusals_count {
+        if rules.refusals_count {
             hits.push(now);
         }
         // The request that must leave the window before another is served.
-        let leaves = hits[hits.len() - limit as usize];
+        let blocking = hits[hits.len() - limit as usize];
         Some(match self {
-            Limiter::SlidingSeconds => (leaves / SECOND) * SECOND + window - now,
+            Limiter::SlidingSeconds => (blocking / SECOND) * SECOND + window - now,
             Limiter::AlignedMinute => window - now % window,
             Limiter::FromFirst => hits[0] + window - now,
             Limiter::Restarting => {
@@ -84,29 +84,30 @@ impl Limiter {
                 window
             }
             Limiter::Bucket => hits[0] * interval - now,
-            _ => leaves + window - now,
+            _ => blocking + window - now,
         })
     }
 }
 
-/// The sliding window counter: the estimate is the current window plus a share of the previous one.
+/// Applies a sliding window counter: it counts the current window and the remaining share of the previous one.
+/// Returns the same as `Limiter::record_or_wait`.
 fn sliding_counter(hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
-    let Rules { limit, window, refusals_count } = *rules;
-    let (number, elapsed) = (now / window, now % window);
-    hits.retain(|at| at / window + 1 >= number);
-    let current = hits.iter().filter(|at| *at / window == number).count() as u64;
-    let before = hits.len() as u64 - current;
-    if before * (window - elapsed) + current * window < limit * window {
+    let Rules { limit, window, .. } = *rules;
+    let (window_number, elapsed) = (now / window, now % window);
+    hits.retain(|at| at / window + 1 >= window_number);
+    let current = hits.iter().filter(|at| *at / window == window_number).count() as u64;
+    let previous = hits.len() as u64 - current;
+    if previous * (window - elapsed) + current * window < limit * window {
         hits.push(now);
         return None;
     }
-    if refusals_count {
+    if rules.refusals_count {
         hits.push(now);
     }
-    // The time until the share of a window's requests is small enough.
-    let after = |count: u64, room: u64| window - room * window / count + 1;
-    Some(match current + u64::from(refusals_count) {
-        full if full >= limit => window - elapsed + after(full, limit),
-        some => after(before, limit - some).saturating_sub(elapsed).max(1),
+    // The time in a window until the share of the `count` requests before it is less than `room`.
+    let wait_in_window = |count: u64, room: u64| window - room * window / count + 1;
+    Some(match current + u64::from(rules.refusals_count) {
+        current if current >= limit => window - elapsed + wait_in_window(current, limit),
+        current => wait_in_window(previous, limit - current).saturating_sub(elapsed).max(1),
     })
 }

@@ -1,7 +1,7 @@
-//! A small correct service, used only to test the suite.
+//! [`FakeServer`]: a small correct service, used only to test the suite.
 //!
-//! It shares its virtual clock with the waiter, so that no test sleeps. `Mutant::inject` adds a fault: a changed rule,
-//! or a rewritten request or response.
+//! It shares its virtual clock with the suite's waiter, so that no test sleeps. `Mutant::inject` adds a fault: a
+//! changed setting of the server, or a rewritten request or response.
 
 pub mod book;
 mod limiter;
@@ -47,8 +47,9 @@ impl Clock {
     }
 
     /// Advances the clock.
-    pub fn advance(&self, span: Duration) {
-        self.0.fetch_add(u64::try_from(span.as_micros()).expect("the span fits in a u64"), Ordering::Relaxed);
+    pub fn advance(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).expect("the duration fits in a u64");
+        self.0.fetch_add(micros, Ordering::Relaxed);
     }
 }
 
@@ -57,14 +58,14 @@ impl Waiter for Clock {
         Duration::from_micros(self.micros())
     }
 
-    fn wait(&mut self, span: Duration) -> Wait<'_> {
-        self.advance(span);
+    fn wait(&mut self, duration: Duration) -> Wait<'_> {
+        self.advance(duration);
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-/// The two forms that HTTP gives `Retry-After`.
+/// The two formats of `Retry-After` in HTTP.
 pub enum RetryAfter {
     /// Whole seconds.
     Seconds,
@@ -83,7 +84,7 @@ pub struct Request {
     pub authorization: Option<String>,
     /// The path below the prefix.
     pub path: String,
-    /// The parameters, each once.
+    /// The query parameters. If one is repeated, the last value counts.
     pub query: BTreeMap<String, String>,
     /// The query as received, percent-encoded.
     pub raw_query: String,
@@ -95,12 +96,12 @@ impl Request {
         self.query.get(name)?.parse().ok()
     }
 
-    /// Returns `true` for a request of one event.
+    /// Returns `true` for a request for one event.
     pub fn is_event(&self) -> bool {
         self.path.starts_with("/v1/events/")
     }
 
-    /// Returns `true` for a request of one of the three lists.
+    /// Returns `true` for a request for one of the three lists.
     pub fn is_list(&self) -> bool {
         matches!(self.path.as_str(), "/v1/charges" | "/v1/invoices" | "/v1/events")
     }
@@ -121,35 +122,35 @@ pub struct FakeServer {
     pub test: Book,
     /// The other account's objects in test mode.
     pub other_account: Book,
-    /// The duration of each request.
+    /// The time that each request takes on the clock.
     pub tick: Duration,
     /// The rate limiter.
     pub limiter: Limiter,
-    /// The number of requests that are served.
+    /// The number of requests that are served per window and key.
     pub limit: u64,
     /// The length of a window, or the time in which a bucket refills 120 tokens.
     pub window: Duration,
-    /// The number of replicas with separate counts, which respond in turn.
+    /// The number of replicas with separate rate limits, which respond in turn.
     pub replicas: u64,
-    /// The number of requests that one request counts for.
+    /// Returns the number of requests that a request counts for.
     pub cost: fn(&Request) -> u64,
     /// `true` if headers show the limit and the remaining quota.
     pub reports_quota: bool,
-    /// The form of `Retry-After` in a refusal.
+    /// The format of `Retry-After` in a 429.
     pub retry_after: RetryAfter,
-    /// The identity that the limiter counts: the key, unless a mutant changes it.
+    /// Returns the identity whose requests are counted together: the key, unless a mutant changes it.
     pub counted_identity: fn(&Request) -> String,
-    /// `true` if a refused request counts too.
+    /// `true` if refused requests count toward the limit too.
     pub refusals_count: bool,
     /// The HTTP settings.
     pub wire: wire::Wire,
-    /// The prefix of paths that are not counted.
+    /// The prefix of paths that are exempt from the limit.
     pub exempt_path: Option<&'static str>,
-    /// The method that is not counted.
+    /// The method that is exempt from the limit.
     pub exempt_method: Option<&'static str>,
-    /// The comparison of a token with a key.
-    pub key_fits: fn(&str, &str) -> bool,
-    /// `true` if the scheme must be `Bearer`.
+    /// Returns `true` if a given token is accepted as a key.
+    pub key_fits: fn(given: &str, key: &str) -> bool,
+    /// `true` if the authentication scheme must be `Bearer`.
     pub scheme_matters: bool,
     /// `true` if the revoked key is still accepted.
     pub revoked_works: bool,
@@ -159,11 +160,11 @@ pub struct FakeServer {
     pub request_rewrites: Vec<RequestRewrite>,
     /// The changes of every response, in order.
     pub reply_rewrites: Vec<ReplyRewrite>,
-    /// The times of served requests, by counted identity.
+    /// The state of the limiter by counted identity: for most limiters the times of counted requests, in microseconds.
     pub hits: BTreeMap<String, Vec<u64>>,
-    /// The number of counted requests.
+    /// The number of requests that counted toward a limit.
     pub turn: u64,
-    /// The address that it listens on.
+    /// The base URL, without the prefix of paths.
     pub address: String,
     /// The webhook sender, if the server sends deliveries.
     pub sender: Option<sender::Sender>,
@@ -218,6 +219,14 @@ impl Default for FakeServer {
     }
 }
 
+/// A key that the server knows.
+struct KnownKey {
+    key: &'static str,
+    mode: Mode,
+    is_other_account: bool,
+    is_valid: bool,
+}
+
 impl FakeServer {
     /// Adds a change of responses.
     pub fn rewrite(&mut self, rewrite: impl FnMut(&Request, &mut Reply) + Send + 'static) {
@@ -235,27 +244,28 @@ impl FakeServer {
         if let Some(traffic) = &mut self.traffic {
             traffic.run_until(self.clock.micros(), [&mut self.live, &mut self.test]);
         }
-        if let Some(reply) = self.cached_response(&request) {
-            return reply;
+        if let Some(response) = self.cached_response(&request) {
+            return response;
         }
         let key = (request.path.clone(), request.authorization.clone());
-        let is_kept = request.method == "GET" && request.is_event() && request.path != "/v1/events/";
-        let reply = self.respond_uncached(request);
-        if let Some(cache) = self.event_cache.as_mut().filter(|_| is_kept && reply.status == 200) {
-            cache.insert(key, (self.clock.micros(), reply.clone()));
+        let is_cacheable = request.method == "GET" && request.is_event() && request.path != "/v1/events/";
+        let response = self.respond_uncached(request);
+        if let Some(cache) = self.event_cache.as_mut().filter(|_| is_cacheable && response.status == 200) {
+            cache.insert(key, (self.clock.micros(), response.clone()));
         }
-        reply
+        response
     }
 
     /// Returns a response from the cache, with its age.
     fn cached_response(&self, request: &Request) -> Option<Reply> {
         let key = (request.path.clone(), request.authorization.clone());
-        let (since, reply) = self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;
-        let age = self.clock.micros() - since;
-        let mut reply = reply.clone();
-        reply.set("age", &(age / 1_000_000).to_string());
-        reply.set("x-cache", "HIT");
-        (age < CACHED_MICROS).then_some(reply)
+        let (stored_at, response) =
+            self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;
+        let age = self.clock.micros() - stored_at;
+        let mut response = response.clone();
+        response.set("age", &(age / 1_000_000).to_string());
+        response.set("x-cache", "HIT");
+        (age < CACHED_MICROS).then_some(response)
     }
 
     /// Returns the response with all changes, without the cache.
@@ -263,39 +273,39 @@ impl FakeServer {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
         }
-        let mut reply = self.correct_response(&mut request);
+        let mut response = self.correct_response(&mut request);
         for rewrite in &mut self.reply_rewrites {
-            rewrite(&request, &mut reply);
+            rewrite(&request, &mut response);
         }
-        // From the virtual clock.
-        if reply.header("date").is_none() {
-            reply.set("date", &wire::http_date(self.clock.micros() / 1_000_000));
+        // Prevents hyper from adding a `Date` of the system clock.
+        if response.header("date").is_none() {
+            response.set("date", &wire::http_date(self.clock.micros() / 1_000_000));
         }
-        reply
+        response
     }
 
     /// Returns the response of the service before it is changed.
     fn correct_response(&mut self, request: &mut Request) -> Reply {
-        let Some((mode, second)) = self.authenticate(request) else {
-            let mut reply = Reply::json(401, json!({ "message": "This key is not known." }));
-            reply.set("www-authenticate", "Bearer");
-            return reply;
+        let Some((mode, is_other_account)) = self.authenticate(request) else {
+            let mut response = Reply::json(401, json!({ "message": "Unknown API key." }));
+            response.set("www-authenticate", "Bearer");
+            return response;
         };
         request.mode = Some(mode);
-        let (wait, left) = self.count(request);
+        let (wait, remaining) = self.count_request(request);
         if let Some(wait) = wait {
             return self.rate_limited_response(wait);
         }
-        let mut reply = self.book_response(request, mode, second);
+        let mut response = self.book_response(request, mode, is_other_account);
         if self.reports_quota {
-            reply.set("x-ratelimit-limit", &self.limit.to_string());
-            reply.set("x-ratelimit-remaining", &left.to_string());
+            response.set("x-ratelimit-limit", &self.limit.to_string());
+            response.set("x-ratelimit-remaining", &remaining.to_string());
         }
-        reply
+        response
     }
 
-    fn book_response(&mut self, request: &Request, mode: Mode, second: bool) -> Reply {
-        let book = match (second, mode) {
+    fn book_response(&mut self, request: &Request, mode: Mode, is_other_account: bool) -> Reply {
+        let book = match (is_other_account, mode) {
             (true, _) => &mut self.other_account,
             (false, Mode::Live) => &mut self.live,
             (false, Mode::Test) => &mut self.test,
@@ -308,25 +318,27 @@ impl FakeServer {
 
     /// Returns the mode of the key, and `true` if it is of the other account; `None` if the key is invalid.
     fn authenticate(&self, request: &Request) -> Option<(Mode, bool)> {
-        let text = request.authorization.as_deref()?;
-        let given = match text.split_once(' ') {
+        let authorization = request.authorization.as_deref()?;
+        let given = match authorization.split_once(' ') {
             Some(("Bearer", key)) => key,
             Some((_, key)) if !self.scheme_matters => key,
             _ => return None,
         };
+        let key = |key, mode| KnownKey { key, mode, is_other_account: false, is_valid: true };
         let keys = [
-            (LIVE_KEY, Mode::Live, false, true),
-            (TEST_KEY, Mode::Test, false, true),
-            (SECOND_KEY, Mode::Test, false, true),
-            (OTHER_KEY, Mode::Test, true, true),
-            (REVOKED_KEY, Mode::Live, false, self.revoked_works),
+            key(LIVE_KEY, Mode::Live),
+            key(TEST_KEY, Mode::Test),
+            key(SECOND_KEY, Mode::Test),
+            KnownKey { is_other_account: true, ..key(OTHER_KEY, Mode::Test) },
+            KnownKey { is_valid: self.revoked_works, ..key(REVOKED_KEY, Mode::Live) },
         ];
-        let found = keys.into_iter().find(|(key, _, _, valid)| *valid && (self.key_fits)(given, key));
-        found.map(|(_, mode, second, _)| (mode, second))
+        let matching = keys.into_iter().find(|known| known.is_valid && (self.key_fits)(given, known.key));
+        matching.map(|known| (known.mode, known.is_other_account))
     }
 
-    /// Counts a request. Returns the microseconds until it would be served if it is refused, and the remaining quota.
-    fn count(&mut self, request: &Request) -> (Option<u64>, u64) {
+    /// Counts a request. Returns the microseconds until it would be served (`None` if it is served), and the remaining
+    /// quota.
+    fn count_request(&mut self, request: &Request) -> (Option<u64>, u64) {
         let is_exempt = self.exempt_path.is_some_and(|path| request.path.starts_with(path))
             || self.exempt_method.is_some_and(|method| request.method == method);
         if is_exempt {
@@ -334,11 +346,11 @@ impl FakeServer {
         }
         let now = self.clock.micros();
         self.turn += 1;
-        let mut counter = (self.counted_identity)(request);
+        let mut identity = (self.counted_identity)(request);
         if self.replicas > 1 {
-            counter += &format!(" at replica {}", self.turn % self.replicas);
+            identity += &format!(" at replica {}", self.turn % self.replicas);
         }
-        let hits = self.hits.entry(counter).or_default();
+        let hits = self.hits.entry(identity).or_default();
         let rules = Rules {
             limit: self.limit,
             window: u64::try_from(self.window.as_micros()).expect("the window fits in a u64"),
@@ -349,17 +361,17 @@ impl FakeServer {
     }
 
     fn rate_limited_response(&self, wait: u64) -> Reply {
-        let mut reply = Reply::json(429, json!({ "message": "Too many requests." }));
+        let mut response = Reply::json(429, json!({ "message": "Too many requests." }));
         let seconds = wait.div_ceil(1_000_000);
         let now = self.clock.micros() / 1_000_000;
         match self.retry_after {
-            RetryAfter::Seconds => reply.set("retry-after", &seconds.to_string()),
+            RetryAfter::Seconds => response.set("retry-after", &seconds.to_string()),
             RetryAfter::Date => {
-                reply.set("date", &wire::http_date(now));
-                // A date has no fractions: one more second, so that it is never too early.
-                reply.set("retry-after", &wire::http_date(now + seconds + 1));
+                response.set("date", &wire::http_date(now));
+                // A date has whole seconds, so one second is added: it must not be too early.
+                response.set("retry-after", &wire::http_date(now + seconds + 1));
             }
         }
-        reply
+        response
     }
 }

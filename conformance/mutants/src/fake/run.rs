@@ -1,12 +1,13 @@
-//! Runs checks of the fake server, as the command `check` does.
+//! Checks the fake server, as the command `check` does.
 
 use conformance::{Create, Outcome, Part, Plan, Secret, Silent, check, report};
 
 use super::{FakeServer, LIVE_KEY, OTHER_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY, sender, wire};
 
-/// Returns a plan with all keys.
+/// Returns a plan that checks the server at `base` with all keys and creates charges.
 pub fn plan(base: &str) -> Plan {
-    let mut plan = Plan::new(base.parse().expect("an address"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
+    let mut plan =
+        Plan::new(base.parse().expect("the base is a URL"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
     plan.second_key = Some(Secret::new(SECOND_KEY));
     plan.other_account_key = Some(Secret::new(OTHER_KEY));
     plan.revoked_key = Some(Secret::new(REVOKED_KEY));
@@ -20,7 +21,11 @@ pub fn plan(base: &str) -> Plan {
 
 /// Runs a future on a new runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built")
+        .block_on(future)
 }
 
 /// Runs a check of the fake server, with a changed plan. If the server sends deliveries, a receiver is set up.
@@ -31,13 +36,13 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = server.clock.clone();
-        let sends = server.sender.as_ref().map(|sender| sender.quick);
+        let sender_is_quick = server.sender.as_ref().map(|sender| sender.quick);
         let (base, server) = wire::serve_shared(server).await;
         let mut plan = plan(&base);
-        if let Some(quick) = sends {
+        if let Some(is_quick) = sender_is_quick {
             plan.without.remove(&Part::Webhooks);
             plan.webhooks = Some(sender::start_receiver(&server).await);
-            plan.quick = quick;
+            plan.quick = is_quick;
         }
         change(&mut plan);
         let outcome = check(plan, &mut clock, &mut Silent).await;
@@ -52,12 +57,17 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
 ///
 /// If an assertion fails.
 #[track_caller]
-pub fn run_and_read(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8, parts: &[&str]) -> Outcome {
+pub fn run_and_read(
+    server: FakeServer,
+    change: impl FnOnce(&mut Plan),
+    exit_code: u8,
+    report_parts: &[&str],
+) -> Outcome {
     let outcome = run_with(server, change);
-    let text = report::text(&outcome, report::Style::Plain);
-    assert_eq!(outcome.exit_code(), exit, "{text}");
-    for part in parts {
-        assert!(text.contains(part), "{part:?} in {text}");
+    let report = report::text(&outcome, report::Style::Plain);
+    assert_eq!(outcome.exit_code(), exit_code, "{report}");
+    for part in report_parts {
+        assert!(report.contains(part), "{part:?} is not in {report}");
     }
     outcome
 }
@@ -67,10 +77,10 @@ pub fn run(server: FakeServer) -> Outcome {
     run_with(server, |_| {})
 }
 
-/// Returns the names of the statements with one of these verdicts.
+/// Returns the ids of the statements with one of these verdicts, sorted.
 pub fn ids_with_verdicts(outcome: &Outcome, verdicts: &[&str]) -> Vec<String> {
     let matching = outcome.rows.iter().filter(|row| verdicts.contains(&row.verdict.as_str()));
-    let mut names: Vec<_> = matching.map(|row| row.id.clone()).collect();
-    names.sort();
-    names
+    let mut ids: Vec<_> = matching.map(|row| row.id.clone()).collect();
+    ids.sort();
+    ids
 }

@@ -1,4 +1,4 @@
-//! The webhook sender of the fake server: events, and their deliveries to subscribed endpoints.
+//! The webhook sender of the fake server: records events, and delivers them to subscribed endpoints.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,16 +20,17 @@ use tokio::net::TcpStream;
 use super::FakeServer;
 use super::book::Book;
 
+/// The Unix time in every signature.
 const SIGNED_AT: u64 = 1_767_603_600;
-const CHOSEN: [&str; 2] = ["charge.paid", "invoice.paid"];
+const PAID_TYPES: [&str; 2] = ["charge.paid", "invoice.paid"];
 
-/// A delivery before it is sent.
+/// A delivery of one event to one endpoint, before it is sent.
 pub struct Delivery {
     /// The mode of the event.
     pub mode: Mode,
     /// The event type.
     pub kind: String,
-    /// The event in the API.
+    /// The event as the API shows it.
     pub event: Value,
     /// The path of the endpoint.
     pub path: String,
@@ -41,7 +42,7 @@ pub struct DeliveryRequest {
     pub method: String,
     /// The path of the endpoint.
     pub path: String,
-    /// The headers in order, without `Host` and the length.
+    /// The headers in order, without `Host` and those for the length of the body.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -62,7 +63,7 @@ impl DeliveryRequest {
     }
 }
 
-/// A function that returns the value of the signature header.
+/// A function that returns the value of the signature header. `t` is the Unix time of the signature.
 pub type Sign = fn(secret: &str, t: u64, body: &[u8]) -> String;
 
 /// A change of the body of a delivery.
@@ -74,23 +75,23 @@ pub struct Sender {
     pub change_body: ChangeBody,
     /// The change of the request after it was signed.
     pub change_request: fn(&Delivery, &mut DeliveryRequest),
-    /// The value of the signature header.
+    /// Returns the value of the signature header.
     pub sign: Sign,
-    /// The choice of endpoints for an event.
-    pub delivers: fn(&Endpoint, Mode, &str) -> bool,
-    /// The signing secret of an endpoint.
+    /// Returns `true` if an event of this mode and type is delivered to an endpoint.
+    pub delivers: fn(&Endpoint, mode: Mode, event_type: &str) -> bool,
+    /// Returns the signing secret of an endpoint.
     pub secret: fn(path: &str) -> String,
-    /// `true` for each redirect status that it follows.
+    /// Returns `true` for a redirect status that the sender follows.
     pub follows: fn(status: &str) -> bool,
-    /// The number of times that each delivery is sent.
+    /// The number of attempts of each delivery, regardless of the responses.
     pub times: usize,
-    /// `true` if a retry has a new id.
+    /// `true` if a retry has a new delivery id.
     pub new_ids: bool,
     /// `true` if the newest delivery is sent first.
     pub reversed: bool,
-    /// The validation of the address of a new endpoint.
+    /// Returns `true` if the address of a new endpoint is accepted.
     pub accepts: fn(&str) -> bool,
-    /// `true` if the check excludes the burst, which faults of deliveries do not need.
+    /// `true` if the suite runs its quick check, without a burst, which faults of deliveries do not need.
     pub quick: bool,
     /// `true` if the trigger reports that all deliveries were sent.
     pub settles: bool,
@@ -102,9 +103,9 @@ impl Default for Sender {
             change_body: Box::new(|_, _| {}),
             change_request: |_, _| {},
             sign: |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, body)))),
-            delivers: |endpoint, mode, kind| {
+            delivers: |endpoint, mode, event_type| {
                 endpoint.mode == Some(mode)
-                    && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
+                    && endpoint.events.as_ref().is_some_and(|types| types.contains(event_type))
             },
             secret: secret_of,
             follows: |_| false,
@@ -135,15 +136,16 @@ pub fn mac(secret: &str, message: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Returns the secret of an endpoint.
+/// Returns the signing secret of the endpoint with this path.
 pub fn secret_of(path: &str) -> String {
     format!("whsec_{:a<12}0123456789abcdefghij", path.trim_start_matches('/').replace('-', "x"))
 }
 
-/// Returns two endpoints for all types, two for some, one that redirects, and one that fails at first.
+/// Returns the endpoints: in each mode one for all types and one for some, `/moved`, which redirects, and `/weak`, whose
+/// first response is 500.
 fn endpoints() -> Vec<Endpoint> {
-    let all = || EVENT_TYPES.iter().map(|kind| (*kind).to_owned()).collect::<BTreeSet<_>>();
-    let some = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect::<BTreeSet<_>>();
+    let some = |types: &[&str]| types.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let all = || some(&EVENT_TYPES);
     let endpoint = |path: &str, mode, events| Endpoint {
         path: path.to_owned(),
         mode: Some(mode),
@@ -153,16 +155,17 @@ fn endpoints() -> Vec<Endpoint> {
     vec![
         endpoint("/live", Mode::Live, all()),
         endpoint("/test", Mode::Test, all()),
-        endpoint("/live-some", Mode::Live, some(&CHOSEN)),
-        endpoint("/test-some", Mode::Test, some(&CHOSEN)),
+        endpoint("/live-some", Mode::Live, some(&PAID_TYPES)),
+        endpoint("/test-some", Mode::Test, some(&PAID_TYPES)),
         endpoint("/moved", Mode::Live, some(&["charge.expired", "charge.canceled"])),
         endpoint("/weak", Mode::Test, some(&["charge.canceled"])),
     ]
 }
 
-/// Returns a charge with all fields. Optional fields are null until it is paid.
-fn charge(world: u64, kind: &str) -> Value {
-    let (code, status, paid) = match kind {
+/// Returns the charge of an event of this type, with all fields. Optional fields are null until it is paid.
+/// `book_number` is a part of its code.
+fn charge(book_number: u64, event_type: &str) -> Value {
+    let (letter, status, is_paid) = match event_type {
         "charge.created" | "charge.payment_detected" => ("a", "pending", false),
         "charge.paid" => ("a", "paid", true),
         "charge.underpaid" => ("b", "underpaid", false),
@@ -171,50 +174,51 @@ fn charge(world: u64, kind: &str) -> Value {
         _ => ("e", "canceled", false),
     };
     json!({
-        "code": format!("hook{world}{code}000001"),
+        "code": format!("hook{book_number}{letter}000001"),
         "status": status,
         "fiat_amount": "49.90",
         "fiat_currency": "EUR",
         "asset": "BTC",
         "asset_amount": "0.000761920000000000",
-        "received_amount": if paid { json!("0.000761920000000000") } else { Value::Null },
-        "customer_email": if paid { json!("ann@shop.example") } else { Value::Null },
-        "description": if paid { json!("Two cups of tea") } else { Value::Null },
-        "metadata": if paid { json!({ "order": "A-4711-B" }) } else { Value::Null },
-        "payment_link": if code == "d" { json!("tea000000001") } else { Value::Null },
-        "paid_at": if paid { json!("2026-02-01T10:00:00.123456Z") } else { Value::Null },
+        "received_amount": if is_paid { json!("0.000761920000000000") } else { Value::Null },
+        "customer_email": if is_paid { json!("ann@shop.example") } else { Value::Null },
+        "description": if is_paid { json!("Two cups of tea") } else { Value::Null },
+        "metadata": if is_paid { json!({ "order": "A-4711-B" }) } else { Value::Null },
+        "payment_link": if letter == "d" { json!("tea000000001") } else { Value::Null },
+        "paid_at": if is_paid { json!("2026-02-01T10:00:00.123456Z") } else { Value::Null },
     })
 }
 
-fn invoice(world: u64, kind: &str) -> Value {
-    let status = match kind {
+/// Returns the invoice of an event of this type.
+fn invoice(book_number: u64, event_type: &str) -> Value {
+    let status = match event_type {
         "invoice.paid" => "paid",
         "invoice.voided" => "void",
         _ => "open",
     };
     json!({
-        "code": format!("hook{world}i{}00001", if status == "void" { "v" } else { "p" }),
+        "code": format!("hook{book_number}i{}00001", if status == "void" { "v" } else { "p" }),
         "number": "INV-0007",
         "status": status,
         "amount": "99.00",
         "currency": "EUR",
         "customer": { "name": "Ann Leerick", "email": "ann@shop.example" },
         "hosted_url": "https://pay.example/i/hook",
-        "charges": if status == "paid" { json!([{ "code": format!("hook{world}a000001"), "status": "paid" }]) } else { json!([]) },
+        "charges": if status == "paid" { json!([{ "code": format!("hook{book_number}a000001"), "status": "paid" }]) } else { json!([]) },
     })
 }
 
 /// Records one event of each type in a book, and returns the events.
-fn record_events(book: &mut Book, world: u64) -> Vec<Value> {
+fn record_events(book: &mut Book, book_number: u64) -> Vec<Value> {
     let mut events = Vec::new();
-    for (number, kind) in EVENT_TYPES.iter().enumerate() {
-        let of_charge = kind.starts_with("charge.");
+    for (number, event_type) in EVENT_TYPES.iter().enumerate() {
+        let is_of_charge = event_type.starts_with("charge.");
         let event = json!({
-            "id": format!("0190a5c6-7f3e-7cc{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
-            "type": kind,
+            "id": format!("0190a5c6-7f3e-7cc{book_number}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
+            "type": event_type,
             "details": {},
-            "charge": if of_charge { charge(world, kind) } else { Value::Null },
-            "invoice": if of_charge { Value::Null } else { invoice(world, kind) },
+            "charge": if is_of_charge { charge(book_number, event_type) } else { Value::Null },
+            "invoice": if is_of_charge { Value::Null } else { invoice(book_number, event_type) },
             "created_at": book.now.clone().unwrap_or_else(|| format!("2026-02-01T10:00:{number:02}.000000Z")),
         });
         book.events.insert(0, event.clone());
@@ -223,16 +227,16 @@ fn record_events(book: &mut Book, world: u64) -> Vec<Value> {
     events
 }
 
-/// The trigger that causes the events.
-pub struct Shop(pub Arc<Mutex<FakeServer>>);
+/// A trigger that records the events and delivers them to the receiver.
+pub struct EventTrigger(pub Arc<Mutex<FakeServer>>);
 
-impl fmt::Debug for Shop {
+impl fmt::Debug for EventTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shop")
+        f.write_str("EventTrigger")
     }
 }
 
-impl DeliveryTrigger for Shop {
+impl DeliveryTrigger for EventTrigger {
     fn trigger<'a>(&'a self, receiver: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
             for endpoint in endpoints() {
@@ -240,9 +244,8 @@ impl DeliveryTrigger for Shop {
             }
             receiver.answer("/moved", "302,307".parse()?);
             receiver.answer("/weak", "500,200".parse()?);
-            let planned_deliveries = self.planned_deliveries();
-            for sent in planned_deliveries {
-                deliver(receiver.address(), &sent.0, sent.1, sent.2).await;
+            for delivery in self.planned_deliveries() {
+                deliver(receiver.address(), delivery).await;
             }
             let (accepts, settles) = {
                 let server = self.0.lock().expect("no request handler panics");
@@ -269,33 +272,42 @@ impl DeliveryTrigger for Shop {
     }
 }
 
-/// A request, the redirects that are followed, and the retry.
-type PlannedDelivery = (DeliveryRequest, fn(&str) -> bool, Option<DeliveryRequest>);
+/// A delivery with all its requests.
+struct PlannedDelivery {
+    request: DeliveryRequest,
+    follows: fn(status: &str) -> bool,
+    /// The request after a response with 500.
+    retry: DeliveryRequest,
+}
 
-impl Shop {
-    /// Returns all requests in order, with the followed redirects and the retries.
+impl EventTrigger {
+    /// Records the events, and returns their deliveries in the order of sending.
     fn planned_deliveries(&self) -> Vec<PlannedDelivery> {
         let mut server = self.0.lock().expect("no request handler panics");
-        let mut all = Vec::new();
-        for (mode, world) in [(Mode::Live, 1), (Mode::Test, 2)] {
+        let mut events = Vec::new();
+        for (mode, book_number) in [(Mode::Live, 1), (Mode::Test, 2)] {
             let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
-            all.extend(record_events(book, world).into_iter().map(|event| (mode, event)));
+            events.extend(record_events(book, book_number).into_iter().map(|event| (mode, event)));
         }
         let sender = server.sender.as_ref().expect("the server has a sender");
         if sender.reversed {
-            all.reverse();
+            events.reverse();
         }
         let mut planned_deliveries = Vec::new();
         let mut number = 0;
-        for (mode, event) in all {
-            let kind = event["type"].as_str().expect("a type").to_owned();
+        for (mode, event) in events {
+            let kind = event["type"].as_str().expect("the type is a string").to_owned();
             for endpoint in endpoints().iter().filter(|endpoint| (sender.delivers)(endpoint, mode, &kind)) {
                 number += 1;
                 let (path, event) = (endpoint.path.clone(), event.clone());
-                let one = Delivery { mode, kind: kind.clone(), event, path };
+                let delivery = Delivery { mode, kind: kind.clone(), event, path };
                 for _ in 0..sender.times {
-                    let again = sender.request(&one, number + if sender.new_ids { 1000 } else { 0 });
-                    planned_deliveries.push((sender.request(&one, number), sender.follows, Some(again)));
+                    let retry_number = number + if sender.new_ids { 1000 } else { 0 };
+                    planned_deliveries.push(PlannedDelivery {
+                        request: sender.request(&delivery, number),
+                        follows: sender.follows,
+                        retry: sender.request(&delivery, retry_number),
+                    });
                 }
             }
         }
@@ -304,15 +316,15 @@ impl Shop {
 }
 
 impl Sender {
-    /// Returns a charge of a mode.
+    /// Returns a paid charge of a mode.
     pub fn charge(mode: Mode) -> Value {
         charge(if mode == Mode::Live { 1 } else { 2 }, "charge.paid")
     }
 
+    /// Returns the signed request of a delivery. The number is a part of the delivery id.
     fn request(&self, delivery: &Delivery, number: u64) -> DeliveryRequest {
         let id = format!("0190a5c7-7f3e-7ddd-8def-{number:012x}");
-        let of_charge = delivery.kind.starts_with("charge.");
-        let subject = if of_charge { "charge" } else { "invoice" };
+        let subject = if delivery.kind.starts_with("charge.") { "charge" } else { "invoice" };
         let mut body = json!({
             "id": id,
             "event_id": delivery.event["id"],
@@ -333,68 +345,66 @@ impl Sender {
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let (method, path) = ("POST".to_owned(), delivery.path.clone());
-        let mut sent = DeliveryRequest { method, path, headers, body, chunked: false };
-        (self.change_request)(delivery, &mut sent);
-        sent
+        let mut request = DeliveryRequest { method, path, headers, body, chunked: false };
+        (self.change_request)(delivery, &mut request);
+        request
     }
 }
 
-async fn deliver(
-    to: SocketAddr,
-    sent: &DeliveryRequest,
-    follows: fn(&str) -> bool,
-    again: Option<DeliveryRequest>,
-) {
-    let answer = post(to, sent).await;
-    let status = answer.split(' ').nth(1).unwrap_or_default();
+/// Sends a delivery, follows a redirect if the sender does, and retries once after 500.
+async fn deliver(address: SocketAddr, delivery: PlannedDelivery) {
+    let PlannedDelivery { request, follows, retry } = delivery;
+    let response = send(address, &request).await;
+    let status = response.split(' ').nth(1).unwrap_or_default();
     if matches!(status, "302" | "307") && follows(status) {
-        let location = answer.lines().find_map(|line| line.strip_prefix("location: ")).expect("a redirect");
-        let path = location.to_owned();
+        let location = response.lines().find_map(|line| line.strip_prefix("location: "));
+        let path = location.expect("a redirect has a location").to_owned();
         // A 307 preserves the request; after a 302, clients send a GET.
         let (method, headers, body) = match status {
-            "307" => (sent.method.clone(), sent.headers.clone(), sent.body.clone()),
+            "307" => (request.method.clone(), request.headers.clone(), request.body.clone()),
             _ => ("GET".into(), vec![("User-Agent".into(), "Service-Webhooks/1.0".into())], Vec::new()),
         };
-        post(to, &DeliveryRequest { method, path, headers, body, chunked: false }).await;
+        send(address, &DeliveryRequest { method, path, headers, body, chunked: false }).await;
     }
-    if let Some(again) = again.filter(|_| status == "500") {
-        post(to, &again).await;
+    if status == "500" {
+        send(address, &retry).await;
     }
 }
 
-async fn post(to: SocketAddr, sent: &DeliveryRequest) -> String {
-    let mut stream = TcpStream::connect(to).await.expect("a receiver");
-    let mut text = format!("{} {} HTTP/1.1\r\nHost: here\r\n", sent.method, sent.path).into_bytes();
-    for (name, value) in &sent.headers {
+/// Sends a request on a new connection, and returns the whole response.
+async fn send(address: SocketAddr, request: &DeliveryRequest) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("the receiver listens");
+    let mut text = format!("{} {} HTTP/1.1\r\nHost: here\r\n", request.method, request.path).into_bytes();
+    for (name, value) in &request.headers {
         text.extend(format!("{name}: {value}\r\n").into_bytes());
     }
-    if sent.chunked {
+    if request.chunked {
         text.extend(b"Transfer-Encoding: chunked\r\n\r\n");
-        for chunk in sent.body.chunks(100) {
+        for chunk in request.body.chunks(100) {
             text.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
             text.extend(chunk);
             text.extend(b"\r\n");
         }
         text.extend(b"0\r\n\r\n");
     } else {
-        text.extend(format!("Content-Length: {}\r\n\r\n", sent.body.len()).into_bytes());
-        text.extend(&sent.body);
+        text.extend(format!("Content-Length: {}\r\n\r\n", request.body.len()).into_bytes());
+        text.extend(&request.body);
     }
-    stream.write_all(&text).await.expect("a receiver that reads");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.expect("an answer");
-    String::from_utf8(answer).expect("valid UTF-8")
+    stream.write_all(&text).await.expect("the receiver reads the request");
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).await.expect("the receiver responds");
+    String::from_utf8(response).expect("the response is UTF-8")
 }
 
-/// Starts a receiver on a free port, with a trigger that causes deliveries.
+/// Starts a receiver on a free port, and returns the webhook source that triggers deliveries of the server to it.
 pub async fn start_receiver(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
-    let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
+    let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
     Webhooks {
         names: Names::default(),
         source: Source::Receiver {
             receiver: Arc::new(receiver),
             receive_for: std::time::Duration::from_secs(60),
-            trigger: Some(Arc::new(Shop(Arc::clone(server)))),
+            trigger: Some(Arc::new(EventTrigger(Arc::clone(server)))),
         },
         public_url: None,
     }

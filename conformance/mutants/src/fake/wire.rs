@@ -1,4 +1,4 @@
-//! The HTTP server of the fake service.
+//! Serves a [`FakeServer`] over HTTP/1, with or without TLS.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -31,19 +31,19 @@ const EPOCH: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
 pub struct Wire {
     /// `true` for chunked bodies.
     pub chunked: bool,
-    /// `true` if each connection is closed after one response.
+    /// `true` if the server closes each connection after one response.
     pub closed: bool,
     /// `true` for HTTP/1.0 responses.
     pub http_1_0: bool,
     /// `true` for header names in title case.
     pub title_case: bool,
-    /// The number of responses after which a connection is closed.
+    /// The number of responses on a connection after which the server closes it.
     pub answers_per_connection: Option<u64>,
-    /// The number of responses of the server after which one closes its connection.
+    /// The interval, in responses of the server, at which one closes its connection.
     pub closing_distance: Option<u64>,
 }
 
-/// The status of a reply that closes the connection without a response, as in nginx.
+/// A status that makes the server close the connection without a response, as in nginx.
 pub const CLOSED: u16 = 444;
 
 /// Starts the server on a free port. Returns its base address.
@@ -53,8 +53,8 @@ pub async fn serve(server: FakeServer) -> String {
 
 /// Starts the server on a free port. Returns its base address, and the service, so that a panic can be detected.
 pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<FakeServer>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    server.address = format!("http://{}", listener.local_addr().expect("an address"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    server.address = format!("http://{}", listener.local_addr().expect("the listener has an address"));
     let base = format!("{}{}", server.address, server.prefix);
     let server = Arc::new(Mutex::new(server));
     let shared = Arc::clone(&server);
@@ -68,8 +68,8 @@ pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<F
 
 /// Starts the server with TLS under the name `localhost`. Returns its port.
 pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let port = listener.local_addr().expect("an address").port();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let port = listener.local_addr().expect("the listener has an address").port();
     server.address = format!("https://localhost:{port}");
     let server = Arc::new(Mutex::new(server));
     tokio::spawn(async move {
@@ -88,23 +88,23 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
 
 async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let wire = server.lock().expect("no request handler panics").wire;
-    let answers = AtomicU64::new(0);
+    let responses = AtomicU64::new(0);
     let service = service_fn(move |request| {
         let mut server = server.lock().expect("no request handler panics");
-        let of_connection = answers.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut reply = respond(&mut server, &request);
+        let on_connection = responses.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut response = respond(&mut server, &request);
         server.answers += 1;
-        let is_last = wire.answers_per_connection.is_some_and(|most| of_connection >= most)
-            || wire.closing_distance.is_some_and(|distance| server.answers.is_multiple_of(distance));
+        let is_last = wire.answers_per_connection.is_some_and(|max| on_connection >= max)
+            || wire.closing_distance.is_some_and(|n| server.answers.is_multiple_of(n));
         if is_last {
-            reply.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
+            response.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
         }
         // An error closes the connection without a response.
-        let is_closed = reply.status().as_u16() == CLOSED;
+        let is_closed = response.status().as_u16() == CLOSED;
         std::future::ready(if is_closed {
             Err(io::ErrorKind::ConnectionAborted.into())
         } else {
-            Ok::<_, io::Error>(reply)
+            Ok::<_, io::Error>(response)
         })
     });
     let mut http = hyper::server::conn::http1::Builder::new();
@@ -132,9 +132,9 @@ fn respond(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respon
     // U+FFFD represents a byte that is invalid in UTF-8.
     let text = raw.unwrap_or_else(|| body.to_string());
     let parts: Vec<_> = text.split(char::REPLACEMENT_CHARACTER).map(str::as_bytes).collect();
-    let whole = Full::from(parts.join(&0xff));
-    let body = ResponseBody { whole, chunked: server.wire.chunked };
-    let mut response = response.body(body).expect("a valid response");
+    let full = Full::from(parts.join(&0xff));
+    let body = ResponseBody { full, chunked: server.wire.chunked };
+    let mut response = response.body(body).expect("the head is valid");
     if server.wire.http_1_0 {
         *response.version_mut() = http::Version::HTTP_10;
     }
@@ -143,7 +143,7 @@ fn respond(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respon
 
 /// A body with or without a known length.
 struct ResponseBody {
-    whole: Full<Bytes>,
+    full: Full<Bytes>,
     chunked: bool,
 }
 
@@ -155,26 +155,26 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.whole).poll_frame(cx)
+        Pin::new(&mut self.full).poll_frame(cx)
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.chunked { SizeHint::default() } else { self.whole.size_hint() }
+        if self.chunked { SizeHint::default() } else { self.full.size_hint() }
     }
 }
 
-/// Formats microseconds since 2026-01-01 as the API does.
+/// Formats a time of the clock, in microseconds since 2026-01-01, as an API timestamp.
 pub fn timestamp(micros: u64) -> String {
     let time = EPOCH + std::time::Duration::from_micros(micros);
     let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
-    time.format(format).expect("the format fits every time")
+    time.format(format).expect("the format applies to every time")
 }
 
-/// Formats seconds since 2026-01-01 as HTTP does.
+/// Formats a time in seconds since 2026-01-01 as an HTTP date.
 pub fn http_date(seconds: u64) -> String {
     let time = EPOCH + std::time::Duration::from_secs(seconds);
     let format = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
     );
-    time.format(format).expect("a date")
+    time.format(format).expect("the format applies to every date")
 }

@@ -1,4 +1,4 @@
-//! Faults in limits and deliveries.
+//! Faults in the rate limit and in deliveries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,54 +13,54 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     // The limit.
     rule("every tenth request is not counted", &["limits.refused"], |server| {
         server.limiter = Limiter::Off;
-        let (clock, mut window, mut requests, mut counted) = (server.clock.clone(), 0, 0_u64, 0);
+        let (clock, mut minute, mut requests, mut counted) = (server.clock.clone(), 0, 0_u64, 0);
         server.tick = Duration::from_millis(5);
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             if request.authorization.as_deref() != Some(&format!("Bearer {}", fake::TEST_KEY)) {
                 return;
             }
             let now = clock.micros() / 60_000_000;
-            if now != window {
-                (window, counted) = (now, 0);
+            if now != minute {
+                (minute, counted) = (now, 0);
             }
             requests += 1;
             counted += u64::from(!requests.is_multiple_of(10));
             if counted > 120 {
-                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
-                reply.set("retry-after", &(60 - clock.micros() / 1_000_000 % 60).to_string());
+                *response = Reply::json(429, json!({ "message": "Too many requests." }));
+                response.set("retry-after", &(60 - clock.micros() / 1_000_000 % 60).to_string());
             }
         });
     }),
     rule("the date of Retry-After is local time", &["limits.retry_after"], |server| {
         let clock = server.clock.clone();
-        server.rewrite(move |_, reply| {
-            if reply.status == 429 {
+        server.rewrite(move |_, response| {
+            if response.status == 429 {
                 let now = clock.micros() / 1_000_000;
-                reply.set("date", &wire::http_date(now));
-                reply.set("retry-after", &wire::http_date(now + 3_660));
+                response.set("date", &wire::http_date(now));
+                response.set("retry-after", &wire::http_date(now + 3_660));
             }
         });
     }),
     rule("a refused key is locked out for five minutes", &["limits.retry_after_held"], |server| {
-        let (clock, mut until) = (server.clock.clone(), BTreeMap::new());
-        server.rewrite(move |request, reply| {
+        let (clock, mut lockouts) = (server.clock.clone(), BTreeMap::new());
+        server.rewrite(move |request, response| {
             let now = clock.micros();
-            let until = until.entry(request.authorization.clone()).or_insert(0);
-            if reply.status == 429 && *until < now {
-                *until = now + 300_000_000;
-            } else if now < *until && reply.status == 200 {
-                *reply = Reply::json(429, json!({ "message": "Too many requests." }));
-                reply.set("retry-after", "60");
+            let locked_until = lockouts.entry(request.authorization.clone()).or_insert(0);
+            if response.status == 429 && *locked_until < now {
+                *locked_until = now + 300_000_000;
+            } else if now < *locked_until && response.status == 200 {
+                *response = Reply::json(429, json!({ "message": "Too many requests." }));
+                response.set("retry-after", "60");
             }
         });
     })
     .may_fail(&["limits.retry_after"]),
     rule("three replicas count separately", &["limits.refused"], |server| server.replicas = 3),
-    reply("a 429 has an empty message", &["limits.json"], 429, |_, reply| {
-        reply.body = json!({ "message": "" })
+    reply("a 429 has an empty message", &["limits.json"], 429, |_, response| {
+        response.body = json!({ "message": "" })
     }),
-    reply("too many requests are answered 420", &["limits.refused"], 429, |_, reply| reply.status = 420),
-    rule("240 requests in two minutes", &["limits.retry_after"], |server| {
+    reply("too many requests get 420", &["limits.refused"], 429, |_, response| response.status = 420),
+    rule("a limit of 240 requests in two minutes", &["limits.retry_after"], |server| {
         (server.limiter, server.limit) = (Limiter::FromFirst, 240);
         (server.window, server.tick) = (Duration::from_secs(120), Duration::from_millis(5));
     })
@@ -75,22 +75,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.tick = Duration::from_millis(5);
     }),
     // Deliveries.
-    body("times of deliveries have an offset of two hours", &["webhooks.created_at"], |_, body| {
+    body("timestamps of deliveries have an offset of two hours", &["webhooks.created_at"], |_, body| {
         let time = body["created_at"].as_str().expect("the time is a string").replace('Z', "+02:00");
         body["created_at"] = json!(time);
     })
     .may_fail(&["webhooks.clock"]),
-    delivery("the event header has an underscore", &["webhooks.event_header"], |delivery, sent| {
-        sent.set("X-Service-Event", &delivery.kind.replace('.', "_"))
+    delivery("the event header has an underscore", &["webhooks.event_header"], |delivery, request| {
+        request.set("X-Service-Event", &delivery.kind.replace('.', "_"))
     }),
-    delivery("the event header has capitals", &["webhooks.event_header"], |delivery, sent| {
-        sent.set("X-Service-Event", &delivery.kind.to_uppercase())
+    delivery("the event header is in upper case", &["webhooks.event_header"], |delivery, request| {
+        request.set("X-Service-Event", &delivery.kind.to_uppercase())
     }),
-    charge("coins are written with an exponent", &["charges.amounts"], "charge.paid", |charge| {
+    charge("crypto amounts are written with an exponent", &["charges.amounts"], "charge.paid", |charge| {
         charge["asset_amount"] = json!("7.6192E-4")
     })
     .may_fail(&["charges.asset_amount", "webhooks.event_id"]),
-    charge("coins have 19 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
+    charge("crypto amounts have 19 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
         charge["asset_amount"] = json!("0.0007619200000000000")
     }),
     charge("fiat amounts have no decimals", &["charges.fiat_amount"], "charge.paid", |charge| {
@@ -111,22 +111,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             remove(&mut body["data"]["invoice"], "charges");
         }
     }),
-    body("modes are written with a capital", &["webhooks.mode"], |delivery, body| {
+    body("modes start with a capital letter", &["webhooks.mode"], |delivery, body| {
         body["mode"] = json!(if delivery.mode == Mode::Live { "Live" } else { "Test" })
     })
     .may_fail(&["webhooks.mode_endpoints"]),
     rule("live endpoints get test events too", &["webhooks.mode_endpoints"], |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let is_mode = endpoint.mode == Some(mode) || endpoint.mode == Some(Mode::Live);
-                is_mode && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_of_mode = endpoint.mode == Some(mode) || endpoint.mode == Some(Mode::Live);
+                is_of_mode && endpoint.events.as_ref().is_some_and(|types| types.contains(event_type))
             };
         });
     }),
-    delivery("deliveries have the Content-Type text/json", &["webhooks.content_type"], |_, sent| {
-        sent.set("Content-Type", "text/json")
+    delivery("deliveries have the Content-Type text/json", &["webhooks.content_type"], |_, request| {
+        request.set("Content-Type", "text/json")
     }),
-    delivery("the User-Agent has an extra minor version", &["webhooks.user_agent"], |_, sent| {
-        sent.set("User-Agent", "Service-Webhooks/1.0.3")
+    delivery("the User-Agent has an extra minor version", &["webhooks.user_agent"], |_, request| {
+        request.set("User-Agent", "Service-Webhooks/1.0.3")
     }),
 ];

@@ -10,28 +10,28 @@ use crate::mutant::{Mutant, account, events, remove, reply, rewrite, rule, singl
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Keys.
-    reply("an unknown event without a key is answered 404", &["auth.every_path"], 401, |_, reply| {
-        *reply = Reply::json(404, json!({ "message": "Not found." }))
+    reply("an unknown event without a key gets 404", &["auth.every_path"], 401, |_, response| {
+        *response = Reply::json(404, json!({ "message": "Not found." }))
     })
-    .for_requests(|request| request.is_event() && !is_known(request))
+    .for_requests(|request| request.is_event() && !is_existing_event(request))
     .may_fail(SINGLE_REFUSALS),
-    reply("the message of a 401 is empty", &["auth.message"], 401, |_, reply| {
-        reply.body = json!({ "message": "" })
+    reply("the message of a 401 is empty", &["auth.message"], 401, |_, response| {
+        response.body = json!({ "message": "" })
     }),
-    reply("the message of a 401 is null", &["auth.message"], 401, |_, reply| {
-        reply.body = json!({ "message": null })
+    reply("the message of a 401 is null", &["auth.message"], 401, |_, response| {
+        response.body = json!({ "message": null })
     }),
     reply(
-        "an unknown key is forbidden on lists",
+        "an unknown key gets 403 on lists",
         &["auth.last_character", "auth.encoded"],
         401,
-        |_, reply| reply.status = 403,
+        |_, response| response.status = 403,
     )
     .for_requests(|request| request.is_list() && has_key(request) && !is_revoked(request))
     .may_fail(SINGLE_REFUSALS),
-    rule("the key is accepted as the user of Basic", &["auth.other_scheme"], |server| {
+    rule("the key is accepted as the user name of Basic authentication", &["auth.other_scheme"], |server| {
         server.rewrite_requests(|request| {
-            // base64 of the test key and a colon.
+            // The base64 of the test key and a colon.
             let basic = "Basic c3ZjX3Rlc3Rfd0U2eVUxaU80cFM5ZEYyZ0g3aks6";
             if request.authorization.as_deref() == Some(basic) {
                 request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
@@ -50,8 +50,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["auth.letter_case", "auth.shortened"],
         |server| {
             server.rewrite_requests(|request| {
-                let is_test = |text: &str| text.starts_with("Bearer svc_test_");
-                if request.path == "/v1/invoices" && request.authorization.as_deref().is_some_and(is_test) {
+                let has_test_prefix = |authorization: &str| authorization.starts_with("Bearer svc_test_");
+                if request.path == "/v1/invoices"
+                    && request.authorization.as_deref().is_some_and(has_test_prefix)
+                {
                     request.authorization = Some(format!("Bearer {}", fake::TEST_KEY));
                 }
             });
@@ -60,17 +62,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["isolation.lists", "isolation.second_account"]),
     // The account.
     rule("the first account is cached for all keys", &["account.mode"], |server| {
-        let mut first = None;
-        server.rewrite(move |request, reply| {
-            if request.path == "/v1/account" && reply.status == 200 {
-                *reply = first.get_or_insert_with(|| reply.clone()).clone();
+        let mut cached = None;
+        server.rewrite(move |request, response| {
+            if request.path == "/v1/account" && response.status == 200 {
+                *response = cached.get_or_insert_with(|| response.clone()).clone();
             }
         });
     })
     .may_fail(&["isolation.second_account"]),
-    account("the modes are called production and sandbox", &["account.mode"], |request, reply| {
+    account("the modes are called production and sandbox", &["account.mode"], |request, response| {
         let mode = if request.mode == Some(Mode::Live) { "production" } else { "sandbox" };
-        reply.body["meta"]["mode"] = json!(mode);
+        response.body["meta"]["mode"] = json!(mode);
     }),
     // Events.
     events("details of invoice events are null", &["events.details"], |event| {
@@ -82,9 +84,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let time = event["created_at"].as_str().expect("the time is a string").replace('Z', "+02:00");
         event["created_at"] = json!(time);
     }),
-    single_event("the id of a single event has no hyphens", &["events.single"], |_, reply| {
-        let id = reply.body["data"]["id"].as_str().unwrap_or_default().replace('-', "");
-        reply.body["data"]["id"] = json!(id);
+    single_event("the id of a single event has no hyphens", &["events.single"], |_, response| {
+        let id = response.body["data"]["id"].as_str().unwrap_or_default().replace('-', "");
+        response.body["data"]["id"] = json!(id);
     })
     .may_fail(&["events.id"]),
     rule("an event is found by its id with appended characters", &["errors.not_found"], |server| {
@@ -94,10 +96,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         find_events_by(server, |given, id| given.len() >= 8 && id.starts_with(given))
     }),
     rule("single events of canceled charges are not found", &["events.single"], |server| {
-        let canceled = |request: &Request| request.is_event();
-        rewrite(server, 200, canceled, |_, reply| {
-            if reply.body["data"]["type"] == "charge.canceled" {
-                *reply = Reply::json(404, json!({ "message": "Not found." }));
+        rewrite(server, 200, Request::is_event, |_, response| {
+            if response.body["data"]["type"] == "charge.canceled" {
+                *response = Reply::json(404, json!({ "message": "Not found." }));
             }
         });
     }),
@@ -113,12 +114,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "filters.combined",
         "filters.total",
     ]),
-    events("amounts of events are numbers", &["charges.amounts"], |event| {
+    events("amounts in events are numbers", &["charges.amounts"], |event| {
         if event["charge"].is_object() {
             event["charge"]["fiat_amount"] = json!(49.9);
         }
     }),
-    events("empty metadata of events is an array", &["charges.metadata"], |event| {
+    events("empty metadata in events is an array", &["charges.metadata"], |event| {
         if event["charge"]["status"] == "canceled" {
             event["charge"]["metadata"] = json!([]);
         }
@@ -129,16 +130,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["filters.payment_link", "filters.combined"]),
-    single_event("a single event omits null members", &["events.subject"], |_, reply| {
+    single_event("a single event omits null members", &["events.subject"], |_, response| {
         for member in ["charge", "invoice"] {
-            if reply.body["data"][member].is_null() {
-                remove(&mut reply.body["data"], member);
+            if response.body["data"][member].is_null() {
+                remove(&mut response.body["data"], member);
             }
         }
     })
     .may_fail(&["events.single"]),
     events("empty details are omitted", &["events.details"], |event| remove(event, "details")),
-    events("statuses of charges are in capitals", &["charges.status"], |event| {
+    events("statuses of charges are in upper case", &["charges.status"], |event| {
         if let Some(status) = event["charge"]["status"].as_str() {
             event["charge"]["status"] = json!(status.to_uppercase());
         }
@@ -172,7 +173,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the creation of an old charge is recorded late", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let created = book.events.iter().rposition(|event| event["type"] == "charge.created");
-            let mut event = book.events.remove(created.expect("an event"));
+            let mut event = book.events.remove(created.expect("a charge was created"));
             event["created_at"] = book.events[0]["created_at"].clone();
             book.events.insert(0, event);
         }
@@ -181,14 +182,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the list of charges misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid = book.charges.iter_mut().rev().find(|charge| charge["status"] == "paid");
-            paid.expect("a paid charge")["status"] = json!("pending");
+            paid.expect("a charge is paid")["status"] = json!("pending");
         }
     })
     .may_fail(&["lists.complete", "filters.status"]),
     rule("the list of invoices misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid = book.invoices.iter_mut().find(|invoice| invoice["status"] == "paid");
-            let paid = paid.expect("a paid invoice");
+            let paid = paid.expect("an invoice is paid");
             paid["status"] = json!("open");
             paid["charges"] = json!([]);
         }
@@ -196,8 +197,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["lists.complete", "filters.status", "invoices.settled"]),
     rule("old events are deleted", &["events.both_paid"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let left = book.events.len() - 7;
-            book.events.truncate(left);
+            let kept = book.events.len() - 7;
+            book.events.truncate(kept);
         }
     })
     .may_fail(&["events.recorded"]),
@@ -208,7 +209,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["events.recorded", "filters.total"]),
-    rule("charges that were archived are in no list", &["lists.complete"], |server| {
+    rule("archived charges are not listed", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.charges.remove(3);
         }
@@ -223,37 +224,38 @@ fn is_revoked(request: &Request) -> bool {
     request.authorization.as_deref().is_some_and(|authorization| authorization.ends_with(fake::REVOKED_KEY))
 }
 
-/// Returns `true` for an event of either mode, by the form of its id.
-fn is_known(request: &Request) -> bool {
-    let other = Request { mode: request.mode.map(Mode::other), ..request.clone() };
-    is_foreign_event(request) || is_foreign_event(&other)
+/// Returns `true` for a request for an existing event of either mode, by the format of its id.
+fn is_existing_event(request: &Request) -> bool {
+    let in_other_mode = Request { mode: request.mode.map(Mode::other), ..request.clone() };
+    is_foreign_event(request) || is_foreign_event(&in_other_mode)
 }
 
-/// Also finds single events by values other than their exact ids.
-fn find_events_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
+/// Also finds a single event if `matches` accepts the given id for the id of the event.
+fn find_events_by(server: &mut FakeServer, matches: fn(given: &str, id: &str) -> bool) {
     let books = [server.live.clone(), server.test.clone()];
-    server.rewrite(move |request, reply| {
-        let Some(given) = request.path.strip_prefix("/v1/events/").filter(|_| reply.status == 404) else {
+    server.rewrite(move |request, response| {
+        let Some(given) = request.path.strip_prefix("/v1/events/").filter(|_| response.status == 404) else {
             return;
         };
         let book = &books[usize::from(request.mode == Some(Mode::Test))];
-        let found = book.events.iter().find(|event| event["id"].as_str().is_some_and(|id| fits(given, id)));
+        let found =
+            book.events.iter().find(|event| event["id"].as_str().is_some_and(|id| matches(given, id)));
         if let Some(event) = found {
-            *reply = Reply::json(200, json!({ "data": event }));
+            *response = Reply::json(200, json!({ "data": event }));
         }
     });
 }
 
-/// Sets the description of the charge in all events, and a wrong one in single events.
-fn garble_descriptions(server: &mut FakeServer, text: &'static str, wrong: &'static str) {
+/// Sets the description of the charge in all events, and a garbled one in the responses with a single event.
+fn garble_descriptions(server: &mut FakeServer, description: &'static str, garbled: &'static str) {
     for book in [&mut server.live, &mut server.test] {
         for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
-            event["charge"]["description"] = json!(text);
+            event["charge"]["description"] = json!(description);
         }
     }
-    server.rewrite(move |request, reply| {
-        if request.is_event() && reply.body["data"]["charge"].is_object() {
-            reply.body["data"]["charge"]["description"] = json!(wrong);
+    server.rewrite(move |request, response| {
+        if request.is_event() && response.body["data"]["charge"].is_object() {
+            response.body["data"]["charge"]["description"] = json!(garbled);
         }
     });
 }

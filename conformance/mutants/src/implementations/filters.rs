@@ -30,95 +30,95 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["filters.status", "filters.total", "lists.complete"]),
     rule("two filters are combined with OR", &["filters.combined"], |server| {
         let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             let filters: Vec<_> = request
                 .query
                 .iter()
                 .filter(|(name, _)| is_filter(name))
                 .map(|(name, _)| name.clone())
                 .collect();
-            if filters.len() < 2 || reply.status != 200 {
+            if filters.len() < 2 || response.status != 200 {
                 return;
             }
             let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
-            let mode = request.mode.expect("a key");
-            let mut some = Vec::new();
+            let mode = request.mode.expect("the key is valid");
+            let mut matching = Vec::new();
             for name in &filters {
-                let mut one = request.clone();
-                one.query.retain(|key, _| key == name);
-                one.query.insert("per_page".into(), "100".into());
-                some.extend(
-                    book.respond(&one, mode, "").body["data"].as_array().cloned().unwrap_or_default(),
-                );
+                let mut with_one_filter = request.clone();
+                with_one_filter.query.retain(|key, _| key == name);
+                with_one_filter.query.insert("per_page".into(), "100".into());
+                let page = book.respond(&with_one_filter, mode, "");
+                matching.extend(page.body["data"].as_array().cloned().unwrap_or_default());
             }
-            book.events.retain(|event| some.contains(event));
-            book.charges.retain(|charge| some.contains(charge));
-            let mut whole = request.clone();
-            whole.query.retain(|name, _| !is_filter(name));
-            let links = reply.body["links"].take();
-            *reply = book.respond(&whole, mode, "");
-            reply.body["links"] = links;
+            book.events.retain(|event| matching.contains(event));
+            book.charges.retain(|charge| matching.contains(charge));
+            let mut unfiltered = request.clone();
+            unfiltered.query.retain(|name, _| !is_filter(name));
+            let links = response.body["links"].take();
+            *response = book.respond(&unfiltered, mode, "");
+            response.body["links"] = links;
         });
     })
     .may_fail(&["paging.ends", "paging.links_lead"]),
     rule("the charge filter searches only the newest ten events", &["filters.total"], |server| {
         let books = [server.live.clone(), server.test.clone()];
-        server.rewrite(move |request, reply| {
-            if request.query.contains_key("charge") && reply.status == 200 {
+        server.rewrite(move |request, response| {
+            if request.query.contains_key("charge") && response.status == 200 {
                 let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
                 book.events.truncate(10);
-                let links = reply.body["links"].take();
-                *reply = book.respond(request, request.mode.expect("a key"), "");
-                reply.body["links"] = links;
+                let links = response.body["links"].take();
+                *response = book.respond(request, request.mode.expect("the key is valid"), "");
+                response.body["links"] = links;
             }
         });
     })
     .may_fail(&["filters.charge", "filters.combined", "paging.links_lead"]),
-    charges("canceled charges are not found by their status", &["filters.total"], |request, reply| {
+    charges("canceled charges are not found by their status", &["filters.total"], |request, response| {
         if request.query.get("status").is_some_and(|value| value == "canceled") {
-            reply.body["data"] = json!([]);
-            reply.body["meta"]["total"] = json!(0);
+            response.body["data"] = json!([]);
+            response.body["meta"]["total"] = json!(0);
         }
     })
     .may_fail(&["filters.combined", "filters.status"]),
     requests("an unknown status of invoices is ignored", &["filters.status"], |request| {
-        let known = |text: &String| matches!(text.as_str(), "open" | "paid" | "void");
-        if request.path == "/v1/invoices" && !request.query.get("status").is_some_and(known) {
+        let is_known = |value: &String| matches!(value.as_str(), "open" | "paid" | "void");
+        if request.path == "/v1/invoices" && !request.query.get("status").is_some_and(is_known) {
             request.query.remove("status");
         }
     }),
     requests("an unknown charge is ignored as a filter", &["filters.charge"], |request| {
-        let known = |code: &String| code.len() == 11 && code.contains("abcdef") || code.starts_with("hook");
-        if !request.query.get("charge").is_some_and(known) {
+        let is_known =
+            |code: &String| code.len() == 11 && code.contains("abcdef") || code.starts_with("hook");
+        if !request.query.get("charge").is_some_and(is_known) {
             request.query.remove("charge");
         }
     })
     .may_fail(&["isolation.filter_charge"]),
     requests("an unknown invoice is ignored as a filter", &["filters.invoice"], |request| {
-        let known = |text: &String| text.contains("mnopqr");
-        if !request.query.get("invoice").is_some_and(known) {
+        let is_known = |value: &String| value.contains("mnopqr");
+        if !request.query.get("invoice").is_some_and(is_known) {
             request.query.remove("invoice");
         }
     })
     .may_fail(&["isolation.filter_invoice"]),
     requests("an unknown payment link is ignored as a filter", &["filters.payment_link"], |request| {
-        let known = |text: &String| text.contains("ghijkl");
-        if !request.query.get("payment_link").is_some_and(known) {
+        let is_known = |value: &String| value.contains("ghijkl");
+        if !request.query.get("payment_link").is_some_and(is_known) {
             request.query.remove("payment_link");
         }
     })
     .may_fail(&["isolation.filter_payment_link"]),
     // Isolation.
-    reply("HEAD of an event of the other mode is 200", &["isolation.not_found"], 404, |_, reply| {
-        reply.status = 200
+    reply("HEAD of an event of the other mode gets 200", &["isolation.not_found"], 404, |_, response| {
+        response.status = 200
     })
     .for_requests(|request| request.method == "HEAD" && is_foreign_event(request))
     .may_fail(&["answers.head"]),
     rule("the charge filter finds events of another account", &["isolation.second_account"], |server| {
-        let second = server.other_account.clone();
-        server.rewrite(move |request, reply| {
-            if request.query.contains_key("charge") && reply.status == 200 && is_empty_list(reply) {
-                *reply = second.respond(request, Mode::Test, "");
+        let other_account = server.other_account.clone();
+        server.rewrite(move |request, response| {
+            if request.query.contains_key("charge") && response.status == 200 && is_empty_list(response) {
+                *response = other_account.respond(request, Mode::Test, "");
             }
         });
     }),
@@ -127,14 +127,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.test.invoices.insert(1, invoice);
     })
     .may_fail(&["lists.complete", "events.recorded", "paging.newest_first_others"]),
-    rule("single events are cached by their address", &["isolation.not_found"], |server| {
+    rule("single events are cached by their path", &["isolation.not_found"], |server| {
         let mut cache: BTreeMap<String, Reply> = BTreeMap::new();
-        server.rewrite(move |request, reply| {
+        server.rewrite(move |request, response| {
             if request.is_event() && request.method == "GET" {
-                if reply.status == 200 {
-                    cache.insert(request.path.clone(), reply.clone());
-                } else if let Some(kept) = cache.get(&request.path) {
-                    *reply = kept.clone();
+                if response.status == 200 {
+                    cache.insert(request.path.clone(), response.clone());
+                } else if let Some(cached) = cache.get(&request.path) {
+                    *response = cached.clone();
                 }
             }
         });
@@ -148,11 +148,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "isolation.delivered",
         "limits.every_path",
     ]),
-    rule("the last page of charges ends with one of the other mode", &["isolation.lists"], |server| {
-        for (own, other) in [(Mode::Live, 1), (Mode::Test, 0)] {
+    rule("the last page of charges ends with a charge of the other mode", &["isolation.lists"], |server| {
+        for (mode, other_index) in [(Mode::Live, 1), (Mode::Test, 0)] {
             let books = [server.live.clone(), server.test.clone()];
-            let charge = books[other].charges.last().expect("a charge").clone();
-            let book = if own == Mode::Live { &mut server.live } else { &mut server.test };
+            let charge = books[other_index].charges.last().expect("the book has a charge").clone();
+            let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
             book.charges.push(charge);
         }
     })
@@ -165,13 +165,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ]),
     rule("two filters together return events of the other mode", &["isolation.filter_charge"], |server| {
         let books = [server.test.clone(), server.live.clone()];
-        server.rewrite(move |request, reply| {
-            let both = request.query.contains_key("charge") && request.query.contains_key("type");
-            if both && reply.status == 200 && is_empty_list(reply) {
-                let links = reply.body["links"].take();
-                *reply =
+        server.rewrite(move |request, response| {
+            let has_both = request.query.contains_key("charge") && request.query.contains_key("type");
+            if has_both && response.status == 200 && is_empty_list(response) {
+                let links = response.body["links"].take();
+                *response =
                     books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
-                reply.body["links"] = links;
+                response.body["links"] = links;
             }
         });
     })

@@ -17,31 +17,31 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["paging.joined", "paging.length", "paging.links_keep_size"]),
-    requests("invoices have 20 on a page by default", &["paging.default_size"], |request| {
+    requests("a page has 20 invoices by default", &["paging.default_size"], |request| {
         if request.path == "/v1/invoices" {
             request.query.entry("per_page".into()).or_insert("20".into());
         }
     })
     .may_fail(&["paging.links_keep_size"]),
-    requests("a page of events ends at 50", &["paging.per_page"], |request| {
+    requests("a page has at most 50 events", &["paging.per_page"], |request| {
         if request.path == "/v1/events" && request.number("per_page").is_some_and(|size| size > 50) {
             request.query.insert("per_page".into(), "50".into());
         }
     }),
-    list("a size of 100 is refused", &["lists.served"], |request, reply| {
+    list("a size of 100 is refused", &["lists.served"], |request, response| {
         if request.number("per_page") == Some(100) {
-            *reply = Reply::json(422, json!({ "message": "per_page must be less than 100." }));
+            *response = Reply::json(422, json!({ "message": "per_page must be less than 100." }));
         }
     })
-    .may_fail(EVERYTHING_LISTED),
-    list("a size of 1 is refused", &["lists.served"], |request, reply| {
+    .may_fail(LIST_STATEMENTS),
+    list("a size of 1 is refused", &["lists.served"], |request, response| {
         if request.number("per_page") == Some(1) {
-            *reply = Reply::json(422, json!({ "message": "per_page must be at least 2." }));
+            *response = Reply::json(422, json!({ "message": "per_page must be at least 2." }));
         }
     })
     .may_fail(&["lists.served", "isolation.second_account"]),
-    list("meta.per_page is always 25", &["paging.per_page"], |_, reply| {
-        reply.body["meta"]["per_page"] = json!(25)
+    list("meta.per_page is always 25", &["paging.per_page"], |_, response| {
+        response.body["meta"]["per_page"] = json!(25)
     })
     .may_fail(&[
         "filters.total",
@@ -51,73 +51,74 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.links_keep_size",
         "paging.links_lead",
     ]),
-    list("meta.current_page is always 1", &["paging.current_page"], |_, reply| {
-        reply.body["meta"]["current_page"] = json!(1)
+    list("meta.current_page is always 1", &["paging.current_page"], |_, response| {
+        response.body["meta"]["current_page"] = json!(1)
     })
     .may_fail(&["paging.ends", "paging.length", "paging.links_lead", "filters.total"]),
-    list("a last page that is full has a next one", &["paging.ends"], |_, reply| {
-        let number = |name: &str| reply.body["meta"][name].as_u64().unwrap_or(1);
-        let [page, last, size, total] = ["current_page", "last_page", "per_page", "total"].map(number);
-        if page == last && total % size == 0 && total > 0 {
-            let link = reply.body["links"]["last"].as_str().expect("a link");
-            let next = link.replace(&format!("&page={last}"), &format!("&page={}", last + 1));
-            reply.body["links"]["next"] = json!(next);
+    list("next of a full last page is not null", &["paging.ends"], |_, response| {
+        let number = |name: &str| response.body["meta"][name].as_u64().unwrap_or(1);
+        let [page, last_page, size, total] = ["current_page", "last_page", "per_page", "total"].map(number);
+        if page == last_page && total % size == 0 && total > 0 {
+            let last = response.body["links"]["last"].as_str().expect("the link is a string");
+            let next = last.replace(&format!("&page={last_page}"), &format!("&page={}", last_page + 1));
+            response.body["links"]["next"] = json!(next);
         }
     })
     .may_fail(&["paging.links_lead"]),
-    list("last is computed with the default size", &["paging.links_lead"], |_, reply| {
-        let total = reply.body["meta"]["total"].as_u64().unwrap_or(1);
-        let last = reply.body["meta"]["last_page"].as_u64().unwrap_or(1);
-        let link = reply.body["links"]["last"].as_str().unwrap_or_default();
+    list("last is computed with the default page size", &["paging.links_lead"], |_, response| {
+        let total = response.body["meta"]["total"].as_u64().unwrap_or(1);
+        let last_page = response.body["meta"]["last_page"].as_u64().unwrap_or(1);
+        let last = response.body["links"]["last"].as_str().unwrap_or_default();
         let wrong = total.div_ceil(25).max(1);
-        reply.body["links"]["last"] = json!(link.replace(&format!("page={last}"), &format!("page={wrong}")));
+        response.body["links"]["last"] =
+            json!(last.replace(&format!("page={last_page}"), &format!("page={wrong}")));
     })
     .may_fail(&["paging.links_keep_size"]),
-    list("prev leads two pages back", &["paging.links_lead"], |request, reply| {
+    list("prev leads two pages back", &["paging.links_lead"], |request, response| {
         let page = request.number("page").unwrap_or(1);
         if page > 2 {
-            let link = reply.body["links"]["prev"].as_str().expect("a link");
+            let link = response.body["links"]["prev"].as_str().expect("the link is a string");
             let prev = link.replace(&format!("&page={}", page - 1), &format!("&page={}", page - 2));
-            reply.body["links"]["prev"] = json!(prev);
+            response.body["links"]["prev"] = json!(prev);
         }
     }),
-    list("first omits the filters", &["paging.links_keep_filters"], |request, reply| {
+    list("first omits the filters", &["paging.links_keep_filters"], |request, response| {
         let filters = ["type", "charge", "invoice", "status", "payment_link"];
-        if let Some(first) = reply.body["links"]["first"].as_str()
+        if let Some(first) = response.body["links"]["first"].as_str()
             && filters.iter().any(|name| request.query.contains_key(*name))
         {
             let path = first.split('?').next().unwrap_or_default();
             let size = request.number("per_page").unwrap_or(25);
-            reply.body["links"]["first"] = json!(format!("{path}?per_page={size}&page=1"));
+            response.body["links"]["first"] = json!(format!("{path}?per_page={size}&page=1"));
         }
     }),
-    list("the second page is in ascending order", &["paging.joined"], |request, reply| {
+    list("the second page is in ascending order", &["paging.joined"], |request, response| {
         if request.number("page").is_some_and(|page| page > 1) {
-            reply.body["data"].as_array_mut().expect("`data` is an array").reverse();
+            response.body["data"].as_array_mut().expect("`data` is an array").reverse();
         }
     })
     .may_fail(&["paging.newest_first", "paging.newest_first_others", "paging.stable", "filters.total"]),
     rule("totals are cached for a minute", &["paging.length"], |server| {
         let (clock, mut totals) = (server.clock.clone(), BTreeMap::new());
-        server.rewrite(move |request, reply| {
-            if request.is_list() && reply.status == 200 {
+        server.rewrite(move |request, response| {
+            if request.is_list() && response.status == 200 {
                 let mut key = request.clone();
                 key.query.retain(|name, _| !matches!(name.as_str(), "page" | "per_page"));
                 let now = clock.micros();
-                let entry = totals
+                let (stored_at, total) = totals
                     .entry((key.path, key.query, key.authorization))
-                    .or_insert((now, reply.body["meta"]["total"].clone()));
-                if entry.0 + 60_000_000 < now {
-                    *entry = (now, reply.body["meta"]["total"].clone());
+                    .or_insert((now, response.body["meta"]["total"].clone()));
+                if *stored_at + 60_000_000 < now {
+                    (*stored_at, *total) = (now, response.body["meta"]["total"].clone());
                 }
-                reply.body["meta"]["total"] = entry.1.clone();
+                response.body["meta"]["total"] = total.clone();
             }
         });
     })
     .may_fail(&["filters.total", "paging.last_page", "paging.length", "paging.stable"]),
-    list("totals end at 20", &["paging.length"], |_, reply| {
-        let total = reply.body["meta"]["total"].as_u64().unwrap_or(0).min(20);
-        reply.body["meta"]["total"] = json!(total);
+    list("totals are at most 20", &["paging.length"], |_, response| {
+        let total = response.body["meta"]["total"].as_u64().unwrap_or(0).min(20);
+        response.body["meta"]["total"] = json!(total);
     })
     .may_fail(&["paging.last_page", "filters.total", "paging.ends", "paging.links_lead"]),
     rule("charges are ordered by their last change", &["paging.newest_first_others"], |server| {
@@ -130,24 +131,24 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         for book in [&mut server.live, &mut server.test] {
             let count = book.events.len();
             let mut numbered: Vec<_> = book.events.drain(..).enumerate().collect();
-            numbered.sort_by_key(|(at, _)| std::cmp::Reverse((count - at).to_string()));
+            numbered.sort_by_key(|(index, _)| std::cmp::Reverse((count - index).to_string()));
             book.events = numbered.into_iter().map(|(_, event)| event).collect();
         }
     })
     .may_fail(&["events.recorded", "paging.stable", "paging.stable_literal"]),
-    list("links keep the first of two filters only", &["paging.links_keep_filters"], |request, reply| {
+    list("links keep the first of two filters only", &["paging.links_keep_filters"], |request, response| {
         if request.query.contains_key("type") && request.query.contains_key("charge") {
-            each_link(reply, |link| {
+            each_link(response, |link| {
                 let (path, query) = link.split_once('?').unwrap_or((link, ""));
-                let left: Vec<_> = query.split('&').filter(|pair| !pair.starts_with("type=")).collect();
-                format!("{path}?{}", left.join("&"))
+                let kept: Vec<_> = query.split('&').filter(|pair| !pair.starts_with("type=")).collect();
+                format!("{path}?{}", kept.join("&"))
             });
         }
     }),
-    list("the total of invoices counts one that was deleted", &["paging.length"], |request, reply| {
+    list("the total of invoices counts a deleted one", &["paging.length"], |request, response| {
         if request.path == "/v1/invoices" {
-            let total = reply.body["meta"]["total"].as_u64().unwrap_or(0) + 1;
-            reply.body["meta"]["total"] = json!(total);
+            let total = response.body["meta"]["total"].as_u64().unwrap_or(0) + 1;
+            response.body["meta"]["total"] = json!(total);
         }
     })
     .may_fail(&[
@@ -159,24 +160,24 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.links_lead",
     ]),
     rule("every second list comes from a stale replica", &["paging.stable"], |server| {
-        serve_stale_lists(server, |turn| turn % 2 == 0)
+        serve_stale_lists(server, |request_number| request_number % 2 == 0)
     })
     .may_fail(&["paging.stable_literal"]),
     rule("lists come from a stale replica", &["paging.stable"], |server| serve_stale_lists(server, |_| true))
         .may_fail(&["paging.stable_literal"]),
     rule("a list is cached by its path and page", &["paging.per_page"], |server| {
         let mut cache = BTreeMap::new();
-        server.rewrite(move |request, reply| {
-            if request.is_list() && reply.status == 200 {
+        server.rewrite(move |request, response| {
+            if request.is_list() && response.status == 200 {
                 let mut query = request.query.clone();
                 query.remove("per_page");
                 let key = (request.path.clone(), query, request.authorization.clone());
-                reply.body = cache.entry(key).or_insert_with(|| reply.body.clone()).clone();
+                response.body = cache.entry(key).or_insert_with(|| response.body.clone()).clone();
             }
         });
     })
     .may_fail(&["auth.same_lists", "paging.default_size", "paging.links_keep_size"]),
-    requests("the size is ignored where a filter is given", &["paging.per_page"], |request| {
+    requests("per_page is ignored if there is a filter", &["paging.per_page"], |request| {
         if is_filtered(request) {
             request.query.remove("per_page");
         }
@@ -205,8 +206,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ]),
 ];
 
-/// Statements about lists that may fail where long pages are missing or wrong.
-const EVERYTHING_LISTED: &[&str] = &[
+/// The statements about lists that may fail if long pages are missing or wrong.
+const LIST_STATEMENTS: &[&str] = &[
     "auth.same_lists",
     "events.recorded",
     "filters.charge",
@@ -233,18 +234,19 @@ fn is_filtered(request: &Request) -> bool {
     request.query.keys().any(|name| is_filter(name))
 }
 
-/// Serves lists of test mode from a copy without new records, in the turns that `fits` selects.
-fn serve_stale_lists(server: &mut FakeServer, fits: fn(u64) -> bool) {
+/// Serves lists of test mode from a copy without new records, for the requests whose number `is_stale` accepts.
+fn serve_stale_lists(server: &mut FakeServer, is_stale: fn(request_number: u64) -> bool) {
     let copy = server.test.clone();
-    let mut turn = 0;
-    server.rewrite(move |request, reply| {
-        if request.is_list() && request.mode == Some(Mode::Test) && reply.status == 200 {
-            turn += 1;
-            let is_other = request.authorization.as_deref() == Some(&format!("Bearer {}", fake::OTHER_KEY));
-            if fits(turn) && !is_other {
-                let links = reply.body["links"].take();
-                *reply = copy.respond(request, Mode::Test, "");
-                reply.body["links"] = links;
+    let mut requests = 0;
+    server.rewrite(move |request, response| {
+        if request.is_list() && request.mode == Some(Mode::Test) && response.status == 200 {
+            requests += 1;
+            let is_other_account =
+                request.authorization.as_deref() == Some(&format!("Bearer {}", fake::OTHER_KEY));
+            if is_stale(requests) && !is_other_account {
+                let links = response.body["links"].take();
+                *response = copy.respond(request, Mode::Test, "");
+                response.body["links"] = links;
             }
         }
     });

@@ -1,4 +1,4 @@
-//! Correct senders with different legal choices.
+//! Correct webhook senders with other legal choices.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Variant, set_choices, variant};
 use crate::fake::FakeServer;
 use crate::fake::sender::{Sender, mac, signed_text};
 
-/// Adds a webhook sender to a server, with a choice.
+/// Adds a webhook sender to a server, with a choice. The suite runs its full check.
 fn add_sender(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
     let mut sender = Sender { quick: false, ..Sender::default() };
     choose(&mut sender);
@@ -14,16 +14,18 @@ fn add_sender(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
 }
 
 pub(super) const VARIANTS: &[Variant] = &[
-    variant("deliveries without any choice", |server| add_sender(server, |_| {})),
-    variant("a retry has an id of its own", |server| add_sender(server, |sender| sender.new_ids = true)),
-    variant("every delivery comes twice", |server| add_sender(server, |sender| sender.times = 2)),
-    variant("the newest delivery comes first", |server| add_sender(server, |sender| sender.reversed = true)),
+    variant("the default webhook sender", |server| add_sender(server, |_| {})),
+    variant("a retry has a new delivery id", |server| add_sender(server, |sender| sender.new_ids = true)),
+    variant("every delivery is sent twice", |server| add_sender(server, |sender| sender.times = 2)),
+    variant("the newest delivery is sent first", |server| {
+        add_sender(server, |sender| sender.reversed = true)
+    }),
     variant("deliveries have additional headers", |server| {
         add_sender(server, |sender| {
-            sender.change_request = |_, sent| {
-                sent.set("X-Forwarded-For", "192.0.2.1");
-                sent.set("X-Service-Attempt", "1");
-                sent.set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+            sender.change_request = |_, request| {
+                request.set("X-Forwarded-For", "192.0.2.1");
+                request.set("X-Service-Attempt", "1");
+                request.set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
             };
         });
     }),
@@ -39,29 +41,30 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         });
     }),
-    variant("the other object of a delivery is null", |server| {
+    variant("the unused object of a delivery is null", |server| {
         add_sender(server, |sender| {
-            sender.change_body = Box::new(|leaving, body| {
-                let other = if leaving.kind.starts_with("charge.") { "invoice" } else { "charge" };
-                body["data"][other] = Value::Null;
+            sender.change_body = Box::new(|delivery, body| {
+                let unused = if delivery.kind.starts_with("charge.") { "invoice" } else { "charge" };
+                body["data"][unused] = Value::Null;
             });
         });
     }),
     variant("header names of deliveries are in lower case", |server| {
         add_sender(server, |sender| {
-            sender.change_request = |_, sent| {
-                for (name, _) in &mut sent.headers {
+            sender.change_request = |_, request| {
+                for (name, _) in &mut request.headers {
                     *name = name.to_ascii_lowercase();
                 }
             };
         });
     }),
-    variant("deliveries come in chunks", |server| {
-        add_sender(server, |sender| sender.change_request = |_, sent| sent.chunked = true)
+    variant("deliveries are chunked", |server| {
+        add_sender(server, |sender| sender.change_request = |_, request| request.chunked = true)
     }),
-    variant("deliveries name a charset", |server| {
+    variant("deliveries have a charset", |server| {
         add_sender(server, |sender| {
-            sender.change_request = |_, sent| sent.set("Content-Type", "Application/JSON; charset=utf-8")
+            sender.change_request =
+                |_, request| request.set("Content-Type", "Application/JSON; charset=utf-8")
         });
     }),
     variant("deliveries write UTC as an offset of zero", |server| {
@@ -72,12 +75,12 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         });
     }),
-    variant("a delivery has a time of its own", |server| {
+    variant("created_at of a delivery differs from its event's", |server| {
         add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| body["created_at"] = json!("2026-02-03T04:05:06.070809Z"))
         });
     }),
-    variant("signatures are in capitals", |server| {
+    variant("signatures are in upper case", |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
                 format!("t={t},v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))
@@ -91,7 +94,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             };
         });
     }),
-    variant("the signed parts are joined by a colon", |server| {
+    variant("the time and the body are joined by a colon for signing", |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
                 let message = [t.to_string().as_bytes(), b":", body].concat();
@@ -101,13 +104,13 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("a test delivery ignores subscriptions and has no event", |server| {
         add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, kind| {
-                let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
-                let test = kind == "charge.created" && endpoint.path == "/live-some";
-                endpoint.mode == Some(mode) && (wants || test)
+            sender.delivers = |endpoint, mode, event_type| {
+                let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
+                let is_test = event_type == "charge.created" && endpoint.path == "/live-some";
+                endpoint.mode == Some(mode) && (is_subscribed || is_test)
             };
-            sender.change_body = Box::new(|leaving, body| {
-                if leaving.path == "/live-some" && leaving.kind == "charge.created" {
+            sender.change_body = Box::new(|delivery, body| {
+                if delivery.path == "/live-some" && delivery.kind == "charge.created" {
                     body["test"] = json!(true);
                     body["event_id"] = Value::Null;
                 }
@@ -122,9 +125,9 @@ pub(super) const VARIANTS: &[Variant] = &[
             sender.times = 2;
             sender.reversed = true;
             sender.change_body = Box::new(|_, body| body["version"] = json!(2));
-            sender.change_request = |_, sent| {
-                sent.chunked = true;
-                sent.set("Content-Type", "application/json;charset=UTF-8");
+            sender.change_request = |_, request| {
+                request.chunked = true;
+                request.set("Content-Type", "application/json;charset=UTF-8");
             };
             sender.sign = |secret, t, body| {
                 format!("t={t}, v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))

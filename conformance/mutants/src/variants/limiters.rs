@@ -21,8 +21,9 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("fixed windows aligned to a clock other than Date", |server| {
         set_limiter(server, Limiter::AlignedMinute, 40);
         let clock = server.clock.clone();
-        server
-            .rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017)));
+        server.rewrite(move |_, response| {
+            response.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017))
+        });
     }),
     variant("fixed windows aligned to the minute, refused requests count", |server| {
         set_limiter(server, Limiter::AlignedMinute, 33);
@@ -46,8 +47,9 @@ pub(super) const VARIANTS: &[Variant] = &[
         set_limiter(server, Limiter::SlidingCounter, 31);
         server.refusals_count = true;
         let clock = server.clock.clone();
-        server
-            .rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017)));
+        server.rewrite(move |_, response| {
+            response.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017))
+        });
     }),
     variant("a sliding window counter, and single events come from a cache", |server| {
         set_limiter(server, Limiter::SlidingCounter, 30);
@@ -71,7 +73,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("a token bucket, and Retry-After is always 60", |server| {
         set_limiter(server, Limiter::Bucket, 3);
-        rewrite_status(server, 429, |reply| reply.set("retry-after", "60"));
+        rewrite_status(server, 429, |response| response.set("retry-after", "60"));
     }),
     variant("a window starts with its first request, with slow responses", |server| {
         set_limiter(server, Limiter::FromFirst, 50);
@@ -79,12 +81,13 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("one of two replicas has a stale quota in its headers", |server| {
         server.reports_quota = true;
-        let mut turn = 0_u64;
-        server.rewrite(move |_, reply| {
-            turn += 1;
-            let left = reply.header("x-ratelimit-remaining").and_then(|value| value.parse::<u64>().ok());
-            if let Some(left) = left.filter(|_| turn.is_multiple_of(2)) {
-                reply.set("x-ratelimit-remaining", &(left + turn % 7).to_string());
+        let mut requests = 0_u64;
+        server.rewrite(move |_, response| {
+            requests += 1;
+            let remaining =
+                response.header("x-ratelimit-remaining").and_then(|value| value.parse::<u64>().ok());
+            if let Some(remaining) = remaining.filter(|_| requests.is_multiple_of(2)) {
+                response.set("x-ratelimit-remaining", &(remaining + requests % 7).to_string());
             }
         });
     }),
@@ -94,7 +97,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
 ];
 
-/// Sets the limiter, the time of the clock at the start of the check, and a short response time.
+/// Sets the limiter, a short response time, and the clock to this many seconds.
 fn set_limiter(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
     server.limiter = limiter;
     server.tick = Duration::from_millis(5);

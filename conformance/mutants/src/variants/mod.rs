@@ -1,5 +1,5 @@
-//! Correct services with other legal choices: at least one per open point, and several with the defaults of a popular
-//! framework. None may fail a required statement.
+//! Correct services with other legal choices: at least one for each choice that the specification leaves open, and several
+//! with the defaults of a popular framework. None may fail a required statement.
 
 use std::time::Duration;
 
@@ -28,11 +28,12 @@ pub struct Variant {
     pub choose: fn(&mut FakeServer),
 }
 
-/// The `should` statement that services without a challenge do not satisfy.
+/// The `should` statement that services without a `WWW-Authenticate` header do not satisfy.
 const NO_CHALLENGE: &[&str] = &["auth.www_authenticate"];
 
+/// All tables of variants.
 pub(crate) const TABLES: &[&[Variant]] = &[
-    SINGLE,
+    SINGLE_CHOICES,
     frameworks::VARIANTS,
     stacks::VARIANTS,
     deliveries::VARIANTS,
@@ -41,65 +42,66 @@ pub(crate) const TABLES: &[&[Variant]] = &[
     deployments::VARIANTS,
 ];
 
-const SINGLE: &[Variant] = &[
+const SINGLE_CHOICES: &[Variant] = &[
     variant("the default server", |_| {}),
     variant("paths have a prefix", |server| server.prefix = "/pay/api"),
     // The body and the media type of errors.
     variant("a 401 has `error`, not `message`", |server| {
-        rewrite_status(server, 401, |reply| reply.body = json!({ "error": "unauthorized" }));
+        rewrite_status(server, 401, |response| response.body = json!({ "error": "unauthorized" }));
     }),
     variant("a 401 lists its errors", |server| {
-        rewrite_status(server, 401, |reply| {
-            reply.body = json!({ "errors": [{ "status": "401", "title": "Unauthorized" }] })
+        rewrite_status(server, 401, |response| {
+            response.body = json!({ "errors": [{ "status": "401", "title": "Unauthorized" }] })
         });
     }),
     variant("a 401 has the format of OAuth", |server| {
-        rewrite_status(server, 401, |reply| {
-            reply.body = json!({ "error": "invalid_token", "error_description": "The token is not known." });
-            reply.set("www-authenticate", "Bearer realm=\"api\", error=\"invalid_token\"");
+        rewrite_status(server, 401, |response| {
+            response.body =
+                json!({ "error": "invalid_token", "error_description": "The token is not known." });
+            response.set("www-authenticate", "Bearer realm=\"api\", error=\"invalid_token\"");
         });
     }),
     Variant {
-        name: "a 401 names no scheme",
+        name: "a 401 has no challenge",
         warns: NO_CHALLENGE,
-        choose: |server| rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate")),
+        choose: |server| rewrite_status(server, 401, |response| response.drop_header("www-authenticate")),
     },
     variant("refusals are problem details", |server| {
         set_choices(server, |choices| choices.problem_json = true);
-        rewrite_status(server, 401, |reply| use_problem_details(reply, "Unauthorized"));
-        rewrite_status(server, 429, |reply| use_problem_details(reply, "Too Many Requests"));
+        rewrite_status(server, 401, |response| use_problem_details(response, "Unauthorized"));
+        rewrite_status(server, 429, |response| use_problem_details(response, "Too Many Requests"));
     }),
     variant("a 404 repeats the path", |server| {
-        server.rewrite(|request, reply| {
-            if reply.status == 404 {
-                reply.body = json!({ "message": format!("Cannot GET {}", request.path) });
+        server.rewrite(|request, response| {
+            if response.status == 404 {
+                response.body = json!({ "message": format!("Cannot GET {}", request.path) });
             }
         });
     }),
     // Retry-After, and the counting of requests.
     variant("Retry-After is a date", |server| server.retry_after = RetryAfter::Date),
     variant("Retry-After is always a minute", |server| {
-        rewrite_status(server, 429, |reply| reply.set("retry-after", "60"));
+        rewrite_status(server, 429, |response| response.set("retry-after", "60"));
     }),
     variant("Retry-After is always a minute, and the window ends earlier", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.clock.advance(Duration::from_secs(28));
-        rewrite_status(server, 429, |reply| reply.set("retry-after", "60"));
+        rewrite_status(server, 429, |response| response.set("retry-after", "60"));
     }),
     variant("Retry-After is 61 s", |server| {
-        rewrite_status(server, 429, |reply| reply.set("retry-after", "61"));
+        rewrite_status(server, 429, |response| response.set("retry-after", "61"));
     }),
     variant("Retry-After is rounded down", |server| {
         server.clock.advance(Duration::from_millis(700));
-        rewrite_status(server, 429, |reply| {
-            let seconds = reply.header("retry-after").and_then(|value| value.parse::<u64>().ok());
-            reply.set("retry-after", &(seconds.expect("seconds") - 1).to_string());
+        rewrite_status(server, 429, |response| {
+            let seconds = response.header("retry-after").and_then(|value| value.parse::<u64>().ok());
+            response.set("retry-after", &(seconds.expect("seconds") - 1).to_string());
         });
     }),
     variant("refused requests count as well", |server| server.refusals_count = true),
     variant("requests with 404 do not count", |server| {
         server.counted_identity = |request| match request.path.strip_prefix("/v1/events/") {
-            Some(id) if !id.contains("-8def-") => "nobody".to_owned(),
+            Some(id) if !id.contains("-8def-") => "no key".to_owned(),
             _ => request.authorization.clone().unwrap_or_default(),
         };
     }),
@@ -130,34 +132,36 @@ const SINGLE: &[Variant] = &[
         set_choices(server, |choices| choices.clamps = true)
     }),
     variant("per_page out of range is refused with 400", |server| {
-        rewrite_status(server, 422, |reply| reply.status = 400)
+        rewrite_status(server, 422, |response| response.status = 400)
     }),
-    variant("a filter with an unknown value is answered 404", |server| {
+    variant("a filter with an unknown value gets 404", |server| {
         set_choices(server, |choices| choices.foreign_filter_404 = true);
     }),
-    variant("a filter with an unknown value is answered 422", |server| {
+    variant("a filter with an unknown value gets 422", |server| {
         set_choices(server, |choices| choices.foreign_filter_404 = true);
-        server.rewrite(|request, reply| {
-            if reply.status == 404 && request.is_list() {
-                *reply = Reply::json(422, json!({ "message": "The selected value is invalid." }));
+        server.rewrite(|request, response| {
+            if response.status == 404 && request.is_list() {
+                *response = Reply::json(422, json!({ "message": "The selected value is invalid." }));
             }
         });
     }),
-    variant("an empty list has no page", |server| set_choices(server, |choices| choices.empty_last_page = 0)),
+    variant("last_page of an empty list is 0", |server| {
+        set_choices(server, |choices| choices.empty_last_page = 0)
+    }),
     variant("an empty list has null for all links", |server| {
-        server.rewrite(|request, reply| {
-            if request.is_list() && reply.body["meta"]["total"] == 0 {
-                reply.body["links"] = json!({ "first": null, "last": null, "prev": null, "next": null });
+        server.rewrite(|request, response| {
+            if request.is_list() && response.body["meta"]["total"] == 0 {
+                response.body["links"] = json!({ "first": null, "last": null, "prev": null, "next": null });
             }
         });
     }),
-    variant("a page past the end is answered 404", |server| {
-        server.rewrite(|request, reply| {
+    variant("a page past the end gets 404", |server| {
+        server.rewrite(|request, response| {
             if request.is_list()
-                && crate::mutant::is_empty_list(reply)
+                && crate::mutant::is_empty_list(response)
                 && request.number("page").is_some_and(|page| page > 1)
             {
-                *reply = Reply::json(404, json!({ "message": "There is no such page." }));
+                *response = Reply::json(404, json!({ "message": "There is no such page." }));
             }
         });
     }),
@@ -166,9 +170,9 @@ const SINGLE: &[Variant] = &[
         server.prefix = "/pay";
         set_choices(server, |choices| choices.relative_links = true);
     }),
-    variant("links name page first, and a parameter of their own", |server| {
-        server.rewrite(|_, reply| {
-            each_link(reply, |link| {
+    variant("links have page first and an additional parameter", |server| {
+        server.rewrite(|_, response| {
+            each_link(response, |link| {
                 let (path, query) = link.split_once('?').unwrap_or((link, ""));
                 let mut pairs: Vec<_> = query.split('&').collect();
                 pairs.reverse();
@@ -193,31 +197,31 @@ const SINGLE: &[Variant] = &[
             }
         },
     ),
-    variant("invoices are paid and overdue, and charges have states of their own", |server| {
+    variant("invoices may be overdue, and charges have a custom status", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
-            let states = |value: &mut Value| {
-                if value["status"] == "canceled" {
-                    value["status"] = json!("CANCELLED_BY_MERCHANT");
+            let replace_status = |charge: &mut Value| {
+                if charge["status"] == "canceled" {
+                    charge["status"] = json!("CANCELLED_BY_MERCHANT");
                 }
             };
-            book.charges.iter_mut().for_each(states);
-            book.events.iter_mut().for_each(|event| states(&mut event["charge"]));
+            book.charges.iter_mut().for_each(replace_status);
+            book.events.iter_mut().for_each(|event| replace_status(&mut event["charge"]));
             book.invoices[0]["status"] = json!("overdue");
         }
     }),
     variant("list items have a code and a few other fields", |server| {
-        server.rewrite(|request, reply| {
-            if reply.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
-                for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+        server.rewrite(|request, response| {
+            if response.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
+                for row in response.body["data"].as_array_mut().into_iter().flatten() {
                     *row = json!({ "code": row["code"], "url": "https://pay.example/x" });
                 }
             }
         });
     }),
     variant("items of the lists have no identifier", |server| {
-        server.rewrite(|request, reply| {
-            if reply.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
-                for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+        server.rewrite(|request, response| {
+            if response.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
+                for row in response.body["data"].as_array_mut().into_iter().flatten() {
                     *row = json!({ "status": row["status"] });
                 }
             }
@@ -228,34 +232,35 @@ const SINGLE: &[Variant] = &[
         set_choices(server, |choices| choices.bare_event = true)
     }),
     variant("a single event is under `event`, with a response time", |server| {
-        server.rewrite(|request, reply| {
-            if request.is_event() && reply.status == 200 {
-                reply.body = json!({ "event": reply.body["data"], "meta": { "id": "a7", "type": "answer" } });
+        server.rewrite(|request, response| {
+            if request.is_event() && response.status == 200 {
+                response.body =
+                    json!({ "event": response.body["data"], "meta": { "id": "a7", "type": "answer" } });
             }
         });
     }),
     variant("a single event is in a nested envelope", |server| {
-        server.rewrite(|request, reply| {
-            if request.is_event() && reply.status == 200 {
-                let event = reply.body["data"].take();
-                reply.body = json!({ "status": "ok", "result": { "took": 3, "event": event } });
+        server.rewrite(|request, response| {
+            if request.is_event() && response.status == 200 {
+                let event = response.body["data"].take();
+                response.body = json!({ "status": "ok", "result": { "took": 3, "event": event } });
             }
         });
     }),
     variant("a sliding window counter", |server| server.limiter = Limiter::SlidingCounter),
     variant("ids are random", |server| {
-        for (world, book) in
+        for (book_number, book) in
             [(1_u64, &mut server.live), (2, &mut server.test), (3, &mut server.other_account)]
         {
-            for (at, event) in (0_u64..).zip(&mut book.events) {
+            for (index, event) in (0_u64..).zip(&mut book.events) {
                 // An odd factor keeps distinct numbers distinct.
-                let mixed = (world << 32 | at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mixed = (book_number << 32 | index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let (head, tail) = (mixed >> 32, mixed & 0xffff_ffff_ffff);
                 event["id"] = json!(format!("{head:08x}-5f3e-4ab1-9def-{tail:012x}"));
             }
         }
     }),
-    variant("ids are in capitals", |server| {
+    variant("ids are in upper case", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             for event in &mut book.events {
                 event["id"] = json!(event["id"].as_str().expect("the id is a string").to_uppercase());
@@ -275,7 +280,7 @@ const SINGLE: &[Variant] = &[
     variant(SAME_SECOND, |server| {
         rewrite_times(server, |_| "2025-12-01T10:00:00.000000Z".to_owned());
     }),
-    variant("details contain the changes", |server| {
+    variant("details contain the changed values", |server| {
         for book in [&mut server.live, &mut server.test] {
             book.events
                 .iter_mut()
@@ -290,21 +295,21 @@ const SINGLE: &[Variant] = &[
     // Additional data, and formats.
     variant("responses have additional members and headers", |server| {
         let mut count = 0;
-        server.rewrite(move |_, reply| {
+        server.rewrite(move |_, response| {
             count += 1;
-            reply.set("x-request-id", &format!("r-{count}"));
-            reply.set("x-served-by", ["a", "b", "b", "a", "c"][count % 5]);
-            reply.set("content-type", "application/json; charset=utf-8");
-            if let Some(body) = reply.body.as_object_mut() {
+            response.set("x-request-id", &format!("r-{count}"));
+            response.set("x-served-by", ["a", "b", "b", "a", "c"][count % 5]);
+            response.set("content-type", "application/json; charset=utf-8");
+            if let Some(body) = response.body.as_object_mut() {
                 body.insert("trace".into(), json!(format!("t-{count}")));
             }
         });
     }),
-    variant("headers state the remaining quota", |server| {
-        let mut left = 10_000;
-        server.rewrite(move |_, reply| {
-            left -= 1;
-            reply.set("x-ratelimit-remaining", &left.to_string());
+    variant("headers show the remaining quota", |server| {
+        let mut remaining = 10_000;
+        server.rewrite(move |_, response| {
+            remaining -= 1;
+            response.set("x-ratelimit-remaining", &remaining.to_string());
         });
     }),
     variant("members are in a different order", |server| rewrite_body_text(server, to_reversed_json)),
@@ -314,7 +319,7 @@ const SINGLE: &[Variant] = &[
     variant("JSON is pretty-printed", |server| {
         rewrite_body_text(server, |body| serde_json::to_string_pretty(body).expect("valid JSON"));
     }),
-    variant("bodies come in chunks", |server| server.wire.chunked = true),
+    variant("bodies are chunked", |server| server.wire.chunked = true),
     variant("each connection serves one request", |server| server.wire.closed = true),
     variant("responses are HTTP/1.0", |server| {
         server.wire.http_1_0 = true;
@@ -325,21 +330,21 @@ const SINGLE: &[Variant] = &[
         server.rewrite_requests(|request| {
             request.path = request.path.trim_end_matches(".json").to_owned();
         });
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.is_list() {
-                each_link(reply, |link| link.replacen('?', ".json?", 1));
+                each_link(response, |link| link.replacen('?', ".json?", 1));
             }
         });
     }),
     variant("responses are slow", |server| server.tick = Duration::from_millis(200)),
-    variant("one response is a 502 of the proxy", |server| {
+    variant("one response is a 502 of a proxy", |server| {
         let mut count = 0;
-        server.rewrite(move |_, reply| {
+        server.rewrite(move |_, response| {
             count += 1;
             if count == 160 {
-                *reply = Reply::json(502, Value::Null);
-                reply.raw = Some("<html>502 Bad Gateway</html>".into());
-                reply.set("content-type", "text/html");
+                *response = Reply::json(502, Value::Null);
+                response.raw = Some("<html>502 Bad Gateway</html>".into());
+                response.set("content-type", "text/html");
             }
         });
     }),
@@ -356,44 +361,48 @@ pub fn set_choices(server: &mut FakeServer, choose: impl Fn(&mut Choices)) {
     }
 }
 
+/// Makes a server change all responses with this status.
 fn rewrite_status(server: &mut FakeServer, status: u16, change: fn(&mut Reply)) {
-    server.rewrite(move |_, reply| {
-        if reply.status == status {
-            change(reply);
+    server.rewrite(move |_, response| {
+        if response.status == status {
+            change(response);
         }
     });
 }
 
-fn use_problem_details(reply: &mut Reply, title: &str) {
-    reply.body = json!({ "type": "about:blank", "title": title, "status": reply.status });
-    reply.set("content-type", "application/problem+json");
+/// Replaces the body by problem details (RFC 9457).
+fn use_problem_details(response: &mut Reply, title: &str) {
+    response.body = json!({ "type": "about:blank", "title": title, "status": response.status });
+    response.set("content-type", "application/problem+json");
 }
 
-/// The name of the variant whose records all have the same time.
-pub(crate) const SAME_SECOND: &str = "all events are of the same second";
+/// The name of the variant whose records all have the same `created_at`.
+pub(crate) const SAME_SECOND: &str = "all records have the same created_at";
 
-/// The variant whose account has no wallet, so that it opens no charges.
+/// The name of the variant whose account has no wallet, so that it has no new charges.
 pub(crate) const NO_ASSETS: &str = "the account accepts no assets";
 
-fn rewrite_times(server: &mut FakeServer, write: fn(&str) -> String) {
+/// Changes `created_at` of all records.
+fn rewrite_times(server: &mut FakeServer, change: fn(&str) -> String) {
     for book in [&mut server.live, &mut server.test, &mut server.other_account] {
         for row in book.events.iter_mut().chain(&mut book.charges).chain(&mut book.invoices) {
-            row["created_at"] = json!(write(row["created_at"].as_str().expect("the time is a string")));
+            row["created_at"] = json!(change(row["created_at"].as_str().expect("the time is a string")));
         }
     }
 }
 
+/// Makes a server serialize its bodies with `write`.
 fn rewrite_body_text(server: &mut FakeServer, write: fn(&Value) -> String) {
-    server.rewrite(move |_, reply| reply.raw = Some(write(&reply.body)));
+    server.rewrite(move |_, response| response.raw = Some(write(&response.body)));
 }
 
-/// Writes JSON with the names of each object in descending order.
+/// Serializes JSON with the members of each object in reverse order.
 fn to_reversed_json(value: &Value) -> String {
     match value {
         Value::Object(members) => {
             let members = members.iter().rev();
             let members: Vec<_> =
-                members.map(|(name, inner)| format!("{}:{}", json!(name), to_reversed_json(inner))).collect();
+                members.map(|(name, value)| format!("{}:{}", json!(name), to_reversed_json(value))).collect();
             format!("{{{}}}", members.join(","))
         }
         Value::Array(items) => {

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Variant, each_link, rewrite_body_text, rewrite_status, set_choices, variant};
+use crate::fake::book::ChargeEvent;
 use crate::fake::{FakeServer, Limiter, Reply, Request};
 use crate::mutant::rewrite;
 
-/// The statement about HEAD, which follows from HTTP and not from the specification.
+/// The statement that services without HEAD do not satisfy. It follows from HTTP, not from the specification.
 const NO_HEAD: &[&str] = &["answers.head"];
 
 pub(super) const VARIANTS: &[Variant] = &[
@@ -21,99 +22,103 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant(super::NO_ASSETS, |server| {
         change_account_meta(server, |meta| meta["accepted_assets"] = json!([]));
     }),
-    variant("the account has its meta as a member", |server| {
-        server.rewrite(|request, reply| {
-            if request.path == "/v1/account" && reply.status == 200 {
-                let mut body = reply.body["data"].take();
-                body["meta"] = reply.body["meta"].take();
-                reply.body = body;
+    variant("`meta` is a member of the account, without an envelope", |server| {
+        server.rewrite(|request, response| {
+            if request.path == "/v1/account" && response.status == 200 {
+                let mut body = response.body["data"].take();
+                body["meta"] = response.body["meta"].take();
+                response.body = body;
             }
         });
     }),
     variant("each mode numbers its own charges and invoices", use_sequential_codes),
-    variant("both modes have payment links of the same names", use_named_links),
-    variant("an event of the other account is forbidden", |server| {
-        let of_second = |request: &Request| request.path.contains("-7ab3-");
-        rewrite(server, 404, of_second, |_, reply| reply.status = 403);
+    variant("both modes have payment links with the same names", use_named_links),
+    variant("an event of the other account gets 403", |server| {
+        let is_of_other_account = |request: &Request| request.path.contains("-7ab3-");
+        rewrite(server, 404, is_of_other_account, |_, response| response.status = 403);
     }),
-    variant("payments are in parts, late and in excess", |server| record_odd_payments(server, false)),
-    variant("events of payments show the current charge", |server| record_odd_payments(server, true)),
-    variant("filters compare without case", |server| {
-        set_filter_matching(server, |_, shown, wanted| shown.eq_ignore_ascii_case(wanted))
+    variant("payments are partial, late and excessive", |server| record_odd_payments(server, false)),
+    variant("events of such payments show the current state of the charge", |server| {
+        record_odd_payments(server, true)
+    }),
+    variant("filters are case-insensitive", |server| {
+        set_filter_matching(server, |_, row_value, filter_value| row_value.eq_ignore_ascii_case(filter_value))
     }),
     variant("filter values are trimmed", |server| {
-        set_filter_matching(server, |_, shown, wanted| shown == wanted.trim())
+        set_filter_matching(server, |_, row_value, filter_value| row_value == filter_value.trim())
     }),
     variant("a page past the end shows the last page", |server| {
         set_choices(server, |choices| choices.shows_last_page = true);
     }),
-    variant("texts contain characters beyond ASCII", |server| {
+    variant("texts are not ASCII", |server| {
         set_descriptions(server, "Grüner Tee – 茶 🍵");
-        rewrite_status(server, 401, |reply| reply.body = json!({ "message": "Ungültiger Schlüssel – 無効" }));
-        rewrite_status(server, 404, |reply| {
-            reply.body = json!({ "message": "Nicht gefunden – 見つかりません" })
+        rewrite_status(server, 401, |response| {
+            response.body = json!({ "message": "Ungültiger Schlüssel – 無効" })
+        });
+        rewrite_status(server, 404, |response| {
+            response.body = json!({ "message": "Nicht gefunden – 見つかりません" })
         });
     }),
-    variant("texts hold the replacement character itself", |server| {
+    variant("descriptions contain U+FFFD", |server| {
         set_descriptions(server, "T&#65533;");
         rewrite_body_text(server, |body| body.to_string().replace("&#65533;", "\\ufffd"));
     }),
-    variant("text beyond ASCII is escaped", |server| {
+    variant("non-ASCII text is escaped", |server| {
         set_descriptions(server, "Grüner Tee");
         rewrite_body_text(server, |body| body.to_string().replace('ü', "\\u00fc"));
     }),
-    variant("ampersands are escaped, as Go does it", |server| {
+    variant("ampersands are escaped, as in Go", |server| {
         set_descriptions(server, "Tea & <cake>");
         rewrite_body_text(server, |body| {
             body.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
         });
     }),
-    variant("every response has an ETag and is privately cacheable", |server| {
-        server.rewrite(|_, reply| {
-            let tag = reply
+    variant("every response has an ETag and is cacheable by the client", |server| {
+        server.rewrite(|_, response| {
+            let tag = response
                 .body
                 .to_string()
                 .bytes()
                 .fold(7_u64, |sum, byte| sum * 31 % 1_000_003 + u64::from(byte));
-            reply.set("etag", &format!("W/\"{tag:x}\""));
-            reply.set("cache-control", "private, max-age=0, must-revalidate");
-            reply.set("vary", "Authorization, Accept");
+            response.set("etag", &format!("W/\"{tag:x}\""));
+            response.set("cache-control", "private, max-age=0, must-revalidate");
+            response.set("vary", "Authorization, Accept");
         });
     }),
     variant("every response sets a cookie", |server| {
         let mut count = 0;
-        server.rewrite(move |_, reply| {
+        server.rewrite(move |_, response| {
             count += 1;
-            reply.set("set-cookie", &format!("session={count:08x}; HttpOnly; SameSite=Lax"));
+            response.set("set-cookie", &format!("session={count:08x}; HttpOnly; SameSite=Lax"));
         });
     }),
-    variant("a refusal has a request id", |server| {
+    variant("an error has a request id", |server| {
         let mut count = 0;
-        server.rewrite(move |_, reply| {
+        server.rewrite(move |_, response| {
             count += 1;
-            if reply.status >= 400 {
-                reply.body =
+            if response.status >= 400 {
+                response.body =
                     json!({ "error": { "message": "Refused.", "request_id": format!("req_{count:06}") } });
             }
         });
     }),
-    variant("a refusal has a timestamp", |server| {
+    variant("an error has a timestamp", |server| {
         let clock = server.clock.clone();
-        server.rewrite(move |request, reply| {
-            if reply.status >= 400 {
-                let at = crate::fake::wire::timestamp(clock.micros());
-                reply.body = json!({ "timestamp": at, "status": reply.status, "error": "Refused", "message": "Refused.", "path": request.path });
+        server.rewrite(move |request, response| {
+            if response.status >= 400 {
+                let now = crate::fake::wire::timestamp(clock.micros());
+                response.body = json!({ "timestamp": now, "status": response.status, "error": "Refused", "message": "Refused.", "path": request.path });
             }
         });
     }),
-    variant("details hold numbers, nulls and lists", |server| {
+    variant("details contain numbers, nulls and lists", |server| {
         for book in [&mut server.live, &mut server.test] {
             for event in &mut book.events {
                 event["details"] = json!({ "attempt": 2, "reason": null, "transactions": [{ "txid": "ab", "confirmations": 3 }] });
             }
         }
     }),
-    variant("amounts of events have as many decimals as they need", |server| {
+    variant("amounts in events have a varying number of decimals", |server| {
         for book in [&mut server.live, &mut server.test] {
             for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
                 event["charge"]["fiat_amount"] = json!("49.9");
@@ -121,12 +126,12 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         }
     }),
-    variant("invoices have amounts in numbers and customers in texts", |server| {
+    variant("amounts of invoices are numbers, and customers are strings", |server| {
         for book in [&mut server.live, &mut server.test] {
-            let change = |value: &mut Value| {
-                value["amount"] = json!(4990);
-                value["customer"] = json!("Ann Leerick");
-                value["number"] = json!(17);
+            let change = |invoice: &mut Value| {
+                invoice["amount"] = json!(4990);
+                invoice["customer"] = json!("Ann Leerick");
+                invoice["number"] = json!(17);
             };
             book.invoices.iter_mut().for_each(change);
             book.events
@@ -135,16 +140,16 @@ pub(super) const VARIANTS: &[Variant] = &[
                 .for_each(|event| change(&mut event["invoice"]));
         }
     }),
-    variant("charges of an invoice are their codes", |server| {
+    variant("an invoice lists only the codes of its charges", |server| {
         for book in [&mut server.live, &mut server.test] {
-            let change = |value: &mut Value| {
-                let codes: Vec<_> = value["charges"]
+            let change = |invoice: &mut Value| {
+                let codes: Vec<_> = invoice["charges"]
                     .as_array()
                     .into_iter()
                     .flatten()
                     .map(|charge| charge["code"].clone())
                     .collect();
-                value["charges"] = json!(codes);
+                invoice["charges"] = json!(codes);
             };
             book.invoices.iter_mut().for_each(change);
             book.events
@@ -156,19 +161,19 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("rows have numeric ids in addition to their codes", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             let count = book.charges.len();
-            for (at, charge) in book.charges.iter_mut().enumerate() {
-                charge["id"] = json!(count - at);
+            for (index, charge) in book.charges.iter_mut().enumerate() {
+                charge["id"] = json!(count - index);
             }
         }
     }),
     variant("rows of charges have times in seconds since 1970", |server| {
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.path == "/v1/charges"
-                && let Some(rows) = reply.body["data"].as_array_mut()
+                && let Some(rows) = response.body["data"].as_array_mut()
             {
                 let count = rows.len() as u64;
-                for (at, charge) in (0..).zip(rows) {
-                    charge["created_at"] = json!(1_764_547_200 + (count - at) * 60);
+                for (index, charge) in (0..).zip(rows) {
+                    charge["created_at"] = json!(1_764_547_200 + (count - index) * 60);
                 }
             }
         });
@@ -177,41 +182,41 @@ pub(super) const VARIANTS: &[Variant] = &[
         name: "HEAD is refused",
         warns: NO_HEAD,
         choose: |server| {
-            server.rewrite(|request, reply| {
-                if request.method == "HEAD" && reply.status < 400 {
-                    *reply = Reply::json(405, json!({ "message": "Method not allowed." }));
-                    reply.set("allow", "GET");
+            server.rewrite(|request, response| {
+                if request.method == "HEAD" && response.status < 400 {
+                    *response = Reply::json(405, json!({ "message": "Method not allowed." }));
+                    response.set("allow", "GET");
                 }
             });
         },
     },
-    variant("an unknown status is refused with a list of the valid ones", |server| {
-        server.rewrite(|request, reply| {
-            let known = |text: &String| {
-                matches!(text.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
+    variant("an unknown status gets 422 with a list of the valid ones", |server| {
+        server.rewrite(|request, response| {
+            let is_known = |status: &String| {
+                matches!(status.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
             };
             if request.is_list()
-                && reply.status == 200
-                && request.query.get("status").is_some_and(|value| !known(value))
+                && response.status == 200
+                && request.query.get("status").is_some_and(|status| !is_known(status))
             {
-                *reply = Reply::json(
+                *response = Reply::json(
                     422,
-                    json!({ "message": "status takes paid, canceled", "errors": { "status": ["unknown"] } }),
+                    json!({ "message": "status must be paid or canceled", "errors": { "status": ["unknown"] } }),
                 );
             }
         });
     }),
-    variant("a filter with an unknown value has no last page", |server| {
-        server.rewrite(|request, reply| {
-            if request.is_list() && reply.body["meta"]["total"] == 0 && request.query.len() > 1 {
-                reply.body["links"]["last"] = reply.body["links"]["first"].clone();
-                reply.body["meta"]["from"] = Value::Null;
+    variant("last of an empty filtered list is the first page", |server| {
+        server.rewrite(|request, response| {
+            if request.is_list() && response.body["meta"]["total"] == 0 && request.query.len() > 1 {
+                response.body["links"]["last"] = response.body["links"]["first"].clone();
+                response.body["meta"]["from"] = Value::Null;
             }
         });
     }),
     variant("links encode dots and underscores too", |server| {
-        server.rewrite(|_, reply| {
-            each_link(reply, |link| match link.split_once('?') {
+        server.rewrite(|_, response| {
+            each_link(response, |link| match link.split_once('?') {
                 Some((path, query)) => format!("{path}?{}", query.replace('_', "%5F").replace('.', "%2E")),
                 None => link.to_owned(),
             });
@@ -219,20 +224,20 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("links have a trailing slash in their path", |server| {
         server.rewrite_requests(|request| request.path = request.path.trim_end_matches('/').to_owned());
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.is_list() {
-                each_link(reply, |link| link.replacen('?', "/?", 1));
+                each_link(response, |link| link.replacen('?', "/?", 1));
             }
         });
     }),
-    variant("quota headers with the window's end in all responses but 401", |server| {
+    variant("quota headers with the end of the window in all responses except 401", |server| {
         server.limiter = Limiter::FromFirst;
         server.reports_quota = true;
         server.tick = Duration::from_millis(7);
         let clock = server.clock.clone();
-        server.rewrite(move |_, reply| {
-            if reply.status != 401 {
-                reply.set(
+        server.rewrite(move |_, response| {
+            if response.status != 401 {
+                response.set(
                     "x-ratelimit-reset",
                     &(1_767_225_600 + clock.micros() / 60_000_000 * 60 + 60).to_string(),
                 );
@@ -242,7 +247,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("GCRA, and Retry-After is always 1", |server| {
         server.limiter = Limiter::Gcra;
         server.tick = Duration::from_millis(3);
-        rewrite_status(server, 429, |reply| reply.set("retry-after", "1"));
+        rewrite_status(server, 429, |response| response.set("retry-after", "1"));
     }),
     variant("the first response takes two seconds", |server| {
         let (clock, mut is_first) = (server.clock.clone(), true);
@@ -254,29 +259,29 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("one response is a 503 with Retry-After", |server| {
         let mut count = 0;
-        server.rewrite(move |_, reply| {
+        server.rewrite(move |_, response| {
             count += 1;
             if count == 170 {
-                *reply = Reply::json(503, json!({ "message": "Restarting." }));
-                reply.set("retry-after", "1");
+                *response = Reply::json(503, json!({ "message": "Restarting." }));
+                response.set("retry-after", "1");
             }
         });
     }),
-    variant("a request with an id that is not a UUID is refused", |server| {
-        let odd =
+    variant("an id that is not a UUID gets 400", |server| {
+        let has_invalid_id =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
-        rewrite(server, 404, odd, |_, reply| {
-            *reply = Reply::json(400, json!({ "message": "The id is not a UUID." }));
+        rewrite(server, 404, has_invalid_id, |_, response| {
+            *response = Reply::json(400, json!({ "message": "The id is not a UUID." }));
         });
     }),
-    variant("charges are pending, underpaid and expired too", |server| {
+    variant("one charge is expired", |server| {
         for book in [&mut server.live, &mut server.test] {
-            let codes = [1, 3, 5].map(|at| book.charges[at]["code"].clone());
+            let code = book.charges[1]["code"].clone();
             for event in &mut book.events {
-                if event["charge"]["code"] == codes[0] && event["type"] == "charge.canceled" {
+                if event["charge"]["code"] == code && event["type"] == "charge.canceled" {
                     event["type"] = json!("charge.expired");
                 }
-                if event["charge"]["code"] == codes[0] && event["charge"].is_object() {
+                if event["charge"]["code"] == code && event["charge"].is_object() {
                     event["charge"]["status"] = json!("expired");
                 }
             }
@@ -285,26 +290,28 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
 ];
 
+/// Makes a server change `meta` of the account.
 fn change_account_meta(server: &mut FakeServer, change: fn(&mut Value)) {
-    server.rewrite(move |request, reply| {
-        if request.path == "/v1/account" && reply.status == 200 {
-            change(&mut reply.body["meta"]);
+    server.rewrite(move |request, response| {
+        if request.path == "/v1/account" && response.status == 200 {
+            change(&mut response.body["meta"]);
         }
     });
 }
 
-fn set_descriptions(server: &mut FakeServer, text: &'static str) {
+/// Sets the description of all charges.
+fn set_descriptions(server: &mut FakeServer, description: &'static str) {
     for book in [&mut server.live, &mut server.test, &mut server.other_account] {
-        book.charges.iter_mut().for_each(|charge| charge["description"] = json!(text));
+        book.charges.iter_mut().for_each(|charge| charge["description"] = json!(description));
         for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
-            event["charge"]["description"] = json!(text);
+            event["charge"]["description"] = json!(description);
         }
     }
 }
 
-fn set_filter_matching(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
+fn set_filter_matching(server: &mut FakeServer, matches: fn(&str, &str, &str) -> bool) {
     for book in [&mut server.live, &mut server.test] {
-        book.filter_matches = compares;
+        book.filter_matches = matches;
     }
 }
 
@@ -316,10 +323,10 @@ fn use_sequential_codes(server: &mut FakeServer) {
 /// Replaces the codes of payment links by names that merchants chose, equal in both modes, and all other codes by random
 /// ones.
 pub(crate) fn use_named_links(server: &mut FakeServer) {
-    replace_codes(server, |kind, book, number| match kind {
+    replace_codes(server, |kind, book_index, number| match kind {
         "PL" => ["spring-sale", "donations"][number % 2].to_owned(),
         _ => {
-            let mut state = (book * 1000 + number) as u64 + 1;
+            let mut state = (book_index * 1000 + number) as u64 + 1;
             let mut letter = || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 char::from(b'A' + ((state >> 33) % 26) as u8)
@@ -329,85 +336,87 @@ pub(crate) fn use_named_links(server: &mut FakeServer) {
     });
 }
 
-/// Replaces the codes of charges, payment links and invoices. `code_of` gets the kind (`CH`, `PL` or `IN`), the index
+/// Replaces the codes of charges, payment links and invoices. `new_code` gets the kind (`CH`, `PL` or `IN`), the index
 /// of the book, and the number of the object in the book. Each book gets a different amount.
-fn replace_codes(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> String) {
+fn replace_codes(server: &mut FakeServer, new_code: impl Fn(&str, usize, usize) -> String) {
     let books =
         [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.other_account)];
-    for (index, (amount, book)) in books.into_iter().enumerate() {
+    for (book_index, (amount, book)) in books.into_iter().enumerate() {
         let mut codes = BTreeMap::new();
-        let mut number = |value: &mut Value, kind: &str| {
+        let mut replace = |value: &mut Value, kind: &str| {
             if let Some(code) = value.as_str() {
                 let next = codes.len();
                 let code: &String =
-                    codes.entry(code.to_owned()).or_insert_with(|| code_of(kind, index, next));
+                    codes.entry(code.to_owned()).or_insert_with(|| new_code(kind, book_index, next));
                 *value = json!(code);
             }
         };
         for charge in book.charges.iter_mut().rev() {
-            number(&mut charge["code"], "CH");
-            number(&mut charge["payment_link"], "PL");
+            replace(&mut charge["code"], "CH");
+            replace(&mut charge["payment_link"], "PL");
             charge["fiat_amount"] = json!(amount);
         }
         for invoice in book.invoices.iter_mut().rev() {
-            number(&mut invoice["code"], "IN");
+            replace(&mut invoice["code"], "IN");
             invoice["amount"] = json!(amount);
             for charge in invoice["charges"].as_array_mut().into_iter().flatten() {
-                number(&mut charge["code"], "CH");
+                replace(&mut charge["code"], "CH");
             }
         }
         for event in book.events.iter_mut().rev() {
             if event["charge"].is_object() {
-                number(&mut event["charge"]["code"], "CH");
-                number(&mut event["charge"]["payment_link"], "PL");
+                replace(&mut event["charge"]["code"], "CH");
+                replace(&mut event["charge"]["payment_link"], "PL");
                 event["charge"]["fiat_amount"] = json!(amount);
             }
             if event["invoice"].is_object() {
-                number(&mut event["invoice"]["code"], "IN");
+                replace(&mut event["invoice"]["code"], "IN");
                 event["invoice"]["amount"] = json!(amount);
                 for charge in event["invoice"]["charges"].as_array_mut().into_iter().flatten() {
-                    number(&mut charge["code"], "CH");
+                    replace(&mut charge["code"], "CH");
                 }
             }
         }
     }
 }
 
-/// Records charges with unusual payments: partial, late, additional and accepted ones.
-fn record_odd_payments(server: &mut FakeServer, is_current: bool) {
+/// Records charges with unusual payments: partial, late, additional and accepted ones. `shows_current_charge` makes their
+/// events show the current charge.
+fn record_odd_payments(server: &mut FakeServer, shows_current_charge: bool) {
     const HALF: &str = "0.00038096";
-    const WHOLE: &str = "0.00076192";
+    const PRICE: &str = "0.00076192";
     const MORE: &str = "0.00080000";
-    let detected = |received| ("charge.payment_detected", received, false);
-    let opened = ("charge.created", "0", false);
-    let histories: [&[_]; 7] = [
+    let created = ChargeEvent::unpaid("charge.created", "0");
+    let detected = |received| ChargeEvent::unpaid("charge.payment_detected", received);
+    let underpaid = |received| ChargeEvent::unpaid("charge.underpaid", received);
+    let paid = |received| ChargeEvent::paid("charge.paid", received);
+    let histories: [&[ChargeEvent]; 7] = [
         // The first of two transfers is confirmed, and both are shown as received.
+        &[created, detected(HALF), detected(PRICE), underpaid(PRICE), paid(PRICE)],
+        &[created, detected(HALF), underpaid(HALF), ChargeEvent::unpaid("charge.expired", HALF)],
+        // An underpaid charge has `paid_at`.
         &[
-            opened,
+            created,
             detected(HALF),
-            detected(WHOLE),
-            ("charge.underpaid", WHOLE, false),
-            ("charge.paid", WHOLE, true),
+            ChargeEvent::paid("charge.underpaid", HALF),
+            ChargeEvent::paid("charge.expired", HALF),
         ],
-        &[opened, detected(HALF), ("charge.underpaid", HALF, false), ("charge.expired", HALF, false)],
-        // The confirmation of an underpayment has a time.
-        &[opened, detected(HALF), ("charge.underpaid", HALF, true), ("charge.expired", HALF, true)],
         // A late payment is accepted before a job records the expiry.
         &[
-            opened,
-            ("charge.late_payment", WHOLE, false),
-            ("charge.paid", WHOLE, true),
-            ("charge.expired", WHOLE, true),
+            created,
+            ChargeEvent::unpaid("charge.late_payment", PRICE),
+            paid(PRICE),
+            ChargeEvent::paid("charge.expired", PRICE),
         ],
-        &[opened, ("charge.paid", WHOLE, true), ("charge.paid", MORE, true)],
-        &[opened, detected(WHOLE), ("charge.paid", WHOLE, true), detected(MORE), ("charge.paid", MORE, true)],
+        &[created, paid(PRICE), paid(MORE)],
+        &[created, detected(PRICE), paid(PRICE), detected(MORE), paid(MORE)],
         // The owner accepted an underpayment.
-        &[opened, detected(HALF), ("charge.paid", HALF, true)],
+        &[created, detected(HALF), paid(HALF)],
     ];
-    for (world, book) in [(1, &mut server.live), (2, &mut server.test)] {
-        book.choices.current_objects = is_current;
+    for (book_number, book) in [(1, &mut server.live), (2, &mut server.test)] {
+        book.choices.current_objects = shows_current_charge;
         for (number, history) in (500..).zip(histories) {
-            book.record_charge(world, number, history);
+            book.record_charge(book_number, number, history);
         }
     }
 }

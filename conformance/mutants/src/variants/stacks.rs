@@ -31,8 +31,8 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("behind Envoy", |server| {
         server.wire.chunked = true;
         add_headers(server, |count| {
-            let took = (count * 7 % 23).to_string();
-            vec![("server", "istio-envoy".into()), ("x-envoy-upstream-service-time", took)]
+            let millis = (count * 7 % 23).to_string();
+            vec![("server", "istio-envoy".into()), ("x-envoy-upstream-service-time", millis)]
         });
     }),
     variant("behind a CDN that adds headers to each response", |server| {
@@ -68,11 +68,11 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("behind a gateway with fixed windows and quota headers", |server| {
         server.limiter = Limiter::AlignedMinute;
-        add_quota_headers(server, |left, until| {
+        add_quota_headers(server, |remaining, seconds_left| {
             vec![
                 ("ratelimit-limit", "120".into()),
-                ("ratelimit-remaining", left.to_string()),
-                ("ratelimit-reset", until.to_string()),
+                ("ratelimit-remaining", remaining.to_string()),
+                ("ratelimit-reset", seconds_left.to_string()),
                 ("x-kong-upstream-latency", "3".into()),
             ]
         });
@@ -81,10 +81,10 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("a fixed window with the header fields of the RateLimit draft", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.clock.advance(Duration::from_secs(17));
-        add_quota_headers(server, |left, until| {
+        add_quota_headers(server, |remaining, seconds_left| {
             vec![
                 ("ratelimit-policy", "\"default\";q=120;w=60".into()),
-                ("ratelimit", format!("\"default\";r={left};t={until}")),
+                ("ratelimit", format!("\"default\";r={remaining};t={seconds_left}")),
             ]
         });
     }),
@@ -103,9 +103,9 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("a window starts with its first request, and its end is in a header", |server| {
         server.limiter = Limiter::FromFirst;
         let clock = server.clock.clone();
-        server.rewrite(move |_, reply| {
+        server.rewrite(move |_, response| {
             let reset = 1_767_225_600 + clock.micros() / 1_000_000 + 60;
-            reply.set("x-ratelimit-reset", &reset.to_string());
+            response.set("x-ratelimit-reset", &reset.to_string());
         });
     }),
     // Pages and links.
@@ -115,9 +115,9 @@ pub(super) const VARIANTS: &[Variant] = &[
         fastapi(server);
     }),
     variant("first and prev omit page=1", |server| {
-        server.rewrite(|request, reply| {
-            if reply.status == 200 && request.is_list() {
-                each_link(reply, |link| {
+        server.rewrite(|request, response| {
+            if response.status == 200 && request.is_list() {
+                each_link(response, |link| {
                     let (path, query) = link.split_once('?').unwrap_or((link, ""));
                     let kept: Vec<_> = query.split('&').filter(|pair| *pair != "page=1").collect();
                     if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
@@ -125,19 +125,19 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    variant("links always name the size", |server| {
-        server.rewrite(|request, reply| {
-            if reply.status == 200 && request.is_list() && !request.query.contains_key("per_page") {
-                each_link(reply, |link| format!("{link}&per_page=25"));
+    variant("links always have per_page", |server| {
+        server.rewrite(|request, response| {
+            if response.status == 200 && request.is_list() && !request.query.contains_key("per_page") {
+                each_link(response, |link| format!("{link}&per_page=25"));
             }
         });
     }),
     variant("links and meta have additional members", |server| {
-        server.rewrite(|request, reply| {
-            if reply.status == 200 && request.is_list() {
-                reply.body["links"]["self"] = json!(format!("https://pay.example{}", request.path));
-                reply.body["meta"]["count"] = json!(reply.body["data"].as_array().map_or(0, Vec::len));
-                reply.body["meta"]["has_more"] = json!(reply.body["links"]["next"].is_string());
+        server.rewrite(|request, response| {
+            if response.status == 200 && request.is_list() {
+                response.body["links"]["self"] = json!(format!("https://pay.example{}", request.path));
+                response.body["meta"]["count"] = json!(response.body["data"].as_array().map_or(0, Vec::len));
+                response.body["meta"]["has_more"] = json!(response.body["links"]["next"].is_string());
             }
         });
     }),
@@ -160,50 +160,55 @@ fn add_many_records(server: &mut FakeServer) {
     server.test = Book::with_long_lists(2, 61);
 }
 
-/// Adds header fields to every response. `write` gets the number of responses.
-fn add_headers(server: &mut FakeServer, write: fn(u64) -> Vec<(&'static str, String)>) {
+/// Adds header fields to every response. `headers` gets the number of the response.
+fn add_headers(server: &mut FakeServer, headers: fn(u64) -> Vec<(&'static str, String)>) {
     let mut count = 0;
-    server.rewrite(move |_, reply| {
+    server.rewrite(move |_, response| {
         count += 1;
-        for (name, value) in write(count) {
-            reply.set(name, &value);
+        for (name, value) in headers(count) {
+            response.set(name, &value);
         }
     });
 }
 
-/// Adds header fields with the remaining quota and seconds of the clock minute to every response.
-fn add_quota_headers(server: &mut FakeServer, write: fn(u64, u64) -> Vec<(&'static str, String)>) {
+/// Adds header fields about the quota to every response except 401. `headers` gets the remaining requests and seconds of
+/// the clock minute.
+fn add_quota_headers(
+    server: &mut FakeServer,
+    headers: fn(remaining: u64, seconds_left: u64) -> Vec<(&'static str, String)>,
+) {
     let clock = server.clock.clone();
     let mut served: BTreeMap<(Option<String>, u64), u64> = BTreeMap::new();
-    server.rewrite(move |request, reply| {
-        if matches!(reply.status, 401) {
+    server.rewrite(move |request, response| {
+        if response.status == 401 {
             return;
         }
         let (minute, second) = (clock.micros() / 60_000_000, clock.micros() / 1_000_000 % 60);
         let count = served.entry((request.authorization.clone(), minute)).or_default();
         *count = (*count + 1).min(120);
-        for (name, value) in write(120 - *count, 60 - second) {
-            reply.set(name, &value);
+        for (name, value) in headers(120 - *count, 60 - second) {
+            response.set(name, &value);
         }
     });
 }
 
-/// Replaces the bodies of errors. `write` gets the status, the request and the number of errors.
+/// Replaces the bodies of errors. `body` gets the status, the request and the number of the error.
 fn replace_error_bodies(
     server: &mut FakeServer,
-    media: &'static str,
-    write: fn(u16, &Request, u64) -> Value,
+    content_type: &'static str,
+    body: fn(u16, &Request, u64) -> Value,
 ) {
     let mut count = 0;
-    server.rewrite(move |request, reply| {
-        if reply.status >= 400 {
+    server.rewrite(move |request, response| {
+        if response.status >= 400 {
             count += 1;
-            reply.body = write(reply.status, request, count);
-            reply.set("content-type", media);
+            response.body = body(response.status, request, count);
+            response.set("content-type", content_type);
         }
     });
 }
 
+/// Returns the reason phrase of a status.
 fn reason(status: u16) -> &'static str {
     match status {
         401 => "Unauthorized",
@@ -227,12 +232,12 @@ fn fastapi(server: &mut FakeServer) {
     add_headers(server, |_| vec![("server", "uvicorn".into())]);
 }
 
-/// Problem details with a trace id, a fixed window, seven decimals of a second.
+/// Problem details with a trace id, a window from the first request, seven decimals of a second.
 fn aspnet(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     set_choices(server, |choices| choices.bare_event = true);
     rewrite_times(server, |time| time.replace(".000000", ".1234567"));
-    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
     replace_error_bodies(server, "application/problem+json; charset=utf-8", |status, _, count| {
         json!({
             "type": "https://tools.ietf.org/html/rfc9110#section-15.5",
@@ -244,11 +249,11 @@ fn aspnet(server: &mut FakeServer) {
     add_headers(server, |_| vec![("server", "Kestrel".into())]);
 }
 
-/// Errors with a status code and a word, a window per key with its header fields, ETags.
+/// Errors with `statusCode` and `error`, a window from the first request, ETags.
 fn nest(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     rewrite_times(server, |time| time.replace(".000000", ".000"));
-    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
     replace_error_bodies(server, "application/json; charset=utf-8", |status, request, _| match status {
         429 => json!({ "statusCode": 429, "message": "ThrottlerException: Too Many Requests" }),
         404 => {
@@ -256,15 +261,15 @@ fn nest(server: &mut FakeServer) {
         }
         status => json!({ "message": reason(status), "statusCode": status }),
     });
-    server.rewrite(|_, reply| {
-        let body = reply.body.to_string();
+    server.rewrite(|_, response| {
+        let body = response.body.to_string();
         let sum = body.bytes().fold(5381_u32, |sum, byte| sum.wrapping_mul(33) ^ u32::from(byte));
-        reply.set("etag", &format!("W/\"{:x}-{sum:x}\"", body.len()));
-        reply.set("x-powered-by", "Express");
+        response.set("etag", &format!("W/\"{:x}-{sum:x}\"", body.len()));
+        response.set("x-powered-by", "Express");
     });
 }
 
-/// Indented JSON with a final line break, an aligned window, descriptions instead of messages.
+/// Indented JSON with a final line break, an aligned window, errors with `description`.
 fn flask(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
     set_choices(server, |choices| choices.clamps = true);
@@ -277,7 +282,7 @@ fn flask(server: &mut FakeServer) {
     rewrite_body_text(server, |body| serde_json::to_string_pretty(body).expect("valid JSON") + "\n");
 }
 
-/// Problem details with the class of the exception, a sliding window, times with an offset.
+/// Problem details with `@type`, a sliding log, times with an offset.
 fn symfony(server: &mut FakeServer) {
     set_choices(server, |choices| choices.utc = "+00:00");
     rewrite_times(server, |time| time.replace(".000000", ""));
@@ -296,7 +301,7 @@ fn symfony(server: &mut FakeServer) {
 fn phoenix(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
     server.tick = Duration::from_millis(6);
-    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
     replace_error_bodies(
         server,
         "application/json; charset=utf-8",
@@ -310,7 +315,7 @@ fn phoenix(server: &mut FakeServer) {
     });
 }
 
-/// Short errors, the cell rate algorithm with its header fields, nanoseconds, links without a host.
+/// Short errors, GCRA with a header for the delay, nanoseconds, links without a host.
 fn axum(server: &mut FakeServer) {
     server.limiter = Limiter::Gcra;
     server.tick = Duration::from_millis(4);
@@ -319,19 +324,19 @@ fn axum(server: &mut FakeServer) {
         choices.relative_links = true;
     });
     rewrite_times(server, |time| time.replace(".000000", ".123456789"));
-    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
     replace_error_bodies(
         server,
         "application/json",
         |status, _, _| json!({ "error": reason(status).to_lowercase() }),
     );
-    rewrite_status(server, 429, |reply| {
-        let seconds = reply.header("retry-after").unwrap_or_default().to_owned();
-        reply.set("x-ratelimit-after", &seconds);
+    rewrite_status(server, 429, |response| {
+        let seconds = response.header("retry-after").unwrap_or_default().to_owned();
+        response.set("x-ratelimit-after", &seconds);
     });
 }
 
-/// Errors with ids, chunked bodies, an empty list without pages.
+/// Errors with ids, chunked bodies, `last_page` 0 of an empty list.
 fn quarkus(server: &mut FakeServer) {
     set_choices(server, |choices| choices.empty_last_page = 0);
     server.wire.chunked = true;
@@ -342,10 +347,10 @@ fn quarkus(server: &mut FakeServer) {
     );
 }
 
-/// Errors with a code and a word, the header fields of its limiter, lowercase header names.
+/// Errors with `statusCode` and `error`, a window from the first request, a header with the limit.
 fn fastify(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    rewrite_status(server, 401, |response| response.drop_header("www-authenticate"));
     replace_error_bodies(server, "application/json; charset=utf-8", |status, request, _| match status {
         404 => {
             json!({ "message": format!("Route GET:{} not found", request.path), "error": "Not Found", "statusCode": 404 })
@@ -355,10 +360,10 @@ fn fastify(server: &mut FakeServer) {
         }
         status => json!({ "statusCode": status, "error": reason(status), "message": "Refused" }),
     });
-    rewrite_status(server, 429, |reply| reply.set("x-ratelimit-limit", "120"));
+    rewrite_status(server, 429, |response| response.set("x-ratelimit-limit", "120"));
 }
 
-/// Explicit null members, times in whole seconds, keep-alive connections.
+/// Errors with a null member, times in whole seconds, 404 for unknown filter values.
 fn ktor(server: &mut FakeServer) {
     rewrite_times(server, |time| time.replace(".000000", ""));
     set_choices(server, |choices| choices.foreign_filter_404 = true);

@@ -32,16 +32,16 @@ fn body() -> impl Strategy<Value = RawBytes> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_judged_and_recorded(headers in headers(), body in body(), now in any::<i64>()) {
+    fn any_request_is_judged_and_serialized(headers in headers(), body in body(), now in any::<i64>()) {
         let at = OffsetDateTime::UNIX_EPOCH;
         let (method, path) = ("POST".to_owned(), "/".to_owned());
         let received = ReceivedRequest { at, method, path, headers, body };
         let diagnosis = diagnose(&received, &keyring(), now);
         let verified = matches!(diagnosis, Diagnosis::Verified { .. });
         prop_assert!(!verified && !diagnosis.reasons().is_empty());
-        let shown = diagnosis.reasons().iter().map(ToString::to_string);
-        let noted = notes(&received, &Names::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
-        for text in shown.chain(noted) {
+        let reasons = diagnosis.reasons().iter().map(ToString::to_string);
+        let notes = notes(&received, &Names::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        for text in reasons.chain(notes) {
             prop_assert!(!text.contains(char::is_control), "{text:?}");
         }
         let line = serde_json::to_string(&received).unwrap();
@@ -59,26 +59,26 @@ proptest! {
     }
 
     #[test]
-    fn no_record_quotes_the_secret(secret in "[a-z0-9]{8,12}", before in "[a-z0-9]{0,9}", after in "[a-z0-9]{0,9}") {
-        let quoted = format!("{before}{secret}{after}");
-        let mut received = delivery(&quoted, &quoted);
-        received.path = format!("/{quoted}");
-        let clean = SecretRedaction::new([&Secret::new(&*secret)]).redact_request(&received);
-        prop_assert!(!serde_json::to_string(&clean).unwrap().contains(&secret));
+    fn no_redacted_request_contains_the_secret(secret in "[a-z0-9]{8,12}", before in "[a-z0-9]{0,9}", after in "[a-z0-9]{0,9}") {
+        let text = format!("{before}{secret}{after}");
+        let mut received = delivery(&text, &text);
+        received.path = format!("/{text}");
+        let redacted = SecretRedaction::new([&Secret::new(&*secret)]).redact_request(&received);
+        prop_assert!(!serde_json::to_string(&redacted).unwrap().contains(&secret));
     }
 
     #[test]
-    fn a_changed_byte_is_never_verified(index in 0..BODY.len(), by in 1_u8..) {
+    fn a_changed_byte_is_never_verified(index in 0..BODY.len(), mask in 1_u8..) {
         let mut received = delivery(&signed_header(BODY), BODY);
-        received.body.0[index] ^= by;
+        received.body.0[index] ^= mask;
         let diagnosis = diagnose(&received, &keyring(), NOW);
         prop_assert!(!diagnosis.reasons().is_empty(), "{diagnosis:?}");
     }
 }
 
 #[test]
-fn the_deepest_and_the_largest_bodies_are_judged() {
-    // Indenting the last one multiplies its size.
+fn deep_and_large_bodies_are_judged() {
+    // The size of the last one multiplies when it is indented.
     let wide = format!("{}{}1{}", "[".repeat(100), "1,".repeat(64_000), "]".repeat(100));
     for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000), wide] {
         let received = delivery(&signed_header(&body), &body);

@@ -1,37 +1,40 @@
+//! Tests of the diagnosis of each signing fault.
+
 use ::base64::Engine;
 use ::base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use conformance_model::deliveries::SignatureStatus;
 
-use super::{BODY, DELIVERY, NOW, SECRET, delivery, keyring, mac, mac_bytes, named_secret, signed_header};
+use super::{BODY, DELIVERY_ID, NOW, SECRET, delivery, keyring, mac, mac_bytes, named_secret, signed_header};
 use crate::{
     Diagnosis, Encoding, Joined, Keyring, Padding, Reason, ReceivedRequest, Rewriting, TimeUnit, base64,
     diagnose, signature_status,
 };
 
+/// Checks the reasons for a request, and that neither they nor the remedies contain the secret.
 #[track_caller]
 fn check_with(received: &ReceivedRequest, keyring: &Keyring, now: i64, expected: &[Reason]) {
     let diagnosis = diagnose(received, keyring, now);
     assert_eq!(diagnosis.reasons(), expected, "{diagnosis:?}");
     for reason in expected {
-        let (says, secret) = (format!("{reason} {}", reason.remedy()), &SECRET[6..]);
-        assert!(!says.contains(secret), "{says}");
+        let (text, secret) = (format!("{reason} {}", reason.remedy()), &SECRET[6..]);
+        assert!(!text.contains(secret), "{text}");
     }
-    check_construction(&signature_status(received, keyring), expected);
+    check_signature_status(&signature_status(received, keyring), expected);
 }
 
-/// Checks that a recorded construction equals the diagnosis, except for the age.
+/// Checks that a signature status has the same faults as the diagnosis, except for the age.
 #[track_caller]
-fn check_construction(signed: &SignatureStatus, reasons: &[Reason]) {
-    let of_age = |reason: &&Reason| matches!(reason, Reason::Stale { .. } | Reason::Future { .. });
-    let names: Vec<_> = reasons.iter().filter(|reason| !of_age(reason)).map(Reason::name).collect();
-    let is_by_other = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
-    match signed {
+fn check_signature_status(status: &SignatureStatus, reasons: &[Reason]) {
+    let is_age = |reason: &&Reason| matches!(reason, Reason::Stale { .. } | Reason::Future { .. });
+    let names: Vec<_> = reasons.iter().filter(|reason| !is_age(reason)).map(Reason::name).collect();
+    let is_other_mode = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
+    match status {
         SignatureStatus::By { own, differs } => {
             let differs: Vec<_> = differs.iter().map(|difference| difference.name.as_str()).collect();
-            assert_eq!(*own, !names.iter().any(|name| is_by_other(name)));
-            assert_eq!(differs, names.into_iter().filter(|name| !is_by_other(name)).collect::<Vec<_>>());
+            assert_eq!(*own, !names.iter().any(|name| is_other_mode(name)));
+            assert_eq!(differs, names.into_iter().filter(|name| !is_other_mode(name)).collect::<Vec<_>>());
         }
         SignatureStatus::NoSecret => {}
         SignatureStatus::Nothing | SignatureStatus::WithoutSecret | SignatureStatus::Unknown => {
@@ -46,13 +49,13 @@ fn check(header: &str, expected: &[Reason]) {
     check_with(&delivery(header, BODY), &keyring(), NOW, expected);
 }
 
-/// Checks the reason for a signature over a message.
+/// Checks the reason for a signature of this message.
 #[track_caller]
 fn check_message(message: impl AsRef<[u8]>, expected: Reason) {
     check(&format!("t={NOW},v1={}", mac(SECRET, message)), &[expected]);
 }
 
-/// Checks the reason for a signature with a key.
+/// Checks the reason for a signature with this key.
 #[track_caller]
 fn check_key(key: impl AsRef<[u8]>, expected: Reason) {
     check(&format!("t={NOW},v1={}", mac(key, format!("{NOW}.{BODY}"))), &[expected]);
@@ -66,7 +69,7 @@ fn a_valid_signature_is_verified_within_five_minutes() {
     }
 }
 
-/// The test vector of the README. Parsing and re-serializing this body changes its bytes.
+/// The test vector of the README. This body is not the same after it is parsed and re-serialized.
 #[test]
 fn a_signature_made_with_openssl_is_verified() {
     // { printf '1767603600.'; cat body.json; } | openssl dgst -sha256 -hmac "$SECRET"
@@ -95,7 +98,7 @@ fn a_time_out_of_tolerance_is_stale_or_in_the_future() {
 }
 
 #[test]
-fn a_missing_header_is_reported_with_one_of_another_prefix() {
+fn a_missing_header_is_reported_with_a_similar_one() {
     let mut received = delivery(&signed_header(BODY), BODY);
     let name = "X-Service-Signature".to_owned();
     received.headers.last_mut().unwrap().0 = "X-Acme-Signature".to_owned();
@@ -106,7 +109,7 @@ fn a_missing_header_is_reported_with_one_of_another_prefix() {
 }
 
 #[test]
-fn a_repeated_header_and_one_that_is_not_text_are_invalid() {
+fn a_repeated_header_and_a_non_ascii_one_are_invalid() {
     let mut received = delivery(&signed_header(BODY), BODY);
     received.headers.push(received.headers.last().unwrap().clone());
     check_with(&received, &keyring(), NOW, &[Reason::HeaderRepeated { times: 2 }]);
@@ -115,19 +118,19 @@ fn a_repeated_header_and_one_that_is_not_text_are_invalid() {
 
 #[test]
 fn a_malformed_header_is_diagnosed() {
-    let got = |text: &str| text.to_owned();
-    let right = mac(SECRET, format!("{NOW}.{BODY}"));
+    let got = |value: &str| value.to_owned();
+    let valid = mac(SECRET, format!("{NOW}.{BODY}"));
     let body_only = mac(SECRET, BODY);
     check("", &[Reason::PartForm { got: got("") }, Reason::TimeMissing, Reason::SignatureMissing]);
     check(&format!("t={NOW}"), &[Reason::SignatureMissing]);
-    check(&format!("t={NOW},v2={right}"), &[Reason::SignatureMissing]);
+    check(&format!("t={NOW},v2={valid}"), &[Reason::SignatureMissing]);
     check(&format!("v1={body_only}"), &[Reason::TimeMissing, Reason::BodyOnly]);
-    let bare = [Reason::TimeMissing, Reason::SignatureMissing, Reason::BodyOnly];
-    check(&format!("sha256={body_only}"), &bare);
-    check(&format!("t={NOW},t={NOW},v1={right}"), &[Reason::TimeRepeated]);
+    let reasons = [Reason::TimeMissing, Reason::SignatureMissing, Reason::BodyOnly];
+    check(&format!("sha256={body_only}"), &reasons);
+    check(&format!("t={NOW},t={NOW},v1={valid}"), &[Reason::TimeRepeated]);
     check(
-        &format!("t={NOW};v1={right}"),
-        &[Reason::TimeForm { got: format!("{NOW};v1={right}") }, Reason::SignatureMissing],
+        &format!("t={NOW};v1={valid}"),
+        &[Reason::TimeForm { got: format!("{NOW};v1={valid}") }, Reason::SignatureMissing],
     );
     check(&format!("t={NOW},v1=nonsense!"), &[Reason::SignatureForm { got: got("nonsense!") }]);
     check(&format!("t={NOW},v1="), &[Reason::SignatureForm { got: got("") }]);
@@ -159,31 +162,31 @@ fn a_time_that_is_not_an_integer_is_diagnosed() {
 fn a_signature_in_another_encoding_is_diagnosed() {
     let bytes = mac_bytes(SECRET, format!("{NOW}.{BODY}"));
     let encoding = |encoding| [Reason::SignatureEncoding { encoding }];
-    let base = STANDARD.encode(&bytes);
+    let standard = STANDARD.encode(&bytes);
     check(&format!("t={NOW},v1={}", hex::encode_upper(&bytes)), &encoding(Encoding::UpperCaseHex));
-    check(&format!("t={NOW},v1={base}"), &encoding(Encoding::Base64));
-    let url_safe = base.replace('+', "-").replace('/', "_");
+    check(&format!("t={NOW},v1={standard}"), &encoding(Encoding::Base64));
+    let url_safe = standard.replace('+', "-").replace('/', "_");
     check(&format!("t={NOW},v1={}", url_safe.trim_end_matches('=')), &encoding(Encoding::Base64));
 }
 
 #[test]
 fn a_digest_of_another_length_is_diagnosed() {
-    for (bytes, looks_like) in [(16, "MD5"), (20, "SHA-1"), (48, "SHA-384"), (64, "SHA-512"), (31, "")] {
+    for (bytes, algorithm) in [(16, "MD5"), (20, "SHA-1"), (48, "SHA-384"), (64, "SHA-512"), (31, "")] {
         let reason = Reason::DigestLength { bytes };
-        assert!(reason.to_string().contains(looks_like), "{reason}");
+        assert!(reason.to_string().contains(algorithm), "{reason}");
         check(&format!("t={NOW},v1={}", "ab".repeat(bytes)), &[reason]);
     }
     check(&format!("t={NOW},v1={}", STANDARD.encode([9; 20])), &[Reason::DigestLength { bytes: 20 }]);
 }
 
 #[test]
-fn another_message_is_diagnosed() {
+fn a_wrong_message_is_diagnosed() {
     let time_joined = |how| Reason::TimeJoined { how };
     check_message(BODY, Reason::BodyOnly);
     check_message(format!("{NOW}{BODY}"), time_joined(Joined::Directly));
     check_message(format!("{NOW}:{BODY}"), time_joined(Joined::By(':')));
     check_message(format!("{NOW}\n{BODY}"), time_joined(Joined::By('\n')));
-    check_message(format!("{DELIVERY}.{NOW}.{BODY}"), time_joined(Joined::AfterDeliveryId));
+    check_message(format!("{DELIVERY_ID}.{NOW}.{BODY}"), time_joined(Joined::AfterDeliveryId));
     check_message(format!("{BODY}.{NOW}"), time_joined(Joined::BodyFirst));
 }
 
@@ -197,10 +200,10 @@ fn a_re_serialized_body_is_diagnosed() {
     let php = BODY.replace('/', "\\/").replace('ü', "\\u00fc");
     check_message(format!("{NOW}.{php}"), rewritten(Rewriting::SlashesEscaped));
     // The reverse: the signature covers the body before a proxy re-serialized it.
-    for (sent, how) in
+    for (body, how) in
         [(format!("{BODY}\n"), Rewriting::Trimmed), (BODY.replace(",\"", ",\n  \""), Rewriting::Compact)]
     {
-        check_with(&delivery(&signed_header(BODY), &sent), &keyring(), NOW, &[rewritten(how)]);
+        check_with(&delivery(&signed_header(BODY), &body), &keyring(), NOW, &[rewritten(how)]);
     }
     let sorted = r#"{"a":{"c":1,"d":2},"b":0}"#;
     let unsorted = r#"{"b":0,"a":{"d":2,"c":1}}"#;
@@ -215,10 +218,10 @@ fn a_re_serialized_body_is_diagnosed() {
 }
 
 #[test]
-fn another_key_is_diagnosed() {
-    let tail = &SECRET[6..];
-    check_key(tail, Reason::SecretPrefixDropped);
-    check_key(base64::decode(tail).unwrap(), Reason::SecretDecoded { from: Encoding::Base64 });
+fn a_wrong_key_is_diagnosed() {
+    let without_prefix = &SECRET[6..];
+    check_key(without_prefix, Reason::SecretPrefixDropped);
+    check_key(base64::decode(without_prefix).unwrap(), Reason::SecretDecoded { from: Encoding::Base64 });
     for end in ["\n", "\r\n", " "] {
         check_key(format!("{SECRET}{end}"), Reason::SecretPadded { whose: Padding::Sender });
     }
@@ -230,15 +233,16 @@ fn another_key_is_diagnosed() {
 #[test]
 fn a_faulty_secret_of_the_receiver_is_diagnosed() {
     let received = delivery(&signed_header(BODY), BODY);
-    let with = |text: &str| Keyring { secrets: vec![named_secret("SHOP", text)], ..Keyring::default() };
+    let keyring =
+        |secret: &str| Keyring { secrets: vec![named_secret("SHOP", secret)], ..Keyring::default() };
     let padded = Reason::SecretPadded { whose: Padding::Receiver };
-    check_with(&received, &with(&format!("{SECRET}\n")), NOW, &[padded]);
-    check_with(&received, &with(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
+    check_with(&received, &keyring(&format!("{SECRET}\n")), NOW, &[padded]);
+    check_with(&received, &keyring(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
     let hexadecimal = hex::encode("0123456789");
     let signature = mac("0123456789", format!("{NOW}.{BODY}"));
     let received = delivery(&format!("t={NOW},v1={signature}"), BODY);
     let decoded = Reason::SecretDecoded { from: Encoding::Hex };
-    check_with(&received, &with(&format!("whsec_{hexadecimal}")), NOW, &[decoded]);
+    check_with(&received, &keyring(&format!("whsec_{hexadecimal}")), NOW, &[decoded]);
 }
 
 #[test]
@@ -250,8 +254,8 @@ fn a_hash_without_hmac_is_diagnosed() {
 
 #[test]
 fn several_faults_are_all_diagnosed() {
-    let base = STANDARD.encode(mac_bytes(&SECRET[6..], BODY));
-    let received = delivery(&format!("t={NOW}000,v1={base}"), BODY);
+    let base64 = STANDARD.encode(mac_bytes(&SECRET[6..], BODY));
+    let received = delivery(&format!("t={NOW}000,v1={base64}"), BODY);
     check_with(
         &received,
         &keyring(),
@@ -269,8 +273,8 @@ fn several_faults_are_all_diagnosed() {
 #[test]
 fn two_faults_of_the_message_are_both_diagnosed() {
     let rewritten = Reason::BodyRewritten { how: Rewriting::Trimmed };
-    let sent = delivery(&format!("t={NOW},v1={}", mac(SECRET, BODY)), &format!("{BODY}\n"));
-    check_with(&sent, &keyring(), NOW, &[Reason::BodyOnly, rewritten.clone()]);
+    let received = delivery(&format!("t={NOW},v1={}", mac(SECRET, BODY)), &format!("{BODY}\n"));
+    check_with(&received, &keyring(), NOW, &[Reason::BodyOnly, rewritten.clone()]);
     let header = signed_header(BODY).replace("t=1767603600", "t=1767603600000");
     let milliseconds = Reason::TimeNotSeconds { unit: TimeUnit::Milliseconds };
     check_with(

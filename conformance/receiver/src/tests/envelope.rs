@@ -1,13 +1,14 @@
-//! Tests of the notes about headers and bodies of deliveries, and of their records.
+//! Tests of the notes about deliveries, of their summaries, and of the serialization of requests.
 
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;
 
-use super::{BODY, DELIVERY, SECRET, delivery, signed_header};
+use super::{BODY, DELIVERY_ID, SECRET, delivery, signed_header};
 use crate::{
     DeliveryCounter, DeliverySummary, Names, Note, ReceivedRequest, SecretRedaction, diagnose, notes,
 };
 
+/// Checks the notes about a changed delivery.
 #[track_caller]
 fn check(change: impl FnOnce(&mut ReceivedRequest), expected: &[Note]) {
     let mut received = delivery(&signed_header(BODY), BODY);
@@ -15,13 +16,13 @@ fn check(change: impl FnOnce(&mut ReceivedRequest), expected: &[Note]) {
     assert_eq!(notes(&received, &Names::default()), expected);
 }
 
-fn set(received: &mut ReceivedRequest, name: &str, value: &str) {
-    let header = received.headers.iter_mut().find(|(own, _)| own == name).unwrap();
+fn set_header(received: &mut ReceivedRequest, name: &str, value: &str) {
+    let header = received.headers.iter_mut().find(|(header, _)| header == name).unwrap();
     header.1 = value.as_bytes().into();
 }
 
-fn drop_header(received: &mut ReceivedRequest, name: &str) {
-    received.headers.retain(|(own, _)| own != name);
+fn remove_header(received: &mut ReceivedRequest, name: &str) {
+    received.headers.retain(|(header, _)| header != name);
 }
 
 fn replace_in_body(received: &mut ReceivedRequest, from: &str, to: &str) {
@@ -32,42 +33,42 @@ fn replace_in_body(received: &mut ReceivedRequest, from: &str, to: &str) {
 #[test]
 fn a_correct_delivery_has_no_notes() {
     check(|_| {}, &[]);
-    check(|request| set(request, "Content-Type", "Application/JSON; charset=utf-8"), &[]);
+    check(|request| set_header(request, "Content-Type", "Application/JSON; charset=utf-8"), &[]);
 }
 
 #[test]
 fn headers_are_compared_with_the_body() {
     let delivery_header = "X-Service-Delivery".to_owned();
     check(
-        |request| drop_header(request, "X-Service-Delivery"),
+        |request| remove_header(request, "X-Service-Delivery"),
         &[Note::HeaderMissing { name: delivery_header.clone() }],
     );
     let differs = Note::HeaderDiffers {
         name: delivery_header,
         header: "another".to_owned(),
         member: "id",
-        body: DELIVERY.to_owned(),
+        body: DELIVERY_ID.to_owned(),
     };
-    check(|request| set(request, "X-Service-Delivery", "another"), &[differs]);
+    check(|request| set_header(request, "X-Service-Delivery", "another"), &[differs]);
     let differs = Note::HeaderDiffers {
         name: "X-Service-Event".to_owned(),
         header: "charge.created".to_owned(),
         member: "event",
         body: "charge.paid".to_owned(),
     };
-    check(|request| set(request, "X-Service-Event", "charge.created"), &[differs]);
+    check(|request| set_header(request, "X-Service-Event", "charge.created"), &[differs]);
 }
 
 #[test]
-fn other_headers_are_noted() {
+fn unexpected_header_values_are_noted() {
     let got = "text/plain".to_owned();
-    check(|request| set(request, "Content-Type", "text/plain"), &[Note::ContentType { got }]);
-    check(|request| drop_header(request, "Content-Type"), &[Note::ContentType { got: String::new() }]);
+    check(|request| set_header(request, "Content-Type", "text/plain"), &[Note::ContentType { got }]);
+    check(|request| remove_header(request, "Content-Type"), &[Note::ContentType { got: String::new() }]);
     check(
-        |request| set(request, "User-Agent", "x\u{1b}[2J"),
+        |request| set_header(request, "User-Agent", "x\u{1b}[2J"),
         &[Note::UserAgent { got: "x\\u{1b}[2J".to_owned() }],
     );
-    check(|request| set(request, "X-Service-Signature", "t=1, v1=00"), &[Note::SignatureSpaced]);
+    check(|request| set_header(request, "X-Service-Signature", "t=1, v1=00"), &[Note::SignatureSpaced]);
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn the_members_of_the_body_are_checked() {
         &[Note::SubjectMissing { name: "charge" }],
     );
     let unknown = |request: &mut ReceivedRequest| {
-        set(request, "X-Service-Event", "refund.paid");
+        set_header(request, "X-Service-Event", "refund.paid");
         replace_in_body(request, "charge.paid", "refund.paid");
     };
     check(unknown, &[Note::UnknownEvent { got: "refund.paid".to_owned() }]);
@@ -100,9 +101,11 @@ fn the_members_of_the_body_are_checked() {
 
 #[test]
 fn a_test_delivery_needs_no_event() {
-    let test = "\"test\":true,\"event_id\":null";
+    let test_members = "\"test\":true,\"event_id\":null";
     check(
-        |request| replace_in_body(request, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", test),
+        |request| {
+            replace_in_body(request, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", test_members)
+        },
         &[Note::TestDelivery],
     );
 }
@@ -113,21 +116,21 @@ fn a_redirect_that_is_followed_is_noted() {
 }
 
 #[test]
-fn a_summary_has_the_values_of_the_sender() {
+fn a_summary_has_the_values_of_the_body_or_the_headers() {
     let received = delivery(&signed_header(BODY), BODY);
-    let text = |text: &str| Some(text.to_owned());
+    let some = |value: &str| Some(value.to_owned());
     assert_eq!(
         received.summary(&Names::default()),
         DeliverySummary {
-            delivery: text(DELIVERY),
-            event: text("charge.paid"),
-            mode: text("live"),
-            subject: text("kanwf93se5yn"),
+            delivery: some(DELIVERY_ID),
+            event: some("charge.paid"),
+            mode: some("live"),
+            subject: some("kanwf93se5yn"),
         }
     );
-    let received = delivery("", "no JSON");
+    let received = delivery("", "not JSON");
     let summary = received.summary(&Names::default());
-    assert_eq!(summary.event, text("charge.paid"), "the header, where the body says nothing");
+    assert_eq!(summary.event, some("charge.paid"), "the type is from the header, if the body has none");
     assert_eq!(summary.subject, None);
 }
 
@@ -139,7 +142,7 @@ fn each_arrival_of_a_delivery_is_counted() {
 }
 
 #[test]
-fn a_record_preserves_every_byte() {
+fn serialization_preserves_every_byte() {
     let mut received = delivery(&signed_header(BODY), BODY);
     received.headers.push(("x-ODD".to_owned(), RawBytes(vec![0xff, 0x00])));
     for body in [&b"{\"a\": 1}\r\n"[..], &[0xff, 0xfe, 0x00], b""] {
@@ -150,7 +153,7 @@ fn a_record_preserves_every_byte() {
 }
 
 #[test]
-fn a_record_has_the_same_diagnosis_and_no_secret() {
+fn redaction_changes_only_requests_with_a_secret() {
     let received = delivery(&signed_header(BODY), BODY);
     let redaction = SecretRedaction::new([&Secret::new(SECRET)]);
     assert_eq!(redaction.redact_request(&received), received);

@@ -1,4 +1,4 @@
-//! Tests of the diagnosis of each signing fault, and of the recorded bytes.
+//! Tests of the diagnosis, the notes and the receiver, and the deliveries that they use.
 
 mod arbitrary_requests;
 mod diagnosis;
@@ -14,8 +14,10 @@ use conformance_model::secret::Secret;
 use super::{Keyring, Names, ReceivedRequest};
 
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1u";
+/// The Unix time of all deliveries: 2026-01-05T09:00:00Z.
 const NOW: i64 = 1_767_603_600;
-const DELIVERY: &str = "01a0be42-2100-7000-8000-01e7e4f1ca48";
+/// The id of the delivery in `BODY`.
+const DELIVERY_ID: &str = "01a0be42-2100-7000-8000-01e7e4f1ca48";
 const BODY: &str = r#"{"id":"01a0be42-2100-7000-8000-01e7e4f1ca48","event_id":"01a0be42-2100-7000-8000-014aeed46937","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:00:00.000000Z","data":{"charge":{"code":"kanwf93se5yn","url":"https://shop.example/ü?a&b"}}}"#;
 
 /// Returns the HMAC-SHA256 of a message in hexadecimal.
@@ -29,7 +31,7 @@ fn mac_bytes(key: impl AsRef<[u8]>, message: impl AsRef<[u8]>) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Returns the valid header of a body, signed at `NOW`.
+/// Returns the valid signature header of a body, signed at `NOW`.
 fn signed_header(body: &str) -> String {
     format!("t={NOW},v1={}", mac(SECRET, format!("{NOW}.{body}")))
 }
@@ -41,7 +43,7 @@ fn delivery(signature: &str, body: &str) -> ReceivedRequest {
         ("Content-Type", "application/json"),
         ("User-Agent", "Service-Webhooks/1.0"),
         ("X-Service-Event", "charge.paid"),
-        ("X-Service-Delivery", DELIVERY),
+        ("X-Service-Delivery", DELIVERY_ID),
         ("X-Service-Signature", signature),
     ];
     ReceivedRequest {
@@ -53,8 +55,8 @@ fn delivery(signature: &str, body: &str) -> ReceivedRequest {
     }
 }
 
-fn named_secret(name: &str, text: &str) -> (String, Secret) {
-    (name.to_owned(), Secret::new(text))
+fn named_secret(name: &str, secret: &str) -> (String, Secret) {
+    (name.to_owned(), Secret::new(secret))
 }
 
 fn keyring() -> Keyring {

@@ -1,4 +1,4 @@
-//! Tests over real sockets: the recorded bytes are the sent ones.
+//! Tests of the receiver over TCP.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -25,26 +25,28 @@ async fn start(settings: Settings) -> Receiver {
 }
 
 async fn next(receiver: &mut Receiver) -> Arrival {
-    timeout(TIMEOUT, receiver.next()).await.expect("a request arrives").expect("it listens")
+    timeout(TIMEOUT, receiver.next()).await.expect("a request arrives").expect("the receiver is not stopped")
 }
 
 async fn connect(receiver: &Receiver) -> TcpStream {
     TcpStream::connect(receiver.address()).await.unwrap()
 }
 
-/// Reads until the connection closes.
+/// Reads a response until the connection closes.
 async fn read(mut stream: TcpStream) -> String {
-    let mut answer = Vec::new();
-    timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.expect("the connection closes").unwrap();
-    String::from_utf8(answer).unwrap()
+    let mut response = Vec::new();
+    timeout(TIMEOUT, stream.read_to_end(&mut response)).await.expect("the connection closes").unwrap();
+    String::from_utf8(response).unwrap()
 }
 
-async fn send(receiver: &Receiver, text: &[u8]) -> String {
+/// Sends bytes on a new connection, and returns the response.
+async fn send(receiver: &Receiver, bytes: &[u8]) -> String {
     let mut stream = connect(receiver).await;
-    stream.write_all(text).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
     read(stream).await
 }
 
+/// Returns a `POST` with these headers and body.
 fn post(headers: &str, body: &str) -> Vec<u8> {
     format!(
         "POST /hooks?a=%20b HTTP/1.1\r\nHost: here\r\n{headers}Content-Length: {}\r\n\r\n{body}",
@@ -60,16 +62,16 @@ async fn a_request_is_recorded_verbatim() {
         "X-SERVICE-signature:  {} \r\nx-Odd: \u{fc}\r\nX-Service-Event: a\r\nx-odd: 2\r\n",
         signed_header(BODY)
     );
-    let answer = send(&receiver, &post(&headers, BODY)).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    let Arrival::ReceivedRequest(received, given) = next(&mut receiver).await else {
-        panic!("it was received")
+    let response = send(&receiver, &post(&headers, BODY)).await;
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    let Arrival::ReceivedRequest(received, recorded_response) = next(&mut receiver).await else {
+        panic!("the request was not recorded")
     };
-    assert_eq!(given, ReceiverAnswer::Scripted(Reply::Status(200)));
+    assert_eq!(recorded_response, ReceiverAnswer::Scripted(Reply::Status(200)));
     assert_eq!((received.method.as_str(), received.path.as_str()), ("POST", "/hooks?a=%20b"));
     let names: Vec<&str> = received.headers.iter().map(|(name, _)| name.as_str()).collect();
-    let written = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
-    assert_eq!(names, written);
+    let expected = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
+    assert_eq!(names, expected);
     assert_eq!(received.header_values("X-Odd"), ["\u{fc}".as_bytes(), b"2"]);
     assert_eq!(received.body.to_string_lossy(), BODY);
     assert!(matches!(diagnose(&received, &keyring(), NOW), Diagnosis::Verified { .. }));
@@ -79,23 +81,25 @@ async fn a_request_is_recorded_verbatim() {
 async fn a_chunked_request_in_pieces_is_recorded_completely() {
     let mut receiver = start(Settings::default()).await;
     let mut stream = connect(&receiver).await;
-    let text =
+    let request =
         "\r\nPOST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n1\r\n}\r\n0\r\n\r\n";
-    for byte in text.as_bytes() {
+    for byte in request.as_bytes() {
         stream.write_all(&[*byte]).await.unwrap();
     }
     assert!(read(stream).await.starts_with("HTTP/1.1 200"));
-    let Arrival::ReceivedRequest(received, _) = next(&mut receiver).await else { panic!("it was received") };
+    let Arrival::ReceivedRequest(received, _) = next(&mut receiver).await else {
+        panic!("the request was not recorded")
+    };
     assert_eq!(received.body, RawBytes(b"{ }".to_vec()));
     assert_eq!(received.headers.len(), 2);
 }
 
 #[tokio::test]
-async fn answers_follow_the_script() {
+async fn responses_follow_the_script() {
     let bounds = Bounds { hold_time: Duration::from_millis(1), ..Bounds::default() };
     let answers = "500,302,timeout,close,204".parse().unwrap();
     let mut receiver = start(Settings { answers, bounds, ..Settings::default() }).await;
-    for (start, given) in [
+    for (start, expected) in [
         ("HTTP/1.1 500 ", Reply::Status(500)),
         ("HTTP/1.1 302 Found\r\nlocation: /chargeproof-redirected\r\n", Reply::Status(302)),
         ("", Reply::Timeout),
@@ -103,10 +107,15 @@ async fn answers_follow_the_script() {
         ("HTTP/1.1 204 ", Reply::Status(204)),
         ("HTTP/1.1 204 ", Reply::Status(204)),
     ] {
-        let answer = send(&receiver, &post("", "{}")).await;
-        assert!(answer.starts_with(start) && answer.is_empty() == start.is_empty(), "{given:?}: {answer}");
-        let Arrival::ReceivedRequest(_, got) = next(&mut receiver).await else { panic!("it was received") };
-        assert_eq!(got, ReceiverAnswer::Scripted(given));
+        let response = send(&receiver, &post("", "{}")).await;
+        assert!(
+            response.starts_with(start) && response.is_empty() == start.is_empty(),
+            "{expected:?}: {response}"
+        );
+        let Arrival::ReceivedRequest(_, recorded_response) = next(&mut receiver).await else {
+            panic!("the request was not recorded")
+        };
+        assert_eq!(recorded_response, ReceiverAnswer::Scripted(expected));
     }
 }
 
@@ -118,21 +127,21 @@ fn check_rejected(arrival: Arrival, expected: &RejectedRequest) {
 #[tokio::test]
 async fn another_method_is_rejected() {
     let mut receiver = start(Settings::default()).await;
-    let answer = send(&receiver, b"GET /hooks HTTP/1.1\r\nHost: h\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: POST\r\n"), "{answer}");
+    let response = send(&receiver, b"GET /hooks HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    assert!(response.starts_with("HTTP/1.1 405 ") && response.contains("allow: POST\r\n"), "{response}");
     let (method, path) = ("GET".to_owned(), "/hooks".to_owned());
     check_rejected(next(&mut receiver).await, &RejectedRequest::Method { method, path });
 }
 
 #[tokio::test]
-async fn a_body_over_the_bound_is_refused_and_the_sender_reads_it() {
+async fn a_body_over_the_bound_gets_413() {
     let mut receiver = start(Settings::default()).await;
     let bytes_max = 1024 * 1024;
-    let answer = send(&receiver, &post("", &"x".repeat(bytes_max))).await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let response = send(&receiver, &post("", &"x".repeat(bytes_max))).await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(..)));
-    let answer = send(&receiver, &post("", &"x".repeat(bytes_max + 1))).await;
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    let response = send(&receiver, &post("", &"x".repeat(bytes_max + 1))).await;
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     check_rejected(next(&mut receiver).await, &RejectedRequest::BodyTooLarge { bytes_max });
 }
 
@@ -146,7 +155,7 @@ async fn a_truncated_body_is_rejected() {
 }
 
 #[tokio::test]
-async fn garbage_is_distinguished_from_tls_and_the_next_request_is_recorded() {
+async fn tls_and_garbage_are_rejected_and_the_next_request_is_recorded() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     check_rejected(next(&mut receiver).await, &RejectedRequest::Tls);
@@ -169,18 +178,20 @@ async fn more_connections_than_slots_are_served_one_after_another() {
 
 #[tokio::test]
 async fn a_delivery_evicts_a_connection_whose_request_is_incomplete() {
-    // No data, half a head, half a body.
-    for begun in ["", "POST / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{"] {
+    // No data, an incomplete head, and an incomplete body.
+    for incomplete in
+        ["", "POST / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{"]
+    {
         let receiver = start(Settings::default()).await;
         let mut idle = Vec::new();
         for _ in 0..Bounds::default().connections {
             let mut stream = connect(&receiver).await;
-            stream.write_all(begun.as_bytes()).await.unwrap();
+            stream.write_all(incomplete.as_bytes()).await.unwrap();
             idle.push(stream);
         }
-        let answer = timeout(Bounds::default().read_time / 3, send(&receiver, &post("", BODY))).await;
-        let answer = answer.expect("it is not delayed until an idle connection times out");
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{begun:?}: {answer}");
+        let response = timeout(Bounds::default().read_time / 3, send(&receiver, &post("", BODY))).await;
+        let response = response.expect("an idle connection is evicted before it times out");
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{incomplete:?}: {response}");
     }
 }
 
@@ -193,12 +204,12 @@ async fn a_stopped_receiver_drains_its_queue_and_accepts_nothing() {
     assert_eq!(timeout(TIMEOUT, receiver.next()).await.unwrap(), None);
 }
 
-/// Starts a handler with the same response to each request. Returns its address and the received requests.
-fn handler(answer: &'static str) -> (String, mpsc::UnboundedReceiver<Message>) {
+/// Starts a handler with the same response to each request. Returns its URL and the received requests.
+fn handler(response: &'static str) -> (String, mpsc::UnboundedReceiver<Message>) {
     let (sender, requests) = mpsc::unbounded_channel();
     let address = testkit::serve(move |request, connection| {
-        sender.send(request.clone()).expect("the test listens");
-        connection.send(answer).map(ControlFlow::Break)
+        sender.send(request.clone()).expect("the test reads the requests");
+        connection.send(response).map(ControlFlow::Break)
     });
     (format!("http://{}/local?x=1", address.unwrap()), requests)
 }
@@ -210,9 +221,9 @@ async fn a_request_is_forwarded_verbatim_and_the_response_returned() {
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
     let headers = format!("X-Service-Signature: {}\r\nConnection: close\r\n", signed_header(BODY));
-    let answer = send(&receiver, &post(&headers, BODY)).await;
-    assert!(answer.starts_with("HTTP/1.1 418 ") && answer.ends_with("\r\n\r\nno"), "{answer}");
-    assert!(answer.contains("x-handler: yes\r\n"), "{answer}");
+    let response = send(&receiver, &post(&headers, BODY)).await;
+    assert!(response.starts_with("HTTP/1.1 418 ") && response.ends_with("\r\n\r\nno"), "{response}");
+    assert!(response.contains("x-handler: yes\r\n"), "{response}");
     let request = timeout(TIMEOUT, requests.recv()).await.unwrap().unwrap();
     assert_eq!((request.start.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
     assert_eq!(request.header("x-service-signature"), Some(signed_header(BODY).as_str()), "{request:?}");
@@ -221,12 +232,12 @@ async fn a_request_is_forwarded_verbatim_and_the_response_returned() {
 }
 
 #[tokio::test]
-async fn a_missing_handler_is_a_bad_gateway() {
+async fn an_unreachable_handler_gives_502() {
     let address = format!("http://{}", testkit::free_address().unwrap());
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
-    let answer = send(&receiver, &post("", BODY)).await;
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    let response = send(&receiver, &post("", BODY)).await;
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
     assert!(matches!(
         next(&mut receiver).await,
         Arrival::ReceivedRequest(_, ReceiverAnswer::NotForwarded(_))

@@ -23,15 +23,16 @@ pub(super) fn read(args: &Check, config: &Config) -> Result<Baseline, Failure> {
     let mut baseline = config.check.baseline(today()).map_err(Failure::usage)?;
     if let Some(path) = &args.baseline_file {
         let text = files::text_of(path, SETTINGS_MAX)?;
-        let wrong = |why: String| {
-            let why = files::excerpt(&why);
-            Failure::usage(format!("`{}` is not a file of known failures: {why}", path.display()))
+        let invalid = |error: String| {
+            let error = files::excerpt(&error);
+            Failure::usage(format!("`{}` is not a file of known failures: {error}", path.display()))
         };
-        baseline.known.extend(config::known_failures(&text).map_err(wrong)?);
+        baseline.known.extend(config::known_failures(&text).map_err(invalid)?);
     }
     Ok(baseline)
 }
 
+/// An entry of the file.
 #[derive(Serialize)]
 struct Entry<'a> {
     reason: &'a str,
@@ -39,11 +40,12 @@ struct Entry<'a> {
     expires: toml::value::Datetime,
 }
 
-/// Writes the failures of a run. Known ones keep their reasons and expiry dates.
+/// Writes the failures of a run. Failures that were known keep their reasons and expiry dates.
 pub(super) fn write(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
-    let today = Timestamp::parse(&format!("{}T00:00:00Z", today())).expect("a day has a midnight");
-    let day = |text: &str| text.split('T').next().unwrap_or_default().parse().expect("a day");
-    let expires = day(&today.plus(EXPIRES_AFTER).to_string());
+    let today = Timestamp::parse(&format!("{}T00:00:00Z", today())).expect("every date has a midnight");
+    let date =
+        |text: &str| text.split('T').next().unwrap_or_default().parse().expect("the text starts with a date");
+    let expires = date(&today.plus(EXPIRES_AFTER).to_string());
     let mut entries = BTreeMap::new();
     for row in &outcome.rows {
         let entry = match &row.verdict {
@@ -53,13 +55,13 @@ pub(super) fn write(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
             Verdict::Known { known, .. } => Entry {
                 reason: &known.reason,
                 fingerprint: known.fingerprint.clone(),
-                expires: day(&known.expires),
+                expires: date(&known.expires),
             },
             _ => continue,
         };
         entries.insert(&row.id, entry);
     }
     let entries = toml::to_string(&entries).expect("strings and dates serialize to TOML");
-    let head = "# Failures that are known. Every entry needs a reason; after its last day the failure counts again.\n";
-    files::write_whole(path, &format!("{head}{entries}"))
+    let header = "# Failures that are known. Every entry needs a reason; after its `expires` day the failure counts again.\n";
+    files::write_whole(path, &format!("{header}{entries}"))
 }

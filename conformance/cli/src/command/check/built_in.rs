@@ -13,7 +13,7 @@ use super::{
 use crate::{Failure, config::Config, remote::RemoteStage, terminal::GOOD};
 
 /// The scenario that creates the data for all statements.
-const POPULATED: &str = "check/populated";
+const DATA_SCENARIO: &str = "check/populated";
 /// The seed of keys, codes and ids.
 const SEED: Seed = Seed(1);
 const START: &str = "2026-01-05T09:00:00Z";
@@ -28,7 +28,7 @@ impl BuiltInServer {
     pub(super) fn start(
         runtime: &Runtime,
         config: &Config,
-        screen: &ProgressDisplay,
+        progress: &ProgressDisplay,
     ) -> Result<BuiltInServer, Failure> {
         let receiver = event_sources::receiver(runtime)?;
         let server_config = ServerConfig {
@@ -49,12 +49,13 @@ impl BuiltInServer {
             .block_on(Server::start(server_config))
             .map_err(|error| Failure::unreachable(format!("the built-in server does not start: {error}")))?;
         let mut stage = RemoteStage::new(server.url()).map_err(Failure::unreachable)?;
-        let violated = |message: String| Failure { code: 1, message };
-        let count =
-            play::play_built_ins(&mut stage, &mut |name| screen.bar.set_message(format!("scenario {name}")))
-                .map_err(violated)?;
-        play::play_built_in(POPULATED, &mut stage).map_err(violated)?;
-        screen.say(&format!("{GOOD}{count} scenarios{GOOD:#} passed over HTTP"));
+        let violation = |message: String| Failure { code: 1, message };
+        let count = play::play_built_ins(&mut stage, &mut |name| {
+            progress.bar.set_message(format!("scenario {name}"))
+        })
+        .map_err(violation)?;
+        play::play_built_in(DATA_SCENARIO, &mut stage).map_err(violation)?;
+        progress.info(&format!("{GOOD}{count} scenarios{GOOD:#} passed over HTTP"));
         let keys = server.first_keys().expect("the server has not failed");
         let base = Url::parse(server.url()).expect("the server's URL is valid");
         let target = SandboxTarget {

@@ -25,10 +25,10 @@ use crate::{Failure, config::Config, remote::RemoteStage};
 pub(super) const ORIGIN: &str = "https://shop.example";
 /// A coin that the populated world does not use, so that its charges are distinguishable.
 const ASSET: &str = "ETH";
-/// The number of blocks, enough confirmations for both modes.
-const BLOCKS: u32 = 20;
-/// Longer than a charge's rate lock and the first retries of a delivery.
-const LOCK: &str = "31m";
+/// A number of blocks that confirms a payment in both modes.
+const CONFIRMING_BLOCKS: u32 = 20;
+/// Longer than the rate lock of a charge, and than the delay of the first retries of a delivery.
+const PAST_RATE_LOCK: &str = "31m";
 
 /// Starts a receiver on a free port of this machine.
 pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure> {
@@ -61,17 +61,37 @@ pub(super) fn webhooks(
     Ok(Webhooks { names, source, public_url: None })
 }
 
-/// An endpoint of each kind: its path, mode, event types (all if empty), and responses.
-const ENDPOINTS: [(&str, Mode, &[&str], &str); 6] = [
-    ("/live", Mode::Live, &[], "200"),
-    ("/test", Mode::Test, &[], "200"),
-    ("/live-some", Mode::Live, &["charge.paid", "invoice.paid"], "200"),
-    ("/test-some", Mode::Test, &["charge.canceled", "invoice.viewed"], "200"),
-    ("/moved", Mode::Live, &["charge.canceled", "charge.expired"], "302,307"),
-    ("/weak", Mode::Test, &["charge.canceled"], "500,200"),
+/// An endpoint that the receiver serves.
+struct EndpointSpec {
+    path: &'static str,
+    mode: Mode,
+    /// The event types of the endpoint; all if empty.
+    events: &'static [&'static str],
+    /// The responses of the receiver, in the format of `receiver listen --answer`.
+    responses: &'static str,
+}
+
+const fn endpoint(
+    path: &'static str,
+    mode: Mode,
+    events: &'static [&'static str],
+    responses: &'static str,
+) -> EndpointSpec {
+    EndpointSpec { path, mode, events, responses }
+}
+
+/// An endpoint of each kind: with all and with some event types, with redirects, and with a
+/// failure.
+const ENDPOINTS: [EndpointSpec; 6] = [
+    endpoint("/live", Mode::Live, &[], "200"),
+    endpoint("/test", Mode::Test, &[], "200"),
+    endpoint("/live-some", Mode::Live, &["charge.paid", "invoice.paid"], "200"),
+    endpoint("/test-some", Mode::Test, &["charge.canceled", "invoice.viewed"], "200"),
+    endpoint("/moved", Mode::Live, &["charge.canceled", "charge.expired"], "302,307"),
+    endpoint("/weak", Mode::Test, &["charge.canceled"], "500,200"),
 ];
 
-/// Causes an event of each type in both modes.
+/// A trigger that registers the endpoints and causes an event of each type in both modes.
 struct AllEvents {
     stage: Arc<Mutex<RemoteStage>>,
     /// The origin of the endpoints.
@@ -85,15 +105,17 @@ impl fmt::Debug for AllEvents {
 }
 
 impl AllEvents {
-    /// Calls the world during the check, on a blocking thread: the stage has its own runtime, which cannot start inside
-    /// another.
+    /// Runs calls of the world during the check, on a blocking thread: the stage has its own
+    /// runtime, which cannot start inside another.
     async fn call_world<T: Send + 'static>(
         &self,
         calls: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
         let stage = Arc::clone(&self.stage);
         let task = tokio::task::spawn_blocking(move || {
-            calls(&mut SandboxCalls { stage: &mut stage.lock().expect("calls do not panic") })
+            calls(&mut SandboxCalls {
+                stage: &mut stage.lock().expect("no call panics while it holds the lock"),
+            })
         });
         task.await.map_err(|error| error.to_string())?
     }
@@ -102,8 +124,8 @@ impl AllEvents {
 impl DeliveryTrigger for AllEvents {
     fn trigger<'a>(&'a self, receiver: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
-            for (path, _, _, answers) in ENDPOINTS {
-                receiver.answer(path, answers.parse()?);
+            for EndpointSpec { path, responses, .. } in ENDPOINTS {
+                receiver.answer(path, responses.parse()?);
             }
             let origin = self.origin.clone();
             let (endpoints, registrations) = self.call_world(move |calls| calls.register(&origin)).await?;
@@ -111,7 +133,7 @@ impl DeliveryTrigger for AllEvents {
             self.call_world(|calls| {
                 calls.cause_every_type(Mode::Live)?;
                 calls.cause_every_type(Mode::Test)?;
-                // Returns when all due deliveries have ended.
+                // The response comes when all due deliveries have ended.
                 calls.advance("1s")
             })
             .await?;
@@ -134,15 +156,16 @@ impl SandboxCalls<'_> {
         body: &Value,
     ) -> Result<(u16, Value), String> {
         let call = Call { method, path, bearer, headers: &[], body: Some(body) };
-        let answer = self.stage.call(&call).map_err(|error| error.to_string())?;
-        Ok((answer.status, answer.json()))
+        let response = self.stage.call(&call).map_err(|error| error.to_string())?;
+        Ok((response.status, response.json()))
     }
 
-    /// Performs a call that must succeed; otherwise there is nothing to deliver.
+    /// Sends a POST request that must succeed, because without its event there is nothing to
+    /// deliver.
     fn post(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
         match self.call("POST", path, bearer, body)? {
-            (200..=299, answer) => Ok(answer),
-            (status, answer) => Err(format!("POST {path} answered {status}: {answer}")),
+            (200..=299, response) => Ok(response),
+            (status, response) => Err(format!("POST {path} responded with {status}: {response}")),
         }
     }
 
@@ -150,11 +173,11 @@ impl SandboxCalls<'_> {
         self.post("/sandbox/advance", None, &json!({ "by": by })).map(drop)
     }
 
-    /// Registers every kind of endpoint, and tries to register those that must be refused.
+    /// Registers every endpoint, and tries to register the addresses that must be refused.
     fn register(&mut self, origin: &str) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
         let mut endpoints = Vec::new();
         let mut registrations = Vec::new();
-        for (path, mode, events, _) in ENDPOINTS {
+        for EndpointSpec { path, mode, events, .. } in ENDPOINTS {
             let address = format!("{origin}{path}");
             let all = EventType::ALL.map(EventType::as_str);
             let events: BTreeSet<String> = if events.is_empty() { &all } else { events }
@@ -162,8 +185,8 @@ impl SandboxCalls<'_> {
                 .map(|event| (*event).to_owned())
                 .collect();
             let body = json!({ "url": address, "mode": mode.as_str(), "events": events });
-            let (answer, registration) = self.try_to_add(&address, true, &body)?;
-            let secret = answer["endpoint"]["secret"].as_str().map(Secret::new);
+            let (response, registration) = self.try_to_register(&address, true, &body)?;
+            let secret = response["endpoint"]["secret"].as_str().map(Secret::new);
             endpoints.push(Endpoint {
                 path: path.to_owned(),
                 mode: Some(mode),
@@ -174,44 +197,47 @@ impl SandboxCalls<'_> {
         }
         for address in REFUSED {
             let body = json!({ "url": address, "mode": Mode::Test.as_str() });
-            registrations.push(self.try_to_add(address, false, &body)?.1);
+            registrations.push(self.try_to_register(address, false, &body)?.1);
         }
         Ok((endpoints, registrations))
     }
 
-    fn try_to_add(
+    /// Registers an endpoint. Returns the response, and the registration with the decision of the
+    /// service.
+    fn try_to_register(
         &mut self,
         address: &str,
-        public: bool,
+        is_public: bool,
         body: &Value,
     ) -> Result<(Value, Registration), String> {
-        let (status, answer) = self.call("POST", "/sandbox/endpoints", None, body)?;
+        let (status, response) = self.call("POST", "/sandbox/endpoints", None, body)?;
         let accepted = (200..300).contains(&status);
-        let answer_line =
-            if accepted { status.to_string() } else { format!("{status} {}", answer["message"]) };
+        let summary = if accepted { status.to_string() } else { format!("{status} {}", response["message"]) };
         let registration =
-            Registration { address: address.to_owned(), public, accepted, answer: answer_line };
-        Ok((answer, registration))
+            Registration { address: address.to_owned(), public: is_public, accepted, answer: summary };
+        Ok((response, registration))
     }
 
-    /// Causes all 13 types with a separate key, because the requests of the other keys are counted.
+    /// Causes an event of all 13 types. Uses a separate key, because the check measures the rate
+    /// limits of the others.
     fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
-        // In test mode only members receive e-mail.
+        // In test mode, e-mails go to members of the account only.
         let world = self.call("GET", "/sandbox", None, &json!({}))?.1;
         let member = &world["accounts"][0]["members"][0];
         let key = self.post("/sandbox/keys", None, &json!({ "mode": mode.as_str() }))?;
         let key = text(&key["key"]["secret"]);
-        let canceled = self.open(&key)?;
+        let canceled = self.create_charge(&key)?;
         self.post(&format!("/v1/charges/{canceled}/cancel"), Some(&key), &json!({}))?;
 
-        let (paid, under, expired) = (self.open(&key)?, self.open(&key)?, self.open(&key)?);
+        let (paid, underpaid, expired) =
+            (self.create_charge(&key)?, self.create_charge(&key)?, self.create_charge(&key)?);
         self.pay(&json!({ "charge": paid }))?;
-        self.pay(&json!({ "charge": under, "share": "0.5" }))?;
-        let issued = json!({
+        self.pay(&json!({ "charge": underpaid, "share": "0.5" }))?;
+        let invoice_body = json!({
             "customer_name": "Ann", "customer_email": member,
             "amount": "12.00", "currency": "EUR", "send_email": true,
         });
-        let invoice = text(&self.post("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
+        let invoice = text(&self.post("/v1/invoices", Some(&key), &invoice_body)?["data"]["code"]);
         self.post(&format!("/sandbox/invoices/{invoice}/view"), None, &json!({}))?;
         let chosen =
             self.post(&format!("/sandbox/invoices/{invoice}/choose"), None, &json!({ "asset": ASSET }))?;
@@ -219,20 +245,20 @@ impl SandboxCalls<'_> {
         self.post(
             "/sandbox/mine",
             None,
-            &json!({ "asset": ASSET, "mode": mode.as_str(), "blocks": BLOCKS, "at_once": true }),
+            &json!({ "asset": ASSET, "mode": mode.as_str(), "blocks": CONFIRMING_BLOCKS, "at_once": true }),
         )?;
-        let back = json!({ "amount": "0.00001", "reason": "One cup was broken" });
-        self.post(&format!("/v1/charges/{paid}/refunds"), Some(&key), &back)?;
-        let issued = json!({ "customer_name": "Ann", "amount": "13.00", "currency": "EUR" });
-        let invoice = text(&self.post("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
+        let refund = json!({ "amount": "0.00001", "reason": "One cup was broken" });
+        self.post(&format!("/v1/charges/{paid}/refunds"), Some(&key), &refund)?;
+        let invoice_body = json!({ "customer_name": "Ann", "amount": "13.00", "currency": "EUR" });
+        let invoice = text(&self.post("/v1/invoices", Some(&key), &invoice_body)?["data"]["code"]);
         self.post(&format!("/v1/invoices/{invoice}/void"), Some(&key), &json!({}))?;
 
-        // Includes the retries of failed deliveries.
-        self.advance(LOCK)?;
+        // Also sends the retries of failed deliveries.
+        self.advance(PAST_RATE_LOCK)?;
         self.pay(&json!({ "charge": expired }))
     }
 
-    fn open(&mut self, key: &str) -> Result<String, String> {
+    fn create_charge(&mut self, key: &str) -> Result<String, String> {
         let charge = json!({
             "asset": ASSET, "amount": "10.00", "currency": "EUR", "customer_email": "ann@example.com",
             "description": "Tea", "metadata": { "order": "1" },
@@ -245,6 +271,7 @@ impl SandboxCalls<'_> {
     }
 }
 
+/// Returns a JSON string; the empty string for another value.
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -21,12 +21,14 @@ pub(super) const SECOND_KEY: &str = "CHARGEPROOF_SECOND_KEY";
 pub(super) const OTHER_ACCOUNT_KEY: &str = "CHARGEPROOF_OTHER_ACCOUNT_KEY";
 pub(super) const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
 
-/// The shortest secret that can be distinguished from other text, and so be redacted.
-const SECRET_LETTERS_MIN: usize = 8;
+/// The minimum length of a secret. A shorter one could not be redacted without redacting other
+/// text.
+const SECRET_LENGTH_MIN: usize = 8;
 
-/// The source of a key or a secret.
+/// The source of a key or a secret: an environment variable, or else a file.
 struct KeySource<'a> {
     variable: String,
+    /// The setting that names the file.
     setting: &'static str,
     file: Option<&'a Path>,
 }
@@ -48,32 +50,31 @@ impl Keys {
         warn: &mut dyn FnMut(String),
     ) -> Result<Keys, Failure> {
         let check = &config.check;
-        let mut slot = |variable: &str, setting, file: &Option<PathBuf>| {
+        let mut read = |variable: &str, setting, file: &Option<PathBuf>| {
             if keys_of == KeysOf::Other {
                 let variable = variable.replacen('_', "_B_", 1);
-                let own = KeySource { variable, setting, file: None }.key(warn)?;
-                if own.is_some() {
-                    return Ok(own);
+                let key = KeySource { variable, setting, file: None }.read(warn)?;
+                if key.is_some() {
+                    return Ok(key);
                 }
             }
-            KeySource { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)
+            KeySource { variable: variable.to_owned(), setting, file: file.as_deref() }.read(warn)
         };
-        let live = slot(LIVE_KEY, "live_key_file", &check.live_key_file)?;
-        let test = slot(TEST_KEY, "test_key_file", &check.test_key_file)?;
-        let needed = |key: Option<Secret>, variable: &str, setting: &str| {
+        let live = read(LIVE_KEY, "live_key_file", &check.live_key_file)?;
+        let test = read(TEST_KEY, "test_key_file", &check.test_key_file)?;
+        let required = |key: Option<Secret>, variable: &str, setting: &str| {
             key.ok_or_else(|| {
                 Failure::usage(format!(
-                    "`{variable}` is not set, and `check.{setting}` names no file; one of them must provide a key of \
-                     the target"
+                    "the check needs a key of the target; set `{variable}` or `check.{setting}`"
                 ))
             })
         };
         Ok(Keys {
-            live: needed(live, LIVE_KEY, "live_key_file")?,
-            test: needed(test, TEST_KEY, "test_key_file")?,
-            second: slot(SECOND_KEY, "second_key_file", &check.second_key_file)?,
-            other_account: slot(OTHER_ACCOUNT_KEY, "other_account_key_file", &check.other_account_key_file)?,
-            revoked: slot(REVOKED_KEY, "revoked_key_file", &check.revoked_key_file)?,
+            live: required(live, LIVE_KEY, "live_key_file")?,
+            test: required(test, TEST_KEY, "test_key_file")?,
+            second: read(SECOND_KEY, "second_key_file", &check.second_key_file)?,
+            other_account: read(OTHER_ACCOUNT_KEY, "other_account_key_file", &check.other_account_key_file)?,
+            revoked: read(REVOKED_KEY, "revoked_key_file", &check.revoked_key_file)?,
         })
     }
 }
@@ -84,26 +85,27 @@ pub(super) fn webhook_secrets(
     warn: &mut dyn FnMut(String),
 ) -> Result<[Option<Secret>; 2], Failure> {
     let check = &config.check;
-    let mut slot = |variable: &str, setting, file: &Option<PathBuf>| {
-        let secret = KeySource { variable: variable.to_owned(), setting, file: file.as_deref() }.key(warn)?;
+    let mut read = |variable: &str, setting, file: &Option<PathBuf>| {
+        let secret =
+            KeySource { variable: variable.to_owned(), setting, file: file.as_deref() }.read(warn)?;
         match secret {
-            Some(secret) if secret.len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
-                "`{variable}` has fewer than {SECRET_LETTERS_MIN} characters, or the file that `check.{setting}` names has; \
+            Some(secret) if secret.len() < SECRET_LENGTH_MIN => Err(Failure::usage(format!(
+                "`{variable}` has fewer than {SECRET_LENGTH_MIN} characters, or the file that `check.{setting}` names has; \
                  set the endpoint's complete secret"
             ))),
             secret => Ok(secret),
         }
     };
     let live =
-        slot("CHARGEPROOF_LIVE_WEBHOOK_SECRET", "live_webhook_secret_file", &check.live_webhook_secret_file)?;
+        read("CHARGEPROOF_LIVE_WEBHOOK_SECRET", "live_webhook_secret_file", &check.live_webhook_secret_file)?;
     let test =
-        slot("CHARGEPROOF_TEST_WEBHOOK_SECRET", "test_webhook_secret_file", &check.test_webhook_secret_file)?;
+        read("CHARGEPROOF_TEST_WEBHOOK_SECRET", "test_webhook_secret_file", &check.test_webhook_secret_file)?;
     Ok([live, test])
 }
 
 impl KeySource<'_> {
     /// Reads the key; the environment overrides the file.
-    fn key(&self, warn: &mut dyn FnMut(String)) -> Result<Option<Secret>, Failure> {
+    fn read(&self, warn: &mut dyn FnMut(String)) -> Result<Option<Secret>, Failure> {
         match env::var(&self.variable) {
             Ok(text) if !text.trim().is_empty() => return Ok(Some(Secret::new(text.trim()))),
             Err(env::VarError::NotUnicode(_)) => {
@@ -111,18 +113,18 @@ impl KeySource<'_> {
             }
             _ => {}
         }
-        self.file.map(|path| self.read(path, warn)).transpose()
+        self.file.map(|path| self.read_file(path, warn)).transpose()
     }
 
-    fn read(&self, path: &Path, warn: &mut dyn FnMut(String)) -> Result<Secret, Failure> {
-        let named = format!("`{}`, which `check.{}` names,", path.display(), self.setting);
+    fn read_file(&self, path: &Path, warn: &mut dyn FnMut(String)) -> Result<Secret, Failure> {
+        let file = format!("`{}`, which `check.{}` names,", path.display(), self.setting);
         let text = files::read_text(path, SETTINGS_MAX)
-            .map_err(|error| Failure::usage(format!("{named} can't be read: {error}")))?;
+            .map_err(|error| Failure::usage(format!("{file} can't be read: {error}")))?;
         let key = text.trim();
         if key.is_empty() || key.contains(char::is_whitespace) {
-            return Err(Failure::usage(format!("{named} must contain one key and nothing else")));
+            return Err(Failure::usage(format!("{file} must contain one key and nothing else")));
         }
-        if others_may_read(path) {
+        if is_readable_by_others(path) {
             let path = path.display();
             warn(format!(
                 "warning: `{path}` contains a key and is readable by other users; run: chmod 600 {path}"
@@ -133,14 +135,14 @@ impl KeySource<'_> {
 }
 
 #[cfg(unix)]
-fn others_may_read(path: &Path) -> bool {
+fn is_readable_by_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     const GROUP_AND_OTHERS: u32 = 0o077;
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & GROUP_AND_OTHERS != 0)
 }
 
 #[cfg(not(unix))]
-fn others_may_read(_: &Path) -> bool {
+fn is_readable_by_others(_: &Path) -> bool {
     false
 }
 
@@ -151,39 +153,39 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, mode: u32, expected: &str) {
+    fn check_file(text: &str, mode: u32, expected: &str) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("live.key");
         fs::write(&path, text).unwrap();
         #[cfg(unix)]
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
-        let slot = KeySource {
+        let source = KeySource {
             variable: "CHARGEPROOF_NO_SUCH_KEY".into(),
             setting: "live_key_file",
             file: Some(&path),
         };
         let mut warnings = String::new();
-        let found = match slot.key(&mut |warning| warnings += &warning) {
+        let found = match source.read(&mut |warning| warnings += &warning) {
             Ok(key) => {
                 format!("{} {warnings}", if key == Some(Secret::new("svc_live_abc")) { "read" } else { "?" })
             }
             Err(failure) => failure.message,
         };
         assert!(found.contains(expected), "{found}");
-        assert!(!found.contains("svc_live_abc"), "a key shows");
+        assert!(!found.contains("svc_live_abc"), "the message contains the key");
     }
 
     #[test]
-    fn a_file_holds_one_key() {
-        check("svc_live_abc\n", 0o600, "read");
-        check("svc_live_abc\nsvc_live_def\n", 0o600, "must contain one key and nothing else");
-        check("\n", 0o600, "must contain one key");
+    fn a_key_file_contains_one_key() {
+        check_file("svc_live_abc\n", 0o600, "read");
+        check_file("svc_live_abc\nsvc_live_def\n", 0o600, "must contain one key and nothing else");
+        check_file("\n", 0o600, "must contain one key");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_others_can_read_is_reported() {
-        check("svc_live_abc", 0o640, "readable by other users; run: chmod 600");
-        check("svc_live_abc", 0o604, "readable by other users");
+    fn a_key_file_that_others_can_read_is_reported() {
+        check_file("svc_live_abc", 0o640, "readable by other users; run: chmod 600");
+        check_file("svc_live_abc", 0o604, "readable by other users");
     }
 }

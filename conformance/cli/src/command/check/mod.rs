@@ -34,19 +34,19 @@ use crate::{
     reports,
     settings::nearest,
     signals,
-    terminal::{DIM, GOOD, LOG_EVERY_SECS, note, say, spinner},
+    terminal::{DIM, GOOD, LOG_EVERY_SECS, note, print_line, spinner},
 };
 
 pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     let format = args.reports.format;
     if args.list {
-        list(format, args.profile);
+        print_catalogue(format, args.profile);
         return Ok(0);
     }
     if let Some(path) = &args.init {
-        return init(path);
+        return write_config(path);
     }
-    // Before the built-in server starts or a request is sent.
+    // Reports invalid options before the built-in server starts or a request is sent.
     selection(args).validate().map_err(|why| Failure::usage(format!("{why}{}", suggestion(args))))?;
     baseline::read(args, config)?;
     reports::prepare(&args.reports.report)?;
@@ -68,42 +68,42 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
     let format = args.reports.format;
     let runtime = super::runtime()?;
     let bar = spinner();
-    let mut screen =
-        ProgressDisplay { bar: bar.clone(), format, is_real: args.url.is_some(), countdown: None };
+    let mut progress =
+        ProgressDisplay { bar: bar.clone(), format, has_real_clock: args.url.is_some(), countdown: None };
     let interrupt = signals::interrupt(&runtime)?;
-    let (started, begun) = (now(), Instant::now());
-    let check_world = |world: &SandboxWorld, screen: &mut ProgressDisplay, interrupt| {
+    let (started_at, clock_start) = (now(), Instant::now());
+    let check_world = |world: &SandboxWorld, progress: &mut ProgressDisplay, interrupt| {
         let plan = Plan { interrupt, ..world.plan(args, config)? };
-        Ok::<_, Failure>(runtime.block_on(check(plan, &mut world.clock(), screen)))
+        Ok::<_, Failure>(runtime.block_on(check(plan, &mut world.clock(), progress)))
     };
     let mut outcome = match &args.url {
         Some(url) => {
             let base = super::web_address(url, "http://127.0.0.1:8402")?;
-            match ServedBranch::open(&base, args, config, &runtime, &screen)? {
+            match ServedBranch::open(&base, args, config, &runtime, &progress)? {
                 Some(branch) => {
-                    screen.is_real = false;
-                    let outcome = check_world(branch.world(), &mut screen, interrupt);
+                    progress.has_real_clock = false;
+                    let outcome = check_world(branch.world(), &mut progress, interrupt);
                     branch.close()?;
                     outcome?
                 }
-                None => check_url(base, args, config, &runtime, &mut screen, interrupt)?,
+                None => check_url(base, args, config, &runtime, &mut progress, interrupt)?,
             }
         }
         None if args.cacert.is_some() => {
-            return Err(Failure::usage("`--cacert` is for a target over https; name its URL"));
+            return Err(Failure::usage("`--cacert` needs an https target; add its URL"));
         }
         None => {
-            let built_in = BuiltInServer::start(&runtime, config, &screen)?;
-            let outcome = check_world(built_in.world(), &mut screen, interrupt)?;
+            let built_in = BuiltInServer::start(&runtime, config, &progress)?;
+            let outcome = check_world(built_in.world(), &mut progress, interrupt)?;
             built_in.stop(&runtime);
             outcome
         }
     };
-    screen.end_countdown();
+    progress.end_countdown();
     bar.finish_and_clear();
     outcome.origin.version = Some(env!("CARGO_PKG_VERSION").to_owned());
-    outcome.origin.started = Some(started);
-    outcome.origin.lasted = Some(begun.elapsed());
+    outcome.origin.started = Some(started_at);
+    outcome.origin.lasted = Some(clock_start.elapsed());
     Ok(outcome)
 }
 
@@ -113,49 +113,50 @@ fn check_url(
     args: &Check,
     config: &Config,
     runtime: &Runtime,
-    screen: &mut ProgressDisplay,
+    progress: &mut ProgressDisplay,
     interrupt: Interrupt,
 ) -> Result<Outcome, Failure> {
-    let mut plan = plan_for(base, args, config, screen)?;
+    let mut plan = plan_for(base, args, config, progress)?;
     plan.interrupt = interrupt;
     if let Some(command) = &args.prepare {
-        screen.bar.set_message("preparing");
+        progress.bar.set_message("preparing");
         let time_limit = Duration::from_secs(args.prepare_time_limit);
         runtime.block_on(prepare(Hook { command: command.clone(), time_limit }, &plan))?;
     }
-    plan.webhooks = receiving::webhooks(&args.receiving, config, runtime, screen, &plan.interrupt)?;
-    let mut waiter = RealTime::start();
-    Ok(runtime.block_on(check(plan, &mut waiter, screen)))
+    plan.webhooks = receiving::webhooks(&args.receiving, config, runtime, progress, &plan.interrupt)?;
+    let mut clock = RealTime::start();
+    Ok(runtime.block_on(check(plan, &mut clock, progress)))
 }
 
-/// Writes the commented configuration to a new file.
-fn init(path: &Path) -> Result<u8, Failure> {
-    if let Some(done) = ci_job::init(path) {
-        return done;
+/// Writes the sample configuration, or a CI job if `path` is the name of a CI system, to a new
+/// file.
+fn write_config(path: &Path) -> Result<u8, Failure> {
+    if let Some(result) = ci_job::init(path) {
+        return result;
     }
-    let shown = path.display();
+    let path_text = path.display();
     match files::write_new(path, COMMENTED) {
         Ok(()) => {
-            say!("{GOOD}written{GOOD:#}  {shown}; remove the # from the settings that you want");
+            print_line!("{GOOD}written{GOOD:#}  {path_text}; remove the # from the settings that you want");
             Ok(0)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Failure::usage(format!(
-            "`{shown}` already exists; not overwritten. Name another file: chargeproof check --init FILE"
+            "`{path_text}` already exists; not overwritten. Name another file: chargeproof check --init FILE"
         ))),
-        Err(error) => Err(Failure::usage(format!("`{shown}` can't be written: {error}"))),
+        Err(error) => Err(Failure::usage(format!("`{path_text}` can't be written: {error}"))),
     }
 }
 
-/// Returns a suggestion for patterns that match no statement.
+/// Returns the end of an error message: a similar name for each pattern that matches no statement.
 fn suggestion(args: &Check) -> String {
     let mut catalogue = catalogue();
     catalogue.extend(extended_statements());
-    let unknown = |pattern: &&String| !catalogue.keys().any(|id| fits(pattern, id));
-    let patterns = args.only.iter().chain(&args.skip).filter(unknown);
+    let is_unknown = |pattern: &&String| !catalogue.keys().any(|id| fits(pattern, id));
+    let unknown_patterns = args.only.iter().chain(&args.skip).filter(is_unknown);
     let sections = catalogue.keys().filter_map(|id| Some(format!("{}.*", id.split_once('.')?.0)));
     let known: Vec<String> = catalogue.keys().cloned().chain(sections).collect();
-    let suggestion = patterns.filter_map(|pattern| nearest(pattern, known.iter().map(String::as_str)));
-    suggestion.map(|name| format!("; did you mean `{name}`?")).collect()
+    let similar = unknown_patterns.filter_map(|pattern| nearest(pattern, known.iter().map(String::as_str)));
+    similar.map(|name| format!("; did you mean `{name}`?")).collect()
 }
 
 /// Returns the statements to judge.
@@ -163,30 +164,36 @@ fn selection(args: &Check) -> Selection {
     Selection { profile: args.profile.into(), only: args.only.clone(), skip: args.skip.clone() }
 }
 
-fn list(format: ReportFormat, profile: Profile) {
+/// Prints the catalogue of statements.
+fn print_catalogue(format: ReportFormat, profile: Profile) {
     let mut catalogue = catalogue();
     if profile == Profile::Extended {
         catalogue.extend(extended_statements());
     }
     if format == ReportFormat::Json {
-        say!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
+        print_line!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
         return;
     }
     for (id, requirement) in &catalogue {
         let Requirement { level, spec, text, unjudged, .. } = requirement;
-        say!("{id:<32} {:<6} {DIM}{spec}{DIM:#}", level.as_str());
-        say!("    {text}");
+        print_line!("{id:<32} {:<6} {DIM}{spec}{DIM:#}", level.as_str());
+        print_line!("    {text}");
         if let Some(why) = unjudged {
-            say!("    {DIM}not judged: {why}{DIM:#}");
+            print_line!("    {DIM}not judged: {why}{DIM:#}");
         }
     }
     let judged = catalogue.values().filter(|requirement| requirement.unjudged.is_none()).count();
-    say!("{} statements, {judged} of them judged", catalogue.len());
+    print_line!("{} statements, {judged} of them judged", catalogue.len());
 }
 
 /// Returns the plan for a target. Its keys come from the environment or from files, never from the command line.
-fn plan_for(base: Url, args: &Check, config: &Config, screen: &mut ProgressDisplay) -> Result<Plan, Failure> {
-    let keys = Keys::gather(config, args.keys_of, &mut |warning| screen.warn(&warning))?;
+fn plan_for(
+    base: Url,
+    args: &Check,
+    config: &Config,
+    progress: &mut ProgressDisplay,
+) -> Result<Plan, Failure> {
+    let keys = Keys::gather(config, args.keys_of, &mut |warning| progress.warn(&warning))?;
     let mut plan = Plan::new(base, keys.live, keys.test);
     plan.second_key = keys.second;
     plan.other_account_key = keys.other_account;
@@ -205,14 +212,15 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
     Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args);
     plan.quick = args.quick;
     plan.thorough = args.thorough;
-    plan.without = args.without.iter().filter_map(|word| Part::from_name(word)).collect();
+    plan.without = args.without.iter().filter_map(|name| Part::from_name(name)).collect();
     plan.baseline = baseline::read(args, config)?;
     plan.time_limit = Duration::from_secs(args.time_limit);
     let time_limit = Duration::from_secs(args.hook_time_limit);
     plan.hook = args.hook.clone().map(|command| Hook { command, time_limit });
     if args.privacy {
         let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|error| Failure::machine(format!("no random key: {error}")))?;
+        getrandom::fill(&mut key)
+            .map_err(|error| Failure::machine(format!("cannot draw a random key: {error}")))?;
         plan.privacy = Some(Redaction::new(key));
     }
     plan.key_prefix = config.dialect.key_prefix.clone();
@@ -225,10 +233,12 @@ fn today() -> String {
 }
 
 /// Returns the time in UTC, in whole seconds.
-#[allow(clippy::disallowed_methods, reason = "time passes outside of every simulated world")]
+#[allow(clippy::disallowed_methods, reason = "the date of the report is real, not simulated")]
 fn now() -> String {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let now = Timestamp(u64::try_from(since.as_micros()).expect("a clock of this age")).to_string();
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now =
+        Timestamp(u64::try_from(since_epoch.as_micros()).expect("microseconds since 1970 fit into 64 bits"))
+            .to_string();
     now.split('.').next().unwrap_or_default().to_owned() + "Z"
 }
 
@@ -236,40 +246,39 @@ fn now() -> String {
 async fn prepare(hook: Hook, plan: &Plan) -> Result<(), Failure> {
     let environment =
         [("CHARGEPROOF_URL", plan.base.as_str()), ("CHARGEPROOF_TEST_KEY", plan.test_key.expose())];
-    let output = match run_shell(&hook, &environment, &plan.interrupt).await {
+    let message = match run_shell(&hook, &environment, &plan.interrupt).await {
         Ok((status, _)) if status.success() => return Ok(()),
         Ok((status, output)) => format!("the --prepare command ended with {status} {output}"),
         Err(why) => format!("the --prepare command {why}"),
     };
-    let keys = Redactor::new([plan.live_key.expose(), plan.test_key.expose()], KEY_BLANK);
+    let redactor = Redactor::new([plan.live_key.expose(), plan.test_key.expose()], KEY_BLANK);
     let code = if plan.interrupt.is_raised() { signals::INTERRUPTED } else { crate::USAGE };
-    Err(Failure { code, message: one_line(&keys.redact(&output)) })
+    Err(Failure { code, message: one_line(&redactor.redact(&message)) })
 }
 
 /// The progress display of a run.
 struct ProgressDisplay {
     bar: ProgressBar,
     format: ReportFormat,
-    /// `true` if waits take real time.
-    is_real: bool,
+    /// `true` if the clock of the target follows real time, so that waits take real time.
+    has_real_clock: bool,
+    /// The task that prints the remaining seconds of a wait.
     countdown: Option<AbortHandle>,
 }
 
 impl ProgressDisplay {
-    /// Prints a line in every format, because no report contains it.
+    /// Prints a line on stderr in every format, because no report contains it.
     fn warn(&self, line: &str) {
         self.bar.suspend(|| note!("{line}"));
     }
 
-    /// Prints a line if the report is text.
-    fn say(&self, line: &str) {
+    /// Prints a line on stderr if the report is text.
+    fn info(&self, line: &str) {
         if self.format == ReportFormat::Text {
             self.bar.suspend(|| note!("{line}"));
         }
     }
-}
 
-impl ProgressDisplay {
     /// Ends the countdown of a wait.
     fn end_countdown(&mut self) {
         if let Some(countdown) = self.countdown.take() {
@@ -281,9 +290,10 @@ impl ProgressDisplay {
 impl Progress for ProgressDisplay {
     fn on_budget(&mut self, budget: &Budget) {
         let text = budget.to_string();
-        // The other lines are about bursts and waits, which take no real time if requests move the clock.
-        let shown = if self.is_real { &*text } else { text.lines().next().unwrap_or_default() };
-        self.say(shown);
+        // The other lines are about bursts and waits, which take no real time if the clock is
+        // simulated.
+        let shown = if self.has_real_clock { &*text } else { text.lines().next().unwrap_or_default() };
+        self.info(shown);
     }
 
     fn on_request(&mut self, ledger: &Ledger) {
@@ -292,10 +302,10 @@ impl Progress for ProgressDisplay {
     }
 
     fn on_receive(&mut self, span: Duration) {
-        if self.is_real {
-            self.say(&format!(
-                "{GOOD}cause events now{GOOD:#}  their deliveries count from here on, for {} s and as long as the \
-                 run asks; not with the test key of the check, whose limit it measures",
+        if self.has_real_clock {
+            self.info(&format!(
+                "{GOOD}cause events now{GOOD:#}  deliveries are judged from now on, for {} s and until the last \
+                 request; do not use the test key of the check, because its rate limit is measured",
                 span.as_secs()
             ));
         }
@@ -303,19 +313,19 @@ impl Progress for ProgressDisplay {
 
     fn on_wait(&mut self, span: Duration, why: &str) {
         self.end_countdown();
-        if span.as_secs() == 0 || !self.is_real {
+        if span.as_secs() == 0 || !self.has_real_clock {
             return;
         }
         if self.bar.is_hidden() {
-            self.say(&format!("waiting {} s: {why}", span.as_secs()));
+            self.info(&format!("waiting {} s: {why}", span.as_secs()));
         }
         let (bar, why, format) = (self.bar.clone(), why.to_owned(), self.format);
         let countdown = tokio::spawn(async move {
-            for passed in 0..=span.as_secs() {
-                let line = format!("waiting {} s: {why}", span.as_secs() - passed);
+            for elapsed in 0..=span.as_secs() {
+                let line = format!("waiting {} s: {why}", span.as_secs() - elapsed);
                 match bar.is_hidden() {
                     false => bar.set_message(line),
-                    true if format == ReportFormat::Text && passed > 0 && passed % LOG_EVERY_SECS == 0 => {
+                    true if format == ReportFormat::Text && elapsed > 0 && elapsed % LOG_EVERY_SECS == 0 => {
                         note!("{line}")
                     }
                     true => {}

@@ -20,15 +20,16 @@ use crate::{
     terminal::{DIM, GOOD},
 };
 
-const RECEIVE_FOR: Duration = Duration::from_secs(60);
+/// The default of `--receive-for`.
+const RECEIVE_FOR_DEFAULT: Duration = Duration::from_secs(60);
 /// Time limit of one run of the `--register` command.
 const REGISTER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of stored deliveries.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
-/// The path of the endpoint that the `--register` command adds, separate from the others.
-const ADDED_PATH: &str = "/added";
+/// The path of the endpoint that the `--register` command registers, separate from the others.
+const REGISTERED_PATH: &str = "/added";
 
 /// Addresses that must be refused: loopback, private networks, cloud metadata services.
 pub(super) const REFUSED: [&str; 15] = [
@@ -51,29 +52,29 @@ pub(super) const REFUSED: [&str; 15] = [
 /// An http address, which must be refused: endpoints require https.
 const HTTP_ADDRESS: &str = "http://example.com/hooks";
 
-/// Returns the webhook plan of the options; `None` if they have none.
+/// Returns the webhook plan that the options describe; `None` without webhook options.
 pub(super) fn webhooks(
     args: &Receiving,
     config: &Config,
     runtime: &Runtime,
-    screen: &ProgressDisplay,
+    progress: &ProgressDisplay,
     interrupt: &Interrupt,
 ) -> Result<Option<Webhooks>, Failure> {
     let dialect = config.dialect.clone();
     let names = Names { header_prefix: dialect.header_prefix, user_agent: dialect.user_agent };
-    let secrets = || keys::webhook_secrets(config, &mut |warning| screen.warn(&warning));
+    let secrets = || keys::webhook_secrets(config, &mut |warning| progress.warn(&warning));
     let source = if let Some(path) = &args.deliveries {
         Source::Captured {
             received: read_captured(path, CAPTURED_MAX)?,
             endpoints: endpoints(args, secrets()?)?.into(),
         }
     } else if let Some(address) = args.receiver {
-        listen(args, address, endpoints(args, secrets()?)?, runtime, screen, interrupt)?
+        listen(args, address, endpoints(args, secrets()?)?, runtime, progress, interrupt)?
     } else if args.subscribed.is_empty() {
         return Ok(None);
     } else {
         return Err(Failure::usage(
-            "`--subscribed` describes received webhooks; add --receiver or --deliveries",
+            "`--subscribed` needs a source of webhooks; add --receiver or --deliveries",
         ));
     };
     let public_url = args.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
@@ -85,37 +86,37 @@ fn listen(
     address: SocketAddr,
     endpoints: [Endpoint; 2],
     runtime: &Runtime,
-    screen: &ProgressDisplay,
+    progress: &ProgressDisplay,
     interrupt: &Interrupt,
 ) -> Result<Source, Failure> {
     let receiver = runtime
         .block_on(BackgroundReceiver::start(address))
         .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
-    let public = match &args.public_url {
+    let public_url = match &args.public_url {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
         None => format!("http://{}", receiver.address()),
     };
     endpoints.into_iter().for_each(|endpoint| receiver.declare(endpoint));
     if args.redirect_trial {
-        receiver.answer(TEST_PATH, "302,307,200".parse().expect("three valid statuses"));
+        receiver.answer(TEST_PATH, "302,307,200".parse().expect("the constant has three valid statuses"));
     }
-    screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", receiver.address()));
-    screen.say(&format!(
-        "{DIM}register {public}{LIVE_PATH} in live mode and {public}{TEST_PATH} in test mode{DIM:#}"
+    progress.info(&format!("{GOOD}receiving{GOOD:#}  http://{}", receiver.address()));
+    progress.info(&format!(
+        "{DIM}register {public_url}{LIVE_PATH} in live mode and {public_url}{TEST_PATH} in test mode{DIM:#}"
     ));
     let trigger = args.register.as_ref().map(|command| {
         let registrar = Registrar {
             command: Hook { command: command.clone(), time_limit: REGISTER_TIMEOUT },
-            receiver_url: format!("{public}{ADDED_PATH}"),
+            receiver_url: format!("{public_url}{REGISTERED_PATH}"),
             interrupt: interrupt.clone(),
         };
         Arc::new(registrar) as Arc<dyn DeliveryTrigger>
     });
-    let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR);
+    let receive_for = args.receive_for.unwrap_or(RECEIVE_FOR_DEFAULT);
     Ok(Source::Receiver { receiver: Arc::new(receiver), receive_for, trigger })
 }
 
-/// Returns the endpoint of each mode.
+/// Returns the endpoints of the receiver: one for live mode, one for test mode.
 fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[Endpoint; 2], Failure> {
     let events = subscribed_types(&args.subscribed)?;
     let endpoint = |path: &str, mode, secret| Endpoint {
@@ -129,34 +130,35 @@ fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[End
 
 /// Returns the event types that match the patterns; all if there are none.
 fn subscribed_types(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
-    let all = || EventType::ALL.into_iter().map(|kind| kind.as_str().to_owned());
+    let all = || EventType::ALL.into_iter().map(|event_type| event_type.as_str().to_owned());
     if patterns.is_empty() {
         return Ok(all().collect());
     }
-    let mut chosen = BTreeSet::new();
+    let mut subscribed = BTreeSet::new();
     for pattern in patterns {
-        let fits = |kind: &String| match pattern.split_once('*') {
-            None => kind == pattern,
-            Some((head, tail)) => kind.starts_with(head) && kind.ends_with(tail),
+        let matches = |event_type: &String| match pattern.split_once('*') {
+            None => event_type == pattern,
+            Some((prefix, suffix)) => event_type.starts_with(prefix) && event_type.ends_with(suffix),
         };
-        let fitting: Vec<String> = all().filter(fits).collect();
-        if fitting.is_empty() {
+        let matching: Vec<String> = all().filter(matches).collect();
+        if matching.is_empty() {
             let types: Vec<String> = all().collect();
             return Err(Failure::usage(format!(
                 "no event type matches `{pattern}`; the types are {}",
                 types.join(", ")
             )));
         }
-        chosen.extend(fitting);
+        subscribed.extend(matching);
     }
-    Ok(chosen)
+    Ok(subscribed)
 }
 
-/// Registers endpoints by the `--register` command.
+/// A trigger that registers endpoints by the `--register` command.
 #[derive(Debug)]
 struct Registrar {
     command: Hook,
-    /// The receiver's address, which must be accepted: otherwise rejections of other addresses prove nothing.
+    /// The URL of an endpoint at the receiver, which the service must accept: otherwise rejections
+    /// of other addresses prove nothing.
     receiver_url: String,
     /// Stops the command.
     interrupt: Interrupt,
@@ -165,13 +167,13 @@ struct Registrar {
 impl DeliveryTrigger for Registrar {
     fn trigger<'a>(&'a self, _: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
-            let own = &self.receiver_url;
-            let public = self.register(own, true).await?;
-            let is_accepted = public.accepted;
-            let mut registrations = vec![public];
+            let receiver_url = &self.receiver_url;
+            let registration = self.register(receiver_url, true).await?;
+            let is_accepted = registration.accepted;
+            let mut registrations = vec![registration];
             // If the service rejects even the receiver's address, only one other address is tried. If the receiver's
             // address is plain http, the http address is not expected to be rejected.
-            let is_http = own.starts_with("http://");
+            let is_http = receiver_url.starts_with("http://");
             let addresses = REFUSED.iter().filter(|url| !is_http || **url != HTTP_ADDRESS);
             for address in addresses.take(if is_accepted { REFUSED.len() } else { 1 }) {
                 registrations.push(self.register(address, false).await?);
@@ -182,8 +184,9 @@ impl DeliveryTrigger for Registrar {
 }
 
 impl Registrar {
-    /// Runs the command for one address. A failure of the command is a result; an error means that it cannot be run.
-    async fn register(&self, address: &str, public: bool) -> Result<Registration, String> {
+    /// Runs the command for one address. A failed command means that the service refused the
+    /// address. Returns an error if the command cannot be run.
+    async fn register(&self, address: &str, is_public: bool) -> Result<Registration, String> {
         let environment =
             [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.as_str())];
         let (status, _) = run_shell(&self.command, &environment, &self.interrupt)
@@ -194,7 +197,7 @@ impl Registrar {
             None | Some(126 | 127) => Err(format!("the --register command ended with {status}")),
             Some(code) => Ok(Registration {
                 address: address.to_owned(),
-                public,
+                public: is_public,
                 accepted: code == 0,
                 answer: format!("the command ended with {code}"),
             }),

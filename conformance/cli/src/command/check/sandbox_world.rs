@@ -1,5 +1,5 @@
-//! A world of the reference server as a target: it gets the keys, endpoints and events that all statements need, by
-//! calls of its sandbox.
+//! [`SandboxWorld`]: a world of the reference server as a target. Calls of the sandbox create the
+//! keys, endpoints and events that all statements need.
 
 use std::{
     sync::{Arc, Mutex},
@@ -14,8 +14,8 @@ use url::Url;
 use super::{choose, event_sources};
 use crate::{Failure, args::Check, config::Config, remote::RemoteStage};
 
-/// The time after which no rate limit counts earlier requests.
-const REST: Duration = Duration::from_secs(600);
+/// A time after which no rate limit counts earlier requests.
+const PAST_RATE_WINDOW: Duration = Duration::from_secs(600);
 
 /// The address and the keys of a world whose clock is frozen.
 pub(super) struct SandboxTarget {
@@ -37,23 +37,24 @@ pub(super) struct SandboxWorld {
 }
 
 impl SandboxWorld {
-    /// Creates the keys of every kind.
+    /// Creates the keys of every kind, and lets time pass so that these calls do not count for the
+    /// rate limit.
     pub(super) fn prepare(
         mut stage: RemoteStage,
         target: SandboxTarget,
         receiver: BackgroundReceiver,
     ) -> Result<SandboxWorld, Failure> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let another = call(&mut stage, "POST", "/sandbox/accounts", None, &json!({ "id": "another" }))?;
-        let other_account_key = text(&another["keys"]["test"]);
+        let account = call(&mut stage, "POST", "/sandbox/accounts", None, &json!({ "id": "another" }))?;
+        let other_account_key = text(&account["keys"]["test"]);
         let charge = json!({ "asset": "BTC", "amount": "10.00" });
         call(&mut stage, "POST", "/v1/charges", Some(&other_account_key), &charge)?;
-        let mut key = || call(&mut stage, "POST", "/sandbox/keys", None, &json!({ "mode": "test" }));
-        let (second, revoked) = (key()?, key()?);
+        let mut create_key = || call(&mut stage, "POST", "/sandbox/keys", None, &json!({ "mode": "test" }));
+        let (second, revoked) = (create_key()?, create_key()?);
         let id = text(&revoked["key"]["id"]);
         call(&mut stage, "DELETE", &format!("/sandbox/keys/{id}"), None, &json!({}))?;
-        let rest = json!({ "by": format!("{}s", REST.as_secs()) });
-        call(&mut stage, "POST", "/sandbox/advance", None, &rest)?;
+        let advance = json!({ "by": format!("{}s", PAST_RATE_WINDOW.as_secs()) });
+        call(&mut stage, "POST", "/sandbox/advance", None, &advance)?;
         Ok(SandboxWorld {
             target,
             stage: Arc::new(Mutex::new(stage)),
@@ -64,13 +65,14 @@ impl SandboxWorld {
         })
     }
 
+    /// Returns the plan of a check of this world.
     pub(super) fn plan(&self, args: &Check, config: &Config) -> Result<Plan, Failure> {
         let SandboxTarget { base, live_key, test_key, receiver_origin } = &self.target;
         let mut plan = Plan::new(base.clone(), live_key.clone(), test_key.clone());
         plan.second_key = Some(self.second_key.clone());
         plan.other_account_key = Some(self.other_account_key.clone());
         plan.revoked_key = Some(self.revoked_key.clone());
-        // Creating two charges is allowed here, and the paths of objects are known.
+        // In a sandbox world the check may create charges, and the paths of objects are known.
         plan.writes = Some(Create::default());
         plan.paths = Paths {
             charge: Some("/v1/charges/{id}".to_owned()),
@@ -85,9 +87,9 @@ impl SandboxWorld {
         Ok(plan)
     }
 
-    /// Returns the world's clock, which is frozen until it is moved.
-    pub(super) fn clock(&self) -> MovedClock {
-        MovedClock { stage: self.stage.clone(), moved: Duration::ZERO }
+    /// Returns the world's clock, which is frozen except for waits.
+    pub(super) fn clock(&self) -> SandboxClock {
+        SandboxClock { stage: self.stage.clone(), elapsed: Duration::ZERO }
     }
 }
 
@@ -100,32 +102,34 @@ pub(super) fn call(
     body: &Value,
 ) -> Result<Value, Failure> {
     let call = Call { method, path, bearer, headers: &[], body: Some(body) };
-    let answer = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
-    match answer.status {
-        200..=299 => Ok(answer.json()),
-        status => {
-            Err(Failure { code: 1, message: format!("{method} {path} answered {status}: {}", answer.json()) })
-        }
+    let response = stage.call(&call).map_err(|error| Failure::unreachable(error.to_string()))?;
+    match response.status {
+        200..=299 => Ok(response.json()),
+        status => Err(Failure {
+            code: 1,
+            message: format!("{method} {path} responded with {status}: {}", response.json()),
+        }),
     }
 }
 
-/// A clock that requests to the server move.
-pub(super) struct MovedClock {
+/// The frozen clock of a world, which waits advance by requests.
+pub(super) struct SandboxClock {
     stage: Arc<Mutex<RemoteStage>>,
-    moved: Duration,
+    /// The time by which the clock was advanced.
+    elapsed: Duration,
 }
 
-impl Waiter for MovedClock {
+impl Waiter for SandboxClock {
     fn now(&self) -> Duration {
-        self.moved
+        self.elapsed
     }
 
     fn wait(&mut self, span: Duration) -> Wait<'_> {
         let stage = self.stage.clone();
         Box::pin(async move {
             let body = json!({ "by": format!("{}us", span.as_micros()) });
-            // The stage has its own runtime, which must not be entered from within another.
-            let moving = tokio::task::spawn_blocking(move || {
+            // The stage has its own runtime, which cannot start inside another.
+            let advance = tokio::task::spawn_blocking(move || {
                 let call = Call {
                     method: "POST",
                     path: "/sandbox/advance",
@@ -133,15 +137,15 @@ impl Waiter for MovedClock {
                     headers: &[],
                     body: Some(&body),
                 };
-                let answer = stage.lock().expect("calls do not panic").call(&call);
-                match answer {
-                    Ok(answer) if answer.status == 200 => Ok(()),
-                    Ok(answer) => Err(format!("cannot advance the clock: {}", answer.json())),
+                let result = stage.lock().expect("no call panics while it holds the lock").call(&call);
+                match result {
+                    Ok(response) if response.status == 200 => Ok(()),
+                    Ok(response) => Err(format!("cannot advance the clock: {}", response.json())),
                     Err(error) => Err(error.to_string()),
                 }
             });
-            moving.await.map_err(|error| error.to_string())??;
-            self.moved += span;
+            advance.await.map_err(|error| error.to_string())??;
+            self.elapsed += span;
             Ok(())
         })
     }

@@ -1,5 +1,5 @@
-//! A branch of a served reference as a target: a copy of its world with its own keys, clock and endpoints, so that the
-//! served world stays unchanged.
+//! [`ServedBranch`]: a branch in a running reference server as a target. A branch is a copy of a
+//! world with its own keys, clock and endpoints, so the check does not change the world itself.
 
 use std::env;
 
@@ -24,14 +24,14 @@ use crate::{
     terminal::{DIM, GOOD},
 };
 
-/// The time limit of the request that recognises a served reference.
-const RECOGNISED_WITHIN: Duration = Duration::from_secs(1);
-/// The list of worlds of a reference server.
-const WORLDS: &str = "/sandbox/worlds";
-/// The idle time after which the server ends a branch of an aborted check.
+/// The time limit of the request that detects a reference server.
+const DETECTION_TIMEOUT: Duration = Duration::from_secs(1);
+/// The path of the list of worlds of a reference server.
+const WORLDS_PATH: &str = "/sandbox/worlds";
+/// The idle time after which the server ends the branch of an aborted check.
 const TTL: &str = "1h";
 
-/// A branch of a served reference.
+/// A branch in a running reference server.
 pub(super) struct ServedBranch {
     /// The server that the branch was opened in.
     server: RemoteStage,
@@ -40,15 +40,17 @@ pub(super) struct ServedBranch {
 }
 
 impl ServedBranch {
-    /// Opens a branch if the target is a reference server on this machine, its sandbox needs no token, and the options
-    /// leave it to `check` to provide records, further keys and a receiver. Given keys must be the server's own, and
-    /// there must be no gateway in between, because its faults occur at the named address only.
+    /// Opens a branch; `None` if the address itself must be checked. A branch requires a reference
+    /// server on this machine whose sandbox needs no token, and no options that provide records,
+    /// further keys or a receiver. If keys are given, they must be keys of the server, and the
+    /// address must be that of the server, not of a gateway: the faults of a gateway would not
+    /// occur in a branch.
     pub(super) fn open(
         base: &Url,
         args: &Check,
         config: &Config,
         runtime: &Runtime,
-        screen: &ProgressDisplay,
+        progress: &ProgressDisplay,
     ) -> Result<Option<ServedBranch>, Failure> {
         if !is_local(base) || has_inputs(args) {
             return Ok(None);
@@ -58,33 +60,33 @@ impl ServedBranch {
             false => None,
             true => match Keys::gather(config, args.keys_of, &mut |warning| warnings.push(warning)) {
                 Ok(keys) => Some(keys),
-                // Reported by the check of the address itself.
+                // The check of the address itself reports the error.
                 Err(_) => return Ok(None),
             },
         };
-        screen.say(&format!("{DIM}first GET {WORLDS}, which only a reference server answers{DIM:#}"));
+        progress.info(&format!("{DIM}first request: GET {WORLDS_PATH}, to detect a reference server{DIM:#}"));
         let address = base.as_str().trim_end_matches('/');
         let mut server = RemoteStage::new(address).map_err(Failure::usage)?;
         let prefix = &config.dialect.key_prefix;
-        let Some(opened) = branch(&mut server, base, keys.as_ref(), prefix) else { return Ok(None) };
-        warnings.iter().for_each(|warning| screen.warn(warning));
-        let text = |name: &str| opened[name].as_str().unwrap_or_default().to_owned();
-        let (id, url) = (text("world"), text("base_url"));
-        let mut stage = RemoteStage::new(&url).map_err(Failure::usage)?;
+        let Some(branch) = open_branch(&mut server, base, keys.as_ref(), prefix) else { return Ok(None) };
+        warnings.iter().for_each(|warning| progress.warn(warning));
+        let text = |name: &str| branch[name].as_str().unwrap_or_default().to_owned();
+        let (id, branch_url) = (text("world"), text("base_url"));
+        let mut stage = RemoteStage::new(&branch_url).map_err(Failure::usage)?;
         let receiver = event_sources::receiver(runtime)?;
 
-        // The handlers of the served world must not receive the deliveries of the check.
-        let to = json!({ "to": format!("http://{}/", receiver.address()) });
-        let forward = call(&mut stage, "POST", "/sandbox/forwards", None, &to)?;
+        // The handlers of the original world must not receive the deliveries of the check.
+        let forward_body = json!({ "to": format!("http://{}/", receiver.address()) });
+        let forward = call(&mut stage, "POST", "/sandbox/forwards", None, &forward_body)?;
         let endpoints = call(&mut stage, "GET", "/sandbox/endpoints", None, &json!({}))?;
         for endpoint in endpoints["endpoints"].as_array().into_iter().flatten() {
             let id = endpoint["id"].as_str().unwrap_or_default();
             call(&mut stage, "DELETE", &format!("/sandbox/endpoints/{id}"), None, &json!({}))?;
         }
-        // Lists without records cannot be judged.
+        // Sample data, because statements about lists need records.
         let start = Timestamp::parse(&text("now"))
             .ok_or_else(|| Failure::usage("the response to POST /sandbox/worlds has no `now`"))?;
-        demo::play(&url, None, start)?;
+        demo::play(&branch_url, None, start)?;
         let endpoint_url = forward["forward"]["url"].as_str().unwrap_or_default();
         let target = SandboxTarget {
             base: base.clone(),
@@ -92,9 +94,9 @@ impl ServedBranch {
             test_key: Secret::new(text("test_key")),
             receiver_origin: endpoint_url.trim_end_matches('/').to_owned(),
         };
-        let world = if keys.is_some() { "the world of these keys" } else { "its world" };
-        screen.say(&format!(
-            "{GOOD}reference server{GOOD:#}: checks a branch of {world}, with keys, endpoints and sample data added"
+        let parent = if keys.is_some() { "the world of these keys" } else { "its world" };
+        progress.info(&format!(
+            "{GOOD}reference server{GOOD:#}: checks a branch of {parent}, with keys, endpoints and sample data added"
         ));
         Ok(Some(ServedBranch { server, id, world: SandboxWorld::prepare(stage, target, receiver)? }))
     }
@@ -110,7 +112,7 @@ impl ServedBranch {
     }
 }
 
-/// Returns `true` for the address of a server on this machine, without a path.
+/// Returns `true` for an http address on this machine without a path.
 fn is_local(base: &Url) -> bool {
     let is_loopback = match base.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -123,16 +125,16 @@ fn is_local(base: &Url) -> bool {
 
 /// Returns `true` if options provide what the statements need, or exclude statements that need it.
 fn has_inputs(args: &Check) -> bool {
-    let Check { without, allow_writes, hook, prepare, receiving, .. } = args;
+    let Check { without, allow_writes, hook, prepare, .. } = args;
     !without.is_empty()
         || *allow_writes
         || hook.is_some()
         || prepare.is_some()
-        || receiving.receiver.is_some()
-        || receiving.deliveries.is_some()
+        || args.receiving.receiver.is_some()
+        || args.receiving.deliveries.is_some()
 }
 
-/// Returns `true` if variables or files name a key.
+/// Returns `true` if an environment variable or a file provides a key.
 fn has_keys(config: &Config) -> bool {
     let files = [
         &config.check.live_key_file,
@@ -145,32 +147,33 @@ fn has_keys(config: &Config) -> bool {
     files.iter().any(|file| file.is_some()) || variables.iter().any(|name| env::var_os(name).is_some())
 }
 
-/// Opens a branch with a frozen clock; `None` if the server is not a reference server, refuses, or does not know the keys.
-fn branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix: &str) -> Option<Value> {
-    let mut probe = RemoteStage::new(base.as_str()).ok()?.within(RECOGNISED_WITHIN);
+/// Opens a branch with a frozen clock. Returns the response; `None` if the server is not a
+/// reference server, refuses, or does not have the given keys.
+fn open_branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix: &str) -> Option<Value> {
+    let mut probe = RemoteStage::new(base.as_str()).ok()?.within(DETECTION_TIMEOUT);
     let mut read = |path, bearer| {
         let call = Call { method: "GET", path, bearer, headers: &[], body: None };
-        probe.call(&call).ok().filter(|answer| answer.status == 200).map(|answer| answer.json())
+        probe.call(&call).ok().filter(|response| response.status == 200).map(|response| response.json())
     };
-    let list = read(WORLDS, None)?;
-    let worlds = list["worlds"].as_array()?;
+    let overview = read(WORLDS_PATH, None)?;
+    let worlds = overview["worlds"].as_array()?;
     let mut from = json!({});
     if let Some(Keys { live, test, second: None, other_account: None, revoked: None }) = keys {
-        // A gateway may be at the named address, and its faults would have to show for these very keys.
-        let listening: Url = list["listening"].as_str()?.parse().ok()?;
+        // At another address there may be a gateway, whose faults the check must find.
+        let server_address: Url = overview["listening"].as_str()?.parse().ok()?;
         let host = |url: &Url| url.host_str().map(|host| host.replace("localhost", "127.0.0.1"));
-        let is_direct = host(base) == host(&listening) && base.port() == listening.port();
+        let is_direct = host(base) == host(&server_address) && base.port() == server_address.port();
         let world_of = |key: &Secret| {
             let mut ids = worlds.iter().filter_map(|world| world["world"].as_str());
             ids.find(|id| key.tail(prefix).starts_with(id)).map(str::to_owned)
         };
         let has_mode = |key: &Secret, mode: &str| key.expose().starts_with(&format!("{prefix}_{mode}_"));
-        let are_own = is_direct
+        let server_has_keys = is_direct
             && has_mode(live, "live")
             && has_mode(test, "test")
             && world_of(live) == world_of(test)
             && [live, test].into_iter().all(|key| read("/sandbox", Some(key.expose())).is_some());
-        if !are_own {
+        if !server_has_keys {
             return None;
         }
         if let Some(id) = world_of(live) {
@@ -180,6 +183,6 @@ fn branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix: &st
         return None;
     }
     let body = json!({ "name": "check", "from": from, "clock": "frozen", "ttl": TTL });
-    let call = Call { method: "POST", path: WORLDS, bearer: None, headers: &[], body: Some(&body) };
-    server.call(&call).ok().filter(|answer| answer.status == 201).map(|answer| answer.json())
+    let call = Call { method: "POST", path: WORLDS_PATH, bearer: None, headers: &[], body: Some(&body) };
+    server.call(&call).ok().filter(|response| response.status == 201).map(|response| response.json())
 }

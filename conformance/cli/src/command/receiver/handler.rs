@@ -26,44 +26,44 @@ use crate::{
     config::Config,
     files::{self, SETTINGS_MAX},
     signals,
-    terminal::{self, DIM, say, spinner},
+    terminal::{self, DIM, print_line, spinner},
 };
 
-/// The time limit of a command of the user.
-const COMMAND_TIME: Duration = Duration::from_secs(30);
+/// The time limit of each run of a user's command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of a command's output.
 const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
 
 pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
     if args.list {
-        list(args.format);
+        print_statements(args.format);
         return Ok(0);
     }
     let mut plan = plan(args, config)?;
     args.report.iter().try_for_each(|(_, path)| files::check_writable(path))?;
     let runtime = crate::command::runtime()?;
     plan.interrupt = signals::interrupt(&runtime)?;
-    let mut commands = Commands { acted: args.acted.clone(), prepare: args.prepare.clone() };
+    let mut commands = UserCommands { acted: args.acted.clone(), prepare: args.prepare.clone() };
     let witness: Option<&mut dyn Witness> = if args.acted.is_some() { Some(&mut commands) } else { None };
-    let mut bar = TrialProgress(spinner());
-    let outcome = runtime.block_on(attempt(&plan, witness, &mut bar));
-    bar.0.finish_and_clear();
+    let mut progress = TrialProgress(spinner());
+    let outcome = runtime.block_on(attempt(&plan, witness, &mut progress));
+    progress.0.finish_and_clear();
     print_result(&outcome, args)?;
     Ok(outcome.exit_code())
 }
 
-fn list(format: HandlerFormat) {
+fn print_statements(format: HandlerFormat) {
     if format == HandlerFormat::Json {
-        let all: Vec<_> = statements()
+        let rows: Vec<_> = statements()
             .map(|TrialStatement { id, level, text }| {
                 serde_json::json!({ "id": id, "level": level.as_str(), "text": text })
             })
             .collect();
-        say!("{}", serde_json::to_string_pretty(&all).expect("a list is JSON"));
+        print_line!("{}", serde_json::to_string_pretty(&rows).expect("strings serialize to JSON"));
         return;
     }
     for TrialStatement { id, level, text } in statements() {
-        say!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.as_str());
+        print_line!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.as_str());
     }
 }
 
@@ -110,31 +110,31 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
     })
 }
 
-/// Reads a charge, or a delivery that contains one.
+/// Reads the file of `--sample`: a charge, or the body of a delivery that contains one.
 fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
-    let wrong = |why: String| {
+    let invalid = |why: String| {
         Failure::usage(format!(
             "`{}` {why}; allowed: a charge, or a delivery that contains one, as JSON",
             path.display()
         ))
     };
     let value: Value = serde_json::from_str(&files::text_of(path, SETTINGS_MAX)?)
-        .map_err(|error| wrong(format!("is not JSON: {error}")))?;
+        .map_err(|error| invalid(format!("is not JSON: {error}")))?;
     match value.pointer("/data/charge").unwrap_or(&value) {
         Value::Object(charge) if !charge.is_empty() => Ok(charge.clone()),
-        _ => Err(wrong("contains no charge".to_owned())),
+        _ => Err(invalid("contains no charge".to_owned())),
     }
 }
 
 fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
-    let again = repeat_command(outcome, args);
+    let repeat_command = repeat_command(outcome, args);
     let format = conformance::handler::Format::from(args.format);
     match args.format {
-        HandlerFormat::Text => terminal::print(render(outcome, format, Style::Colour, &again)),
-        _ => terminal::print_raw(&render(outcome, format, Style::Plain, &again)),
+        HandlerFormat::Text => terminal::print(render(outcome, format, Style::Colour, &repeat_command)),
+        _ => terminal::print_raw(&render(outcome, format, Style::Plain, &repeat_command)),
     }
     args.report.iter().try_for_each(|(format, path)| {
-        files::write_whole(path, &render(outcome, (*format).into(), Style::Plain, &again))
+        files::write_whole(path, &render(outcome, (*format).into(), Style::Plain, &repeat_command))
     })
 }
 
@@ -162,49 +162,51 @@ fn repeat_command(outcome: &HandlerOutcome, args: &Try) -> String {
     line
 }
 
-/// Quotes a word for the shell.
-fn shell_quote(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
+/// Quotes an argument for the shell, if necessary.
+fn shell_quote(argument: &str) -> String {
+    let needs_no_quotes = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=".contains(letter);
+    if !argument.is_empty() && argument.chars().all(needs_no_quotes) {
+        argument.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        format!("'{}'", argument.replace('\'', r"'\''"))
     }
 }
 
 struct TrialProgress(ProgressBar);
 
 impl Progress for TrialProgress {
-    fn on_trial(&mut self, name: &str, number: usize, of: usize) {
-        self.0.set_message(format!("{number} of {of}: {name}"));
+    fn on_trial(&mut self, name: &str, number: usize, total: usize) {
+        self.0.set_message(format!("{number} of {total}: {name}"));
     }
 }
 
-/// The user's commands, run by the shell.
-struct Commands {
+/// The user's commands `--acted` and `--prepare`, run by the shell.
+struct UserCommands {
     acted: Option<String>,
     prepare: Option<String>,
 }
 
-impl Witness for Commands {
+impl Witness for UserCommands {
     fn prepare(&mut self, order: &Order) -> Result<(), String> {
-        self.prepare.as_deref().map_or(Ok(()), |command| shell("--prepare", command, order).map(drop))
+        self.prepare
+            .as_deref()
+            .map_or(Ok(()), |command| run_user_command("--prepare", command, order).map(drop))
     }
 
     fn action_count(&mut self, order: &Order) -> Result<u64, String> {
         let command = self.acted.as_deref().expect("--acted is given");
-        let text = shell("--acted", command, order)?;
-        text.trim().parse().map_err(|_| {
+        let output = run_user_command("--acted", command, order)?;
+        output.trim().parse().map_err(|_| {
             format!(
                 "--acted printed `{}`; it must print a whole number",
-                text.trim().chars().take(60).collect::<String>()
+                output.trim().chars().take(60).collect::<String>()
             )
         })
     }
 }
 
-/// Runs a command and returns its output.
-fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
+/// Runs a command for an order and returns its output.
+fn run_user_command(option: &str, command: &str, order: &Order) -> Result<String, String> {
     let mut child = Command::new("sh")
         .args(["-c", command])
         .env("CHARGEPROOF_TRIAL", order.trial)
@@ -215,23 +217,24 @@ fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
         .spawn()
         .map_err(|error| format!("{option} can't be run: {error}"))?;
     let stdout = child.stdout.take().expect("stdout is piped");
-    // A command has ended when its output ends, so no polling is needed.
-    let (over, ended) = mpsc::channel();
+    // Waits for the end of the output instead of polling the process: stdout is closed when the
+    // command ends.
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = String::new();
-        let read = stdout.take(OUTPUT_BYTES_MAX).read_to_string(&mut text).map(|_| text);
-        // The caller may have timed out.
-        let _ = over.send(read);
+        let output = stdout.take(OUTPUT_BYTES_MAX).read_to_string(&mut text).map(|_| text);
+        // Fails if the caller has timed out.
+        let _ = sender.send(output);
     });
-    let Ok(read) = ended.recv_timeout(COMMAND_TIME) else {
-        // It may have ended just now.
+    let Ok(output) = receiver.recv_timeout(COMMAND_TIMEOUT) else {
+        // Both fail if the command has just ended.
         let _ = child.kill();
         let _ = child.wait();
-        return Err(format!("{option} took longer than {} s", COMMAND_TIME.as_secs()));
+        return Err(format!("{option} took longer than {} s", COMMAND_TIMEOUT.as_secs()));
     };
     let status = child.wait().map_err(|error| format!("{option} can't be waited for: {error}"))?;
     if !status.success() {
         return Err(format!("{option} ended with {status}"));
     }
-    read.map_err(|_| format!("{option} printed something that is not UTF-8 text"))
+    output.map_err(|_| format!("{option} printed something that is not UTF-8 text"))
 }

@@ -8,25 +8,28 @@ use serde::Serialize;
 
 use crate::{
     args::Format,
-    terminal::{BAD, DIM, GOOD, say},
+    terminal::{BAD, DIM, GOOD, print_line},
 };
 
-/// The maximum length of a string from the sender.
-const WORD_MAX: usize = 60;
+/// The maximum number of characters of a string from the sender.
+const EXCERPT_MAX: usize = 60;
 
-/// A judged delivery. Contains no secret.
+/// A judged delivery, without secrets.
 pub(super) struct JudgedDelivery {
     pub(super) received: ReceivedRequest,
     pub(super) summary: DeliverySummary,
     pub(super) diagnosis: Diagnosis,
     pub(super) notes: Vec<Note>,
+    /// The number of this attempt of the delivery, from 1; `None` if the request has no delivery
+    /// id.
     pub(super) try_number: Option<u32>,
+    /// The response of the receiver; `None` for a recorded request.
     pub(super) given: Option<ReceiverAnswer>,
 }
 
-/// The fields of one line of JSON.
+/// A delivery as one line of JSON.
 #[derive(Serialize)]
-struct Delivery<'a> {
+struct DeliveryLine<'a> {
     at: String,
     path: &'a str,
     verdict: &'static str,
@@ -36,16 +39,17 @@ struct Delivery<'a> {
     #[serde(flatten)]
     summary: &'a DeliverySummary,
     #[serde(rename = "try")]
-    try_number: Option<u32>,
+    attempt_number: Option<u32>,
     answer: Option<String>,
     bytes: usize,
 }
 
-/// A reason or a note.
+/// A reason why a delivery is not verified, or a note.
 #[derive(Serialize)]
 struct JsonReason {
     name: &'static str,
-    says: String,
+    #[serde(rename = "says")]
+    message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<&'static str>,
 }
@@ -53,7 +57,7 @@ struct JsonReason {
 impl JudgedDelivery {
     pub(super) fn print(&self, format: Format) {
         match format {
-            Format::Json => print_json("delivery", &self.members()),
+            Format::Json => print_json("delivery", &self.json_line()),
             Format::Text => self.print_text(),
         }
     }
@@ -73,9 +77,9 @@ impl JudgedDelivery {
         }
     }
 
-    fn members(&self) -> Delivery<'_> {
+    fn json_line(&self) -> DeliveryLine<'_> {
         let reasons = self.diagnosis.reasons().iter();
-        Delivery {
+        DeliveryLine {
             at: self.received.timestamp(),
             path: &self.received.path,
             verdict: self.verdict(),
@@ -83,17 +87,17 @@ impl JudgedDelivery {
             reasons: reasons
                 .map(|reason| JsonReason {
                     name: reason.name(),
-                    says: reason.to_string(),
+                    message: reason.to_string(),
                     remedy: Some(reason.remedy()),
                 })
                 .collect(),
             notes: self
                 .notes
                 .iter()
-                .map(|note| JsonReason { name: note.name(), says: note.to_string(), remedy: None })
+                .map(|note| JsonReason { name: note.name(), message: note.to_string(), remedy: None })
                 .collect(),
             summary: &self.summary,
-            try_number: self.try_number,
+            attempt_number: self.try_number,
             answer: self.given.as_ref().map(ReceiverAnswer::to_string),
             bytes: self.received.body.0.len(),
         }
@@ -105,23 +109,27 @@ impl JudgedDelivery {
             Diagnosis::NotVerified { .. } => BAD,
             Diagnosis::NotJudged => DIM,
         };
-        let stamp = self.received.timestamp();
-        let time = stamp.get(11..19).unwrap_or(&stamp);
+        let timestamp = self.received.timestamp();
+        let time = timestamp.get(11..19).unwrap_or(&timestamp);
         let DeliverySummary { event, mode, subject, .. } = &self.summary;
         let [event, mode, subject] =
             [event, mode, subject].map(|field| field.as_deref().map_or("-".into(), excerpt));
-        let mut rest = vec![subject];
-        rest.extend(self.try_number.map(|number| format!("try {number}")));
-        rest.extend(self.given.as_ref().map(|given| format!("-> {given}")));
-        rest.push(format!("{} bytes", self.received.body.0.len()));
-        rest.extend(self.secret().map(|name| format!("with {name}")));
-        say!("{time}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}", self.verdict(), rest.join("  "));
+        let mut details = vec![subject];
+        details.extend(self.try_number.map(|number| format!("attempt {number}")));
+        details.extend(self.given.as_ref().map(|response| format!("-> {response}")));
+        details.push(format!("{} bytes", self.received.body.0.len()));
+        details.extend(self.secret().map(|name| format!("with {name}")));
+        print_line!(
+            "{time}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}",
+            self.verdict(),
+            details.join("  ")
+        );
         for reason in self.diagnosis.reasons() {
-            say!("          {}", one_line(&reason.to_string()));
-            say!("          {DIM}{} · {}{DIM:#}", reason.name(), reason.remedy());
+            print_line!("          {}", one_line(&reason.to_string()));
+            print_line!("          {DIM}{} · {}{DIM:#}", reason.name(), reason.remedy());
         }
         for note in self.notes.iter().filter(|note| !matches!(note, Note::Retry { .. })) {
-            say!("          {DIM}note: {}{DIM:#}", one_line(&note.to_string()));
+            print_line!("          {DIM}note: {}{DIM:#}", one_line(&note.to_string()));
         }
     }
 }
@@ -134,27 +142,27 @@ pub(super) fn print_rejected(why: &str, format: Format) {
     }
     match format {
         Format::Json => print_json("turned_away", &RejectedRequest { why }),
-        Format::Text => say!("{DIM}rejected: {}{DIM:#}", one_line(why)),
+        Format::Text => print_line!("{DIM}rejected: {}{DIM:#}", one_line(why)),
     }
 }
 
-/// Prints a line of JSON with a `kind`.
-pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
+/// Prints an object as one line of JSON, with the additional field `kind`.
+pub(super) fn print_json(kind: &'static str, fields: &impl Serialize) {
     #[derive(Serialize)]
     struct Line<'a, T> {
         kind: &'static str,
         #[serde(flatten)]
-        members: &'a T,
+        fields: &'a T,
     }
-    let line = serde_json::to_string(&Line { kind, members }).expect("strings and numbers serialize to JSON");
-    say!("{}", escape_invisible(&line));
+    let line = serde_json::to_string(&Line { kind, fields }).expect("strings and numbers serialize to JSON");
+    print_line!("{}", escape_invisible(&line));
 }
 
 /// Returns a string from the sender, truncated and without control characters.
 fn excerpt(text: &str) -> String {
-    let mut word: String = text.chars().take(WORD_MAX).flat_map(char::escape_debug).collect();
-    if text.chars().nth(WORD_MAX).is_some() {
-        word.push('…');
+    let mut excerpt: String = text.chars().take(EXCERPT_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(EXCERPT_MAX).is_some() {
+        excerpt.push('…');
     }
-    word
+    excerpt
 }

@@ -27,13 +27,15 @@ use crate::{
     config::Config,
     files::{self, LineFile},
     signals::StopSignals,
-    terminal::{self, DIM, GOOD, say},
+    terminal::{self, DIM, GOOD, print_line},
 };
 
 const DEFAULT_PORT: u16 = 8403;
-/// The shortest secret that can be distinguished from other text, and so be redacted.
-const SECRET_LETTERS_MIN: usize = 8;
-/// The maximum length of a recorded request: a head and a body, each byte encoded as several characters at most.
+/// The minimum length of a secret. A shorter one could not be redacted without redacting other
+/// text.
+const SECRET_LENGTH_MIN: usize = 8;
+/// The maximum length of a line of a recording: a request whose bytes are encoded as several
+/// characters each.
 const RECORD_LINE_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
@@ -45,9 +47,9 @@ pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
 }
 
 fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
-    let format = args.secrets.format;
-    let mut reader = DeliveryJudge::new(&args.secrets, config)?;
-    let mut record = args.record.as_deref().map(LineFile::open).transpose()?;
+    let format = args.verification.format;
+    let mut judge = DeliveryJudge::new(&args.verification, config)?;
+    let mut recording = args.record.as_deref().map(LineFile::open).transpose()?;
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let address = args.listen.unwrap_or_else(|| local(args.port.unwrap_or(DEFAULT_PORT)));
     let settings = Settings {
@@ -58,66 +60,67 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
     };
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
     super::runtime()?.block_on(async {
-        // Before the first output, because a reader of the output may send a signal.
+        // Catches signals before the first output, because a program that reads it may send one.
         let mut signals = StopSignals::catch()?;
         let mut receiver = conformance::receiver::Receiver::start(settings)
             .await
             .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
         if args.forward_to.as_ref().is_some_and(|handler| handler.listens_on(receiver.address())) {
             return Err(Failure::usage(
-                "--forward-to is this receiver's own address; give the address of a handler",
+                "the address of --forward-to is that of this receiver; use the address of a handler",
             ));
         }
         let ready = ReceiverReady::new(receiver.address());
         if let Some(path) = &args.ready_file {
             write_ready_file(path, &ready)?;
         }
-        announce(&ready, &reader.keyring, format);
-        let mut stopped = false;
+        print_banner(&ready, &judge.keyring, format);
+        let mut is_stopped = false;
         loop {
             let arrival = tokio::select! {
                 biased;
-                () = signals.next(), if !stopped => None,
+                () = signals.next(), if !is_stopped => None,
                 arrival = receiver.next() => arrival,
             };
             // A closed stdout ends the command.
-            match arrival.filter(|_| stopped || !terminal::has_stdout_failed()) {
-                Some(Arrival::ReceivedRequest(received, given)) => {
+            match arrival.filter(|_| is_stopped || !terminal::has_stdout_failed()) {
+                Some(Arrival::ReceivedRequest(received, response)) => {
                     let now = received.unix_secs();
-                    let shown = reader.read(&received, Some(given), now);
-                    if let Some(record) = &mut record {
-                        record.append(&serde_json::to_string(&shown.received).expect("a request is JSON"))?;
+                    let judged = judge.judge(&received, Some(response), now);
+                    if let Some(recording) = &mut recording {
+                        recording
+                            .append(&serde_json::to_string(&judged.received).expect("a request is JSON"))?;
                     }
-                    shown.print(format);
+                    judged.print(format);
                 }
-                Some(Arrival::Rejected(turned)) => {
-                    reader.summary.turned_away += 1;
-                    line::print_rejected(&reader.redaction.redact(&turned.to_string()), format);
+                Some(Arrival::Rejected(rejection)) => {
+                    judge.summary.turned_away += 1;
+                    line::print_rejected(&judge.redaction.redact(&rejection.to_string()), format);
                 }
-                None if stopped => break,
-                // Requests that have arrived are still reported.
+                None if is_stopped => break,
+                // Continues until the requests that have arrived are reported.
                 None => {
                     receiver.stop();
-                    stopped = true;
+                    is_stopped = true;
                 }
             }
         }
-        Ok(reader.finish())
+        Ok(judge.finish())
     })
 }
 
 fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
-    let format = args.secrets.format;
-    let mut reader = DeliveryJudge::new(&args.secrets, config)?;
+    let format = args.verification.format;
+    let mut judge = DeliveryJudge::new(&args.verification, config)?;
     for received in RecordedRequests::open(&args.file)? {
         let received = received?;
         let now = received.unix_secs();
-        reader.read(&received, None, now).print(format);
+        judge.judge(&received, None, now).print(format);
     }
-    Ok(reader.finish())
+    Ok(judge.finish())
 }
 
-/// Reads a file of `listen --record` with at most `max` requests.
+/// Reads a file of `receiver listen --record` with at most `max` requests.
 pub(super) fn read_captured(path: &Path, max: usize) -> Result<Vec<ReceivedRequest>, Failure> {
     let received: Vec<ReceivedRequest> =
         RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
@@ -127,10 +130,11 @@ pub(super) fn read_captured(path: &Path, max: usize) -> Result<Vec<ReceivedReque
     }
 }
 
-/// Reads a file of `listen --record`, one request for each line.
+/// An iterator over the requests in a file of `receiver listen --record`, one request per line.
 struct RecordedRequests<'a> {
     path: &'a Path,
     file: BufReader<fs::File>,
+    /// The number of the current line, from 1.
     line: u64,
 }
 
@@ -163,7 +167,7 @@ impl Iterator for RecordedRequests<'_> {
 struct DeliveryJudge {
     keyring: Keyring,
     redaction: SecretRedaction,
-    tally: DeliveryCounter,
+    attempts: DeliveryCounter,
     summary: Summary,
     format: Format,
 }
@@ -180,46 +184,47 @@ struct Summary {
 }
 
 impl DeliveryJudge {
-    fn new(secrets: &Secrets, config: &Config) -> Result<DeliveryJudge, Failure> {
-        let format = secrets.format;
+    fn new(args: &Secrets, config: &Config) -> Result<DeliveryJudge, Failure> {
+        let format = args.format;
         let dialect = config.dialect.clone();
-        let header_prefix = secrets.header_prefix.clone().unwrap_or(dialect.header_prefix);
+        let header_prefix = args.header_prefix.clone().unwrap_or(dialect.header_prefix);
         let keyring = Keyring {
             names: Names { header_prefix, user_agent: dialect.user_agent },
-            secrets: from_environment(&secrets.secret_env)?,
-            other_mode: from_environment(&secrets.other_mode_secret_env)?,
+            secrets: secrets_from_environment(&args.secret_env)?,
+            other_mode: secrets_from_environment(&args.other_mode_secret_env)?,
         };
-        let all = keyring.secrets.iter().chain(&keyring.other_mode);
-        let redaction = SecretRedaction::new(all.map(|(_, secret)| secret));
+        let all_secrets = keyring.secrets.iter().chain(&keyring.other_mode);
+        let redaction = SecretRedaction::new(all_secrets.map(|(_, secret)| secret));
         Ok(DeliveryJudge {
             keyring,
             redaction,
-            tally: DeliveryCounter::default(),
+            attempts: DeliveryCounter::default(),
             summary: Summary::default(),
             format,
         })
     }
 
-    fn read(
+    /// Judges a request as of the time `now`, in seconds since 1970, and counts the result.
+    fn judge(
         &mut self,
         received: &ReceivedRequest,
-        given: Option<ReceiverAnswer>,
+        response: Option<ReceiverAnswer>,
         now: i64,
     ) -> JudgedDelivery {
         let names = &self.keyring.names;
-        let clean = self.redaction.redact_request(received);
+        let redacted = self.redaction.redact_request(received);
         let mut diagnosis = diagnose(received, &self.keyring, now);
-        let mut notes = notes(&clean, names);
-        if clean != *received {
+        let mut notes = notes(&redacted, names);
+        if redacted != *received {
             notes.push(Note::SecretQuoted);
             // Reasons quote the request, so they are computed again from the redacted one.
             if let Diagnosis::NotVerified { .. } = diagnosis {
-                diagnosis = diagnose(&clean, &self.keyring, now);
+                diagnosis = diagnose(&redacted, &self.keyring, now);
             }
         }
-        let summary = clean.summary(names);
-        let try_number = summary.delivery.as_deref().map(|id| self.tally.count(id));
-        if let Some(try_number @ 2..) = try_number {
+        let summary = redacted.summary(names);
+        let attempt_number = summary.delivery.as_deref().map(|id| self.attempts.count(id));
+        if let Some(try_number @ 2..) = attempt_number {
             notes.push(Note::Retry { try_number });
             self.summary.duplicates += 1;
         }
@@ -229,9 +234,17 @@ impl DeliveryJudge {
             Diagnosis::NotVerified { .. } => self.summary.not_verified += 1,
             Diagnosis::NotJudged => self.summary.not_judged += 1,
         }
-        JudgedDelivery { received: clean, summary, diagnosis, notes, try_number, given }
+        JudgedDelivery {
+            received: redacted,
+            summary,
+            diagnosis,
+            notes,
+            try_number: attempt_number,
+            given: response,
+        }
     }
 
+    /// Prints the summary and returns the exit code.
     fn finish(self) -> u8 {
         let summary = &self.summary;
         match self.format {
@@ -241,44 +254,45 @@ impl DeliveryJudge {
                     summary;
                 let mut text =
                     format!("{received} received: {verified} verified, {not_verified} not verified");
-                for (count, what) in
-                    [(not_judged, "not judged"), (duplicates, "duplicates"), (turned_away, "turned away")]
+                for (count, name) in
+                    [(not_judged, "not judged"), (duplicates, "duplicates"), (turned_away, "rejected")]
                 {
                     if *count > 0 {
-                        text.push_str(&format!(", {count} {what}"));
+                        text.push_str(&format!(", {count} {name}"));
                     }
                 }
-                say!("{text}");
+                print_line!("{text}");
             }
         }
         match summary {
             Summary { not_verified: 1.., .. } => 1,
-            // Nothing was received, or no secret was given: that is not a success.
+            // No request was received or no secret was given, so nothing is verified.
             Summary { verified: 0, .. } => 3,
             _ => 0,
         }
     }
 }
 
-fn from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, Failure> {
+fn secrets_from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, Failure> {
     names.iter().map(|name| Ok((name.clone(), Secret::new(secret(name)?)))).collect()
 }
 
-/// Reads a secret. White space stays in it, because a secret with white space deserves a diagnosis.
+/// Reads a secret from an environment variable. White space around it is kept, so that the
+/// diagnosis can report it.
 fn secret(name: &str) -> Result<String, Failure> {
-    let takes = "put the endpoint's secret into it, such as `whsec_…`";
+    let remedy = "set it to the secret of the endpoint, such as `whsec_…`";
     let text = match env::var(name) {
         Ok(text) => text,
         Err(env::VarError::NotPresent) => {
-            return Err(Failure::usage(format!("the variable `{name}` is not set; {takes}")));
+            return Err(Failure::usage(format!("the variable `{name}` is not set; {remedy}")));
         }
         Err(env::VarError::NotUnicode(_)) => {
-            return Err(Failure::usage(format!("the variable `{name}` is not UTF-8; {takes}")));
+            return Err(Failure::usage(format!("the variable `{name}` is not UTF-8; {remedy}")));
         }
     };
-    if text.trim().len() < SECRET_LETTERS_MIN {
+    if text.trim().len() < SECRET_LENGTH_MIN {
         return Err(Failure::usage(format!(
-            "the variable `{name}` has fewer than {SECRET_LETTERS_MIN} characters; {takes}"
+            "the variable `{name}` has fewer than {SECRET_LENGTH_MIN} characters; {remedy}"
         )));
     }
     Ok(text)
@@ -297,22 +311,22 @@ impl ReceiverReady {
     }
 }
 
-fn announce(ready: &ReceiverReady, keyring: &Keyring, format: Format) {
+fn print_banner(ready: &ReceiverReady, keyring: &Keyring, format: Format) {
     if format == Format::Json {
         line::print_json("ready", ready);
         return;
     }
-    say!("{GOOD}receiving{GOOD:#} {}   {DIM}(any path){DIM:#}", ready.url);
-    let own = keyring.secrets.iter().map(|(name, _)| name.clone());
-    let others = keyring.other_mode.iter().map(|(name, _)| format!("{name} (other mode)"));
-    let secrets: Vec<String> = own.chain(others).collect();
+    print_line!("{GOOD}receiving{GOOD:#} {}   {DIM}(any path){DIM:#}", ready.url);
+    let own_mode = keyring.secrets.iter().map(|(name, _)| name.clone());
+    let other_mode = keyring.other_mode.iter().map(|(name, _)| format!("{name} (other mode)"));
+    let secrets: Vec<String> = own_mode.chain(other_mode).collect();
     match secrets.is_empty() {
-        true => say!("secrets   none; add --secret-env NAME to verify signatures"),
-        false => say!("secrets   {}", secrets.join(", ")),
+        true => print_line!("secrets   none; add --secret-env NAME to verify signatures"),
+        false => print_line!("secrets   {}", secrets.join(", ")),
     }
     if !ready.address.ip().is_loopback() {
-        say!("{DIM}other machines can reach this receiver{DIM:#}");
+        print_line!("{DIM}other machines can reach this receiver{DIM:#}");
     }
-    say!("{DIM}Press Ctrl-C to stop.{DIM:#}");
-    say!();
+    print_line!("{DIM}Press Ctrl-C to stop.{DIM:#}");
+    print_line!();
 }

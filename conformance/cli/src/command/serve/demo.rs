@@ -1,6 +1,7 @@
 //! `serve --demo`: three days of sample data of a small shop, with content for every page.
 //!
-//! Performs the same calls as `trigger`, with time in between. The history is a table.
+//! The history is a table of sales. Each sale performs the calls of a recipe, as `trigger` does,
+//! and time passes in between.
 
 use reference_core::{
     asset::Asset,
@@ -18,39 +19,56 @@ use crate::{
     },
 };
 
-/// The length of the history.
+/// The duration of the history.
 pub(super) const LENGTH: Span = Span::days(3);
 
-/// A sale: its last event, coin, price, description and buyer's e-mail address.
-type Sale = (EventType, Asset, &'static str, &'static str, &'static str);
+/// The sale of an item by a charge or an invoice.
+struct Sale {
+    mode: Mode,
+    last_event: EventType,
+    asset: Asset,
+    /// The price in EUR.
+    amount: &'static str,
+    description: &'static str,
+    /// The e-mail address of the buyer.
+    email: &'static str,
+}
 
 /// A step of the history.
 enum DemoStep {
-    Sale(Mode, Sale),
-    /// Sets the responses of the shop's handler at shop.sim.
-    Shop(&'static str),
+    Sale(Sale),
+    /// Sets the state of the shop's handler at shop.sim: `up` or `down`.
+    Handler(&'static str),
+    /// Advances the clock by this many hours.
     Hours(u64),
 }
 
 const fn sale(
-    kind: EventType,
+    last_event: EventType,
     asset: Asset,
     amount: &'static str,
     description: &'static str,
     email: &'static str,
 ) -> DemoStep {
-    DemoStep::Sale(Mode::Live, (kind, asset, amount, description, email))
+    DemoStep::Sale(Sale { mode: Mode::Live, last_event, asset, amount, description, email })
 }
 
-const fn test_sale(kind: EventType, asset: Asset, amount: &'static str, what: &'static str) -> DemoStep {
-    DemoStep::Sale(Mode::Test, (kind, asset, amount, what, "owner@acme.example"))
+const fn test_sale(
+    last_event: EventType,
+    asset: Asset,
+    amount: &'static str,
+    description: &'static str,
+) -> DemoStep {
+    let email = "owner@acme.example";
+    DemoStep::Sale(Sale { mode: Mode::Test, last_event, asset, amount, description, email })
 }
 
 const ANN: &str = "ann@example.com";
 const BOB: &str = "bob@example.org";
 const EVE: &str = "eve@example.net";
 
-const STORY: &[DemoStep] = &[
+/// The sales of three days.
+const HISTORY: &[DemoStep] = &[
     test_sale(EventType::ChargePaid, Asset::Btc, "10.00", "A first try"),
     test_sale(EventType::InvoicePaid, Asset::Eth, "25.00", "A first invoice"),
     test_sale(EventType::ChargeExpired, Asset::Ltc, "5.00", "Nobody pays"),
@@ -64,10 +82,10 @@ const STORY: &[DemoStep] = &[
     sale(EventType::ChargePaid, Asset::Ltc, "15.00", "Order 1004", ANN),
     sale(EventType::ChargeUnderpaid, Asset::Btc, "60.00", "Order 1005", BOB),
     DemoStep::Hours(8),
-    DemoStep::Shop("down"),
+    DemoStep::Handler("down"),
     sale(EventType::ChargePaid, Asset::Doge, "8.50", "Order 1006", EVE),
     DemoStep::Hours(1),
-    DemoStep::Shop("up"),
+    DemoStep::Handler("up"),
     DemoStep::Hours(9),
     sale(EventType::ChargeRefunded, Asset::Btc, "35.00", "Order 1007", BOB),
     sale(EventType::InvoiceVoided, Asset::Btc, "99.00", "Sent to the wrong customer", ANN),
@@ -81,8 +99,8 @@ const STORY: &[DemoStep] = &[
     sale(EventType::ChargePaid, Asset::UsdcBase, "19.00", "Order 1010", EVE),
 ];
 
-/// The objects that are open when the history ends.
-const TODAY: &[DemoStep] = &[
+/// The sales at the end of the history, which are not completed.
+const OPEN_SALES: &[DemoStep] = &[
     sale(EventType::ChargePaymentDetected, Asset::Btc, "65.00", "Order 1011", BOB),
     sale(EventType::ChargeCreated, Asset::Eth, "27.50", "Order 1012", ANN),
 ];
@@ -91,6 +109,7 @@ const fn step(path: &'static str, body: &'static str) -> Step {
     Step { method: "POST", path, body, gives: None }
 }
 
+/// The calls that set up each mode before the history.
 const SETUP: &[Step] = &[
     step("/sandbox/endpoints", r#"{"url":"https://shop.sim/hooks","mode":"{mode}"}"#),
     step(
@@ -112,27 +131,28 @@ const SETUP: &[Step] = &[
     step("/sandbox/mine", r#"{"asset":"{asset}","mode":"{mode}","blocks":{confirmations},"at_once":true}"#),
 ];
 
-/// Plays the history in a world. It ends `LENGTH` after `start`.
+/// Creates the sample data in a world whose clock is at `start`. The history ends `HISTORY_DURATION` later.
 pub(in crate::command) fn play(url: &str, token: Option<String>, start: Timestamp) -> Result<(), Failure> {
     let mut world = ServedWorld::connect(url, token)?;
     for mode in Mode::ALL {
         world.run_steps(SETUP, &Terms { mode, ..Terms::default() })?;
     }
-    play_steps(&mut world, STORY)?;
+    run_history(&mut world, HISTORY)?;
     let end = json!({ "to": start.plus(LENGTH).to_string() });
     world.call("POST", "/sandbox/advance", &end.to_string())?;
-    play_steps(&mut world, TODAY)?;
+    run_history(&mut world, OPEN_SALES)?;
     world.revoke_keys()
 }
 
-fn play_steps(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failure> {
+fn run_history(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failure> {
     for step in steps {
         match step {
-            DemoStep::Sale(mode, (kind, asset, amount, description, email)) => {
-                let terms = Terms { mode: *mode, asset: *asset, amount, description, email };
-                world.cause_event(*kind, &terms)?;
+            DemoStep::Sale(sale) => {
+                let Sale { mode, last_event, asset, amount, description, email } = *sale;
+                let terms = Terms { mode, asset, amount, description, email };
+                world.cause_event(last_event, &terms)?;
             }
-            DemoStep::Shop(state) => {
+            DemoStep::Handler(state) => {
                 let body = json!({ "name": "shop", "state": state });
                 world.call("POST", "/sandbox/merchants", &body.to_string())?;
             }
@@ -150,18 +170,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_history_fits_its_length_and_has_every_type() {
+    fn the_history_fits_its_duration_and_has_every_event_type() {
         let hours: u64 =
-            STORY.iter().map(|step| if let DemoStep::Hours(hours) = step { *hours } else { 0 }).sum();
-        // Each expiry takes half an hour more.
+            HISTORY.iter().map(|step| if let DemoStep::Hours(hours) = step { *hours } else { 0 }).sum();
+        // The recipe of an expiry takes another half hour.
         assert!((60..70).contains(&hours), "{hours}");
-        for kind in EventType::ALL {
-            let is_sold = STORY
+        for event_type in EventType::ALL {
+            let has_sale = HISTORY
                 .iter()
-                .chain(TODAY)
-                .any(|step| matches!(step, DemoStep::Sale(_, (sold, ..)) if *sold == kind));
-            // An invoice that is sent, viewed, paid or voided was issued.
-            assert!(is_sold || kind == EventType::InvoiceCreated, "no sale ends with {kind:?}");
+                .chain(OPEN_SALES)
+                .any(|step| matches!(step, DemoStep::Sale(sale) if sale.last_event == event_type));
+            // Every sale by invoice creates one.
+            assert!(has_sale || event_type == EventType::InvoiceCreated, "no sale ends with {event_type:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `serve --log`: prints a line for each request, event and delivery while the server runs.
 //!
-//! Lines are printed by a separate thread. A blocked terminal or pipe delays no request: lines that do not fit into the
-//! queue are dropped and counted.
+//! A separate thread prints the lines, so that a blocked terminal or pipe does not delay requests.
+//! Lines that do not fit into its queue are dropped and counted.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -26,72 +26,74 @@ use crate::{
 };
 
 /// The maximum number of queued lines.
-const WAITING_MAX: usize = 4_096;
+const QUEUED_LINES_MAX: usize = 4_096;
 
-/// Prints log entries, once started.
+/// Prints log entries. Entries before `start_printing` are discarded.
 pub(super) struct Printer {
     lines: SyncSender<String>,
-    has_begun: Arc<AtomicBool>,
-    left_out: Arc<AtomicU64>,
+    is_started: Arc<AtomicBool>,
+    /// The number of lines dropped since the last printed one.
+    dropped: Arc<AtomicU64>,
     is_json: bool,
 }
 
 impl Printer {
     /// Starts the printer that the options select; `None` without a log.
     pub(super) fn start(log: Option<Log>) -> Result<Option<Printer>, Failure> {
-        let usual = if io::stderr().is_terminal() { Log::Text } else { Log::Off };
-        let log = log.unwrap_or(usual);
+        let default = if io::stderr().is_terminal() { Log::Text } else { Log::Off };
+        let log = log.unwrap_or(default);
         if log == Log::Off {
             return Ok(None);
         }
-        let (lines, waiting) = sync_channel(WAITING_MAX);
-        let left_out = Arc::new(AtomicU64::new(0));
+        let (lines, queued_lines) = sync_channel(QUEUED_LINES_MAX);
+        let dropped = Arc::new(AtomicU64::new(0));
         let printer = Printer {
             lines,
-            has_begun: Arc::default(),
-            left_out: Arc::clone(&left_out),
+            is_started: Arc::default(),
+            dropped: Arc::clone(&dropped),
             is_json: log == Log::Json,
         };
         thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || print(&waiting, &left_out))
-            .map_err(|error| Failure::machine(format!("cannot start the thread of the log: {error}")))?;
+            .spawn(move || print_lines(&queued_lines, &dropped))
+            .map_err(|error| Failure::machine(format!("cannot start the log thread: {error}")))?;
         Ok(Some(printer))
     }
 
     /// Starts printing.
     pub(super) fn start_printing(&self) {
-        self.has_begun.store(true, Ordering::Relaxed);
+        self.is_started.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the receiver of the server's log entries.
+    /// Returns the sink to which the server sends its log entries.
     pub(super) fn sink(&self) -> LogSink {
         let (lines, is_json) = (self.lines.clone(), self.is_json);
-        let (has_begun, left_out) = (Arc::clone(&self.has_begun), Arc::clone(&self.left_out));
+        let (is_started, dropped) = (Arc::clone(&self.is_started), Arc::clone(&self.dropped));
         LogSink::new(move |entry| {
-            if !has_begun.load(Ordering::Relaxed) {
+            if !is_started.load(Ordering::Relaxed) {
                 return;
             }
             let line = if is_json { escape_invisible(&as_json(&entry).to_string()) } else { as_text(&entry) };
             if lines.try_send(line).is_err() {
-                left_out.fetch_add(1, Ordering::Relaxed);
+                dropped.fetch_add(1, Ordering::Relaxed);
             }
         })
     }
 }
 
-fn print(lines: &Receiver<String>, left_out: &AtomicU64) {
+/// Prints lines until the printer is dropped.
+fn print_lines(lines: &Receiver<String>, dropped: &AtomicU64) {
     for line in lines {
         note!("{line}");
-        match left_out.swap(0, Ordering::Relaxed) {
+        match dropped.swap(0, Ordering::Relaxed) {
             0 => {}
-            n => note!("… {n} log lines omitted: entries arrived faster than they could be printed"),
+            count => note!("… {count} log lines omitted: entries arrived faster than they could be printed"),
         }
     }
 }
 
 /// Returns the time of day to the millisecond.
-fn time(at: Timestamp) -> String {
+fn time_of_day(at: Timestamp) -> String {
     at.to_string().get(11..23).unwrap_or_default().to_owned()
 }
 
@@ -105,7 +107,7 @@ fn as_text(entry: &LogEntry) -> String {
             let message = message.as_ref().map(|text| format!("  {text}")).unwrap_or_default();
             format!(
                 "{DIM}{}{DIM:#}  {method} {}  {style}{status}{style:#}  {} ms{DIM}{key}{DIM:#}{}",
-                time(*at),
+                time_of_day(*at),
                 one_line(target),
                 took.as_millis(),
                 one_line(&message),
@@ -119,7 +121,7 @@ fn as_text(entry: &LogEntry) -> String {
             let mode = what.mode().map(|mode| format!("  {}", mode.as_str())).unwrap_or_default();
             format!(
                 "{DIM}{}{DIM:#}    {style}{}{style:#}{DIM}{mode}{DIM:#}",
-                time(*at),
+                time_of_day(*at),
                 one_line(&what.to_string())
             )
         }

@@ -31,15 +31,16 @@ use crate::{
     terminal::{note, note_briefly},
 };
 
-/// The maximum time for tasks to end after the server has stopped.
-const TASKS_END_WITHIN: Duration = Duration::from_secs(2);
+/// The maximum time that tasks may take to end after the server has stopped.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 const DEFAULT_SPEED: u32 = 60;
-const PEM_MARK: &[u8] = b"BEGIN CERTIFICATE";
+/// A part of the first line of a PEM certificate.
+const PEM_MARKER: &[u8] = b"BEGIN CERTIFICATE";
 
 /// The description of a ready server, for scripts.
 #[derive(Serialize)]
 struct ServerReady {
-    /// The version of this line, incremented when older readers would misread it.
+    /// The version of the format, incremented when older readers would misread it.
     format: u32,
     url: String,
     address: SocketAddr,
@@ -48,7 +49,7 @@ struct ServerReady {
     seed: u64,
     clock: &'static str,
     sandbox_token: String,
-    /// The certificate that clients have to trust, with `--tls`.
+    /// The file with the certificate that clients must trust, with `--tls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate: Option<PathBuf>,
     forwards: Vec<ForwardRecord>,
@@ -59,16 +60,16 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         args.scenario.as_deref().map(|path| scenario::read(path, args.until, args.seed)).transpose()?;
     let mut server_config = server_config(args, config)?;
     if let Some(script) = &scenario {
-        // A scenario determines the seed and the time.
+        // The scenario determines the seed, and advances the clock itself.
         (server_config.seed, server_config.clock) = (Seed(script.seed), ClockKind::Frozen);
     }
     let printer = log::Printer::start(args.log)?;
     server_config.log = printer.as_ref().map(log::Printer::sink);
     let certificate = tls::Certificate::from_args(args, server_config.address)?;
     server_config.tls = certificate.as_ref().map(|certificate| certificate.identity.clone());
-    let demo_from = server_config.start.filter(|_| args.demo && !has_world(args));
+    let demo_start = server_config.start.filter(|_| args.demo && !has_world(args));
     if args.demo && has_world(args) {
-        note!("the world in --data has a history already, so --demo adds none");
+        note!("--demo is ignored, because the world in --data already has a history");
     }
     let clock = match server_config.clock {
         ClockKind::Wall => "wall",
@@ -78,15 +79,16 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
     let runtime = super::runtime()?;
     let result = runtime.block_on(async {
-        // Before the first output, because a reader of the output may send a signal.
-        let mut stop = StopSignals::catch()?;
+        // Catches signals before the first output, because a program that reads it may send one.
+        let mut signals = StopSignals::catch()?;
         let server = start_server(server_config).await?;
-        if let Some(start) = demo_from {
-            let play = move |url: &str, token: &str| demo::play(url, Some(token.to_owned()), start);
-            in_world(&server, play).await?;
+        if let Some(start) = demo_start {
+            let add_sample_data =
+                move |url: &str, token: &str| demo::play(url, Some(token.to_owned()), start);
+            prepare_world(&server, add_sample_data).await?;
         }
         if let Some(script) = scenario {
-            in_world(&server, move |url, token| scenario::open(url, token, &script)).await?;
+            prepare_world(&server, move |url, token| scenario::open(url, token, &script)).await?;
         }
         let mut forwards = Vec::new();
         for handler in &args.forward_to {
@@ -109,60 +111,62 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         if let Some(path) = &args.ready_file {
             write_ready_file(path, &ready)?;
         }
-        // The demo's own calls are not logged. Requests are accepted as soon as the banner is printed.
+        // The calls that prepared the world are not logged. Clients send requests as soon as the
+        // banner is printed.
         printer.iter().for_each(log::Printer::start_printing);
         banner::print(&ready, args.format);
         if args.open {
             banner::open_browser(&format!("{}/dashboard", ready.url));
         }
-        stop.next().await;
+        signals.next().await;
         note_briefly("stopping; press Ctrl-C again to stop without waiting for open requests".to_owned());
         note_briefly(tokio::select! {
-            cut_off = server.run_until(std::future::ready(())) => match cut_off {
+            open_connections = server.run_until(std::future::ready(())) => match open_connections {
                 0 => "stopped".to_owned(),
-                n => format!("stopped; connections cut off: {n}"),
+                count => format!("stopped; open connections closed: {count}"),
             },
-            () = stop.next() => "stopped at once".to_owned(),
+            () = signals.next() => "stopped at once".to_owned(),
         });
         Ok(0)
     });
-    // A task that writes to a blocked stderr would never end.
-    runtime.shutdown_timeout(TASKS_END_WITHIN);
+    // A timeout, because a task that writes to a blocked stderr never ends.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
 }
 
-/// Starts the server.
+/// Starts the server, and a task that reports the opening of stored worlds.
 async fn start_server(config: ServerConfig) -> Result<Server, Failure> {
     let address = config.address;
     let server =
         Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
-    tokio::spawn(report_openings(server.openings()));
+    tokio::spawn(report_opened_worlds(server.openings()));
     Ok(server)
 }
 
-/// Reports the progress of opening stored worlds, those that cannot be opened, and notices about the others.
-async fn report_openings(mut openings: watch::Receiver<Openings>) {
-    let (mut named, mut noticed, all) = (0, 0, openings.borrow().waiting);
-    // In steps of a tenth.
-    let mut below = all;
+/// Reports how many stored worlds are still to be opened, those that cannot be opened, and notices
+/// about the others.
+async fn report_opened_worlds(mut openings: watch::Receiver<Openings>) {
+    let (mut lost_reported, mut notices_reported, total) = (0, 0, openings.borrow().waiting);
+    // Progress is reported after each tenth of the worlds.
+    let mut report_at = total;
     loop {
         let Openings { waiting, lost, notices } = openings.borrow_and_update().clone();
-        for LostWorld { id, why } in &lost[named..] {
+        for LostWorld { id, why } in &lost[lost_reported..] {
             note!("the stored world {id} cannot be opened: {why}");
         }
-        for notice in &notices[noticed..] {
+        for notice in &notices[notices_reported..] {
             note!("{notice}");
         }
-        (named, noticed) = (lost.len(), notices.len());
-        if waiting > 0 && waiting <= below {
+        (lost_reported, notices_reported) = (lost.len(), notices.len());
+        if waiting > 0 && waiting <= report_at {
             note!("stored worlds to open: {waiting}; requests to them wait until they are open");
-            below = waiting.saturating_sub(all.div_ceil(10));
+            report_at = waiting.saturating_sub(total.div_ceil(10));
         }
         if waiting == 0 || openings.changed().await.is_err() {
             break;
         }
     }
-    if all > 0 && openings.borrow().waiting == 0 {
+    if total > 0 && openings.borrow().waiting == 0 {
         note!("all stored worlds are open, except for those that cannot be opened");
     }
 }
@@ -172,19 +176,20 @@ fn has_world(args: &Serve) -> bool {
     args.data.as_deref().is_some_and(Data::has_world)
 }
 
-/// Returns the start of the demo's history, which ends now by default.
-fn demo_start(start: Option<Timestamp>) -> Timestamp {
+/// Returns the start of the sample data, which ends now by default.
+fn demo_start_or_default(start: Option<Timestamp>) -> Timestamp {
     start.unwrap_or_else(|| {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX));
         Timestamp(now.0.saturating_sub(demo::LENGTH.0))
     })
 }
 
-/// Changes the world on a separate thread, because the server must respond meanwhile.
-async fn in_world(
+/// Runs `prepare`, which calls the server at a URL with the sandbox token, on a separate thread
+/// while the server responds.
+async fn prepare_world(
     server: &Server,
-    play: impl FnOnce(&str, &str) -> Result<(), Failure> + Send + 'static,
+    prepare: impl FnOnce(&str, &str) -> Result<(), Failure> + Send + 'static,
 ) -> Result<(), Failure> {
     let mut address = server.address();
     if address.ip().is_unspecified() {
@@ -195,14 +200,14 @@ async fn in_world(
         });
     }
     let (url, token) = (format!("http://{address}"), server.sandbox_token().to_owned());
-    let played = tokio::task::spawn_blocking(move || play(&url, &token)).await;
-    played.map_err(|_| Failure::machine("preparing the world failed with an internal error"))?
+    let result = tokio::task::spawn_blocking(move || prepare(&url, &token)).await;
+    result.map_err(|_| Failure::machine("an internal error occurred while the world was prepared"))?
 }
 
-/// Returns the reason why a server cannot listen, and the remedy.
+/// Returns an error message for a server that cannot listen at an address.
 pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
-        // The error names an invalid setting, not the address.
+        // The error is about a setting, not about the address.
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::WouldBlock => {
             error.to_string()
         }
@@ -213,16 +218,18 @@ pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     }
 }
 
+/// Returns the configuration of the server: the options, and the dialect of `chargeproof.toml`.
 fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure> {
     let seed = match args.seed {
         Some(seed) => seed,
-        // Keys are drawn from the seed, so it must be unpredictable.
-        None => getrandom::u64().map_err(|error| Failure::machine(format!("no random seed: {error}")))?,
+        // The keys are derived from the seed, so it must be unpredictable.
+        None => getrandom::u64()
+            .map_err(|error| Failure::machine(format!("cannot draw a random seed: {error}")))?,
     };
     if args.speed.is_some() && args.clock != Clock::Fast {
-        return Err(Failure::usage("`--speed` is for `--clock fast`; give both or neither"));
+        return Err(Failure::usage("`--speed` requires `--clock fast`; add it, or remove `--speed`"));
     }
-    let default_speed = NonZeroU32::new(DEFAULT_SPEED).expect("a constant above zero");
+    let default_speed = NonZeroU32::new(DEFAULT_SPEED).expect("the constant is not zero");
     let clock = match args.clock {
         Clock::Wall => ClockKind::Wall,
         Clock::Fast => ClockKind::Fast { factor: args.speed.unwrap_or(default_speed) },
@@ -234,7 +241,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
     Ok(ServerConfig {
         address,
         seed: Seed(seed),
-        start: if args.demo { Some(demo_start(args.start)) } else { args.start },
+        start: if args.demo { Some(demo_start_or_default(args.start)) } else { args.start },
         rate_limit,
         public_url: args.public_url.clone(),
         clock,
@@ -247,7 +254,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         sandbox_token: args.sandbox_token_env.as_deref().map(super::variable).transpose()?,
         bounds: Bounds { world_bytes: args.worlds_memory.saturating_mul(1 << 20), ..Bounds::default() },
         mcp_clock: if args.mcp_clock { McpClock::Any } else { McpClock::FrozenOnly },
-        sender: sender(args)?,
+        sender: sender_config(args)?,
         data: args.data.clone().map(|directory| Data {
             directory,
             seed: args.seed.map(Seed),
@@ -256,13 +263,13 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
             recover: args.recover,
             clock_reset: args.clock_reset,
         }),
-        from: args.from.as_deref().map(read_world).transpose()?,
+        from: args.from.as_deref().map(read_snapshot).transpose()?,
         ..ServerConfig::local()
     })
 }
 
-/// Returns the settings for deliveries to real receivers.
-fn sender(args: &Serve) -> Result<SenderConfig, Failure> {
+/// Returns the settings of the webhook sender.
+fn sender_config(args: &Serve) -> Result<SenderConfig, Failure> {
     let extra_roots = args.cacert.as_deref().map(read_certificates).transpose()?;
     Ok(SenderConfig {
         reach: Reach::Network,
@@ -272,28 +279,23 @@ fn sender(args: &Serve) -> Result<SenderConfig, Failure> {
     })
 }
 
-/// Reads a world's file. Its content is checked when the server starts.
-fn read_world(path: &Path) -> Result<Vec<u8>, Failure> {
+/// Reads a snapshot file. The server checks its content when it starts.
+fn read_snapshot(path: &Path) -> Result<Vec<u8>, Failure> {
     files::read(path, WORLD_FILE_MAX).map_err(|error| files::cannot_read(path, &error))
 }
 
-/// Reads certificates, for errors with the file's name. The content is checked when the server starts.
+/// Reads a file that contains a certificate. The server checks the certificate when it starts.
 fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let pem = files::read(path, SETTINGS_MAX).map_err(|error| files::cannot_read(path, &error))?;
-    if pem.windows(PEM_MARK.len()).any(|part| part == PEM_MARK) {
+    if pem.windows(PEM_MARKER.len()).any(|bytes| bytes == PEM_MARKER) {
         return Ok(pem);
     }
-    Err(Failure::usage(format!("`{name}` contains no certificate; it must be PEM")))
+    Err(Failure::usage(format!("`{name}` does not contain a certificate in PEM format")))
 }
 
-/// Writes the file that signals readiness to scripts. Only the owner can read the keys in the file.
+/// Writes the file of `--ready-file`. Only its owner can read it, because it contains keys.
 pub(super) fn write_ready_file(path: &Path, ready: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(ready).expect("strings and numbers serialize to JSON");
-    files::write_private(
-        path,
-        &(text
-            + "
-"),
-    )
+    files::write_private(path, &(text + "\n"))
 }

@@ -32,21 +32,21 @@ pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Resu
 pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failure> {
     let stage = RemoteStage::new(url).map_err(Failure::usage)?;
     match play(script, None, &mut TokenStage { stage, token }) {
-        Ok(played) => {
+        Ok(summary) => {
             note!(
-                "played {} steps of the scenario; the clock is {} after its start",
-                played.steps,
-                played.duration
+                "played {} steps of the scenario; the clock has advanced by {}",
+                summary.steps,
+                summary.duration
             );
         }
         Err(error) => {
-            note!("{error}\nthe scenario stopped at that step; the world has the state of that step")
+            note!("{error}\nthe scenario stopped at that step; the world keeps the state reached so far")
         }
     }
     Ok(())
 }
 
-/// A target that adds the sandbox token to `/sandbox` calls without a bearer token.
+/// A stage that adds the sandbox token to `/sandbox` calls without a bearer token.
 struct TokenStage<'a> {
     stage: RemoteStage,
     token: &'a str,

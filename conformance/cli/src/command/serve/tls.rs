@@ -11,17 +11,17 @@ use crate::{
     files::{self, SETTINGS_MAX},
 };
 
-/// The server's certificate, and the file that clients trust.
+/// The certificate of the server, given or self-signed.
 pub(super) struct Certificate {
     pub(super) identity: TlsIdentity,
-    /// The file of the certificate.
+    /// The file with the certificate that clients must trust.
     pub(super) path: PathBuf,
     /// Deletes the file of a self-signed certificate when the server ends.
-    _made: Option<tempfile::TempPath>,
+    _temporary_file: Option<tempfile::TempPath>,
 }
 
 impl Certificate {
-    /// Returns the certificate that the arguments select; `None` for http only.
+    /// Returns the certificate that the options select; `None` without `--tls` and `--tls-cert`.
     pub(super) fn from_args(args: &Serve, address: SocketAddr) -> Result<Option<Certificate>, Failure> {
         match (&args.tls_cert, &args.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -29,37 +29,37 @@ impl Certificate {
                     files::read(path, SETTINGS_MAX).map_err(|error| files::cannot_read(path, &error))
                 };
                 let identity = TlsIdentity { certificates: read(certificate)?, key: read(key)? };
-                Ok(Some(Certificate { identity, path: certificate.clone(), _made: None }))
+                Ok(Some(Certificate { identity, path: certificate.clone(), _temporary_file: None }))
             }
-            _ if args.tls => make(address).map(Some),
+            _ if args.tls => create_self_signed(address).map(Some),
             _ => Ok(None),
         }
     }
 }
 
 /// Creates a self-signed certificate for this machine. Clients must be configured to trust it.
-fn make(address: SocketAddr) -> Result<Certificate, Failure> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        Failure::machine(format!("can't {what} a certificate for `--tls`: {error}"))
+fn create_self_signed(address: SocketAddr) -> Result<Certificate, Failure> {
+    let failed = |action: &str, error: &dyn std::fmt::Display| {
+        Failure::machine(format!("can't {action} a certificate for `--tls`: {error}"))
     };
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     let ip = address.ip().to_string();
     if !address.ip().is_unspecified() && !names.contains(&ip) {
         names.push(ip);
     }
-    let mut params = CertificateParams::new(names).map_err(|error| failed("make", &error))?;
+    let mut params = CertificateParams::new(names).map_err(|error| failed("create", &error))?;
     params.distinguished_name.push(DnType::CommonName, "chargeproof serve");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let key = KeyPair::generate().map_err(|error| failed("make", &error))?;
-    let pem = params.self_signed(&key).map_err(|error| failed("make", &error))?.pem();
+    let key = KeyPair::generate().map_err(|error| failed("create", &error))?;
+    let pem = params.self_signed(&key).map_err(|error| failed("create", &error))?.pem();
     // A random name, so that no existing file is overwritten.
     let mut file = tempfile::Builder::new()
         .prefix("chargeproof-")
         .suffix(".pem")
         .tempfile()
-        .map_err(|error| failed("keep", &error))?;
-    file.write_all(pem.as_bytes()).map_err(|error| failed("keep", &error))?;
-    let made = file.into_temp_path();
+        .map_err(|error| failed("store", &error))?;
+    file.write_all(pem.as_bytes()).map_err(|error| failed("store", &error))?;
+    let temporary_file = file.into_temp_path();
     let identity = TlsIdentity { certificates: pem.into_bytes(), key: key.serialize_pem().into_bytes() };
-    Ok(Certificate { identity, path: made.to_path_buf(), _made: Some(made) })
+    Ok(Certificate { identity, path: temporary_file.to_path_buf(), _temporary_file: Some(temporary_file) })
 }

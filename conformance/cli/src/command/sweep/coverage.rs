@@ -1,4 +1,5 @@
-//! The coverage of a sweep as a table that fits the terminal. Pure.
+//! The coverage of a sweep as a table that fits the terminal. No I/O except for reading the width
+//! of the terminal.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -11,111 +12,112 @@ use super::SweepTotals;
 use crate::terminal::{self, DIM};
 
 /// The maximum number of listed gaps; the JSON lists all.
-const GAPS_SHOWN: usize = 12;
-/// The width of the labels of event and situation.
-const LABELS: usize = 37;
+const GAPS_SHOWN_MAX: usize = 12;
+/// The width of the row labels: event type and chain situation.
+const LABEL_WIDTH: usize = 37;
 /// The width if that of the terminal is unknown.
-const USUAL: usize = 100;
+const DEFAULT_WIDTH: usize = 100;
 
-/// The number of characters of a line of the table.
+/// The maximum number of characters in a line of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Width(usize);
 
 impl Width {
     /// Returns the width of the terminal; `None` if the table was not requested.
     pub(super) fn if_requested(is_requested: bool) -> Option<Width> {
-        is_requested.then(|| Width(terminal::columns().unwrap_or(USUAL)))
+        is_requested.then(|| Width(terminal::columns().unwrap_or(DEFAULT_WIDTH)))
     }
 }
 
-/// Returns one line about the number of pairs that were not reached.
+/// Returns a line with the number of pairs of event and fault that were not reached.
 pub(super) fn brief(matrix: &Matrix) -> String {
     let gaps = matrix.gaps().len();
-    let gap_count = match gaps {
+    let message = match gaps {
         0 => "every pair of event and fault that can occur was reached".to_owned(),
         1 => "1 pair of event and fault was not reached".to_owned(),
         _ => format!("{gaps} pairs of event and fault were not reached"),
     };
-    format!("coverage: {gap_count} (--coverage shows the table)")
+    format!("coverage: {message} (--coverage shows the table)")
 }
 
-/// Returns a table of the first seed that reached each cell, counted from the first seed of the sweep: rows are types
-/// and situations, columns are faults. Columns that do not fit continue below.
-pub(super) fn table(sum: &SweepTotals, Width(width): Width) -> String {
-    let (mut text, matrix) = (String::new(), &sum.matrix);
+/// Returns a table: rows are event types and chain situations, columns are faults, and a cell
+/// contains the first seed that reached it, counted from the first seed of the sweep. Columns that
+/// do not fit continue below.
+pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
+    let (mut text, matrix) = (String::new(), &totals.matrix);
     let rows = matrix.rows();
     if rows.is_empty() {
         return text;
     }
-    let since = |seed: u64| seed.wrapping_sub(sum.from).to_string();
+    let seed_offset = |seed: u64| seed.wrapping_sub(totals.from).to_string();
     let columns: Vec<Option<Fault>> = std::iter::once(None).chain(Matrix::columns().map(Some)).collect();
-    let word = |fault: Option<Fault>| fault.map_or("no fault", Fault::as_str);
-    let longest = matrix.reached_cells().map(|(_, seed)| since(seed).len()).max().unwrap_or(1);
-    let cell = longest.max(columns.len().to_string().len()) + 2;
-    let from = sum.from;
+    let fault_name = |fault: Option<Fault>| fault.map_or("no fault", Fault::as_str);
+    let digits_max = matrix.reached_cells().map(|(_, seed)| seed_offset(seed).len()).max().unwrap_or(1);
+    let cell_width = digits_max.max(columns.len().to_string().len()) + 2;
+    let from = totals.from;
     let _ = writeln!(
         text,
         "first seed for each event, chain situation and fault, counted from seed {from}; {DIM}·{DIM:#} is a gap"
     );
-    let fits = (width.saturating_sub(LABELS) / cell).max(1);
-    for (block, faults) in columns.chunks(fits).enumerate() {
-        let numbers = block * fits..;
+    let columns_per_block = (width.saturating_sub(LABEL_WIDTH) / cell_width).max(1);
+    for (block, faults) in columns.chunks(columns_per_block).enumerate() {
+        let numbers = block * columns_per_block..;
         let legend: Vec<String> =
-            numbers.clone().zip(faults).map(|(n, fault)| format!("{n} {}", word(*fault))).collect();
-        for line in lines(&legend, width) {
+            numbers.clone().zip(faults).map(|(n, fault)| format!("{n} {}", fault_name(*fault))).collect();
+        for line in wrap(&legend, width) {
             let _ = writeln!(text, "  {line}");
         }
-        let _ = write!(text, "{:<LABELS$}", "");
+        let _ = write!(text, "{:<LABEL_WIDTH$}", "");
         for (n, _) in numbers.zip(faults) {
-            let _ = write!(text, "{n:>cell$}");
+            let _ = write!(text, "{n:>cell_width$}");
         }
         text.push('\n');
         for (kind, situation) in &rows {
             let _ = write!(text, "{kind:<24} {:<12}", situation.as_str());
             for fault in faults {
                 match matrix.first(Cell { kind, situation: *situation, fault: *fault }) {
-                    Some(seed) => drop(write!(text, "{:>cell$}", since(seed))),
-                    None => drop(write!(text, "{DIM}{:>cell$}{DIM:#}", "·")),
+                    Some(seed) => drop(write!(text, "{:>cell_width$}", seed_offset(seed))),
+                    None => drop(write!(text, "{DIM}{:>cell_width$}{DIM:#}", "·")),
                 }
             }
             text.push('\n');
         }
         text.push('\n');
     }
-    text.push_str(&gaps(matrix));
+    text.push_str(&gap_lines(matrix));
     text
 }
 
-/// Joins texts into lines of at most the given width.
-fn lines(texts: &[String], width: usize) -> Vec<String> {
+/// Joins strings by commas into lines of at most the given width.
+fn wrap(items: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for text in texts {
+    for item in items {
         match lines.last_mut() {
-            Some(line) if line.len() + text.len() + 5 <= width => {
-                let _ = write!(line, ", {text}");
+            Some(line) if line.len() + item.len() + 5 <= width => {
+                let _ = write!(line, ", {item}");
             }
-            _ => lines.push(text.clone()),
+            _ => lines.push(item.clone()),
         }
     }
     lines
 }
 
-/// Returns the pairs that no seed reached, and those that are impossible.
-fn gaps(matrix: &Matrix) -> String {
+/// Returns lines with the pairs that no seed reached and with those that are impossible.
+fn gap_lines(matrix: &Matrix) -> String {
     let mut text = String::new();
     let gaps = matrix.gaps();
     if !gaps.is_empty() {
-        let named: Vec<String> = gaps
+        let names: Vec<String> = gaps
             .iter()
-            .take(GAPS_SHOWN)
+            .take(GAPS_SHOWN_MAX)
             .map(|(kind, fault)| format!("{kind} under {}", fault.as_str()))
             .collect();
-        let more = if gaps.len() > GAPS_SHOWN { ", …" } else { "" };
+        let more = if gaps.len() > GAPS_SHOWN_MAX { ", …" } else { "" };
         let _ = writeln!(
             text,
             "{} pairs of event and fault were not reached (more seeds may reach them): {}{more}",
             gaps.len(),
-            named.join(", ")
+            names.join(", ")
         );
     }
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -134,14 +136,14 @@ mod tests {
 
     use super::*;
 
-    /// Returns a sweep of 18-digit seeds that reached two cells.
+    /// Returns the totals of a sweep with 18-digit seeds that reached two cells.
     fn sweep_of_long_seeds() -> SweepTotals {
         let from = 812_345_678_901_234_567;
-        let mut sum = SweepTotals { from, ..SweepTotals::default() };
+        let mut totals = SweepTotals { from, ..SweepTotals::default() };
         let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
-        sum.matrix.record(cell, from + 12);
-        sum.matrix.record(Cell { fault: None, ..cell }, from + 4_711);
-        sum
+        totals.matrix.record(cell, from + 12);
+        totals.matrix.record(Cell { fault: None, ..cell }, from + 4_711);
+        totals
     }
 
     #[test]
@@ -149,10 +151,11 @@ mod tests {
         for width in [60, 80, 100, 200] {
             let text = table(&sweep_of_long_seeds(), Width(width));
             let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("charge.paid  ")).collect();
-            let shown = |line: &&str| line.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "").chars().count();
-            assert!(rows.iter().all(|line| shown(line) <= width), "{width}: {text}");
+            let visible_length =
+                |line: &&str| line.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "").chars().count();
+            assert!(rows.iter().all(|line| visible_length(line) <= width), "{width}: {text}");
             assert!(rows[0].contains("  4711    12"), "{width}: {text}");
-            let cells = (width - LABELS) / 6;
+            let cells = (width - LABEL_WIDTH) / 6;
             assert_eq!(rows.len(), (Matrix::columns().count() + 1).div_ceil(cells), "{width}: {text}");
         }
     }

@@ -1,4 +1,5 @@
-//! `sweep --exhaust`: tries every sequence of inputs of a small world, on several threads.
+//! `sweep --exhaust`: tries every sequence of the inputs of a scope, which is a small world, on
+//! several threads.
 
 use std::{
     fmt::Write as _,
@@ -24,7 +25,7 @@ use crate::{
     Failure,
     args::{Format, Sweep},
     signals::{self, INTERRUPTED},
-    terminal::{self, BAD, GOOD, say},
+    terminal::{self, BAD, GOOD, print_line},
 };
 
 /// The version of the JSON, incremented when older readers would misread it.
@@ -34,14 +35,14 @@ const FORMAT: u32 = 1;
 struct ScopeResult {
     scope: &'static Scope,
     extent: Extent,
-    counterexample: Option<CounterExample>,
-    took: Duration,
-    /// `true` if a signal or the time limit ended the search early.
-    is_cut: bool,
+    counterexample: Option<Counterexample>,
+    elapsed: Duration,
+    /// `true` if a signal or the time limit ended the search.
+    was_stopped: bool,
 }
 
 /// A shortest sequence that violates an invariant.
-struct CounterExample {
+struct Counterexample {
     inputs: String,
     violation: Violation,
     path: PathBuf,
@@ -49,14 +50,15 @@ struct CounterExample {
 
 /// Explores the selected scopes exhaustively, one after the other.
 pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
-    let (stop, begun) = (signals::stop_flag()?, Instant::now());
+    let (stop, started_at) = (signals::stop_flag()?, Instant::now());
     let bar = terminal::spinner();
-    let is_over =
-        || stop.load(Ordering::Relaxed) || args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting);
-    let mut all = Vec::new();
+    let must_stop = || {
+        stop.load(Ordering::Relaxed) || args.run_for.is_some_and(|duration| started_at.elapsed() >= duration)
+    };
+    let mut results = Vec::new();
     for scope in &args.exhaust {
-        let (mut search, since) = (Exploration::new(scope), Instant::now());
-        let (mut found, mut is_cut) = (None, false);
+        let (mut search, scope_started_at) = (Exploration::new(scope), Instant::now());
+        let (mut counterexample, mut was_stopped) = (None, false);
         for _ in 0..=args.depth.unwrap_or(scope.depth) {
             let paths = search.next_paths();
             bar.set_message(format!(
@@ -65,75 +67,77 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
                 paths.len(),
                 search.extent.states
             ));
-            let Some(tried) = attempt(args, &search, paths, &is_over) else {
-                is_cut = true;
+            let Some(path_results) = try_paths(args, &search, paths, &must_stop) else {
+                was_stopped = true;
                 break;
             };
-            if let Some((path, violation)) = search.record_results(tried) {
-                found = Some(save(args, &search, &path, violation)?);
+            if let Some((path, violation)) = search.record_results(path_results) {
+                counterexample = Some(save(args, &search, &path, violation)?);
                 break;
             }
         }
-        all.push(ScopeResult {
+        results.push(ScopeResult {
             scope,
             extent: search.extent,
-            counterexample: found,
-            took: since.elapsed(),
-            is_cut,
+            counterexample,
+            elapsed: scope_started_at.elapsed(),
+            was_stopped,
         });
     }
     bar.finish_and_clear();
     let code = match () {
-        () if all.iter().any(|report| report.counterexample.is_some()) => 1,
+        () if results.iter().any(|result| result.counterexample.is_some()) => 1,
         () if stop.load(Ordering::Relaxed) => INTERRUPTED,
         () => 0,
     };
     match args.format {
-        Format::Text => terminal::print(text(&all, args, code)),
-        Format::Json => say!("{}", report(&all, args, code)),
+        Format::Text => terminal::print(text(&results, args, code)),
+        Format::Json => print_line!("{}", json_report(&results, args, code)),
     }
     Ok(code)
 }
 
-/// Tries sequences of one length up to the first that violates an invariant; `None` if time is up.
-fn attempt(
+/// Tries sequences of one length up to the first that violates an invariant; `None` if `must_stop`
+/// returned `true`.
+fn try_paths(
     args: &Sweep,
     search: &Exploration,
     paths: Vec<Path>,
-    is_over: &(dyn Fn() -> bool + Sync),
+    must_stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<(Path, PathResult)>> {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
-    let (next, last, is_cut) = (AtomicUsize::new(0), AtomicUsize::new(paths.len()), AtomicBool::new(false));
-    let all = Mutex::new(Vec::new());
+    let (next, last, was_stopped) =
+        (AtomicUsize::new(0), AtomicUsize::new(paths.len()), AtomicBool::new(false));
+    let results = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                let (runner, mut own) = (Runner::with_fault(args.demo_fault), Vec::new());
+                let (runner, mut thread_results) = (Runner::with_fault(args.demo_fault), Vec::new());
                 loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= last.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= last.load(Ordering::Relaxed) {
                         break;
                     }
-                    if is_over() {
-                        is_cut.store(true, Ordering::Relaxed);
+                    if must_stop() {
+                        was_stopped.store(true, Ordering::Relaxed);
                         break;
                     }
-                    let tried = search.attempt(&runner, &paths[n]);
-                    if tried.violation.is_some() {
-                        last.fetch_min(n, Ordering::Relaxed);
+                    let result = search.attempt(&runner, &paths[index]);
+                    if result.violation.is_some() {
+                        last.fetch_min(index, Ordering::Relaxed);
                     }
-                    own.push((n, tried));
+                    thread_results.push((index, result));
                 }
-                all.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+                results.lock().unwrap_or_else(PoisonError::into_inner).extend(thread_results);
             });
         }
     });
-    if is_cut.into_inner() {
+    if was_stopped.into_inner() {
         return None;
     }
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    all.sort_by_key(|(n, _)| *n);
-    Some(all.into_iter().map(|(n, tried)| (paths[n].clone(), tried)).collect())
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(index, _)| *index);
+    Some(results.into_iter().map(|(index, result)| (paths[index].clone(), result)).collect())
 }
 
 /// Shrinks the sequence and writes it to a file.
@@ -142,73 +146,74 @@ fn save(
     search: &Exploration,
     path: &Path,
     violation: Violation,
-) -> Result<CounterExample, Failure> {
+) -> Result<Counterexample, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let script = shrink(&runner, &search.script(path), &violation).script;
     let name = format!("invariant-{}-{}.yaml", violation.invariant.number(), search.scope().name);
     let file = save_scenario(&args.save, &name, &script.to_yaml())?;
-    Ok(CounterExample { inputs: search.input_names(path), violation, path: file })
+    Ok(Counterexample { inputs: search.input_names(path), violation, path: file })
 }
 
-fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
+fn text(results: &[ScopeResult], args: &Sweep, code: u8) -> String {
     let mut text = String::new();
-    let broken = all.iter().filter(|report| report.counterexample.is_some()).count();
-    let scopes = if all.len() == 1 { "1 scope".to_owned() } else { format!("{} scopes", all.len()) };
+    let failed = results.iter().filter(|result| result.counterexample.is_some()).count();
+    let scopes = if results.len() == 1 { "1 scope".to_owned() } else { format!("{} scopes", results.len()) };
     let _ = match code {
         0 => writeln!(text, "{GOOD}pass{GOOD:#}  every invariant held in {scopes}"),
-        1 => writeln!(text, "{BAD}fail{BAD:#}  an invariant broke in {broken} of {scopes}"),
-        _ => writeln!(text, "{BAD}interrupted{BAD:#}  until then every invariant held"),
+        1 => writeln!(text, "{BAD}fail{BAD:#}  an invariant was violated in {failed} of {scopes}"),
+        _ => writeln!(text, "{BAD}interrupted{BAD:#}  every invariant held until then"),
     };
-    let switch = args.demo_fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
+    let fault_option =
+        args.demo_fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
     if let Some(fault) = args.demo_fault {
         let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
     }
-    for found in all.iter().filter_map(|report| report.counterexample.as_ref()) {
-        let path = found.path.display();
-        let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", found.violation);
-        let _ = writeln!(text, "      rests on {}", found.violation.invariant.rests_on());
-        let _ = writeln!(text, "      a shortest way there: {}", found.inputs);
-        let _ = writeln!(text, "      again: chargeproof sweep {path}{switch}");
-        let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
+    for counterexample in results.iter().filter_map(|result| result.counterexample.as_ref()) {
+        let path = counterexample.path.display();
+        let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", counterexample.violation);
+        let _ = writeln!(text, "      rests on {}", counterexample.violation.invariant.rests_on());
+        let _ = writeln!(text, "      shortest sequence: {}", counterexample.inputs);
+        let _ = writeln!(text, "      again: chargeproof sweep {path}{fault_option}");
+        let _ = writeln!(text, "             chargeproof play {path} --transcript{fault_option}");
     }
     text.push('\n');
-    for ScopeResult { scope, extent, took, is_cut, .. } in all {
-        let how_far = match (extent.is_exhausted, is_cut) {
+    for ScopeResult { scope, extent, elapsed, was_stopped, .. } in results {
+        let completeness = match (extent.is_exhausted, was_stopped) {
             (true, _) => "no longer sequence reaches a new state",
-            (false, true) => "stopped before the next length was done",
+            (false, true) => "stopped before all sequences of the next length were tried",
             (false, false) => "longer sequences reach new states",
         };
         let _ = writeln!(
             text,
-            "{:<9} {} inputs, sequences of up to {}: {} tried, {} states, {} checks, {}.{:03} s; {how_far}",
+            "{:<9} {} inputs, sequences of up to {}: {} tried, {} states, {} checks, {}.{:03} s; {completeness}",
             scope.name,
             scope.inputs.len(),
             extent.depth,
             extent.sequences,
             extent.states,
             extent.checks,
-            took.as_secs(),
-            took.subsec_millis()
+            elapsed.as_secs(),
+            elapsed.subsec_millis()
         );
     }
     text
 }
 
-fn report(all: &[ScopeResult], args: &Sweep, code: u8) -> Value {
-    let scopes: Vec<Value> = all
+fn json_report(results: &[ScopeResult], args: &Sweep, code: u8) -> Value {
+    let scopes: Vec<Value> = results
         .iter()
-        .map(|ScopeResult { scope, extent, counterexample: found, took, is_cut }| {
-            let failure = found.as_ref().map(|CounterExample { inputs: words, violation, path }| {
+        .map(|ScopeResult { scope, extent, counterexample, elapsed, was_stopped }| {
+            let failure = counterexample.as_ref().map(|Counterexample { inputs, violation, path }| {
                 json!({
                     "number": violation.invariant.number(), "law": violation.invariant.as_str(), "shape": violation.shape,
-                    "what": violation.details, "inputs": words, "scenario": path.display().to_string(),
+                    "what": violation.details, "inputs": inputs, "scenario": path.display().to_string(),
                 })
             });
             json!({
                 "scope": scope.name, "inputs": scope.inputs.len(), "depth": extent.depth,
                 "sequences": extent.sequences, "states": extent.states, "checks": extent.checks,
-                "exhausted": extent.is_exhausted, "cut": is_cut, "failure": failure,
-                "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                "exhausted": extent.is_exhausted, "cut": was_stopped, "failure": failure,
+                "took_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             })
         })
         .collect();

@@ -11,10 +11,11 @@ use crate::{
     Failure,
     args::{Format, Sweep},
     files::{self, SCENARIO_MAX},
-    terminal::{self, say},
+    terminal::{self, print_line},
 };
 
-/// Checks scenario files. If a page was requested, writes that of the first failing one, or else of the first one.
+/// Checks scenario files. With `--html`, writes the page of the first failing one, or else of the
+/// first one.
 pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let (mut rows, mut scripts) = (Vec::new(), Vec::new());
@@ -25,16 +26,16 @@ pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
         rows.push((name, runner.try_script(&script)));
         scripts.push(script);
     }
-    let failed = rows.iter().position(|(_, verdict)| !verdict.findings.violations.is_empty());
+    let first_failed = rows.iter().position(|(_, verdict)| !verdict.findings.violations.is_empty());
     if let Some(path) = &args.html {
-        let index = failed.unwrap_or(0);
+        let index = first_failed.unwrap_or(0);
         let violation = rows[index].1.findings.violations.first();
         let picture = Picture { script: &scripts[index], fault: args.demo_fault, violation, failure: None };
         write(path, &picture::page(&picture))?;
     }
     match args.format {
         Format::Text => terminal::print(report::files_text(&rows)),
-        Format::Json => say!("{}", report::files_json(&rows)),
+        Format::Json => print_line!("{}", report::files_json(&rows)),
     }
-    Ok(u8::from(failed.is_some()))
+    Ok(u8::from(first_failed.is_some()))
 }

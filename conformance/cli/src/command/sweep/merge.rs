@@ -1,4 +1,5 @@
-//! Merges the results of shards: in any order, with duplicates, listing missing ones.
+//! Merges the results of shards. The order of the files and duplicates do not matter, and missing
+//! shards are listed.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +12,20 @@ use crate::signals::INTERRUPTED;
 /// A sweep that was merged from the results of its shards.
 pub(super) struct MergedSweep {
     pub(super) sweep: SweepSettings,
+    /// The results by shard.
     pub(super) parts: BTreeMap<u64, ShardResult>,
     /// The shards without a complete result.
     pub(super) gaps: Vec<u64>,
-    /// The differences between machines.
+    /// Messages about results that differ between machines.
     pub(super) conflicts: Vec<String>,
-    /// The number of simulations with fingerprints of two machines.
+    /// The number of simulations whose digests from two machines were compared.
     pub(super) compared: usize,
     pub(super) sum: SweepTotals,
 }
 
 impl MergedSweep {
-    /// Returns the exit code: 130 interrupted · 5 machines differ, so one is broken · 1 an invariant was violated · 3
-    /// shards are missing · 0 success.
+    /// Returns the exit code: 130 interrupted · 5 results of machines differ, so one machine is
+    /// faulty · 1 an invariant was violated · 3 shards are missing · 0 success.
     pub(super) fn exit_code(&self) -> u8 {
         match (self.conflicts.is_empty(), self.sum.exit_code(), self.gaps.is_empty()) {
             _ if self.sum.interrupted => INTERRUPTED,
@@ -33,13 +35,13 @@ impl MergedSweep {
         }
     }
 
-    /// Returns the merged results, which can be merged with others.
+    /// Returns the merged results as a file, which can be merged with others.
     pub(super) fn file(&self) -> ShardResults {
         ShardResults::new(self.sweep.clone(), self.parts.values().cloned().collect())
     }
 }
 
-/// Merges files by name. The error names a file of another sweep.
+/// Merges files, each with its name. Returns an error if a file is of another sweep.
 pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, String> {
     let mut files = files.into_iter();
     let (first_name, first) = files.next().ok_or("there is nothing to merge")?;
@@ -49,30 +51,30 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
     for (name, file) in std::iter::once((first_name.clone(), first)).chain(files) {
         if file.sweep != sweep {
             return Err(format!(
-                "`{name}` is of another sweep than `{first_name}`: {:?}, {:?}",
+                "`{name}` is of another sweep than `{first_name}`: {:?} instead of {:?}",
                 file.sweep, sweep
             ));
         }
         for part in file.parts {
             match parts.get_mut(&part.shard) {
                 None => drop(parts.insert(part.shard, part)),
-                // An interrupted run counts until there is a complete one.
-                Some(known) if !known.is_whole(&sweep) => *known = part,
+                // A complete result replaces one of an interrupted run.
+                Some(existing) if !existing.is_whole(&sweep) => *existing = part,
                 Some(_) if !part.is_whole(&sweep) => {}
-                Some(known) if !known.same_as(&part) => {
+                Some(existing) if !existing.same_as(&part) => {
                     conflicts.push(format!("shard {} has two results that differ", part.shard));
                 }
-                Some(known) if part.speed_rank() < known.speed_rank() => *known = part,
+                Some(existing) if part.speed_rank() < existing.speed_rank() => *existing = part,
                 Some(_) => {}
             }
         }
     }
-    let own: BTreeMap<u64, &String> =
-        parts.values().flat_map(|part| &part.digests).map(|(s, d)| (*s, d)).collect();
+    let digests: BTreeMap<u64, &String> =
+        parts.values().flat_map(|part| &part.digests).map(|(seed, digest)| (*seed, digest)).collect();
     let mut compared = 0;
     for part in parts.values() {
         for (seed, digest) in &part.overlap {
-            match own.get(seed) {
+            match digests.get(seed) {
                 Some(other) if *other != digest => {
                     conflicts.push(format!(
                         "seed {seed} had a different result on the machine of shard {}",
@@ -89,11 +91,11 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
     let gaps = (1..=sweep.shards)
         .filter(|shard| !parts.get(shard).is_some_and(|part| part.is_whole(&sweep)))
         .collect();
-    let mut sum = SweepTotals { from: sweep.from, ..SweepTotals::default() };
+    let mut totals = SweepTotals { from: sweep.from, ..SweepTotals::default() };
     for part in parts.values() {
-        part.add_to(&mut sum)?;
+        part.add_to(&mut totals)?;
     }
-    Ok(MergedSweep { sweep, parts, gaps, conflicts, compared, sum })
+    Ok(MergedSweep { sweep, parts, gaps, conflicts, compared, sum: totals })
 }
 
 #[cfg(test)]
@@ -103,35 +105,41 @@ mod tests {
     use super::*;
     use crate::shard::Shard;
 
-    const OF: u64 = 3;
+    const SHARDS: u64 = 3;
 
-    /// Returns the result of a shard of thirty simulations, each with a fingerprint.
-    fn part(
+    /// Returns the name and the result file of a shard of a sweep with 30 simulations. `change` may
+    /// alter its totals and the digests of the overlap.
+    fn shard_file(
         index: u64,
         change: impl FnOnce(&mut SweepTotals, &mut BTreeMap<u64, String>),
     ) -> (String, ShardResults) {
-        let shard = Shard { index, of: OF };
-        let digests =
+        let shard = Shard { index, of: SHARDS };
+        let seeds_with_digests =
             |(begin, count): (u64, u64)| (begin..begin + count).map(|seed| (seed, format!("d{seed}")));
-        let mut sum = SweepTotals::default();
-        for (seed, digest) in digests(shard.range(30)) {
-            sum.add(seed, Verdict { digest: Some(digest), events: 2, ..Verdict::default() });
+        let mut totals = SweepTotals::default();
+        for (seed, digest) in seeds_with_digests(shard.range(30)) {
+            totals.add(seed, Verdict { digest: Some(digest), events: 2, ..Verdict::default() });
         }
-        let mut overlap = digests(shard.overlap(30)).collect();
-        change(&mut sum, &mut overlap);
-        let sweep = SweepSettings { program: "1".to_owned(), from: 0, seeds: 30, shards: OF };
+        let mut overlap = seeds_with_digests(shard.overlap(30)).collect();
+        change(&mut totals, &mut overlap);
+        let sweep = SweepSettings { program: "1".to_owned(), from: 0, seeds: 30, shards: SHARDS };
         (
             format!("{index}.json"),
-            ShardResults::new(sweep, vec![ShardResult::from_totals(shard, &sum, overlap)]),
+            ShardResults::new(sweep, vec![ShardResult::from_totals(shard, &totals, overlap)]),
         )
     }
 
     fn unchanged_shard(index: u64) -> (String, ShardResults) {
-        part(index, |_, _| {})
+        shard_file(index, |_, _| {})
     }
 
     #[track_caller]
-    fn check(files: Vec<(String, ShardResults)>, code: u8, gaps: &[u64], conflicts: &[&str]) -> MergedSweep {
+    fn check_merge(
+        files: Vec<(String, ShardResults)>,
+        code: u8,
+        gaps: &[u64],
+        conflicts: &[&str],
+    ) -> MergedSweep {
         let merged = merge(files).expect("the files are of one sweep");
         assert_eq!((merged.exit_code(), merged.gaps.as_slice()), (code, gaps));
         assert_eq!(merged.conflicts, conflicts);
@@ -140,8 +148,8 @@ mod tests {
 
     #[test]
     fn order_and_duplicates_do_not_matter() {
-        let once = check(vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3)], 0, &[], &[]);
-        let again = check(
+        let once = check_merge(vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3)], 0, &[], &[]);
+        let with_duplicates = check_merge(
             vec![
                 unchanged_shard(3),
                 unchanged_shard(1),
@@ -153,55 +161,56 @@ mod tests {
             &[],
             &[],
         );
-        assert_eq!(once.file(), again.file());
+        assert_eq!(once.file(), with_duplicates.file());
         assert_eq!((once.sum.worlds, once.sum.events, once.compared), (30, 60, 30));
-        let in_steps = merge(vec![
+        let merged_in_steps = merge(vec![
             ("a".to_owned(), merge(vec![unchanged_shard(2), unchanged_shard(3)]).unwrap().file()),
             unchanged_shard(1),
         ]);
-        assert_eq!(in_steps.unwrap().file(), once.file());
+        assert_eq!(merged_in_steps.unwrap().file(), once.file());
         let text = once.file().write();
         assert_eq!(ShardResults::read(&text), Ok(once.file()));
     }
 
     #[test]
     fn missing_shards_are_named() {
-        check(vec![unchanged_shard(2)], 3, &[1, 3], &[]);
+        check_merge(vec![unchanged_shard(2)], 3, &[1, 3], &[]);
     }
 
     #[test]
     fn an_interrupted_shard_counts_as_missing() {
-        let cut = || part(2, |sum, _| sum.worlds -= 1);
-        check(vec![unchanged_shard(1), cut(), unchanged_shard(3)], 3, &[2], &[]);
-        let whole = check(vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3)], 0, &[], &[]);
+        let interrupted = || shard_file(2, |totals, _| totals.worlds -= 1);
+        check_merge(vec![unchanged_shard(1), interrupted(), unchanged_shard(3)], 3, &[2], &[]);
+        let complete =
+            check_merge(vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3)], 0, &[], &[]);
         for files in [
-            vec![unchanged_shard(1), cut(), unchanged_shard(2), unchanged_shard(3)],
-            vec![unchanged_shard(1), unchanged_shard(2), cut(), unchanged_shard(3)],
+            vec![unchanged_shard(1), interrupted(), unchanged_shard(2), unchanged_shard(3)],
+            vec![unchanged_shard(1), unchanged_shard(2), interrupted(), unchanged_shard(3)],
         ] {
-            assert_eq!(check(files, 0, &[], &[]).file(), whole.file());
+            assert_eq!(check_merge(files, 0, &[], &[]).file(), complete.file());
         }
     }
 
     #[test]
     fn the_faster_of_two_equal_results_is_kept() {
-        let slow = || part(1, |sum, _| sum.took = std::time::Duration::from_secs(9));
-        let one = check(vec![unchanged_shard(1), slow()], 3, &[2, 3], &[]);
-        assert_eq!(one.file(), check(vec![slow(), unchanged_shard(1)], 3, &[2, 3], &[]).file());
-        assert_eq!(one.sum.took, std::time::Duration::ZERO);
+        let slow = || shard_file(1, |totals, _| totals.took = std::time::Duration::from_secs(9));
+        let merged = check_merge(vec![unchanged_shard(1), slow()], 3, &[2, 3], &[]);
+        assert_eq!(merged.file(), check_merge(vec![slow(), unchanged_shard(1)], 3, &[2, 3], &[]).file());
+        assert_eq!(merged.sum.took, std::time::Duration::ZERO);
     }
 
     #[test]
-    fn disagreeing_machines_are_reported() {
-        let other = part(2, |sum, _| sum.events += 1);
-        check(
+    fn different_results_of_two_machines_are_reported() {
+        let other = shard_file(2, |totals, _| totals.events += 1);
+        check_merge(
             vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3), other],
             5,
             &[],
             &["shard 2 has two results that differ"],
         );
-        let odd = part(1, |_, overlap| drop(overlap.insert(10, "other".to_owned())));
-        let says = "seed 10 had a different result on the machine of shard 1";
-        check(vec![odd, unchanged_shard(2), unchanged_shard(3)], 5, &[], &[says]);
+        let different_overlap = shard_file(1, |_, overlap| drop(overlap.insert(10, "other".to_owned())));
+        let conflict = "seed 10 had a different result on the machine of shard 1";
+        check_merge(vec![different_overlap, unchanged_shard(2), unchanged_shard(3)], 5, &[], &[conflict]);
     }
 
     #[test]

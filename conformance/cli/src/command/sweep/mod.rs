@@ -32,10 +32,11 @@ use crate::{
     files::{self, RECORDING_MAX},
     shard::{Shard, ShardChoice},
     signals,
-    terminal::{self, say},
+    terminal::{self, print_line},
 };
 
-const SEEDS: u64 = 1_000;
+/// The default number of simulations.
+const SEEDS_DEFAULT: u64 = 1_000;
 
 pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     if let Some(SweepTask::Merge(args)) = &args.task {
@@ -58,42 +59,44 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
         }
     };
     let from = args.night.as_deref().map_or(args.seed.or(args.from).unwrap_or(0), seed_from_text);
-    let usual = match (args.seed, args.lasting) {
+    let default_seeds = match (args.seed, args.run_for) {
         (Some(_), _) => 1,
         (None, Some(_)) => u64::MAX,
-        (None, None) => SEEDS,
+        (None, None) => SEEDS_DEFAULT,
     };
-    let seeds = args.seeds.unwrap_or(usual);
+    let seeds = args.seeds.unwrap_or(default_seeds);
     let stop = signals::stop_flag()?;
-    let mut sum = worlds::sweep(args, from, shard.range(seeds), &stop);
+    let mut totals = worlds::sweep(args, from, shard.range(seeds), &stop);
     if let Some(path) = &args.out {
-        write(path, &shard_results(&sum, shard, (from, seeds)).write())?;
+        write(path, &shard_results(&totals, shard, (from, seeds)).write())?;
     }
-    if !sum.interrupted {
-        save::save_groups(&mut sum, &args.save)?;
+    if !totals.interrupted {
+        save::save_groups(&mut totals, &args.save)?;
     }
     if let Some(path) = &args.html {
-        write(path, &save::page(&sum))?;
+        write(path, &save::page(&totals))?;
     }
     match args.format {
-        Format::Text => terminal::print(report::text(&sum, Width::if_requested(args.coverage))),
-        Format::Json => say!("{}", report::json(&sum)),
+        Format::Text => terminal::print(report::text(&totals, Width::if_requested(args.coverage))),
+        Format::Json => print_line!("{}", report::json(&totals)),
     }
-    Ok(sum.exit_code())
+    Ok(totals.exit_code())
 }
 
-/// Returns the result of a shard for `merge`, and runs the first simulations of the next shard for comparison.
-fn shard_results(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
+/// Returns the result of a shard for `merge`. Runs the first simulations of the next shard, so that
+/// `merge` can compare machines.
+fn shard_results(totals: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
     let runner = Runner::default();
-    // After an interrupt nothing more is run.
-    let count = if sum.interrupted { 0 } else { count };
-    let beyond = (begin..begin + count).map(|n| from.wrapping_add(n)).filter(|seed| is_played_twice(*seed));
-    let overlap = beyond.map(|seed| (seed, runner.digest(seed))).collect();
+    // After a signal no more simulations are run.
+    let count = if totals.interrupted { 0 } else { count };
+    let overlap_seeds =
+        (begin..begin + count).map(|n| from.wrapping_add(n)).filter(|seed| is_played_twice(*seed));
+    let overlap = overlap_seeds.map(|seed| (seed, runner.digest(seed))).collect();
     let program = env!("CARGO_PKG_VERSION").to_owned();
     ShardResults::new(
         SweepSettings { program, from, seeds, shards: shard.of },
-        vec![ShardResult::from_totals(shard, sum, overlap)],
+        vec![ShardResult::from_totals(shard, totals, overlap)],
     )
 }
 
@@ -104,10 +107,11 @@ fn seed_from_text(text: &str) -> u64 {
     u64::from_str_radix(digits, 16).expect("a digest is hexadecimal")
 }
 
+/// `sweep merge`.
 fn merge_files(args: &Merge) -> Result<u8, Failure> {
     check_outputs_writable(args.out.iter(), &args.save)?;
     let mut merged = match &args.watch {
-        Some(directory) => watch::watch(directory, args.lasting)?,
+        Some(directory) => watch::watch(directory, args.wait_for)?,
         None => {
             let files: Result<Vec<_>, Failure> = args.files.iter().map(|path| read_parts(path)).collect();
             merge::merge(files?).map_err(Failure::usage)?
@@ -121,7 +125,7 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
     }
     match args.format {
         Format::Text => terminal::print(report::merged_text(&merged, Width::if_requested(args.coverage))),
-        Format::Json => say!("{}", report::merged_json(&merged)),
+        Format::Json => print_line!("{}", report::merged_json(&merged)),
     }
     Ok(merged.exit_code())
 }
@@ -143,13 +147,14 @@ fn check_outputs_writable<'a>(
     if directory.exists() && !directory.is_dir() {
         return Err(Failure::machine(format!("`{}` is not a directory", directory.display())));
     }
-    // It is created with the first scenario.
+    // The directory is created with the first scenario.
     let existing = directory.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
     let mut files = files.cloned().chain([existing.join("invariant.yaml")]);
     files.try_for_each(|path| files::check_writable(&path)).map_err(machine_failure)
 }
 
-/// Writes a shrunken scenario to a file in this directory, which is created if necessary.
+/// Writes a shrunken scenario to a file in a directory, which is created if it is missing. Returns
+/// the path.
 fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     fs::create_dir_all(directory)
         .map_err(|error| Failure::machine(format!("`{}` can't be created: {error}", directory.display())))?;

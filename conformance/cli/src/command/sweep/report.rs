@@ -1,4 +1,4 @@
-//! The report of a sweep, as text and as JSON. Pure.
+//! The report of a sweep, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -22,21 +22,22 @@ use crate::{
 /// The maximum number of violations shown for a file.
 const VIOLATIONS_SHOWN: usize = 5;
 
-/// Returns the rate per second, rounded down: precise enough for values that differ between runs.
-fn rate(count: u64, sum: &SweepTotals) -> u64 {
-    let micros = sum.took.as_micros().max(1);
+/// Returns a count per second of the sweep, rounded down.
+fn per_second(count: u64, totals: &SweepTotals) -> u64 {
+    let micros = totals.took.as_micros().max(1);
     u64::try_from(u128::from(count) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }
 
 /// The version of the JSON, incremented when older readers would misread it.
 const FORMAT: u32 = 1;
 
-/// Returns the report: the verdict, then failures, then figures, and the coverage table if a width is given.
-pub(super) fn text(sum: &SweepTotals, table: Option<Width>) -> String {
-    verdict_line(sum.exit_code(), sum, None) + &failures(sum) + &figures(sum, table)
+/// Returns the report: the verdict, the failures, the figures, and the coverage table if its width
+/// is given.
+pub(super) fn text(totals: &SweepTotals, table: Option<Width>) -> String {
+    verdict_line(totals.exit_code(), totals, None) + &failures(totals) + &figures(totals, table)
 }
 
-/// Returns the name of the result with an exit code.
+/// Returns the name of the result that an exit code stands for.
 fn result_name(code: u8) -> &'static str {
     match code {
         0 => "pass",
@@ -47,96 +48,101 @@ fn result_name(code: u8) -> &'static str {
     }
 }
 
-fn verdict_line(code: u8, sum: &SweepTotals, merged: Option<&MergedSweep>) -> String {
+fn verdict_line(code: u8, totals: &SweepTotals, merged: Option<&MergedSweep>) -> String {
     let style = if code == 0 { GOOD } else { BAD };
-    let worlds = match sum.worlds {
-        1 => format!("the simulation of seed {}", sum.from),
+    let worlds = match totals.worlds {
+        1 => format!("the simulation of seed {}", totals.from),
         worlds => format!("{worlds} simulations"),
     };
-    let found = match sum.groups.len() {
+    let verdict = match totals.groups.len() {
         0 => format!("every invariant held in {worlds}"),
         kinds => {
-            let seeds: u64 = sum.groups.values().map(|group| group.seeds).sum();
+            let seeds: u64 = totals.groups.values().map(|group| group.seeds).sum();
             let kinds = if kinds == 1 {
                 "1 kind of failure".to_owned()
             } else {
                 format!("{kinds} kinds of failures")
             };
-            match sum.worlds {
+            match totals.worlds {
                 1 => format!("{kinds} in {worlds}"),
                 all => format!("{kinds} in {seeds} of {all} simulations"),
             }
         }
     };
     let summary = match (code, merged) {
-        (5, Some(_)) => format!("machines do not agree; {found}"),
-        (5, None) => "two runs of one seed differ: this machine or this program failed".to_owned(),
+        (5, Some(_)) => format!("results of machines differ; {verdict}"),
+        (5, None) => "two runs of one seed differ: this machine or this program is faulty".to_owned(),
         (_, Some(MergedSweep { gaps, sweep, .. })) if !gaps.is_empty() => {
-            format!("{} of {} shards are missing; {found}", gaps.len(), sweep.shards)
+            format!("{} of {} shards are missing; {verdict}", gaps.len(), sweep.shards)
         }
-        _ => found,
+        _ => verdict,
     };
-    let summary = if code == INTERRUPTED { format!("until then {summary}") } else { summary };
+    let summary = if code == INTERRUPTED { format!("until then, {summary}") } else { summary };
     format!("{style}{}{style:#}  {summary}\n", result_name(code))
 }
 
-fn failures(sum: &SweepTotals) -> String {
+fn failures(totals: &SweepTotals) -> String {
     let mut text = String::new();
-    if let Some(fault) = sum.fault {
+    if let Some(fault) = totals.fault {
         let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
     }
-    for (seed, difference) in &sum.differing {
+    for (seed, difference) in &totals.differing {
         let _ = writeln!(text, "\n{BAD}differs{BAD:#}  seed {seed} gave two results: {difference}");
     }
-    for group in sum.groups.values() {
-        text.push_str(&failure(group, sum.fault));
+    for group in totals.groups.values() {
+        text.push_str(&failure_text(group, totals.fault));
     }
     text
 }
 
-fn figures(sum: &SweepTotals, table: Option<Width>) -> String {
+fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
     let mut text = String::from("\n");
     let mut line = |line: String| text.push_str(&(line + "\n"));
-    let checks: u64 = sum.checks.iter().sum();
+    let checks: u64 = totals.checks.iter().sum();
     line(format!(
-        "{} from seed {}, {} events, {} deliveries, {checks} checks of {} invariants",
-        if sum.worlds == 1 { "1 simulation".to_owned() } else { format!("{} simulations", sum.worlds) },
-        sum.from,
-        sum.events,
-        sum.posts,
+        "{} from seed {}, {} events, {} delivery attempts, {checks} checks of {} invariants",
+        if totals.worlds == 1 { "1 simulation".to_owned() } else { format!("{} simulations", totals.worlds) },
+        totals.from,
+        totals.events,
+        totals.posts,
         Invariant::ALL.len()
     ));
     line(format!(
         "per second: {} simulations, {} events, {} checks, with {} jobs; {} comparison runs",
-        rate(sum.worlds, sum),
-        rate(sum.events, sum),
-        rate(checks, sum),
-        sum.jobs,
-        sum.extra_runs
+        per_second(totals.worlds, totals),
+        per_second(totals.events, totals),
+        per_second(checks, totals),
+        totals.jobs,
+        totals.extra_runs
     ));
-    let untried: Vec<&str> = Invariant::ALL
+    let unchecked: Vec<&str> = Invariant::ALL
         .into_iter()
-        .filter(|invariant| sum.checks[*invariant as usize] == 0)
+        .filter(|invariant| totals.checks[*invariant as usize] == 0)
         .map(Invariant::as_str)
         .collect();
-    if !untried.is_empty() {
-        line(format!("not exercised: {}", untried.join(", ")));
+    if !unchecked.is_empty() {
+        line(format!("not exercised: {}", unchecked.join(", ")));
     }
     match table {
-        None => line(coverage::brief(&sum.matrix)),
-        Some(width) => line(format!("\n{}", coverage::table(sum, width).trim_end())),
+        None => line(coverage::brief(&totals.matrix)),
+        Some(width) => line(format!("\n{}", coverage::table(totals, width).trim_end())),
     }
     text
 }
 
-fn failure(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
+fn failure_text(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
     let mut text = String::new();
-    let FailureGroup { violation, first, seeds, saved } = group;
-    let switch = fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
+    let FailureGroup { violation, saved, .. } = group;
+    let (first_seed, seed_count) = (group.first, group.seeds);
+    let fault_option = fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
     let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {violation}");
     let _ = writeln!(text, "      rests on {}", violation.invariant.rests_on());
-    let found = if *seeds == 1 { format!("seed {first}") } else { format!("{seeds} seeds, first {first}") };
-    let _ = writeln!(text, "      {found}: chargeproof sweep --seed {first}{switch}");
+    let seeds_text = if seed_count == 1 {
+        format!("seed {first_seed}")
+    } else {
+        format!("{seed_count} seeds, first {first_seed}")
+    };
+    let _ = writeln!(text, "      {seeds_text}: chargeproof sweep --seed {first_seed}{fault_option}");
     if let Some(saved) = saved {
         let path = saved.path.display();
         let _ = writeln!(
@@ -145,23 +151,24 @@ fn failure(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
             saved.shrunk.script.steps.len(),
             saved.shrunk.attempts
         );
-        let _ = writeln!(text, "      again: chargeproof sweep {path}{switch}");
-        let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
+        let _ = writeln!(text, "      again: chargeproof sweep {path}{fault_option}");
+        let _ = writeln!(text, "             chargeproof play {path} --transcript{fault_option}");
     }
     text
 }
 
-pub(super) fn json(sum: &SweepTotals) -> Value {
+/// Returns the report as JSON.
+pub(super) fn json(totals: &SweepTotals) -> Value {
     let invariants: Vec<Value> = Invariant::ALL
         .into_iter()
         .map(|invariant| {
             json!({
                 "number": invariant.number(), "law": invariant.as_str(), "rests_on": invariant.rests_on(),
-                "checks": sum.checks[invariant as usize],
+                "checks": totals.checks[invariant as usize],
             })
         })
         .collect();
-    let cells: Vec<Value> = sum
+    let cells: Vec<Value> = totals
         .matrix
         .reached_cells()
         .map(|(cell, seed)| {
@@ -171,37 +178,44 @@ pub(super) fn json(sum: &SweepTotals) -> Value {
             })
         })
         .collect();
-    let gaps: Vec<Value> = sum
+    let gaps: Vec<Value> = totals
         .matrix
         .gaps()
         .into_iter()
         .map(|(kind, fault)| json!({ "event": kind, "fault": fault.as_str() }))
         .collect();
-    let impossible: Vec<Value> = sum
+    let impossible: Vec<Value> = totals
         .matrix
         .impossible_pairs()
         .into_iter()
         .map(|(kind, fault, why)| json!({ "event": kind, "fault": fault.as_str(), "why": why }))
         .collect();
-    let differing: Vec<Value> =
-        sum.differing.iter().map(|(seed, what)| json!({ "seed": seed, "first_difference": what })).collect();
-    let checks: u64 = sum.checks.iter().sum();
+    let differing: Vec<Value> = totals
+        .differing
+        .iter()
+        .map(|(seed, difference)| json!({ "seed": seed, "first_difference": difference }))
+        .collect();
+    let checks: u64 = totals.checks.iter().sum();
     json!({
         "format": FORMAT,
-        "result": result_name(sum.exit_code()),
-        "demo_fault": sum.fault.map(|fault| fault.name),
-        "from": sum.from,
-        "seeds": sum.worlds,
-        "beside": sum.extra_runs,
-        "jobs": sum.jobs,
-        "took_ms": u64::try_from(sum.took.as_millis()).unwrap_or(u64::MAX),
-        "events": sum.events,
-        "posts": sum.posts,
+        "result": result_name(totals.exit_code()),
+        "demo_fault": totals.fault.map(|fault| fault.name),
+        "from": totals.from,
+        "seeds": totals.worlds,
+        "beside": totals.extra_runs,
+        "jobs": totals.jobs,
+        "took_ms": u64::try_from(totals.took.as_millis()).unwrap_or(u64::MAX),
+        "events": totals.events,
+        "posts": totals.posts,
         "checks": checks,
-        "per_second": { "seeds": rate(sum.worlds, sum), "events": rate(sum.events, sum), "checks": rate(checks, sum) },
+        "per_second": {
+            "seeds": per_second(totals.worlds, totals),
+            "events": per_second(totals.events, totals),
+            "checks": per_second(checks, totals),
+        },
         "laws": invariants,
-        "failures": sum.groups.values().map(failure_json).collect::<Vec<_>>(),
-        "digests": sum.digests,
+        "failures": totals.groups.values().map(failure_json).collect::<Vec<_>>(),
+        "digests": totals.digests,
         "differing": differing,
         "matrix": cells,
         "gaps": gaps,
@@ -228,7 +242,7 @@ fn failure_json(group: &FailureGroup) -> Value {
     value
 }
 
-/// Returns the report of all shards together, with the missing ones.
+/// Returns the report of merged shards, with the missing ones.
 pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String {
     let mut text = verdict_line(merged.exit_code(), &merged.sum, Some(merged));
     let (sweep, seeds) = (&merged.sweep, merged.sweep.seeds);
@@ -266,12 +280,13 @@ pub(super) fn merged_json(merged: &MergedSweep) -> Value {
     value
 }
 
+/// Returns the results of checked scenario files.
 pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     let mut text = String::new();
     for (name, verdict) in rows {
         let violations = &verdict.findings.violations;
-        let (style, word) = (if violations.is_empty() { GOOD } else { BAD }, file_result_name(verdict));
-        let _ = writeln!(text, "{style}{word}{style:#}  {name}, {} checks", verdict.findings.total());
+        let (style, result) = (if violations.is_empty() { GOOD } else { BAD }, file_result_name(verdict));
+        let _ = writeln!(text, "{style}{result}{style:#}  {name}, {} checks", verdict.findings.total());
         for violation in violations.iter().take(VIOLATIONS_SHOWN) {
             let _ = writeln!(text, "      {violation}");
         }

@@ -1,4 +1,4 @@
-//! Writes the failures of a sweep to files: scenarios and a page.
+//! Writes the failures of a sweep to scenario files, and renders the page of a simulation.
 
 use std::path::Path;
 
@@ -16,9 +16,9 @@ use crate::Failure;
 const SHRUNK_MAX: usize = 20;
 
 /// Shrinks the first failure of each group, and writes it to a file.
-pub(super) fn save_groups(sum: &mut SweepTotals, directory: &Path) -> Result<(), Failure> {
-    let runner = Runner::with_fault(sum.fault);
-    for group in sum.groups.values_mut().take(SHRUNK_MAX) {
+pub(super) fn save_groups(totals: &mut SweepTotals, directory: &Path) -> Result<(), Failure> {
+    let runner = Runner::with_fault(totals.fault);
+    for group in totals.groups.values_mut().take(SHRUNK_MAX) {
         group.saved = Some(save(&runner, directory, group)?);
     }
     Ok(())
@@ -33,13 +33,14 @@ fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<S
     Ok(SavedScenario { path, shrunk })
 }
 
-/// Returns the page of the shrunken first failure, or else of the first simulation.
-pub(super) fn page(sum: &SweepTotals) -> String {
-    let group = sum.groups.values().min_by_key(|group| group.first);
-    let drawn = || workload::draw(group.map_or(sum.from, |group| group.first)).script;
+/// Returns the HTML page of the failure with the lowest seed, shrunk if it was saved, or else of
+/// the first simulation.
+pub(super) fn page(totals: &SweepTotals) -> String {
+    let group = totals.groups.values().min_by_key(|group| group.first);
+    let draw = || workload::draw(group.map_or(totals.from, |group| group.first)).script;
     let (script, violation) = match group.and_then(|group| group.saved.as_ref()) {
         Some(SavedScenario { shrunk, .. }) => (&shrunk.script, Some(&shrunk.violation)),
-        None => (&drawn(), group.map(|group| &group.violation)),
+        None => (&draw(), group.map(|group| &group.violation)),
     };
-    picture::page(&Picture { script, fault: sum.fault, violation, failure: None })
+    picture::page(&Picture { script, fault: totals.fault, violation, failure: None })
 }

@@ -14,7 +14,7 @@ use simulator::{
 use super::{FailureGroup, SweepTotals};
 use crate::shard::Shard;
 
-/// The version of the file, incremented when older programs would misread it.
+/// The version of the format, incremented when older programs would misread it.
 const FORMAT: u32 = 1;
 
 /// Results of one or more shards of one sweep.
@@ -46,19 +46,21 @@ pub(super) struct ShardResult {
     extra_runs: u64,
     events: u64,
     posts: u64,
-    /// The number of checks by the invariants' numbers.
+    /// The number of checks of each invariant, by its number.
     checks: BTreeMap<u32, u64>,
     failures: Vec<FailedInvariant>,
-    /// Fingerprints of the shard's simulations.
+    /// Digests of the simulations of this shard that were run twice, by seed.
     pub(super) digests: BTreeMap<u64, String>,
-    /// Fingerprints of the next shard's simulations.
+    /// Digests of the first simulations of the next shard, by seed.
     pub(super) overlap: BTreeMap<u64, String>,
+    /// The differences between two runs of a simulation, by seed.
     pub(super) differing: BTreeMap<u64, String>,
     cells: Vec<ReachedCell>,
     jobs: u64,
     took_us: u64,
 }
 
+/// The failures of one invariant with one shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FailedInvariant {
@@ -70,6 +72,7 @@ struct FailedInvariant {
     seeds: u64,
 }
 
+/// A cell of the coverage matrix, with the first seed that reached it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReachedCell {
@@ -85,14 +88,14 @@ impl ShardResults {
     }
 
     pub(super) fn read(text: &str) -> Result<ShardResults, String> {
-        let parts: ShardResults = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if parts.format != FORMAT {
-            return Err(format!("its format is {}; this program reads format {FORMAT}", parts.format));
+        let results: ShardResults = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if results.format != FORMAT {
+            return Err(format!("the format is {}; this program reads format {FORMAT}", results.format));
         }
-        let is_out_of_range = |part: &&ShardResult| !(1..=parts.sweep.shards).contains(&part.shard);
-        match parts.parts.iter().find(is_out_of_range) {
-            Some(part) => Err(format!("it contains shard {} of {}", part.shard, parts.sweep.shards)),
-            None => Ok(parts),
+        let is_out_of_range = |part: &&ShardResult| !(1..=results.sweep.shards).contains(&part.shard);
+        match results.parts.iter().find(is_out_of_range) {
+            Some(part) => Err(format!("it contains shard {} of {}", part.shard, results.sweep.shards)),
+            None => Ok(results),
         }
     }
 
@@ -107,14 +110,14 @@ impl ShardResult {
         totals: &SweepTotals,
         overlap: BTreeMap<u64, String>,
     ) -> ShardResult {
-        let failed = |group: &FailureGroup| FailedInvariant {
+        let failed_invariant = |group: &FailureGroup| FailedInvariant {
             invariant: group.violation.invariant.number(),
             shape: group.violation.shape.clone(),
             what: group.violation.details.clone(),
             first_seed: group.first,
             seeds: group.seeds,
         };
-        let reached = |(cell, seed): (Cell, u64)| ReachedCell {
+        let reached_cell = |(cell, seed): (Cell, u64)| ReachedCell {
             event: cell.kind.to_owned(),
             situation: cell.situation.as_str().to_owned(),
             fault: cell.fault.map(|fault| fault.as_str().to_owned()),
@@ -130,34 +133,37 @@ impl ShardResult {
                 .into_iter()
                 .map(|invariant| (invariant.number(), totals.checks[invariant as usize]))
                 .collect(),
-            failures: totals.groups.values().map(failed).collect(),
+            failures: totals.groups.values().map(failed_invariant).collect(),
             digests: totals.digests.clone(),
             overlap,
             differing: totals.differing.clone(),
-            cells: totals.matrix.reached_cells().map(reached).collect(),
+            cells: totals.matrix.reached_cells().map(reached_cell).collect(),
             jobs: totals.jobs as u64,
             took_us: u64::try_from(totals.took.as_micros()).unwrap_or(u64::MAX),
         }
     }
 
-    /// Returns `true` if every simulation of the shard ran; an interrupted run has fewer.
+    /// Returns `true` if every simulation of the shard was run, and `false` after an interrupted
+    /// run.
     pub(super) fn is_whole(&self, sweep: &SweepSettings) -> bool {
         let shard = Shard { index: self.shard, of: sweep.shards };
         self.worlds >= shard.range(sweep.seeds).1
     }
 
-    /// Returns `true` if the results are equal apart from the time: a CI system may run a task twice.
+    /// Returns `true` if two results of the shard are equal apart from the duration and the number
+    /// of jobs.
     pub(super) fn same_as(&self, other: &ShardResult) -> bool {
         let without_times = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
         without_times(self) == without_times(other)
     }
 
-    /// Returns the rank that selects one of two equal results, independent of their order.
+    /// Returns the rank by which one of two equal results is selected; the lower one is faster.
     pub(super) fn speed_rank(&self) -> (u64, u64) {
         (self.took_us, self.jobs)
     }
 
-    /// Adds the result to the totals. The error names data that this program does not know.
+    /// Adds the result to the totals. Returns an error if it contains names that this program does
+    /// not know.
     pub(super) fn add_to(&self, totals: &mut SweepTotals) -> Result<(), String> {
         let mut other = SweepTotals {
             worlds: self.worlds,
@@ -169,11 +175,11 @@ impl ShardResult {
             ..SweepTotals::default()
         };
         for (number, checks) in &self.checks {
-            other.checks[invariant(*number)? as usize] = *checks;
+            other.checks[invariant_by_number(*number)? as usize] = *checks;
         }
         for failed in &self.failures {
             let violation = Violation {
-                invariant: invariant(failed.invariant)?,
+                invariant: invariant_by_number(failed.invariant)?,
                 shape: failed.shape.clone(),
                 details: failed.what.clone(),
                 at: None,
@@ -185,7 +191,7 @@ impl ShardResult {
         }
         let mut matrix = Matrix::default();
         for cell in &self.cells {
-            matrix.record(cell.read()?, cell.first_seed);
+            matrix.record(cell.to_cell()?, cell.first_seed);
         }
         other.matrix = matrix;
         totals.absorb(other);
@@ -196,7 +202,7 @@ impl ShardResult {
     }
 }
 
-fn invariant(number: u32) -> Result<Invariant, String> {
+fn invariant_by_number(number: u32) -> Result<Invariant, String> {
     Invariant::ALL
         .into_iter()
         .find(|invariant| invariant.number() == number)
@@ -204,14 +210,14 @@ fn invariant(number: u32) -> Result<Invariant, String> {
 }
 
 impl ReachedCell {
-    fn read(&self) -> Result<Cell, String> {
-        let unknown = |word: &str| format!("`{word}` is unknown to this version of the program");
+    fn to_cell(&self) -> Result<Cell, String> {
+        let unknown = |name: &str| format!("`{name}` is unknown to this version of the program");
         let kind = EventType::ALL.map(EventType::as_str).into_iter().find(|kind| *kind == self.event);
         let situation = Situation::ALL.into_iter().find(|situation| situation.as_str() == self.situation);
         let fault = match &self.fault {
             None => None,
-            Some(word) => Some(
-                Fault::ALL.into_iter().find(|fault| fault.as_str() == word).ok_or_else(|| unknown(word))?,
+            Some(name) => Some(
+                Fault::ALL.into_iter().find(|fault| fault.as_str() == name).ok_or_else(|| unknown(name))?,
             ),
         };
         Ok(Cell {

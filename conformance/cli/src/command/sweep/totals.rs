@@ -1,4 +1,4 @@
-//! The totals of a sweep: simulations, failures by kind, coverage. Pure.
+//! The totals of a sweep: simulations, failures by kind, coverage.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::signals::INTERRUPTED;
 /// Failures of one invariant and shape.
 pub(super) struct FailureGroup {
     pub(super) violation: Violation,
-    /// The first seed, which is shrunk.
+    /// The first seed with such a failure. Its simulation is shrunk.
     pub(super) first: u64,
     pub(super) seeds: u64,
     pub(super) saved: Option<SavedScenario>,
@@ -30,20 +30,23 @@ pub(super) struct SavedScenario {
 #[derive(Default)]
 pub(super) struct SweepTotals {
     pub(super) worlds: u64,
+    /// The number of second runs of simulations, which are compared with the first.
     pub(super) extra_runs: u64,
     pub(super) events: u64,
     pub(super) posts: u64,
+    /// The number of checks of each invariant.
     pub(super) checks: [u64; Invariant::ALL.len()],
     pub(super) matrix: Matrix,
     pub(super) groups: BTreeMap<(Invariant, String), FailureGroup>,
-    /// Simulations whose second run differed.
+    /// The differences between two runs of a simulation, by seed.
     pub(super) differing: BTreeMap<u64, String>,
-    /// Digests of simulations that were run twice.
+    /// Digests of simulations that were run twice, by seed.
     pub(super) digests: BTreeMap<u64, String>,
     pub(super) took: Duration,
     pub(super) jobs: usize,
+    /// The first seed of the sweep.
     pub(super) from: u64,
-    /// `true` if a signal ended it early. The simulations run until then are a prefix of the seeds.
+    /// `true` if a signal ended the sweep early.
     pub(super) interrupted: bool,
     /// The enabled demo fault.
     pub(super) fault: Option<&'static DemoFault>,
@@ -56,8 +59,8 @@ impl SweepTotals {
         self.extra_runs += verdict.extra_runs;
         self.events += verdict.events;
         self.posts += verdict.posts;
-        for (sum, checks) in self.checks.iter_mut().zip(verdict.findings.checks) {
-            *sum += checks;
+        for (total, checks) in self.checks.iter_mut().zip(verdict.findings.checks) {
+            *total += checks;
         }
         for cell in verdict.cells {
             self.matrix.record(cell, seed);
@@ -68,7 +71,7 @@ impl SweepTotals {
         if let Some(digest) = verdict.digest {
             self.digests.insert(seed, digest);
         }
-        // Later violations are often consequences of the first.
+        // Only the first violation counts, because later ones are often its consequences.
         if let Some(violation) = verdict.findings.violations.into_iter().next() {
             let key = (violation.invariant, violation.shape.clone());
             let group = self.groups.entry(key).or_insert(FailureGroup {
@@ -84,22 +87,23 @@ impl SweepTotals {
         }
     }
 
-    /// Removes all failures but that of the first seed. Threads hand out seeds in order and finish those that they began,
-    /// so it does not depend on their number.
+    /// Removes all failures except that of the first failing seed. Threads take seeds in order and
+    /// complete the simulations that they have started, so the result does not depend on the number
+    /// of threads.
     pub(super) fn keep_first_failure(&mut self) {
         let first = self.groups.values().map(|group| group.first).min();
         self.groups.retain(|_, group| Some(group.first) == first);
         self.groups.values_mut().for_each(|group| group.seeds = 1);
     }
 
-    /// Adds the totals of other threads.
+    /// Adds the totals of another thread or shard.
     pub(super) fn absorb(&mut self, other: SweepTotals) {
         self.worlds += other.worlds;
         self.extra_runs += other.extra_runs;
         self.events += other.events;
         self.posts += other.posts;
-        for (sum, checks) in self.checks.iter_mut().zip(other.checks) {
-            *sum += checks;
+        for (total, checks) in self.checks.iter_mut().zip(other.checks) {
+            *total += checks;
         }
         self.matrix.absorb(&other.matrix);
         self.differing.extend(other.differing);
@@ -107,10 +111,10 @@ impl SweepTotals {
         for (key, group) in other.groups {
             match self.groups.get_mut(&key) {
                 None => drop(self.groups.insert(key, group)),
-                Some(known) => {
-                    known.seeds += group.seeds;
-                    if group.first < known.first {
-                        (known.first, known.violation) = (group.first, group.violation);
+                Some(existing) => {
+                    existing.seeds += group.seeds;
+                    if group.first < existing.first {
+                        (existing.first, existing.violation) = (group.first, group.violation);
                     }
                 }
             }

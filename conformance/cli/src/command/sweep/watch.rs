@@ -17,62 +17,72 @@ use super::{
 use crate::{Failure, signals, terminal};
 
 /// The interval at which the directory is read.
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The content of files, with their size and modification time when read.
-type FileCache = BTreeMap<PathBuf, ((u64, Option<SystemTime>), (String, ShardResults))>;
+/// A result file that was read.
+struct CachedFile {
+    /// The size and the modification time when the file was read.
+    version: (u64, Option<SystemTime>),
+    name: String,
+    results: ShardResults,
+}
 
-/// Merges the results in a directory until no shard is missing, time is up, or a signal comes.
-pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<MergedSweep, Failure> {
-    let (stop, begun) = (signals::stop_flag()?, Instant::now());
+type FileCache = BTreeMap<PathBuf, CachedFile>;
+
+/// Merges the results in a directory until no shard is missing, `wait_for` has elapsed, or a signal
+/// comes.
+pub(super) fn watch(directory: &Path, wait_for: Option<Duration>) -> Result<MergedSweep, Failure> {
+    let (stop, started_at) = (signals::stop_flag()?, Instant::now());
     let bar = terminal::spinner();
-    let mut known = FileCache::new();
+    let mut cache = FileCache::new();
     loop {
-        let is_new = read_changed_files(directory, &mut known)?;
-        let is_over =
-            stop.load(Ordering::Relaxed) || lasting.is_some_and(|lasting| begun.elapsed() >= lasting);
-        if (is_new || is_over) && !known.is_empty() {
-            let mut merged =
-                merge(known.values().map(|(_, file)| file.clone()).collect()).map_err(Failure::usage)?;
+        let has_changed = read_changed_files(directory, &mut cache)?;
+        let must_stop =
+            stop.load(Ordering::Relaxed) || wait_for.is_some_and(|duration| started_at.elapsed() >= duration);
+        if (has_changed || must_stop) && !cache.is_empty() {
+            let files = cache.values().map(|file| (file.name.clone(), file.results.clone())).collect();
+            let mut merged = merge(files).map_err(Failure::usage)?;
             bar.set_message(progress_text(&merged));
-            if is_over || merged.gaps.is_empty() {
+            if must_stop || merged.gaps.is_empty() {
                 merged.sum.interrupted = stop.load(Ordering::Relaxed);
                 bar.finish_and_clear();
                 return Ok(merged);
             }
-        } else if is_over {
+        } else if must_stop {
             let message =
                 format!("`{}` contains no result; `sweep --out` writes results there", directory.display());
             return Err(Failure { code: 3, message });
         }
-        thread::park_timeout(EVERY);
+        thread::park_timeout(POLL_INTERVAL);
     }
 }
 
-/// Reads new and changed files; returns `true` if there were any. Shards write results atomically.
-fn read_changed_files(directory: &Path, known: &mut FileCache) -> Result<bool, Failure> {
-    let cannot = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
-    let mut is_new = false;
-    for entry in fs::read_dir(directory).map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
+/// Reads new and changed files into the cache; returns `true` if there were any. Shards write
+/// results atomically.
+fn read_changed_files(directory: &Path, cache: &mut FileCache) -> Result<bool, Failure> {
+    let to_failure = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
+    let mut has_changed = false;
+    for entry in fs::read_dir(directory).map_err(to_failure)? {
+        let path = entry.map_err(to_failure)?.path();
         let is_result = path.extension().is_some_and(|extension| extension == "json");
-        // A file that vanished meanwhile is read when it reappears.
+        // Skips a file that was removed since the directory was read.
         let Ok(metadata) = fs::metadata(&path) else { continue };
-        let state = (metadata.len(), metadata.modified().ok());
-        if !is_result || !metadata.is_file() || known.get(&path).is_some_and(|(before, _)| *before == state) {
+        let version = (metadata.len(), metadata.modified().ok());
+        if !is_result || !metadata.is_file() || cache.get(&path).is_some_and(|file| file.version == version) {
             continue;
         }
-        known.insert(path.clone(), (state, read_parts(&path)?));
-        is_new = true;
+        let (name, results) = read_parts(&path)?;
+        cache.insert(path, CachedFile { version, name, results });
+        has_changed = true;
     }
-    Ok(is_new)
+    Ok(has_changed)
 }
 
 fn progress_text(merged: &MergedSweep) -> String {
-    let of = merged.sweep.shards;
+    let shard_count = merged.sweep.shards;
     format!(
-        "{} of {of} shards, {} simulations, {} kinds of failures",
-        of - merged.gaps.len() as u64,
+        "{} of {shard_count} shards, {} simulations, {} kinds of failures",
+        shard_count - merged.gaps.len() as u64,
         merged.sum.worlds,
         merged.sum.groups.len()
     )

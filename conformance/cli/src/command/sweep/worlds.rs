@@ -16,58 +16,60 @@ use simulator::sweep::Runner;
 use super::SweepTotals;
 use crate::{args::Sweep, terminal::ProgressLog};
 
-/// Runs `seeds` simulations, the first of which is `begin` after `from`, until all have run, time is up, or `stop` is
-/// set; with `--first`, until one violates an invariant.
+/// Runs the simulations of `seeds` seeds from `from + begin` until all have run, `--for` has
+/// elapsed, or `stop` is set; with `--first`, until one violates an invariant.
 pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &AtomicBool) -> SweepTotals {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let (next, has_failed) = (AtomicU64::new(0), AtomicBool::new(false));
-    let whole = Mutex::new(SweepTotals::default());
-    let (bar, log) = (bar(seeds, args.lasting.is_some()), ProgressLog::start());
+    let all_totals = Mutex::new(SweepTotals::default());
+    let (bar, log) = (progress_bar(seeds, args.run_for.is_some()), ProgressLog::start());
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 let runner = Runner::with_fault(args.demo_fault);
-                let mut sum = SweepTotals::default();
+                let mut totals = SweepTotals::default();
                 while !stop.load(Ordering::Relaxed) {
                     let has_failed_first = args.first && has_failed.load(Ordering::Relaxed);
-                    if has_failed_first || args.lasting.is_some_and(|lasting| begun.elapsed() >= lasting) {
+                    if has_failed_first
+                        || args.run_for.is_some_and(|duration| started_at.elapsed() >= duration)
+                    {
                         break;
                     }
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= seeds {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= seeds {
                         break;
                     }
                     // Seeds wrap around.
-                    let seed = from.wrapping_add(begin).wrapping_add(n);
+                    let seed = from.wrapping_add(begin).wrapping_add(index);
                     let verdict = runner.try_seed(seed);
                     if !verdict.findings.violations.is_empty() {
                         has_failed.store(true, Ordering::Relaxed);
                         bar.set_message(format!("seed {seed} violates an invariant"));
                     }
-                    sum.add(seed, verdict);
+                    totals.add(seed, verdict);
                     bar.inc(1);
                     log.line(&bar, || {
-                        format!("{} simulations in {} s", bar.position(), begun.elapsed().as_secs())
+                        format!("{} simulations in {} s", bar.position(), started_at.elapsed().as_secs())
                     });
                 }
-                whole.lock().unwrap_or_else(PoisonError::into_inner).absorb(sum);
+                all_totals.lock().unwrap_or_else(PoisonError::into_inner).absorb(totals);
             });
         }
     });
     bar.finish_and_clear();
-    let mut sum = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (sum.took, sum.jobs, sum.from) = (begun.elapsed(), jobs, from);
+    let mut totals = all_totals.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (totals.took, totals.jobs, totals.from) = (started_at.elapsed(), jobs, from);
     if args.first {
-        sum.keep_first_failure();
+        totals.keep_first_failure();
     }
-    sum.interrupted = stop.load(Ordering::Relaxed);
-    sum.fault = args.demo_fault;
-    sum
+    totals.interrupted = stop.load(Ordering::Relaxed);
+    totals.fault = args.demo_fault;
+    totals
 }
 
-/// Returns the progress bar of a terminal; hidden elsewhere, where [`ProgressLog`] prints lines.
-fn bar(seeds: u64, is_timed: bool) -> ProgressBar {
+/// Returns a progress bar, hidden without a terminal, where [`ProgressLog`] prints lines instead.
+fn progress_bar(seeds: u64, is_timed: bool) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
