@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs chargeproof, checks INPUT_URL, prints annotations, writes the job summary, and ends with the exit code of the check.
-# Inputs come as variables and are never part of a command line that a shell reads.
+# Inputs are environment variables and are never part of a command that a shell parses.
 set -euo pipefail
 
 if [ "${INPUT_WHEEL:?the input wheel is missing}" != installed ]; then

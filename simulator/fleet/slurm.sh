@@ -4,7 +4,7 @@
 #SBATCH --cpus-per-task=4
 #SBATCH --time=02:00:00
 #SBATCH --output=sweep-%A-%a.log
-# Put together afterwards: chargeproof sweep merge "$SHARDS"/*.json --out night.json
+# To merge the results afterwards: chargeproof sweep merge "$SHARDS"/*.json --out night.json
 set -uo pipefail
 
 SHARDS=${SHARDS:-$SLURM_SUBMIT_DIR/shards}
@@ -15,7 +15,7 @@ chargeproof sweep --night "$NIGHT" --seeds "${SEEDS:-1000000}" --shard auto --jo
     --out "$SHARDS/$SLURM_ARRAY_TASK_ID.json" --save "$SHARDS/failures"
 code=$?
 
-# A broken law is a result; a machine that does not repeat itself is a reason to go elsewhere.
+# A violated invariant (1) is a result. With 5 the machine is not deterministic or cannot write: run the task elsewhere.
 if [ "$code" -eq 5 ]; then
     scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"
 fi
