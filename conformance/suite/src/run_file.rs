@@ -49,7 +49,7 @@ impl Outcome {
     ///
     /// # Errors
     ///
-    /// [`FileError::Malformed`] if the text is not a recording, [`FileError::OtherFormat`] for another version.
+    /// [`FileError::Malformed`] if the text is not a recording, [`FileError::UnsupportedFormat`] for another version.
     pub fn from_file(text: &str) -> Result<Outcome, FileError> {
         let malformed = |error: String| FileError::Malformed {
             message: "not a recording of `chargeproof check --record`",

@@ -61,7 +61,7 @@ pub fn response_body(
 ///
 /// # Errors
 ///
-/// Those of the API, and [`ApiError::WrongMethod`] for a path without `GET`.
+/// Those of the API, and [`ApiError::MethodNotAllowed`] for a path without `GET`.
 pub fn owner_read(
     service: &Service,
     now: Timestamp,

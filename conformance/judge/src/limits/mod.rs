@@ -5,12 +5,12 @@
 //! number: it looks for the limiter that explains the burst, and names it in the report.
 //!
 //! A burst sends requests with the test key as fast as possible until the first 429. A [`BurstCounts`] counts it:
-//! requests served, requests without a clear result (no response, 5xx), the time. [`LimiterReading`] explains it:
+//! requests served, requests without a clear result (no response, 5xx), the time. [`LimiterKind`] explains it:
 //!
 //! - `Exact`: the 121st was refused. A sliding window, or a fixed window that began with the burst.
 //! - `Bucket`: a token bucket, which refills two tokens a second, would have let that many through in that time. A
 //!   request that is refused more than a second after the first refusal contradicts it.
-//! - `Border`: more than that, so only the end of a fixed window within the burst explains it. The burst is
+//! - `WindowBoundary`: more than that, so only the end of a fixed window within the burst explains it. The burst is
 //!   repeated in a fresh window; if it is refused late again, no window explains it and the statement fails.
 //! - `Early`: refused before the 121st. Another client may use the key, so the burst is repeated with a fresh
 //!   window, and it fails if the second one is early too and the remaining quota shows no other client.
@@ -25,7 +25,7 @@
 //!
 //! Example: 122 requests are served in 900 ms and the 123rd gets 429. A window would have refused the 121st. A
 //! bucket refills 2 tokens in the first second, so 122 is possible: `limits.refused` passes, "refilling bucket: the
-//! 123rd request". The same count in 0 ms is a `Border`, and the burst is repeated.
+//! 123rd request". The same count in 0 ms is a `WindowBoundary`, and the burst is repeated.
 //!
 //! Must not contain: a request, a clock, or an assumption about the clock of the server that the recording does not
 //! prove.

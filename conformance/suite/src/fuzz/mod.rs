@@ -132,7 +132,7 @@ impl SavedFindings {
     ///
     /// # Errors
     ///
-    /// [`FileError::Malformed`] if the text is not such a file, [`FileError::OtherFormat`] for another version.
+    /// [`FileError::Malformed`] if the text is not such a file, [`FileError::UnsupportedFormat`] for another version.
     pub fn read(text: &str) -> Result<SavedFindings, FileError> {
         let saved: SavedFindings = serde_json::from_str(text).map_err(|error| FileError::Malformed {
             message: "not a file of `fuzz --save`",

@@ -78,7 +78,7 @@ struct TimedStream<S> {
     last_byte_at: Instant,
     /// The state of the incomplete head.
     head: HeadState,
-    /// The value of [`Activity::turn_count`] at the latest check: odd while a request is processed.
+    /// The value of [`Activity::request_boundary_count`] at the latest check: odd while a request is processed.
     last_turn_count: u32,
     /// `true` if the client does not accept the latest write, so it may have received half a response.
     is_stalled: bool,

@@ -85,7 +85,7 @@ fn cell(Field { name, is_required, values }: &Field) -> String {
     if values.is_empty() { name } else { format!("{name} ({})", values.join(", ")) }
 }
 
-/// Returns the rows of the calls under `/sandbox`, without those that mirror a call under `/v1`.
+/// Returns the rows of the calls under `/sandbox`, without those that echo_world a call under `/v1`.
 fn rows(document: &Node) -> String {
     let paths = get(document, "paths").expect("the document has paths");
     let mirrors =
