@@ -50,32 +50,7 @@ impl Mix {
             }
             Work::Read { key } => Mix::Rotation(read_mix(target, key, &mut notes).await?),
             Work::Write { key, asset } => {
-                let account = get_json(target, "/v1/account", key).await?;
-                let mode = account["meta"]["mode"].as_str().unwrap_or("unknown");
-                if mode != "test" {
-                    return Err(StartError::Usage(format!(
-                        "the key is a {mode} key; charges are created with a test key only"
-                    )));
-                }
-                let asset = match asset {
-                    Some(asset) => asset.clone(),
-                    None => account["meta"]["accepted_assets"][0]
-                        .as_str()
-                        .ok_or_else(|| StartError::Usage("the account accepts no asset in test mode".into()))?
-                        .to_owned(),
-                };
-                let body = json!({ "asset": asset, "amount": "49.90", "description": "load" }).to_string();
-                let request = target.post("/v1/charges", Some(key), &body);
-                let (response, body) = target.send(&request).await?;
-                if response.status >= 400 {
-                    return Err(StartError::Usage(format!(
-                        "creating a charge in {asset} fails with {}: {}",
-                        response.status,
-                        excerpt(&body)
-                    )));
-                }
-                notes.push(format!("creates charges in {asset}, in test mode"));
-                Mix::Rotation(vec![request])
+                Mix::Rotation(vec![create_request(target, key, asset.as_deref(), &mut notes).await?])
             }
             Work::Webhook { secret, header_prefix, user_agent } => {
                 let deliveries = DeliveryWriter::new(target, secret, header_prefix, user_agent);
@@ -106,6 +81,41 @@ impl Mix {
 /// Returns `true` if a path has only characters that are valid in a request line.
 fn is_valid_path(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
+}
+
+/// Returns a request that creates a charge in test mode, after it was sent once.
+async fn create_request(
+    target: &Target,
+    key: &str,
+    asset: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<u8>, StartError> {
+    let account = get_json(target, "/v1/account", key).await?;
+    let mode = account["meta"]["mode"].as_str().unwrap_or("unknown");
+    if mode != "test" {
+        return Err(StartError::Usage(format!(
+            "the key is a {mode} key; charges are created with a test key only"
+        )));
+    }
+    let asset = match asset {
+        Some(asset) => asset.to_owned(),
+        None => account["meta"]["accepted_assets"][0]
+            .as_str()
+            .ok_or_else(|| StartError::Usage("the account accepts no asset in test mode".into()))?
+            .to_owned(),
+    };
+    let body = json!({ "asset": asset, "amount": "49.90", "description": "load" }).to_string();
+    let request = target.post("/v1/charges", Some(key), &body);
+    let (response, body) = target.send(&request).await?;
+    if response.status >= 400 {
+        return Err(StartError::Usage(format!(
+            "creating a charge in {asset} fails with {}: {}",
+            response.status,
+            excerpt(&body)
+        )));
+    }
+    notes.push(format!("creates charges in {asset}, in test mode"));
+    Ok(request)
 }
 
 /// Returns the requests of the mix `read`: of 20 requests, 8 list events, 5 get an event, 3 get a charge,

@@ -363,17 +363,23 @@ fn outputs(context: &CaseContext) -> FiguresResult {
         }
     }
     if dns::is_in_namespaces() {
-        // A file that was written must be complete: end as its format does.
-        for file in fs::read_dir(&full_disk)? {
-            let path = file?.path();
-            let content = fs::read(&path)?;
-            let is_complete = content.ends_with(b"\n") || content.ends_with(b"}") || content.ends_with(b">");
-            leftover_files += u64::from(!path.ends_with("filler") && !is_complete);
-            fs::remove_file(path)?;
-        }
+        leftover_files += remove_files(&full_disk)?;
     }
     leftover_files += fs::read_dir(&directory)?.count() as u64;
     Ok(vec![panics, unreported, leftover_files])
+}
+
+/// Removes all files of a full disk. Returns the number of incomplete ones, which do not end as their format does.
+fn remove_files(directory: &Path) -> Result<u64, CaseFailure> {
+    let mut incomplete = 0;
+    for file in fs::read_dir(directory)? {
+        let path = file?.path();
+        let content = fs::read(&path)?;
+        let is_complete = content.ends_with(b"\n") || content.ends_with(b"}") || content.ends_with(b">");
+        incomplete += u64::from(!path.ends_with("filler") && !is_complete);
+        fs::remove_file(path)?;
+    }
+    Ok(incomplete)
 }
 
 fn sizes(context: &CaseContext) -> FiguresResult {

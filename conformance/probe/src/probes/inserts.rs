@@ -95,30 +95,35 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     for (list, _, known) in paged_lists {
-        // The same address as before the creations, for which a cache would return the old response.
-        let path = sized_page_path(list, None, LONG_PAGE_SIZE);
-        let last_page = send_during_inserts(session, list, Step::LongPageAfter, &path).await;
-        if may_have_grown(session, list) && ids(&last_page).is_subset(&known) {
-            // A cache of the first address does not have this address.
-            let other_size = send_during_inserts(
-                session,
-                list,
-                Step::LongPageAfter,
-                &sized_page_path(list, None, LONG_PAGE_SIZE - 1),
-            )
-            .await;
-            let has_grown = is_created(session, list) || !ids(&other_size).is_subset(&known);
-            if has_grown && session.pause(LIST_DELAY, "the list is read again").await {
-                send_during_inserts(session, list, Step::LongPageAfter, &path).await;
-            }
-        }
-        // Another replica should list the record, too.
-        send_during_inserts(session, list, Step::LongPageAfter, &path).await;
+        read_after_creations(session, list, &known).await;
     }
     if let Some(create) = &plan.create_request {
         // Some services read the body before they check the key.
         session.post(Caller::NoKey, &create.path, "{}").await;
     }
+}
+
+/// Reads a list once more after the creations, and again if no new record is listed although one must be.
+async fn read_after_creations(session: &mut Session<'_>, list: List, known: &BTreeSet<String>) {
+    // The same address as before the creations, for which a cache would return the old response.
+    let path = sized_page_path(list, None, LONG_PAGE_SIZE);
+    let last_page = send_during_inserts(session, list, Step::LongPageAfter, &path).await;
+    if may_have_grown(session, list) && ids(&last_page).is_subset(known) {
+        // A cache of the first address does not have this address.
+        let other_size = send_during_inserts(
+            session,
+            list,
+            Step::LongPageAfter,
+            &sized_page_path(list, None, LONG_PAGE_SIZE - 1),
+        )
+        .await;
+        let has_grown = is_created(session, list) || !ids(&other_size).is_subset(known);
+        if has_grown && session.pause(LIST_DELAY, "the list is read again").await {
+            send_during_inserts(session, list, Step::LongPageAfter, &path).await;
+        }
+    }
+    // Another replica should list the record, too.
+    send_during_inserts(session, list, Step::LongPageAfter, &path).await;
 }
 
 /// Returns `true` if a record was created in the list.

@@ -1,7 +1,7 @@
 //! Checks of the webhook endpoints and deliveries of a recorded world: every recorded attempt must be an attempt of a
 //! delivery that is due in the model, and every delivery of the model must be attempted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use std::ops::Range;
 
 use reference_core::{
@@ -190,9 +190,12 @@ impl<'a> ModelReplay<'a> {
     pub(super) fn check_attempt(&mut self, now: Timestamp, attempt: &'a RecordedAttempt) {
         self.check_signature(now, attempt);
         self.check_delivery_id(now, attempt);
-        if !self.deliveries.first_attempts.contains_key(&attempt.delivery) {
-            let first = FirstAttempt { body: &attempt.body, kind: attempt.kind, endpoint: attempt.endpoint };
-            self.deliveries.first_attempts.insert(attempt.delivery, first);
+        if let Entry::Vacant(entry) = self.deliveries.first_attempts.entry(attempt.delivery) {
+            entry.insert(FirstAttempt {
+                body: &attempt.body,
+                kind: attempt.kind,
+                endpoint: attempt.endpoint,
+            });
             let Some(envelope) = Envelope::read(&attempt.body) else {
                 self.findings.check(Invariant::Deliveries, Some(now), || {
                     Some(("a body is not valid JSON".to_owned(), attempt.delivery.to_string()))

@@ -119,19 +119,24 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             banner::open_browser(&format!("{}/dashboard", ready.url));
         }
         signals.next().await;
-        note_briefly("stopping; press Ctrl-C again to stop without waiting for open requests".to_owned());
-        note_briefly(tokio::select! {
-            open_connections = server.run_until(std::future::ready(())) => match open_connections {
-                0 => "stopped".to_owned(),
-                count => format!("stopped; open connections closed: {count}"),
-            },
-            () = signals.next() => "stopped at once".to_owned(),
-        });
+        stop(server, signals).await;
         Ok(0)
     });
     // A timeout, because a task that writes to a blocked stderr never ends.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
+}
+
+/// Stops the server: after its open requests, or at once after another signal.
+async fn stop(server: Server, mut signals: StopSignals) {
+    note_briefly("stopping; press Ctrl-C again to stop without waiting for open requests".to_owned());
+    note_briefly(tokio::select! {
+        open_connections = server.run_until(std::future::ready(())) => match open_connections {
+            0 => "stopped".to_owned(),
+            count => format!("stopped; open connections closed: {count}"),
+        },
+        () = signals.next() => "stopped at once".to_owned(),
+    });
 }
 
 /// Starts the server, and a task that reports the opening of stored worlds.
