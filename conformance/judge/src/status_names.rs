@@ -12,12 +12,12 @@ use time::{Duration, OffsetDateTime};
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::reading::text_at;
-use conformance_model::recording::List;
+use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{LISTED_KINDS, recorded_at, response_date};
-use crate::evidence::PageView;
-use crate::object_history::{ListedEvent, ObjectHistory};
+use crate::evidence::{PageView, readable_pages};
+use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
 
 /// The fewest objects that show a fault. The status of a single one may have changed at the same moment.
 const OBJECTS_MIN: usize = 2;
@@ -38,9 +38,17 @@ fn named_type(member: &str, status: &str) -> Option<&'static str> {
     EVENT_TYPES.into_iter().find(|kind| kind.split_once('.') == Some((member, name)))
 }
 
+/// Checks the statuses in events and in lists.
+pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    let histories = recent_histories(&views);
+    check_types(&histories)?;
+    check_missing_events(&views, &histories)
+}
+
 /// Checks that the events of the type `charge.expired`, and of the other [`ENDS`], do not show objects whose status is named
 /// after another type, unless no event of the type shows a status of its own name.
-pub(super) fn check_types(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+fn check_types(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shown = |history: &ObjectHistory<'_>, event: &ListedEvent<'_>| {
         let (member, _) = event.event_type().split_once('.')?;
         let is_shown = history.is_kind(member) && history.shows_own_state(event);
@@ -74,10 +82,7 @@ fn is_later_status(kind: &str) -> bool {
 
 /// Checks that listed objects whose status is named after an event type have an event of this type, if all their events are
 /// known and old.
-pub(super) fn check_missing_events(
-    views: &[PageView<'_>],
-    histories: &[ObjectHistory<'_>],
-) -> Result<(), CheckError> {
+fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     for (list, member) in LISTED_KINDS {
         let is_nameless = |row: &Value| {
             let kind = text_at(row, &["type"]).unwrap_or_default();

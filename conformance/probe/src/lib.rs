@@ -9,6 +9,7 @@ mod interrupt;
 mod plan;
 mod probes;
 mod progress;
+mod request_paths;
 mod run;
 mod session;
 mod target_clock;

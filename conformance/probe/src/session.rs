@@ -12,13 +12,13 @@ use conformance_model::secret::{KEY_PLACEHOLDER, Redactor};
 use crate::http_client::{Connections, HttpClient};
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::request_paths::page_path;
 use crate::target_clock::TargetClock;
 
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 /// The number of consecutive requests without a response after which no more are sent.
@@ -585,29 +585,4 @@ fn pause_after_refusal(response: &ReceivedResponse) -> Option<Duration> {
 
 fn pause_after_5xx(response: &ReceivedResponse) -> Option<Duration> {
     matches!(response.status, 502..=504).then(|| retry_after(response).unwrap_or(PAUSE_MIN))
-}
-
-/// Returns the path and query of a page. The values of combined filters have every punctuation mark
-/// percent-encoded: a server that compares the values as received does not find `charge%2Epaid`.
-pub(crate) fn page_path(request: &PageRequest) -> String {
-    let is_combined = request.filters.len() > 1;
-    let in_query = |value: &str| match is_combined {
-        true => utf8_percent_encode(value, NON_ALPHANUMERIC).to_string(),
-        false => percent_encode(value),
-    };
-    let filters = request.filters.iter().map(|(name, value)| format!("{name}={}", in_query(value)));
-    let paging = [("per_page", request.per_page), ("page", request.page)];
-    let paging = paging.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-    let query = filters.chain(paging).collect::<Vec<_>>().join("&");
-    if query.is_empty() { request.list.path().to_owned() } else { format!("{}?{query}", request.list.path()) }
-}
-
-/// Returns the path of one event.
-pub(crate) fn event_path(id: &str) -> String {
-    format!("{}/{}", List::Events.path(), percent_encode(id))
-}
-
-/// Percent-encodes a string for a path or a query.
-pub(crate) fn percent_encode(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

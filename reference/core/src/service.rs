@@ -101,8 +101,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// [`ApiError::Unauthenticated`] without a quota if the key is missing, unknown or revoked; [`ApiError::RateLimited`]
-    /// with the key's quota if the key was used too often.
+    /// [`ApiError::Unauthenticated`] without a quota, or [`ApiError::RateLimited`] with the key's quota.
     pub fn admit(
         &mut self,
         now: Timestamp,
@@ -119,10 +118,8 @@ impl Service {
                 Ok(remaining) => Some(Quota { limit, remaining }),
                 Err(retry_after_secs) => {
                     let message = format!("Too many requests: at most {limit} a minute with one key.").into();
-                    return Err((
-                        ApiError::RateLimited { message, retry_after_secs },
-                        Some(Quota { limit, remaining: 0 }),
-                    ));
+                    let error = ApiError::RateLimited { message, retry_after_secs };
+                    return Err((error, Some(Quota { limit, remaining: 0 })));
                 }
             },
         };
@@ -133,8 +130,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`], [`ApiError::RateLimited`] or
-    /// [`ApiError::NoRate`].
+    /// [`ApiError::NotFound`], `Conflict`, `Invalid`, `RateLimited` or `NoRate`.
     pub fn on_call(
         &mut self,
         now: Timestamp,

@@ -5,7 +5,8 @@ use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::recording::{Caller, Exchange, Forgery, List, Purpose};
 
 use crate::probes::isolation::events_with_most_data;
-use crate::session::{Session, event_path};
+use crate::request_paths::event_path;
+use crate::session::Session;
 
 /// Includes a valid request after a refusal, and HEAD requests.
 pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 26, total: 29 };

@@ -14,7 +14,8 @@ use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, P
 
 use crate::probes::filter_values::FilterValues;
 use crate::probes::positions::{self, LONG_PAGE_SIZE, default_request, sized_request};
-use crate::session::{IDLE_WINDOW, SINGLE_WAIT_MAX, Session, event_path, page_path};
+use crate::request_paths::{event_path, page_path};
+use crate::session::{IDLE_WINDOW, SINGLE_WAIT_MAX, Session};
 
 /// The number of rounds of requests after the first refusal.
 const ROUNDS: u8 = 3;

@@ -312,7 +312,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::session::page_path;
+    use crate::request_paths::page_path;
 
     fn event(kind: &str, charge: &Value, invoice: &Value) -> Value {
         json!({ "type": kind, "charge": charge, "invoice": invoice })

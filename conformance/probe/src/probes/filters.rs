@@ -16,7 +16,8 @@ use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose,
 
 use crate::probes::filter_values::{FilterValues, selective_type, value_counts};
 use crate::probes::positions::{LONG_PAGE_SIZE, filtered_request, sized_request};
-use crate::session::{Session, percent_encode};
+use crate::request_paths::percent_encode;
+use crate::session::Session;
 
 /// The number of links that are followed because their query lacks a parameter.
 const LINKS_FOLLOWED_MAX: u32 = 2;

@@ -11,7 +11,8 @@ use crate::hook;
 use crate::plan::Plan;
 use crate::probes::lists::RECORDS_MIN;
 use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
-use crate::session::{Session, page_path};
+use crate::request_paths::page_path;
+use crate::session::Session;
 
 const KEY: Caller = Caller::Own(Mode::Test);
 /// The page size: small, so that short lists have several pages, but not 1.

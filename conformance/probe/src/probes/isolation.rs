@@ -15,7 +15,8 @@ use conformance_model::recording::{
 };
 
 use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
-use crate::session::{Session, event_path, page_path, percent_encode};
+use crate::request_paths::{event_path, page_path, percent_encode};
+use crate::session::Session;
 
 /// The requests of three rounds per mode. The second and the third may need one more.
 const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);

@@ -7,7 +7,8 @@ use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
 
 use crate::plan::Plan;
 use crate::probes::isolation::round_order;
-use crate::session::{Session, percent_encode};
+use crate::request_paths::percent_encode;
+use crate::session::Session;
 
 /// The number of comparisons of absent and foreign objects.
 const ROUNDS: u8 = 2;

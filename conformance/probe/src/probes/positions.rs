@@ -92,7 +92,7 @@ fn existing_pages<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::page_path;
+    use crate::request_paths::page_path;
 
     #[track_caller]
     fn check_covering_pages(total: u64, expected: &[&str]) {

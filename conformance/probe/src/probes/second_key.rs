@@ -5,7 +5,8 @@ use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::recording::{Caller, List, Purpose, Side};
 
 use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
-use crate::session::{Session, event_path, page_path};
+use crate::request_paths::{event_path, page_path};
+use crate::session::Session;
 
 pub(crate) const COST: Cost = Cost { live: 0, test: 1, other: 5, total: 6 };
 

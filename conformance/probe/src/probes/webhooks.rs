@@ -18,7 +18,8 @@ use conformance_receiver::{
 
 use crate::delivery_source::{DeliverySource, DeliveryTrigger, TriggeredDeliveries, Webhooks};
 use crate::plan::Plan;
-use crate::session::{Session, event_path};
+use crate::request_paths::event_path;
+use crate::session::Session;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

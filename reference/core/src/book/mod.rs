@@ -92,7 +92,7 @@ pub struct Book {
     charges_by_status: StatusIndex<{ ChargeStatus::ALL.len() }>,
     #[serde(skip)]
     addresses: Addresses,
-    /// When each rate lock ends, or the hold that follows it.
+    /// The end of each rate lock, or of the hold that follows it.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
     invoices: Vec<Invoice>,
     /// The number of changes to each invoice.

@@ -45,7 +45,7 @@ pub struct Transfer {
     pub seen_at: Timestamp,
     /// The time of the latest confirmation.
     pub confirmed_at: Option<Timestamp>,
-    /// Whether it counts.
+    /// Its effect on the charge.
     pub standing: Standing,
     /// `true` once `charge.late_payment` was recorded for it.
     pub is_late_reported: bool,

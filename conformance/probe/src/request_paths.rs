@@ -1,0 +1,29 @@
+//! The paths and queries of requests for pages and single events.
+
+use conformance_model::recording::{List, PageRequest};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// Returns the path and query of a page. The values of combined filters have every punctuation mark
+/// percent-encoded: a server that compares the values as received does not find `charge%2Epaid`.
+pub(crate) fn page_path(request: &PageRequest) -> String {
+    let is_combined = request.filters.len() > 1;
+    let in_query = |value: &str| match is_combined {
+        true => utf8_percent_encode(value, NON_ALPHANUMERIC).to_string(),
+        false => percent_encode(value),
+    };
+    let filters = request.filters.iter().map(|(name, value)| format!("{name}={}", in_query(value)));
+    let paging = [("per_page", request.per_page), ("page", request.page)];
+    let paging = paging.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    let query = filters.chain(paging).collect::<Vec<_>>().join("&");
+    if query.is_empty() { request.list.path().to_owned() } else { format!("{}?{query}", request.list.path()) }
+}
+
+/// Returns the path of one event.
+pub(crate) fn event_path(id: &str) -> String {
+    format!("{}/{}", List::Events.path(), percent_encode(id))
+}
+
+/// Percent-encodes a string for a path or a query.
+pub(crate) fn percent_encode(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
