@@ -1,4 +1,4 @@
-//! [`Deliveries`]: writes signed deliveries for a merchant's webhook handler.
+//! [`DeliveryWriter`]: writes signed deliveries for a merchant's webhook handler.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

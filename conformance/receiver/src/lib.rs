@@ -1,6 +1,6 @@
 //! Receives webhook deliveries, verifies their signatures, and explains invalid ones.
 //!
-//! [`Receiver`] listens, records requests and responds. [`diagnose`] and [`notes`] are pure functions of a recorded
+//! [`Receiver`] listens, records requests and responds. [`diagnose()`] and [`notes`] are pure functions of a recorded
 //! request ([`ReceivedRequest`]), so a stored request gets the same diagnosis later. The signature code is written from
 //! the specification.
 //!

@@ -13,7 +13,7 @@ use crate::api::NoticePolicy;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct FaultyWatcher {
-    /// All but [`Notices::Up`].
+    /// All but [`NoticePolicy::Up`].
     fault: NoticePolicy,
     /// Batches that are reported when the fault ends.
     withheld: Vec<Vec<Sighting>>,
@@ -28,7 +28,7 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// Sets the fault of a chain's watcher; [`Notices::Up`] ends it. Returns `true` if the watcher must rescan the
+    /// Sets the fault of a chain's watcher; [`NoticePolicy::Up`] ends it. Returns `true` if the watcher must rescan the
     /// chain.
     pub(super) fn change(&mut self, chain: (Mode, Asset), fault: NoticePolicy) -> bool {
         let before = self.faulty.remove(&chain);

@@ -384,7 +384,7 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Returns the text on one line, without the characters that [`printable`] replaces and without `##`, because some CI
+/// Returns the text on one line, without the characters that `printable` replaces and without `##`, because some CI
 /// systems interpret `##[` anywhere as a command.
 pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', " ").replace("##", "#\u{fffd}")
