@@ -207,7 +207,38 @@ pub(super) fn check_event_order(recording: &Recording) -> Result<(), CheckError>
     recent.iter().try_for_each(check_paid_once)?;
     check_detected_first(&recent)?;
     check_canceled(&recent)?;
-    check_late_payments(&recent)
+    check_late_payments(&recent)?;
+    check_early_payments(&recent)
+}
+
+/// Checks that no payment is recorded as late that arrived in time: in the first half of the shortest rate lock, and before
+/// the charge expired or was canceled.
+fn check_early_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+    let since_creation = |history: &ObjectHistory<'_>, kind: &str| {
+        let [created, event] = ["charge.created", kind].map(|kind| history.of_type(kind).next());
+        Some(event?.recorded_at()? - created?.recorded_at()?)
+    };
+    let complete: Vec<_> = histories.iter().filter(|history| history.is_complete()).collect();
+    let Some(lock) = complete.iter().filter_map(|history| since_creation(history, "charge.expired")).min()
+    else {
+        return Ok(());
+    };
+    let is_in_time = |history: &&&ObjectHistory<'_>| {
+        let has_ended = ["charge.expired", "charge.canceled"]
+            .into_iter()
+            .any(|kind| history.of_type(kind).next().is_some());
+        !has_ended && since_creation(history, "charge.late_payment").is_some_and(|passed| passed * 2 < lock)
+    };
+    let early: Vec<_> = complete.iter().filter(is_in_time).collect();
+    let Some(history) = early.last().filter(|_| early.len() >= LATE_MIN) else { return Ok(()) };
+    Err(CheckError::violation(
+        history.of_type("charge.late_payment").next().map(|event| event.number),
+        format!("no charge.late_payment of {}, which neither expired nor was canceled", history.name()),
+        format!(
+            "one in less than half of the shortest rate lock, and so of {} more charges",
+            early.len() - 1
+        ),
+    ))
 }
 
 /// The minimum number of charges with a late transfer but no `charge.late_payment`, for a

@@ -105,6 +105,15 @@ pub(super) fn judge_per_key(recording: &Recording) -> CheckResult {
             format!("the live key got the quotas {}, which the test key skipped", quotas.join(", ")),
         ));
     }
+    if let Some((number, requests)) = refused_together(recording) {
+        return Err(CheckError::violation(
+            number,
+            "no refusal of a key with fewer than 120 requests in a minute",
+            format!(
+                "429 to {REFUSED_KEYS_MIN} keys within a minute, after at most {requests} requests of each"
+            ),
+        ));
+    }
     let latest = burst_step(recording, &Burst::LiveKeyAfterRefusal);
     let Some(exchange) = latest else { return Err(not_requested_while_refused(recording, "the live key")) };
     match exchange.status() {
@@ -120,6 +129,44 @@ pub(super) fn judge_per_key(recording: &Recording) -> CheckResult {
         Some(_) if is_served(exchange) => Ok(CheckOutcome::Holds),
         _ => Err(missing_response(latest, "the live key")),
     }
+}
+
+/// The number of keys that are refused together by something else than the limit of a key. Other clients may use one or
+/// two of them.
+const REFUSED_KEYS_MIN: usize = 3;
+/// The maximum number of requests in a minute of a key that counts as little used.
+const LITTLE_USED_MAX: usize = 60;
+
+/// Returns the last refusal of a minute in which several little-used keys were refused, and the maximum number of their
+/// requests.
+fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
+    let requests_before = |refused: &Exchange| {
+        let is_before = |exchange: &&Exchange| {
+            exchange.caller == refused.caller
+                && exchange.is_sent()
+                && exchange.number < refused.number
+                && exchange.sent + LIMIT_WINDOW >= refused.sent
+        };
+        recording.exchanges.iter().filter(is_before).count()
+    };
+    let is_counted =
+        |caller: Caller| matches!(caller, Caller::Own(_) | Caller::SecondKey | Caller::OtherAccount);
+    let early: Vec<(&Exchange, usize)> = recording
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.status() == Some(429) && is_counted(exchange.caller))
+        .map(|exchange| (exchange, requests_before(exchange)))
+        .filter(|(_, requests)| *requests <= LITTLE_USED_MAX)
+        .collect();
+    early.iter().find_map(|(last, _)| {
+        let together: BTreeMap<Caller, usize> = early
+            .iter()
+            .filter(|(other, _)| other.number <= last.number && other.sent + LIMIT_WINDOW >= last.sent)
+            .map(|(other, requests)| (other.caller, *requests))
+            .collect();
+        let requests = together.values().max().copied()?;
+        (together.len() >= REFUSED_KEYS_MIN).then_some((last.number, requests))
+    })
 }
 
 /// Returns `true` if another key is at its own limit: outside the bursts it was refused before the

@@ -43,7 +43,12 @@ pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), 
                     (Value::Null, Value::String(_)) | (Value::String(_), Value::Null) => {
                         name == "payment_link"
                     }
-                    (Value::Object(sent), Value::Object(shown)) => sent.is_empty() != shown.is_empty(),
+                    (Value::Object(sent), Value::Object(shown)) => {
+                        sent.is_empty() != shown.is_empty()
+                            || sent.iter().any(|(key, value)| {
+                                shown.get(key).is_some_and(|shown| is_reparsed(value, shown))
+                            })
+                    }
                     _ => false,
                 };
                 is_altered.then_some((code(parsed)?, (*parsed, sent, shown)))
@@ -58,6 +63,16 @@ pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Returns `true` if only one of two values is a number, and it is written differently: `"007"` and `7`.
+fn is_reparsed(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
+            number.to_string() != *text
+        }
+        _ => false,
+    }
 }
 
 /// Checks the deliveries of each charge against earlier ones: a refund does not change the time of

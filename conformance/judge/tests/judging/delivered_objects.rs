@@ -54,6 +54,7 @@ fn a_delivered_charge_has_the_texts_of_the_charge_in_the_api() {
         ("payment_link", &json!("tea"), &json!("https://pay.example/tea"), "pass"),
         ("metadata", &json!({}), &json!({ "order": "7" }), "fail"),
         ("metadata", &json!({ "order": 7 }), &json!({ "order": "7" }), "pass"),
+        ("metadata", &json!({ "order": "007" }), &json!({ "order": 7 }), "fail"),
     ] {
         let pair = |code: &str| (json!({ "code": code, name: sent }), json!({ "code": code, name: shown }));
         check(

@@ -8,6 +8,8 @@ mod delivery_routing;
 mod inserts;
 mod invoice_settlement;
 mod isolation;
+mod key_quotas;
+mod late_payments;
 mod limits;
 mod lists;
 mod objects;

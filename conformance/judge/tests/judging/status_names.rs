@@ -77,3 +77,27 @@ fn a_listed_status_has_its_event() {
     check_listed(List::Charges, "paid", "late_payment", later, "not applicable");
     check_listed(List::Charges, "closed", "paid", later, "not applicable");
 }
+
+/// Checks the verdict on two charges that are listed as canceled at 10:30:00 without such an event, by the time of the newest event
+/// in the later list.
+#[track_caller]
+fn check_listed_recently(newest: &str, expected: &str) {
+    let created = ["a1", "a2"].map(|code| event("charge", code, "created", "open", 28));
+    let mut newer = event("charge", "newer", "created", "open", 30);
+    newer["created_at"] = json!(newest);
+    let earlier = page(events_request(None, 100), &json!(created), [1, 1, 100, 2]);
+    let later = page(events_request(None, 100), &json!([newer, created[0], created[1]]), [1, 1, 100, 3]);
+    let request = PageRequest { list: List::Charges, per_page: Some(100), ..events_request(None, 100) };
+    let rows = json!([{ "code": "a2", "status": "canceled" }, { "code": "a1", "status": "canceled" }]);
+    let mut listed = page(request, &rows, [1, 1, 100, 2]);
+    if let ExchangeOutcome::Answered(response) = &mut listed.outcome {
+        response.headers.push(("date".into(), "Sun, 01 Feb 2026 10:30:00 GMT".into()));
+    }
+    check(&recording(vec![earlier, listed, later]), "events.recorded", expected);
+}
+
+#[test]
+fn a_recent_status_has_its_event_if_the_events_are_not_late() {
+    check_listed_recently("2026-02-01T10:30:20Z", "fail");
+    check_listed_recently("2026-02-01T10:30:05Z", "not applicable");
+}
