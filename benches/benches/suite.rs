@@ -75,8 +75,8 @@ fn bench_scenarios(c: &mut Criterion) {
     });
 }
 
-/// Measures the worlds of the first sixteen seeds. Of these, all but the three large ones are judged with all checks, one
-/// is compared with a variant of itself, and one is played twice.
+/// Measures the worlds of the first sixteen seeds. Of these, all but the three large ones are judged with all checks,
+/// one is compared with a variant of itself, and one is played twice.
 fn bench_worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();

@@ -130,8 +130,8 @@ impl BenchDriver {
         }
     }
 
-    /// Makes all due delivery attempts: each is written, signed and accepted. Returns the number of bytes of the bodies and
-    /// signatures.
+    /// Makes all due delivery attempts: each is written, signed and accepted. Returns the number of bytes of the bodies
+    /// and signatures.
     pub fn deliver(&mut self) -> usize {
         let mut bytes = 0;
         while let Some((account, mode, attempt)) = self.api.poll_delivery(self.now) {

@@ -1,7 +1,8 @@
 //! A bare hyper server that sends prepared bytes for each path.
 //!
-//! `cargo xtask compare` measures the reference server against it. It checks neither API keys nor rate limits, and compares
-//! paths with their queries as text. Its responses have the same heads and bodies as those of the reference server.
+//! `cargo xtask compare` measures the reference server against it. It checks neither API keys nor rate limits, and
+//! compares paths with their queries as text. Its responses have the same heads and bodies as those of the reference
+//! server.
 //!
 //! `bare (METHOD PATH STATUS FILE)…`: prints the listening address, and serves until it is killed. Each group of four
 //! arguments is one response; `PATH` includes the query, and `FILE` contains the body.

@@ -1,8 +1,8 @@
 //! Measures response times and memory of a book with many events.
 //!
-//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then reads first
-//! and middle pages of the lists of charges and events. Prints JSON: microseconds per request by kind, and bytes per
-//! charge with its three events.
+//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then reads
+//! first and middle pages of the lists of charges and events. Prints JSON: microseconds per request by kind, and bytes
+//! per charge with its three events.
 
 use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
 

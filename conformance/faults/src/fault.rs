@@ -42,8 +42,8 @@ impl Fault {
         first.split('.').next().unwrap_or_default()
     }
 
-    /// Returns a description of the data that a run needs to reveal the fault, such as `page 2 of the list of charges in
-    /// live mode`.
+    /// Returns a description of the data that a run needs to reveal the fault, such as `page 2 of the list of charges
+    /// in live mode`.
     pub fn required_data(&self) -> String {
         let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.as_str()));
         match (self.point, self.position) {

@@ -172,8 +172,7 @@ impl ParsedResponses {
     pub(crate) fn from_recording(recording: &Recording) -> ParsedResponses {
         // The path of the base address, with which the targets of all requests begin.
         let after_scheme = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
-        let prefix =
-            after_scheme.find('/').map_or("", |start| after_scheme[start..].trim_end_matches('/'));
+        let prefix = after_scheme.find('/').map_or("", |start| after_scheme[start..].trim_end_matches('/'));
         let parse = |(index, exchange): (usize, &Exchange)| {
             let target = exchange.target.strip_prefix(prefix).unwrap_or(&exchange.target);
             let (path, query) = target.split_once('?').unwrap_or((target, ""));

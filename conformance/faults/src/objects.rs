@@ -167,8 +167,8 @@ fn canceled_charge(event: &mut Value) -> Option<&mut Value> {
     if event["type"] == "charge.canceled" { event.get_mut("charge") } else { None }
 }
 
-/// Adds faults in the fields of a part of each object at an injection point: the part that `part` returns. A fault changes
-/// only objects that have the field.
+/// Adds faults in the fields of a part of each object at an injection point: the part that `part` returns. A fault
+/// changes only objects that have the field.
 fn add_part_faults(
     all: &mut Vec<Fault>,
     faults: &[FieldFault],

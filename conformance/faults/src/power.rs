@@ -94,7 +94,8 @@ pub struct Chapter {
 
 /// Injects each known fault into a copy of the recording, and judges it by the statements that the fault violates.
 pub fn fault_trials(recording: &Recording) -> Vec<FaultTrial> {
-    let passing_ids = ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
+    let passing_ids =
+        ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
     let responses = ParsedResponses::from_recording(recording);
     let mut recording = recording.clone();
     let inject = |fault: Fault| {

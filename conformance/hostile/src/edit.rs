@@ -74,8 +74,8 @@ fn apply_to(exchange: &mut Exchange, edit: &str, argument: &str) {
     }
 }
 
-/// Sets a value in a JSON body; a missing member is added, an index beyond the end of an array appends. `argument`: a JSON
-/// pointer and a JSON value or a plain string, such as `/data/0/id "text"`.
+/// Sets a value in a JSON body; a missing member is added, an index beyond the end of an array appends. `argument`: a
+/// JSON pointer and a JSON value or a plain string, such as `/data/0/id "text"`.
 fn set(body: &mut Body, argument: &str) {
     let (pointer, value) = argument.split_once(' ').unwrap_or((argument, "null"));
     let Some(mut document) = body.json().as_deref().cloned() else { return };

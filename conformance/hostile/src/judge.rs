@@ -10,8 +10,8 @@ use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
-/// A run of the suite against a correct server. Of its burst up to the rate limit, only every 24th request is kept, because
-/// judging all would take too long.
+/// A run of the suite against a correct server. Of its burst up to the rate limit, only every 24th request is kept,
+/// because judging all would take too long.
 static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_burst = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::UntilRefused { .. }));

@@ -2,8 +2,8 @@
 
 use conformance::{Outcome, StatementResult};
 
-/// Parses the bytes in both formats. Writing and parsing the result must change neither the file nor the verdicts nor the
-/// exit code.
+/// Parses the bytes in both formats. Writing and parsing the result must change neither the file nor the verdicts nor
+/// the exit code.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(outcome) = Outcome::from_file(text) {

@@ -52,7 +52,11 @@ pub(crate) fn feed(bytes: &[u8]) {
         let before = service.observable_state();
         let response = service.send(&fuzzed);
         if let Err(violation) = check_response(&response) {
-            panic!("{violation}\n\n{fuzzed:?}\n\n{} {}", response.status, String::from_utf8_lossy(&response.body));
+            panic!(
+                "{violation}\n\n{fuzzed:?}\n\n{} {}",
+                response.status,
+                String::from_utf8_lossy(&response.body)
+            );
         }
         let is_read = matches!(fuzzed.method.as_str(), "GET" | "HEAD");
         if is_read || response.status >= 400 {
@@ -145,7 +149,9 @@ impl FuzzedRequest {
             let Some(end) = find_bytes(line, b": ") else { continue };
             let (name, value) = (&line[..end], line[end + 2..].to_owned());
             match name {
-                b"authorization" => fuzzed.authorization = Some(service.authorization(&value).unwrap_or(value)),
+                b"authorization" => {
+                    fuzzed.authorization = Some(service.authorization(&value).unwrap_or(value))
+                }
                 b"content-type" => fuzzed.content_type = Some(value),
                 b"idempotency-key" => fuzzed.idempotency_key = Some(value),
                 _ => {}
@@ -266,7 +272,9 @@ impl FilledService {
     /// Reports a confirmed transfer of 0.0025 BTC to a charge, the amount due for 150 EUR.
     fn pay(&mut self, charge_id: &str) {
         let book = self.api.service.account(self.account).book(Mode::Live);
-        let no = book.find_charge(Code::parse(charge_id).expect("an id is a code")).expect("the charge was just created");
+        let no = book
+            .find_charge(Code::parse(charge_id).expect("an id is a code"))
+            .expect("the charge was just created");
         let terms = &book.charge(no).terms;
         let sighting = Sighting {
             mode: Mode::Live,

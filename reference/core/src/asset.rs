@@ -21,7 +21,8 @@ pub enum AddressFormat {
     Evm,
     /// Tron, base58check: `T…`.
     Tron,
-    /// Solana, base58 of 32 bytes. The owner provides a list of addresses, because Ed25519 keys have no public derivation.
+    /// Solana, base58 of 32 bytes. The owner provides a list of addresses, because Ed25519 keys have no public
+    /// derivation.
     Solana,
     /// Monero. The owner provides a list of subaddresses.
     Monero,

@@ -1,5 +1,5 @@
-//! Exchange rates: the current prices of coins in fiat currencies. Rates are inputs; a pair of coin and currency may have
-//! none.
+//! Exchange rates: the current prices of coins in fiat currencies. Rates are inputs; a pair of coin and currency may
+//! have none.
 
 use std::collections::BTreeMap;
 

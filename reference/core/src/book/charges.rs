@@ -195,8 +195,9 @@ impl Book {
         Ok(())
     }
 
-    /// Applies the sightings that the chain watcher reported at one time: those of one charge together, charges in order of
-    /// their first sighting. Ignores addresses of other books, and stores transfers in another coin than the charge's as unmatched.
+    /// Applies the sightings that the chain watcher reported at one time: those of one charge together, charges in
+    /// order of their first sighting. Ignores addresses of other books, and stores transfers in another coin than the
+    /// charge's as unmatched.
     pub(crate) fn on_sightings<'s>(
         &mut self,
         context: &BookContext<'_>,
@@ -307,8 +308,8 @@ impl Book {
 }
 
 impl Book {
-    /// Settles the invoice of a paid charge. If the charge's link has reached `max_payments`, cancels the untouched charges of
-    /// the link.
+    /// Settles the invoice of a paid charge. If the charge's link has reached `max_payments`, cancels the untouched
+    /// charges of the link.
     fn on_charge_paid(&mut self, context: &BookContext<'_>, no: ChargeNo) {
         let charge = self.charge(no);
         let link = charge.terms.link;

@@ -115,7 +115,8 @@ impl Book {
         secret
     }
 
-    /// Opens a delivery of a sample `charge.paid`, whatever the endpoint subscribes to (`delivery.test`). Returns its id.
+    /// Opens a delivery of a sample `charge.paid`, whatever the endpoint subscribes to (`delivery.test`). Returns its
+    /// id.
     pub(crate) fn send_test(&mut self, context: &BookContext<'_>, no: EndpointNo) -> Result<Uuid, ApiError> {
         if self.endpoint(no).status != EndpointStatus::Enabled {
             return Err(ApiError::conflict("The endpoint is disabled; enable it to test it."));

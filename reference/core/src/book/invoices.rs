@@ -154,13 +154,13 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// Settles an invoice, unless it is not open, because one of its charges was paid. `paid_at`: the time of the deciding
-    /// confirmation.
+    /// Settles an invoice, unless it is not open, because one of its charges was paid. `paid_at`: the time of the
+    /// deciding confirmation.
     pub(super) fn settle_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo, paid_at: Timestamp) {
         if self.invoice_mut(no).settle(paid_at) {
             self.invoices_by_status.change(no.0, InvoiceStatus::Paid as usize);
-            // Accepted late payments to an earlier charge may settle the invoice. Canceling the pending charge then avoids a
-            // second payment.
+            // Accepted late payments to an earlier charge may settle the invoice. Canceling the pending charge then
+            // avoids a second payment.
             if let Ok(Some(charge)) = self.untouched_charge(no) {
                 self.cancel_charge(context, charge, Some("invoice_paid"))
                     .expect("an untouched pending charge can be canceled");

@@ -82,8 +82,8 @@ pub struct Book {
     charges: Vec<Charge>,
     /// The number of changes to each charge.
     charge_changes: Vec<u32>,
-    /// For each charge, its coin if a transfer is confirmed, so that the confirmations grow with the chain. Stored beside the
-    /// charges, so that a list can be checked for changes without reading the charges.
+    /// For each charge, its coin if a transfer is confirmed, so that the confirmations grow with the chain. Stored
+    /// beside the charges, so that a list can be checked for changes without reading the charges.
     #[serde(skip)]
     confirming_assets: Vec<Option<Asset>>,
     #[serde(skip)]
@@ -224,7 +224,8 @@ impl Book {
         *changes = changes.wrapping_add(1);
     }
 
-    /// Returns the version of a charge or an invoice: a number that changes whenever its JSON or that of its events does.
+    /// Returns the version of a charge or an invoice: a number that changes whenever its JSON or that of its events
+    /// does.
     pub fn version(&self, subject: Subject, now: Timestamp, heights: &ChainHeights) -> u64 {
         let changes_of = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
@@ -325,8 +326,8 @@ impl Book {
         &self.wallets
     }
 
-    /// Returns the transfers that belong to no charge, because they were sent to its address in another coin, with their
-    /// transaction ids.
+    /// Returns the transfers that belong to no charge, because they were sent to its address in another coin, with
+    /// their transaction ids.
     pub fn unmatched_transfers(&self) -> impl Iterator<Item = (&str, &UnmatchedTransfer)> {
         self.unmatched.iter().map(|((txid, _), transfer)| (txid.as_str(), transfer))
     }

@@ -21,8 +21,8 @@ use crate::{
 pub struct Wallets {
     mode: Mode,
     wallets: BTreeMap<Asset, Wallet>,
-    /// The index of the next address of each wallet that was ever set, by the wallet's identity. Outlives the wallet, so
-    /// that no two charges share an address. Coins with the same wallet share the index.
+    /// The index of the next address of each wallet that was ever set, by the wallet's identity. Outlives the wallet,
+    /// so that no two charges share an address. Coins with the same wallet share the index.
     next: BTreeMap<String, u32>,
     /// The number of times that a wallet was set or removed.
     changes: u64,
@@ -161,8 +161,8 @@ pub struct UnmatchedTransfer {
 }
 
 impl Book {
-    /// Returns `true` if the wallet is, or was, in use here. For a list of addresses, an address of an existing charge is
-    /// enough.
+    /// Returns `true` if the wallet is, or was, in use here. For a list of addresses, an address of an existing charge
+    /// is enough.
     pub(crate) fn has_used_wallet(&self, wallet: &Wallet) -> bool {
         self.wallets.has_used(wallet)
             || wallet.listed_addresses().iter().any(|address| self.charge_by_address(address).is_some())

@@ -155,9 +155,9 @@ impl Charge {
         changes
     }
 
-    /// Matches each transaction with an index in `replaced` to the first transaction in `new` that pays at least as much and
-    /// is not matched yet. Returns the ids of the matched ones, each with the time at which the transaction that it replaces
-    /// was first seen.
+    /// Matches each transaction with an index in `replaced` to the first transaction in `new` that pays at least as
+    /// much and is not matched yet. Returns the ids of the matched ones, each with the time at which the transaction
+    /// that it replaces was first seen.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
         for (nth, &index) in replaced.iter().enumerate() {
@@ -203,8 +203,8 @@ impl Charge {
         Some(index)
     }
 
-    /// Expires a charge whose lock and hold are over, before new transfers are applied. The updated transfers are credited
-    /// first.
+    /// Expires a charge whose lock and hold are over, before new transfers are applied. The updated transfers are
+    /// credited first.
     fn end_hold(
         &mut self,
         now: Timestamp,
@@ -401,7 +401,8 @@ impl Charge {
     }
 
     /// Returns `true` if transfers seen in time hold the charge open after its lock: together they are enough, and the
-    /// longest hold is not over. A smaller amount does not suffice; otherwise a tiny payment would keep the rate locked.
+    /// longest hold is not over. A smaller amount does not suffice; otherwise a tiny payment would keep the rate
+    /// locked.
     fn is_held_open(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_present());
         let on_time_amount: Coin = on_time.map(|transfer| transfer.amount).sum();
@@ -432,8 +433,8 @@ impl Charge {
     }
 }
 
-/// Returns the amount that a transaction pays with its outputs that are on the chain or in the mempool. An output that is
-/// reported twice counts once.
+/// Returns the amount that a transaction pays with its outputs that are on the chain or in the mempool. An output that
+/// is reported twice counts once.
 fn amount_paid_by(sightings: &[&Sighting], txid: &str) -> Coin {
     let is_present =
         |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Absent(_));

@@ -212,8 +212,8 @@ impl Charge {
         self.transfers.iter().filter(is_late).map(|transfer| transfer.amount).sum()
     }
 
-    /// Returns the amount that counts towards the amount due: the received amount, less the refunds of it while the charge is
-    /// not paid.
+    /// Returns the amount that counts towards the amount due: the received amount, less the refunds of it while the
+    /// charge is not paid.
     pub fn counted_amount(&self) -> Coin {
         match self.status {
             ChargeStatus::Paid => self.received_amount(),

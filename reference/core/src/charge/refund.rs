@@ -16,8 +16,8 @@ pub struct Refund {
     pub reason: Option<String>,
     /// The time at which it was recorded.
     pub created_at: Timestamp,
-    /// The late transfers that the refund covers, by index, with the refunded amount of each. The rest of the amount refunds
-    /// received money.
+    /// The late transfers that the refund covers, by index, with the refunded amount of each. The rest of the amount
+    /// refunds received money.
     late_parts: Vec<(usize, Coin)>,
 }
 
@@ -83,9 +83,9 @@ impl Charge {
         Ok(())
     }
 
-    /// Returns the late transfers that a refund covers, by index, with the refunded amount of each. Only confirmed transfers
-    /// count. If `txid` is a transaction that paid this charge, only its transfers are covered. Transfers of which exactly
-    /// this amount is not refunded yet come first, then the oldest.
+    /// Returns the late transfers that a refund covers, by index, with the refunded amount of each. Only confirmed
+    /// transfers count. If `txid` is a transaction that paid this charge, only its transfers are covered. Transfers of
+    /// which exactly this amount is not refunded yet come first, then the oldest.
     fn late_parts(&self, amount: Coin, txid: Option<&str>, required: u32) -> Vec<(usize, Coin)> {
         let is_named = |transfer: &Transfer| txid == Some(&*transfer.txid);
         let is_transfer_named = self.transfers.iter().any(is_named);

@@ -139,8 +139,9 @@ fn check_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
 /// The IPv4 addresses to which packets to an IPv6 address may be forwarded.
 struct EmbeddedIpv4 {
     addresses: [Option<Ipv4Addr>; 3],
-    // `true` if the address leads to the IPv4 internet only, so that the IPv6 ranges do not apply. Mapped and NAT64 addresses lie outside 2000::/3 and yet lead to the IPv4 internet. A network
-    // without IPv4 sees every IPv4-only server as a NAT64 address.
+    // `true` if the address leads to the IPv4 internet only, so that the IPv6 ranges do not apply. Mapped and NAT64
+    // addresses lie outside 2000::/3 and yet lead to the IPv4 internet. A network without IPv4 sees every IPv4-only
+    // server as a NAT64 address.
     is_only_ipv4: bool,
 }
 
