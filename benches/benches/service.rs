@@ -7,8 +7,9 @@ use benches::{BenchDriver, World};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use reference_core::asset::Asset;
 
-/// The number of charges in a small and in a large book, with three events each.
+/// The numbers of charges in a small and in a large book.
 const SIZES: [usize; 2] = [330, 10_000];
+const EVENTS_PER_CHARGE: usize = 3;
 const PER_PAGE: usize = 25;
 
 fn bench_reads(c: &mut Criterion) {
@@ -17,29 +18,30 @@ fn bench_reads(c: &mut Criterion) {
         (0..size).for_each(|_| driver.complete_charge());
         let newest: serde_json::Value =
             serde_json::from_slice(&driver.get("/v1/events?per_page=1").body).expect("responses are JSON");
-        let event = newest["data"][0]["id"].as_str().expect("an event has an id").to_owned();
-        let code = newest["data"][0]["charge"]["id"].as_str().expect("a charge has an id").to_owned();
-        let late_page = size / PER_PAGE / 2;
+        let event_id = newest["data"][0]["id"].as_str().expect("an event has an id").to_owned();
+        let charge_id = newest["data"][0]["charge"]["id"].as_str().expect("a charge has an id").to_owned();
+        let middle_page = size / PER_PAGE / 2;
         let paths = [
             ("account", "/v1/account".to_owned()),
-            ("event", format!("/v1/events/{event}")),
+            ("event", format!("/v1/events/{event_id}")),
             ("page of 25 events, unchanged", "/v1/events?per_page=25".to_owned()),
             (
                 "page of 25 charges, by status, deep",
-                format!("/v1/charges?status=paid&per_page=25&page={late_page}"),
+                format!("/v1/charges?status=paid&per_page=25&page={middle_page}"),
             ),
             (
                 "page of 25 events, by type, deep",
-                format!("/v1/events?type=charge.paid&per_page=25&page={late_page}"),
+                format!("/v1/events?type=charge.paid&per_page=25&page={middle_page}"),
             ),
-            ("events of a charge", format!("/v1/events?charge={code}&type=charge.created")),
+            ("events of a charge", format!("/v1/events?charge={charge_id}&type=charge.created")),
         ];
         for (name, path) in paths {
             c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| driver.get(&path)));
         }
-        if size == SIZES[1] {
+        let is_large = size == SIZES[1];
+        if is_large {
             // Cycles through all pages, so that each read misses the caches.
-            let mut pages = (1..=3 * size / PER_PAGE).cycle();
+            let mut pages = (1..=EVENTS_PER_CHARGE * size / PER_PAGE).cycle();
             c.bench_function(&format!("page of 25 events, fresh, {size} charges"), |b| {
                 b.iter(|| {
                     let page = pages.next().unwrap_or(1);

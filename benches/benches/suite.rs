@@ -36,7 +36,7 @@ fn record_quick_run() -> Recording {
     })
 }
 
-/// Returns a world in which every list has several pages.
+/// Returns a world with [`CHARGES`] charges in each mode: several pages of charges and of events.
 fn populated_sandbox(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
     let keys = sandbox.first_keys();
@@ -75,8 +75,8 @@ fn bench_scenarios(c: &mut Criterion) {
     });
 }
 
-/// Measures the worlds of the first sixteen seeds. Of these, two are judged with all checks, one is compared with a copy of
-/// itself under other names, and one is run twice.
+/// Measures the worlds of the first sixteen seeds. Of these, all but the three large ones are judged with all checks,
+/// one is compared with a variant of itself, and one is played twice.
 fn bench_worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();

@@ -1,4 +1,5 @@
-//! [`BenchDriver`]: opens, pays and delivers charges in the service alone, without chains, network or sockets.
+//! [`BenchDriver`]: opens and pays charges and delivers their events in the service alone, without chains, network or
+//! sockets.
 
 use std::collections::BTreeSet;
 
@@ -21,19 +22,21 @@ use reference_core::{
 };
 use reference_wire::{Api, Response};
 
-/// The common start of transaction ids.
+/// The common start of all transaction ids: 48 of the 64 digits.
 const TXID_PREFIX: &str = "000000000000000000000000000000000000000000000000";
 
-/// A service with one account, used in test mode.
+/// A service with one account, which is used in test mode.
 pub struct BenchDriver {
     api: Api,
     account: AccountNo,
     authorization: String,
     asset: Asset,
     now: Timestamp,
+    /// The number of transactions so far.
     transactions: u64,
+    /// The number of deliveries so far.
     delivered: usize,
-    /// The payment link of new charges.
+    /// The id of the payment link of new charges.
     link: Option<String>,
 }
 
@@ -71,7 +74,7 @@ impl BenchDriver {
         self.now = self.now.plus(span);
     }
 
-    /// Creates a payment link for all further charges and returns its code.
+    /// Creates a payment link for all further charges and returns its id.
     pub fn use_link(&mut self) -> String {
         let link = self.send(
             "POST",
@@ -79,12 +82,12 @@ impl BenchDriver {
             r#"{"title":"Tea","pricing_type":"fixed","amount":"49.90","currency":"EUR"}"#,
         );
         let link: serde_json::Value = serde_json::from_slice(&link.body).expect("responses are JSON");
-        let code = link["data"]["id"].as_str().expect("a link has an id").to_owned();
-        self.link = Some(code.clone());
-        code
+        let id = link["data"]["id"].as_str().expect("a link has an id").to_owned();
+        self.link = Some(id.clone());
+        id
     }
 
-    /// Opens a charge.
+    /// Opens a charge and returns its number.
     pub fn open_charge(&mut self) -> ChargeNo {
         let draft = ChargeDraft {
             asset: self.asset,
@@ -113,7 +116,7 @@ impl BenchDriver {
             mode: Mode::Test,
             asset: self.asset,
             address: charge.terms.deposit_address.clone(),
-            // Formatting 64 digits would take a twentieth of the time.
+            // Formatting all 64 digits would take a twentieth of the time of a charge.
             txid: format!("{TXID_PREFIX}{:016x}", self.transactions),
             output: 0,
             amount: charge.terms.asset_amount,
@@ -127,7 +130,8 @@ impl BenchDriver {
         }
     }
 
-    /// Makes all due attempts: each is written, signed and accepted. Returns the number of bytes.
+    /// Makes all due delivery attempts: each is written, signed and accepted. Returns the number of bytes of the bodies
+    /// and signatures.
     pub fn deliver(&mut self) -> usize {
         let mut bytes = 0;
         while let Some((account, mode, attempt)) = self.api.poll_delivery(self.now) {
@@ -184,8 +188,8 @@ mod tests {
             driver.complete_charge();
             let page: serde_json::Value = serde_json::from_slice(&driver.get("/v1/events?per_page=3").body)
                 .expect("responses are JSON");
-            let kinds: Vec<_> = (0..3).filter_map(|n| page["data"][n]["type"].as_str()).collect();
-            assert_eq!(kinds, ["charge.paid", "charge.payment_detected", "charge.created"]);
+            let types: Vec<_> = (0..3).filter_map(|n| page["data"][n]["type"].as_str()).collect();
+            assert_eq!(types, ["charge.paid", "charge.payment_detected", "charge.created"]);
             assert_eq!((page["meta"]["total"].as_u64(), driver.delivery_count()), (Some(6), 6));
         }
     }

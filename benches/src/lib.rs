@@ -1,4 +1,4 @@
-//! The shared code of the benchmarks: a world that serves requests without a socket.
+//! The shared code of the benchmarks: [`World`], a sandbox without a socket, and [`BenchDriver`], the service alone.
 
 mod driver;
 
@@ -47,17 +47,17 @@ impl World {
         serde_json::from_slice(&response.body).expect("responses are JSON")
     }
 
-    /// Opens a charge and returns its code.
+    /// Opens a charge and returns its id.
     pub fn open_charge(&mut self) -> String {
         let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","metadata":{"order":7}}"#;
         let response = self.send_expecting_2xx("POST", "/v1/charges", body);
         response["data"]["id"].as_str().expect("a charge has an id").to_owned()
     }
 
-    /// Opens a charge, pays it, and makes its deliveries.
+    /// Opens a charge, pays it, mines the required blocks, and lets a second pass, in which its deliveries are made.
     pub fn complete_charge(&mut self) {
-        let code = self.open_charge();
-        self.send_expecting_2xx("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
+        let charge_id = self.open_charge();
+        self.send_expecting_2xx("POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge_id}"}}"#));
         self.send_expecting_2xx(
             "POST",
             "/sandbox/mine",

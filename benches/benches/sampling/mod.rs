@@ -1,4 +1,4 @@
-//! The durations of the benchmarks.
+//! The sampling configuration of the benchmarks: durations and number of samples.
 
 use std::time::Duration;
 

@@ -1,9 +1,11 @@
 //! A bare hyper server that sends prepared bytes for each path.
 //!
-//! `cargo xtask compare` measures the reference server against it. It checks no key or limit and ignores queries; its
-//! responses have the same heads and bodies as those of the reference server.
+//! `cargo xtask compare` measures the reference server against it. It checks neither API keys nor rate limits, and
+//! compares paths with their queries as text. Its responses have the same heads and bodies as those of the reference
+//! server.
 //!
-//! `bare METHOD PATH STATUS FILE …`: prints the listening address, and serves until it is killed.
+//! `bare (METHOD PATH STATUS FILE)…`: prints the listening address, and serves until it is killed. Each group of four
+//! arguments is one response; `PATH` includes the query, and `FILE` contains the body.
 
 use std::{convert::Infallible, env, fs, process::ExitCode, sync::Arc};
 
@@ -18,7 +20,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// A prepared response.
+/// A prepared response to one method and path.
 struct PreparedResponse {
     method: Method,
     path: String,

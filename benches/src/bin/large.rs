@@ -1,8 +1,8 @@
 //! Measures response times and memory of a book with many events.
 //!
 //! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then reads
-//! lists of every kind, first and late pages. Prints JSON: microseconds per request by kind, and bytes per charge with
-//! its three events.
+//! first and middle pages of the lists of charges and events. Prints JSON: microseconds per request by kind, and bytes
+//! per charge with its three events.
 
 use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
 
@@ -11,31 +11,34 @@ use reference_core::asset::Asset;
 
 /// The number of requests for each page. The 10th percentile is reported, because the machine is shared.
 const ROUNDS: usize = 400;
+/// The smallest number of events for which every list in the measurement has a middle page.
+const EVENTS_MIN: usize = 300;
+const EVENTS_PER_CHARGE: usize = 3;
 
 fn main() -> ExitCode {
-    let Some(events) = env::args().nth(1).and_then(|text| text.parse::<usize>().ok()).filter(|n| *n >= 300)
-    else {
-        eprintln!("error: the argument must be a number of events, at least 300");
+    let events = env::args().nth(1).and_then(|text| text.parse::<usize>().ok());
+    let Some(events) = events.filter(|events| *events >= EVENTS_MIN) else {
+        eprintln!("error: the argument must be a number of events, at least {EVENTS_MIN}");
         return ExitCode::from(2);
     };
-    let before = resident_bytes();
-    // Solana addresses are random, so its charges cost least to create.
+    let bytes_before = resident_bytes();
+    // Solana addresses are drawn and not derived, so Solana charges cost least to create.
     let mut driver = BenchDriver::new(Asset::Sol, 0);
     let started = Instant::now();
-    let charges = events / 3;
+    let charges = events / EVENTS_PER_CHARGE;
     for _ in 0..charges / 2 {
         driver.complete_charge();
     }
-    let link = driver.use_link();
+    let link_id = driver.use_link();
     for _ in charges / 2..charges {
         driver.complete_charge();
     }
     let fill_duration = started.elapsed();
-    let bytes_per_charge = (resident_bytes().saturating_sub(before)) / charges as u64;
+    let bytes_per_charge = (resident_bytes().saturating_sub(bytes_before)) / charges as u64;
 
     let newest: serde_json::Value =
         serde_json::from_slice(&driver.get("/v1/charges?per_page=1").body).expect("responses are JSON");
-    let code = newest["data"][0]["id"].as_str().expect("a charge has an id").to_owned();
+    let charge_id = newest["data"][0]["id"].as_str().expect("a charge has an id").to_owned();
     let middle = |pages: usize| pages / 2;
     let requests = [
         ("first page of events", "/v1/events?per_page=25".to_owned()),
@@ -44,7 +47,7 @@ fn main() -> ExitCode {
             "events of a type, deep",
             format!("/v1/events?type=charge.paid&per_page=25&page={}", middle(charges / 25)),
         ),
-        ("events of a charge", format!("/v1/events?charge={code}&per_page=25")),
+        ("events of a charge", format!("/v1/events?charge={charge_id}&per_page=25")),
         ("first page of charges", "/v1/charges?per_page=25".to_owned()),
         (
             "charges of a status, deep",
@@ -52,7 +55,7 @@ fn main() -> ExitCode {
         ),
         (
             "charges of a link, deep",
-            format!("/v1/charges?payment_link={link}&per_page=25&page={}", middle(charges / 50)),
+            format!("/v1/charges?payment_link={link_id}&per_page=25&page={}", middle(charges / 50)),
         ),
     ];
     let mut micros = BTreeMap::new();
@@ -82,7 +85,7 @@ fn with_thousandths(nanos: u128) -> String {
     format!("{}.{:03}", nanos / 1_000, nanos % 1_000)
 }
 
-/// Returns the resident memory of this process.
+/// Returns the resident memory of this process, for pages of 4 KiB.
 fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);

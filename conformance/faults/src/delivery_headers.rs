@@ -5,7 +5,8 @@ use conformance_model::mode::Mode;
 use crate::fault::{Change, Fault};
 use crate::injection_point::{InjectionPoint, Position};
 
-/// A header without the service's prefix, its replacement, the description of the fault, and the violated statements.
+/// A header, in which `X-` stands for the service's prefix, its replacement (`None` removes it), the description of the
+/// fault, and the violated statements.
 type HeaderFault = (&'static str, Option<&'static str>, &'static str, &'static [&'static str]);
 
 const HEADER_FAULTS: &[HeaderFault] = &[
@@ -48,12 +49,12 @@ const HEADER_FAULTS: &[HeaderFault] = &[
 ];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    for (name, value, description, breaks) in HEADER_FAULTS {
+    for (name, value, description, violates) in HEADER_FAULTS {
         for mode in Mode::BOTH {
             all.push(Fault {
                 description,
                 field: Some(name),
-                violates: breaks.to_vec(),
+                violates: violates.to_vec(),
                 point: InjectionPoint::DeliveryHeaders,
                 position: Position::Any,
                 mode: Some(mode),

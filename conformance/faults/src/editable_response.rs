@@ -11,7 +11,7 @@ pub struct EditableResponse {
     pub status: u16,
     /// The header fields, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, unless `raw` is set.
+    /// The JSON body; ignored if `raw` is set.
     pub body: Value,
     /// The body as text, if it is not JSON or its formatting matters. A replacement character (U+FFFD) stands for a
     /// byte that is not UTF-8.
@@ -36,7 +36,7 @@ impl EditableResponse {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
-    /// Removes a header field.
+    /// Removes all header fields of a name.
     pub fn remove_header(&mut self, name: &str) {
         self.headers.retain(|(header, _)| header != name);
     }

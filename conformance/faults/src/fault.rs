@@ -10,15 +10,15 @@ use crate::injection_point::{InjectionPoint, Position};
 
 /// A fault of an implementation, at one injection point.
 pub struct Fault {
-    /// The description of the fault.
+    /// The description of the fault, such as `is missing`. If there is a `field`, it is the subject of the sentence.
     pub description: &'static str,
-    /// The affected field, if it is a single one.
+    /// The affected field or header, if it is a single one.
     pub field: Option<&'static str>,
-    /// The statements that the fault violates. At least one must fail.
+    /// The ids of the statements that the fault violates. At least one must fail if the fault is noticed.
     pub violates: Vec<&'static str>,
-    /// The affected response or object.
+    /// The affected responses or objects.
     pub point: InjectionPoint,
-    /// The affected pages.
+    /// The affected pages, if the injection point is a page.
     pub position: Position,
     /// The mode of the key or of the delivery; `None` for both.
     pub mode: Option<Mode>,
@@ -30,18 +30,20 @@ pub(crate) enum Change {
     Response(Box<dyn Fn(&mut EditableResponse) + Send + Sync>),
     /// A change of each object at the injection point.
     Object(Box<dyn Fn(&mut Value) + Send + Sync>),
-    /// A change of a header of a delivery: its name without the service's prefix, and the new value; `None` removes it.
+    /// A change of a header of a delivery: its name, in which `X-` stands for the service's prefix, and the new value;
+    /// `None` removes it.
     Header(&'static str, Option<&'static str>),
 }
 
 impl Fault {
-    /// Returns the chapter of the first violated statement.
+    /// Returns the chapter of the first violated statement: the part of its id before the dot.
     pub fn chapter(&self) -> &'static str {
         let first = self.violates.first().copied().unwrap_or_default();
         first.split('.').next().unwrap_or_default()
     }
 
-    /// Returns the data that a run needs to reveal the fault.
+    /// Returns a description of the data that a run needs to reveal the fault, such as `page 2 of the list of charges
+    /// in live mode`.
     pub fn required_data(&self) -> String {
         let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.as_str()));
         match (self.point, self.position) {
@@ -64,7 +66,7 @@ impl fmt::Display for Fault {
 /// Returns a fault in responses.
 pub(crate) fn response_fault(
     description: &'static str,
-    breaks: &[&'static str],
+    violates: &[&'static str],
     point: InjectionPoint,
     mode: Option<Mode>,
     change: fn(&mut EditableResponse),
@@ -73,7 +75,7 @@ pub(crate) fn response_fault(
     Fault {
         description,
         field: None,
-        violates: breaks.to_vec(),
+        violates: violates.to_vec(),
         point,
         position: Position::Any,
         mode,

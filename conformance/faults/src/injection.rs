@@ -1,4 +1,4 @@
-//! Injects a fault into responses: those of a recording, or those of a server.
+//! Injects a fault into the responses of a server, or into the responses and deliveries of a recording.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::editable_response::EditableResponse;
 use crate::fault::{Change, Fault};
 use crate::injection_point::{EventView, InjectionPoint, PageCoordinates};
 
-/// A request, and the owner of the requested object. A fault may be injected into its response.
+/// A request, and the owner of the requested object. A fault may be injected into the response to it.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedRequest<'a> {
     /// The caller.
     pub caller: Caller,
     /// The path below the base address.
     pub path: &'a str,
-    /// The parameters, each once.
+    /// The query parameters by name.
     pub query: &'a BTreeMap<String, String>,
     /// The owner of the requested object or of the filter's value; `None` if unknown.
     pub side: Option<Side>,
@@ -41,9 +41,11 @@ impl Fault {
         }
     }
 
+    /// Returns `true` if the fault occurs in the response to this request.
     fn affects(&self, request: &ObservedRequest<'_>, response: &EditableResponse) -> bool {
         let is_own_key = |mode: Option<Mode>| match request.caller {
             Caller::Own(key_mode) => mode.is_none_or(|mode| mode == key_mode),
+            // The second key is of the same account, in test mode.
             Caller::SecondKey => mode.is_none_or(|mode| mode == Mode::Test),
             _ => false,
         };
@@ -51,6 +53,7 @@ impl Fault {
         let is_event = request.path.starts_with("/v1/events/");
         let is_own = is_own_key(self.mode);
         let is_served = is_own && response.status == 200;
+        // A path that ends with `/` stands for all paths below it.
         let is_at = |path: Option<&str>| {
             path.is_none_or(|path| {
                 if path.ends_with('/') { request.path.starts_with(path) } else { request.path == path }
@@ -96,6 +99,7 @@ impl Fault {
     }
 }
 
+/// Returns the coordinates of a page from the request and, if the request omits a number, from the response.
 fn page_coordinates(request: &ObservedRequest<'_>, response: &EditableResponse) -> PageCoordinates {
     let meta_number = |name: &str| response.body["meta"][name].as_u64();
     let parameter = |name: &str| request.query.get(name).and_then(|text| text.parse().ok());
@@ -106,7 +110,7 @@ fn page_coordinates(request: &ObservedRequest<'_>, response: &EditableResponse) 
     }
 }
 
-/// Changes all objects of a body at an injection point.
+/// Changes all objects of a body that the injection point designates.
 fn each_object(point: InjectionPoint, body: &mut Value, mut change: impl FnMut(&mut Value)) {
     let member = match point {
         InjectionPoint::Charge(_) | InjectionPoint::DeliveredCharge => Some("charge"),
@@ -155,7 +159,7 @@ fn single_event(body: &mut Value) -> Option<&mut Value> {
 pub(crate) struct ParsedResponses(Vec<ParsedResponse>);
 
 struct ParsedResponse {
-    /// The index of its exchange in the recording.
+    /// The index of the exchange in the recording.
     index: usize,
     caller: Caller,
     path: String,
@@ -166,8 +170,9 @@ struct ParsedResponse {
 
 impl ParsedResponses {
     pub(crate) fn from_recording(recording: &Recording) -> ParsedResponses {
-        let origin = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
-        let prefix = origin.find('/').map_or("", |start| origin[start..].trim_end_matches('/'));
+        // The path of the base address, with which the targets of all requests begin.
+        let after_scheme = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
+        let prefix = after_scheme.find('/').map_or("", |start| after_scheme[start..].trim_end_matches('/'));
         let parse = |(index, exchange): (usize, &Exchange)| {
             let target = exchange.target.strip_prefix(prefix).unwrap_or(&exchange.target);
             let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -190,7 +195,7 @@ impl ParsedResponses {
         ParsedResponses(recording.exchanges.iter().enumerate().filter_map(parse).collect())
     }
 
-    /// Returns the responses that the fault changes, with the indexes of their exchanges.
+    /// Returns the responses that the fault changes, as changed, with the indexes of their exchanges.
     fn changed_responses(&self, fault: &Fault) -> Vec<(usize, ReceivedResponse)> {
         let inject = |parsed: &ParsedResponse| {
             let ParsedResponse { index, caller, path, query, side, response } = parsed;
@@ -206,9 +211,11 @@ impl ParsedResponses {
     }
 }
 
-/// The changes of a fault in a recording. Swapping them in twice restores it.
+/// The changes of a fault in a recording. Swapping them in twice restores the recording.
 pub(crate) struct InjectedChanges {
-    endings: Vec<(usize, ExchangeOutcome)>,
+    /// The changed outcomes, with the indexes of their exchanges.
+    outcomes: Vec<(usize, ExchangeOutcome)>,
+    /// The changed deliveries, with their indexes among the received ones.
     deliveries: Vec<(usize, Delivery)>,
 }
 
@@ -216,35 +223,34 @@ impl InjectedChanges {
     pub(crate) fn compute(
         fault: &Fault,
         recording: &Recording,
-        replies: &ParsedResponses,
+        responses: &ParsedResponses,
     ) -> InjectedChanges {
-        let responses = replies.changed_responses(fault).into_iter();
-        let sent = recording
-            .deliveries
-            .iter()
-            .flat_map(|delivery| delivery.received.iter().map(|sent| (sent, &delivery.header_prefix)));
-        let changed = |(index, (sent, prefix)): (usize, (&Delivery, &String))| {
-            let changed = changed_delivery(fault, prefix, sent)?;
-            (changed != *sent).then_some((index, changed))
+        let changed_responses = responses.changed_responses(fault).into_iter();
+        let received = recording.deliveries.iter().flat_map(|deliveries| {
+            deliveries.received.iter().map(|delivery| (delivery, &deliveries.header_prefix))
+        });
+        let change = |(index, (delivery, prefix)): (usize, (&Delivery, &String))| {
+            let changed = changed_delivery(fault, prefix, delivery)?;
+            (changed != *delivery).then_some((index, changed))
         };
         InjectedChanges {
-            endings: responses
+            outcomes: changed_responses
                 .map(|(index, response)| (index, ExchangeOutcome::Answered(response)))
                 .collect(),
-            deliveries: sent.enumerate().filter_map(changed).collect(),
+            deliveries: received.enumerate().filter_map(change).collect(),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.endings.is_empty() && self.deliveries.is_empty()
+        self.outcomes.is_empty() && self.deliveries.is_empty()
     }
 
     /// Swaps the changed parts with those of the recording.
     pub(crate) fn swap_with(&mut self, recording: &mut Recording) {
-        for (index, ending) in &mut self.endings {
-            std::mem::swap(ending, &mut recording.exchanges[*index].outcome);
+        for (index, outcome) in &mut self.outcomes {
+            std::mem::swap(outcome, &mut recording.exchanges[*index].outcome);
         }
-        let mut received = recording.deliveries.as_mut().map(|delivery| &mut delivery.received);
+        let mut received = recording.deliveries.as_mut().map(|deliveries| &mut deliveries.received);
         for (index, delivery) in &mut self.deliveries {
             if let Some(received) = &mut received {
                 std::mem::swap(delivery, &mut received[*index]);
@@ -253,7 +259,8 @@ impl InjectedChanges {
     }
 }
 
-fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Delivery> {
+/// Returns a copy of a delivery as a service with the fault would have sent it; `None` if the fault cannot affect it.
+fn changed_delivery(fault: &Fault, prefix: &str, delivery: &Delivery) -> Option<Delivery> {
     let affects = matches!(
         fault.point,
         InjectionPoint::Delivery
@@ -264,11 +271,11 @@ fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Deli
     if !affects {
         return None;
     }
-    let mut body: Value = serde_json::from_slice(&sent.body.0).ok()?;
+    let mut body: Value = serde_json::from_slice(&delivery.body.0).ok()?;
     if fault.mode.is_some_and(|mode| body["mode"] != mode.as_str()) {
         return None;
     }
-    let mut changed = sent.clone();
+    let mut changed = delivery.clone();
     match &fault.change {
         Change::Header(name, value) => {
             let name = name.replace("X-", &format!("{prefix}-"));

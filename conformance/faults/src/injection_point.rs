@@ -30,11 +30,11 @@ pub enum InjectionPoint {
     Invoice(EventView),
     /// Requests from this caller that must be rejected with 401; to this path only, if one is given.
     Unauthorized(Caller, Option<&'static str>),
-    /// Events that do not exist.
+    /// Responses to requests for events that do not exist.
     AbsentEvent,
-    /// Events of the other mode.
+    /// Responses to requests for events of the other mode.
     ForeignEvent,
-    /// Single charges and invoices of the other mode.
+    /// Responses to requests for single charges or invoices of the other mode.
     ForeignObject(ObjectKind),
     /// A list filtered by an object of the other mode, with the name of the filter.
     ForeignFilter(&'static str),
@@ -75,7 +75,9 @@ pub enum Position {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageCoordinates {
     pub(crate) number: u64,
+    /// The requested size; `None` for the default size.
     pub(crate) size: Option<u64>,
+    /// The number of the last page.
     pub(crate) last: u64,
 }
 

@@ -104,7 +104,7 @@ const DELIVERY: &[FieldFault] = &[
     ("data", Some(|| json!([])), "is an array", &["webhooks.body", "webhooks.data"]),
 ];
 
-/// The charge of a single event differs from the charge of the same event in a list.
+/// Differences between the charge of a single event and that of the same event in a list.
 const SINGLE_CHARGE_DIFFERENCES: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "differs from the list", &["events.single"]),
     ("asset", Some(|| json!("XYZ")), "differs from the list", &["events.single"]),
@@ -114,7 +114,7 @@ const SINGLE_INVOICE_DIFFERENCES: &[FieldFault] = &[
     ("status", Some(|| json!("elsewhere")), "differs from the list", &["events.single"]),
     ("amount", Some(|| json!("0.01")), "differs from the list", &["events.single"]),
 ];
-/// The charge of a delivery differs from the charge of its event in the API.
+/// Differences between the charge of a delivery and that of its event in the API.
 const DELIVERED_CHARGE_DIFFERENCES: &[FieldFault] = &[
     ("asset", Some(|| json!("XYZ")), "differs from the API", &["webhooks.event_id"]),
     ("fiat_amount", Some(|| json!("0.01")), "differs from the API", &["webhooks.event_id"]),
@@ -167,14 +167,15 @@ fn canceled_charge(event: &mut Value) -> Option<&mut Value> {
     if event["type"] == "charge.canceled" { event.get_mut("charge") } else { None }
 }
 
-/// Adds faults in the fields of a part of each object at an injection point: the part that `part` returns.
+/// Adds faults in the fields of a part of each object at an injection point: the part that `part` returns. A fault
+/// changes only objects that have the field.
 fn add_part_faults(
     all: &mut Vec<Fault>,
     faults: &[FieldFault],
     point: InjectionPoint,
     part: fn(&mut Value) -> Option<&mut Value>,
 ) {
-    for (field, replacement, description, breaks) in faults {
+    for (field, replacement, description, violates) in faults {
         for mode in Mode::BOTH {
             let (field, replacement) = (*field, *replacement);
             let change = move |object: &mut Value| {
@@ -188,7 +189,7 @@ fn add_part_faults(
             all.push(Fault {
                 description,
                 field: Some(field),
-                violates: breaks.to_vec(),
+                violates: violates.to_vec(),
                 point,
                 position: Position::Any,
                 mode: Some(mode),

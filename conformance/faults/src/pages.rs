@@ -1,4 +1,4 @@
-//! Faults in pages: their rows, and their numbers and links.
+//! Faults in pages: in their statuses, rows, numbers and links.
 
 use conformance_model::mode::Mode;
 use conformance_model::recording::List;
@@ -129,7 +129,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         &["paging.links_keep_size"],
         &[Position::Number(3), Position::Middle, Position::OddSize],
         |response| {
-            // Without a size, a link leads to a page of the default size.
+            // A link without a size leads to a page of the default size, so pages of that size have no fault.
             if response.body["meta"]["per_page"] != DEFAULT_SIZE {
                 set_link_parameter(response, "next", "per_page", "");
             }
@@ -141,14 +141,14 @@ const PAGE_FAULTS: &[PageFault] = &[
 ];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    for (description, breaks, positions, change) in PAGE_FAULTS {
+    for (description, violates, positions, change) in PAGE_FAULTS {
         for position in *positions {
             for list in List::ALL {
                 for mode in Mode::BOTH {
                     all.push(Fault {
                         description,
                         field: None,
-                        violates: breaks.to_vec(),
+                        violates: violates.to_vec(),
                         point: InjectionPoint::Page(list),
                         position: *position,
                         mode: Some(mode),
@@ -174,7 +174,7 @@ fn add_to_meta(response: &mut EditableResponse, name: &str, by: i64) {
     }
 }
 
-/// The default page size, in records.
+/// The default number of records per page.
 const DEFAULT_SIZE: u64 = 25;
 
 /// Replaces a parameter of a link; an empty value removes it.

@@ -8,11 +8,12 @@
 //! the fault would have sent them. The changed recording is judged again by the statements that the fault violates,
 //! and then restored. The result is one [`FaultEffect`]:
 //!
-//! - `Noticed`: a statement that passed before now fails or warns. The fault counts towards the power.
-//! - `Missed`: the recording changed, but no verdict did. A gap in the checks.
+//! - `Noticed`: a statement that passed before now fails. The fault counts towards the power.
+//! - `Warned`: a statement that passed before now warns, and none fails. The report lists the fault as missed.
+//! - `Missed`: the recording changed, but no statement fails or warns. A gap in the checks.
 //! - `Absent`: the fault affects no recorded response. The report lists the missing data, for example "page 2 of the
 //!   list of charges in live mode".
-//! - `Undecided`: every statement that could notice it already fails or was not judged.
+//! - `Undecided`: no statement that could notice the fault passed before.
 //!
 //! A [`Fault`] has an injection point (the rows of a list, a single event, a delivery, …), a position (page 2, the
 //! last page, …) and a mode, and the grid is their product: a fault on the last page of live charges is different from
@@ -22,8 +23,8 @@
 //! 2 of the list of charges in live mode: its last record is missing" changes a recorded page, and `paging.length`
 //! fails on the changed recording: noticed. The same fault in test mode is absent, because there is no page 2.
 //!
-//! The same faults are injected into the fake server that tests the suite. Must not contain: a request, a check, or a
-//! fault that only this suite's server can have.
+//! The same faults are injected into the fake server that tests the suite. This module must not contain a request, a
+//! check, or a fault that only the fake server can have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +45,7 @@ pub enum FaultEffect {
     Noticed(BTreeSet<String>),
     /// These statements would have warned, and none failed.
     Warned(BTreeSet<String>),
-    /// Every statement that could notice it is already violated or was not judged.
+    /// No statement that could notice the fault passes without it.
     Undecided,
     /// No recorded response could have revealed it.
     Absent,
@@ -93,27 +94,29 @@ pub struct Chapter {
 
 /// Injects each known fault into a copy of the recording, and judges it by the statements that the fault violates.
 pub fn fault_trials(recording: &Recording) -> Vec<FaultTrial> {
-    let passing = ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
-    let replies = ParsedResponses::from_recording(recording);
+    let passing_ids =
+        ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
+    let responses = ParsedResponses::from_recording(recording);
     let mut recording = recording.clone();
     let inject = |fault: Fault| {
-        let effect = effect(&fault, &mut recording, &replies, &passing);
+        let effect = effect(&fault, &mut recording, &responses, &passing_ids);
         FaultTrial { fault, effect }
     };
     faults().into_iter().map(inject).collect()
 }
 
+/// Determines the effect of a fault. Changes the recording and restores it.
 fn effect(
     fault: &Fault,
     recording: &mut Recording,
-    replies: &ParsedResponses,
-    passing: &BTreeSet<String>,
+    responses: &ParsedResponses,
+    passing_ids: &BTreeSet<String>,
 ) -> FaultEffect {
-    let mut changes = InjectedChanges::compute(fault, recording, replies);
+    let mut changes = InjectedChanges::compute(fault, recording, responses);
     if changes.is_empty() {
         return FaultEffect::Absent;
     }
-    let can_notice = |id: &str| fault.violates.contains(&id) && passing.contains(id);
+    let can_notice = |id: &str| fault.violates.contains(&id) && passing_ids.contains(id);
     if !fault.violates.iter().any(|id| can_notice(id)) {
         return FaultEffect::Undecided;
     }

@@ -11,7 +11,7 @@ use crate::injection_point::InjectionPoint;
 /// The description of a fault, and the change of the response.
 type RefusalFault = (&'static str, fn(&mut EditableResponse));
 
-/// The callers that must be refused, each with its statement.
+/// The callers that must be refused, each with the statement that requires it.
 const CALLERS: &[(Caller, &str)] = &[
     (Caller::NoKey, "auth.no_header"),
     (Caller::Revoked, "auth.revoked_key"),
@@ -31,7 +31,8 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Forged(Forgery::OtherPrefix), "auth.other_prefix"),
 ];
 
-const ACCEPTED: &[RefusalFault] = &[
+/// Responses other than 401.
+const NOT_401: &[RefusalFault] = &[
     ("is accepted", |response| {
         *response = EditableResponse::json(200, json!({ "data": [], "meta": { "mode": "test" } }))
     }),
@@ -54,7 +55,7 @@ const GATEWAY_ERRORS: &[RefusalFault] = &[
         *response = EditableResponse::json(503, json!({ "message": "Unavailable." }))
     }),
 ];
-/// A 429 for every request. It is no fault for a revoked key, which a service may lock out.
+/// A 429 for every request. For a revoked key it is not a fault, because a service may lock that key out.
 const RATE_LIMITED: RefusalFault = ("always gets the response 429", |response| {
     *response = EditableResponse::json(429, json!({ "message": "Too many requests." }))
 });
@@ -71,7 +72,8 @@ const MALFORMED_BODIES: &[RefusalFault] = &[
     ("is refused without a body", |response| response.raw = Some(String::new())),
 ];
 
-/// Responses that reveal that an object exists in the other mode.
+/// Responses that reveal that an object exists in the other mode. The first [`NOT_404_COUNT`] are also faults for an
+/// absent object.
 const REVEALING: &[RefusalFault] = &[
     ("gets the response 403", |response| response.status = 403),
     ("gets the response 410", |response| response.status = 410),
@@ -88,6 +90,10 @@ const REVEALING: &[RefusalFault] = &[
     }),
 ];
 
+/// The number of faults at the start of [`REVEALING`] that change the status.
+const NOT_404_COUNT: usize = 4;
+
+/// Responses that reveal that the object of a filter exists in the other mode.
 const REVEALING_FILTERS: &[RefusalFault] = &[
     ("counts it in `total`", |response| response.body["meta"]["total"] = json!(2)),
     ("returns it", |response| response.body["data"] = json!([{ "code": "leak" }])),
@@ -111,11 +117,12 @@ const RETRY_AFTER: &[RefusalFault] = &[
     }),
 ];
 
+/// The paths at which refusals are tested. A path that ends with `/` stands for all paths below it.
 const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events", "/v1/events/"];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for (caller, statement) in CALLERS {
-        for (description, change) in ACCEPTED {
+        for (description, change) in NOT_401 {
             all.push(response_fault(
                 description,
                 &[statement, "auth.every_path"],
@@ -157,7 +164,7 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
         ));
     }
     for path in PATHS {
-        for (description, change) in ACCEPTED {
+        for (description, change) in NOT_401 {
             let point = InjectionPoint::Unauthorized(Caller::NoKey, Some(path));
             all.push(response_fault(
                 description,
@@ -196,7 +203,7 @@ fn add_not_found_faults(all: &mut Vec<Fault>) {
                 *change,
             ));
         }
-        for (description, change) in &REVEALING[..4] {
+        for (description, change) in &REVEALING[..NOT_404_COUNT] {
             all.push(response_fault(
                 description,
                 &["errors.not_found"],
@@ -206,8 +213,8 @@ fn add_not_found_faults(all: &mut Vec<Fault>) {
             ));
         }
         for (description, change) in REVEALING {
-            let breaks = ["isolation.not_found", "isolation.indistinguishable"];
-            all.push(response_fault(description, &breaks, InjectionPoint::ForeignEvent, mode, *change));
+            let violates = ["isolation.not_found", "isolation.indistinguishable"];
+            all.push(response_fault(description, &violates, InjectionPoint::ForeignEvent, mode, *change));
             for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
                 all.push(response_fault(
                     description,

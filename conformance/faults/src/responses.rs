@@ -12,7 +12,7 @@ use crate::injection_point::{EventView, InjectionPoint};
 type ResponseFault = (&'static str, &'static [&'static str], fn(&mut EditableResponse));
 
 const ACCOUNT: &[ResponseFault] = &[
-    ("`meta.mode` is missing", &["account.mode"], |response| response.body["meta"]["mode"] = Value::Null),
+    ("`meta.mode` is null", &["account.mode"], |response| response.body["meta"]["mode"] = Value::Null),
     ("`meta.mode` is `production`", &["account.mode"], |response| {
         response.body["meta"]["mode"] = json!("production")
     }),
@@ -27,7 +27,7 @@ const ACCOUNT: &[ResponseFault] = &[
     }),
 ];
 
-/// The faults in the format of a response, at each injection point.
+/// The faults in the format of a successful response.
 const FORMAT: &[ResponseFault] = &[
     ("it is labelled text/html", &["answers.content_type"], |response| {
         response.set_header("content-type", "text/html")
@@ -105,22 +105,22 @@ fn keep_first_rows(response: &mut EditableResponse, rows_max: usize) {
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     let mut add = |points: &[InjectionPoint], faults: &[ResponseFault]| {
         for point in points {
-            for (description, breaks, change) in faults {
+            for (description, violates, change) in faults {
                 for mode in Mode::BOTH {
-                    all.push(response_fault(description, breaks, *point, Some(mode), *change));
+                    all.push(response_fault(description, violates, *point, Some(mode), *change));
                 }
             }
         }
     };
     add(&[InjectionPoint::Account], ACCOUNT);
-    let served = [
+    let successful = [
         InjectionPoint::Account,
         InjectionPoint::Page(List::Charges),
         InjectionPoint::Page(List::Invoices),
         InjectionPoint::Page(List::Events),
         InjectionPoint::Event(EventView::Single),
     ];
-    add(&served, FORMAT);
+    add(&successful, FORMAT);
     add(&[InjectionPoint::Event(EventView::Single)], SINGLE_EVENT);
     add(&["status", "payment_link", "type", "charge", "invoice"].map(InjectionPoint::Filtered), FILTERED);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use conformance::{Body, Exchange, ExchangeOutcome, Purpose, ReceivedResponse, Recording};
 use serde_json::Value;
 
-/// Applies all lines.
+/// Applies the edits of all lines in order.
 pub(crate) fn apply(recording: &mut Recording, text: &str) {
     for line in text.lines() {
         let mut parts = line.splitn(3, ' ');
@@ -51,7 +51,7 @@ fn apply_to(exchange: &mut Exchange, edit: &str, argument: &str) {
         "header" => {
             let (name, value) = argument.split_once(": ").unwrap_or((argument, ""));
             let headers = &mut response_mut(exchange).headers;
-            headers.retain(|(known, _)| known != name);
+            headers.retain(|(header, _)| header != name);
             headers.push((name.to_owned(), value.to_owned()));
         }
         "set" => set(&mut response_mut(exchange).body, argument),
@@ -74,8 +74,8 @@ fn apply_to(exchange: &mut Exchange, edit: &str, argument: &str) {
     }
 }
 
-/// Sets a value in a JSON body. `argument`: a JSON pointer and a JSON value or a plain string, such as
-/// `/data/0/id "text"`.
+/// Sets a value in a JSON body; a missing member is added, an index beyond the end of an array appends. `argument`: a
+/// JSON pointer and a JSON value or a plain string, such as `/data/0/id "text"`.
 fn set(body: &mut Body, argument: &str) {
     let (pointer, value) = argument.split_once(' ').unwrap_or((argument, "null"));
     let Some(mut document) = body.json().as_deref().cloned() else { return };
@@ -104,7 +104,7 @@ fn response_mut(exchange: &mut Exchange) -> &mut ReceivedResponse {
         });
     }
     let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
-        unreachable!("the ending was just set to a response")
+        unreachable!("the outcome was just set to a response")
     };
     response
 }

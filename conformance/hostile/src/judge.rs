@@ -10,14 +10,15 @@ use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
-/// The run of a check against a correct server, reduced to every 24th request of its burst.
+/// A run of the suite against a correct server. Of its burst up to the rate limit, only every 24th request is kept,
+/// because judging all would take too long.
 static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
-    let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::UntilRefused { .. }));
+    let is_burst = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::UntilRefused { .. }));
     outcome
         .recording
         .exchanges
-        .retain(|exchange| !is_shot(&exchange.purpose) || exchange.number.is_multiple_of(24));
+        .retain(|exchange| !is_burst(&exchange.purpose) || exchange.number.is_multiple_of(24));
     outcome
 });
 
@@ -27,6 +28,7 @@ static SAMPLE: LazyLock<Outcome> = LazyLock::new(|| {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     outcome.recording.exchanges.retain(|exchange| {
         let purpose = format!("{:?}", exchange.purpose);
+        // The name of the variant, without its fields.
         let kind = purpose.split(['{', '(']).next().unwrap_or_default();
         let count = counts.entry(format!("{:?} {kind}", exchange.caller)).or_default();
         *count += 1;
@@ -34,7 +36,7 @@ static SAMPLE: LazyLock<Outcome> = LazyLock::new(|| {
     });
     outcome
 });
-/// The largest number of exchanges of a kind in [`SAMPLE`].
+/// The largest number of exchanges of one caller and kind of purpose in [`SAMPLE`].
 const PER_KIND_MAX: usize = 3;
 
 const FORMATS: [Format; 6] =
@@ -54,7 +56,7 @@ pub(crate) fn feed(bytes: &[u8]) {
         "two judgements of one recording differ"
     );
     outcome.rows = rows;
-    // A report takes as long as a judgement, so each input is reported in one format.
+    // A report takes as long as a judgement, so each input is rendered in one format.
     let format = FORMATS[bytes.len() % FORMATS.len()];
     let report = render(&outcome, format, Style::Plain);
     let control = report.chars().find(|character| character.is_control() && *character != '\n');
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_reach_the_verdicts() {
+    fn edits_change_the_verdicts() {
         let verdicts_after = |text: &str| {
             let mut recording = CORRECT.recording.clone();
             edit::apply(&mut recording, text);

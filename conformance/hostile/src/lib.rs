@@ -17,7 +17,7 @@ pub struct Target {
     pub name: &'static str,
     /// The description of the parser and its invariants.
     pub description: &'static str,
-    /// Runs the parser. Panics if an invariant is violated.
+    /// Runs the parser on the bytes. Panics if an invariant is violated.
     pub feed: fn(&[u8]),
 }
 

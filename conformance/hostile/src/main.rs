@@ -23,8 +23,8 @@ fn main() -> std::process::ExitCode {
             println!("{count} inputs, no invariant violated");
             std::process::ExitCode::SUCCESS
         }
-        Err(why) => {
-            eprintln!("error: {why}\n\nusage: hostile TARGET FILE…\n");
+        Err(message) => {
+            eprintln!("error: {message}\n\nusage: hostile TARGET FILE…\n");
             for target in hostile::TARGETS {
                 eprintln!("  {:<10} {}", target.name, target.description);
             }
@@ -33,7 +33,7 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// Runs the target on files. Panics if an invariant is violated.
+/// Runs the target on files and returns their number. Panics if an invariant is violated.
 #[cfg(not(fuzzing))]
 fn replay(arguments: &[String]) -> Result<usize, String> {
     let [name, files @ ..] = arguments else { return Err("the target is missing".to_owned()) };

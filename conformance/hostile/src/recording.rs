@@ -2,12 +2,14 @@
 
 use conformance::{Outcome, StatementResult};
 
-/// Parses the bytes in both formats. Writing and parsing the result must not change the verdicts.
+/// Parses the bytes in both formats. Writing and parsing the result must change neither the file nor the verdicts nor
+/// the exit code.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(outcome) = Outcome::from_file(text) {
         check_round_trip(&outcome);
     }
+    // A HAR file does not name the prefix of the API keys; `svc` is the default.
     if Outcome::is_har(text)
         && let Ok((outcome, _)) = Outcome::from_har(text, "svc")
     {

@@ -1,4 +1,4 @@
-//! The fuzz target `request`: requests to the reference service, as the HTTP server passes them on.
+//! The fuzz target `request`: requests to the reference service, as the HTTP server passes them to it.
 //!
 //! The bytes are a sequence of requests, each a head, an empty line and a body, with a line `%%` between them:
 //!
@@ -10,8 +10,8 @@
 //! {"amount":"0.001"}
 //! ```
 //!
-//! In `authorization`, `live` and `test` stand for the two keys. A name in braces stands for the id of an object, see
-//! `add_objects`.
+//! In `authorization`, `live` and `test` stand for the two keys. A name in braces stands for the id of an object; the
+//! function `add_objects` lists the names.
 
 use std::sync::LazyLock;
 
@@ -35,12 +35,13 @@ use serde_json::{Value, json};
 
 const START_TIME: Timestamp = Timestamp(1_789_898_400_000_000);
 const BASE: &str = "https://api.svc.example";
-/// The seed of all inputs, so that addresses are derived once.
+/// The seed of the service for every input, so that all inputs share one cache of derived addresses.
 const SEED: Seed = Seed(7);
 static WALLETS: LazyLock<WalletCache> = LazyLock::new(|| WalletCache::new(SEED));
 
 /// The largest number of requests per input.
 const REQUESTS_MAX: usize = 8;
+/// The statuses of all responses that the service may send.
 const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 429, 503];
 
 /// Sends all requests, checks the responses, and checks that reads and refused requests change nothing.
@@ -50,8 +51,12 @@ pub(crate) fn feed(bytes: &[u8]) {
         let Some(fuzzed) = FuzzedRequest::read(part, &service) else { continue };
         let before = service.observable_state();
         let response = service.send(&fuzzed);
-        if let Err(why) = check_response(&response) {
-            panic!("{why}\n\n{fuzzed:?}\n\n{} {}", response.status, String::from_utf8_lossy(&response.body));
+        if let Err(violation) = check_response(&response) {
+            panic!(
+                "{violation}\n\n{fuzzed:?}\n\n{} {}",
+                response.status,
+                String::from_utf8_lossy(&response.body)
+            );
         }
         let is_read = matches!(fuzzed.method.as_str(), "GET" | "HEAD");
         if is_read || response.status >= 400 {
@@ -115,10 +120,10 @@ struct FuzzedRequest {
 }
 
 impl FuzzedRequest {
-    /// Parses a request; `None` if the HTTP server would reject its first line.
+    /// Parses a request; `None` if its first line is not UTF-8 text with a space, which the HTTP server would reject.
     fn read(part: &[u8], service: &FilledService) -> Option<FuzzedRequest> {
         let (head, body) = match find_bytes(part, b"\n\n") {
-            Some(at) => (&part[..at], &part[at + 2..]),
+            Some(end) => (&part[..end], &part[end + 2..]),
             None => (part, &[][..]),
         };
         let mut lines = split(head, b"\n");
@@ -141,10 +146,12 @@ impl FuzzedRequest {
             fuzzed.body = service.fill_in_ids(text).into_bytes();
         }
         for line in lines {
-            let Some(at) = find_bytes(line, b": ") else { continue };
-            let (name, value) = (&line[..at], line[at + 2..].to_owned());
+            let Some(end) = find_bytes(line, b": ") else { continue };
+            let (name, value) = (&line[..end], line[end + 2..].to_owned());
             match name {
-                b"authorization" => fuzzed.authorization = Some(service.key(&value).unwrap_or(value)),
+                b"authorization" => {
+                    fuzzed.authorization = Some(service.authorization(&value).unwrap_or(value))
+                }
                 b"content-type" => fuzzed.content_type = Some(value),
                 b"idempotency-key" => fuzzed.idempotency_key = Some(value),
                 _ => {}
@@ -176,13 +183,15 @@ struct FilledService {
     api: Api,
     now: Timestamp,
     account: AccountNo,
+    /// The API keys of the modes, in the order of [`Mode::ALL`].
     keys: [String; 2],
+    /// The names in braces, with the ids of their objects.
     ids: Vec<(&'static str, String)>,
 }
 
 impl FilledService {
     fn open() -> FilledService {
-        let start = ServiceConfig {
+        let config = ServiceConfig {
             seed: SEED,
             dialect: Dialect::default(),
             public_url: "https://pay.svc.example".to_owned(),
@@ -190,11 +199,12 @@ impl FilledService {
             wallet_cache: Some(WALLETS.clone()),
             key_tag: String::new(),
         };
-        let mut api = Api::new(start);
+        let mut api = Api::new(config);
         let account = api
             .service
             .open_account(START_TIME, "acme", AccountKind::Organization, Settings::new("Acme"))
-            .expect("a new slug");
+            .expect("the first account's id is unused");
+        // Without a rate for DOGE, a charge in it gets a 503.
         for currency in [Currency::Eur, Currency::Usd] {
             for asset in Asset::ALL.into_iter().filter(|asset| *asset != Asset::Doge) {
                 let price = Some(Rate::parse("60000").expect("a rate"));
@@ -204,8 +214,8 @@ impl FilledService {
         let mut service =
             FilledService { api, now: START_TIME, account, keys: Default::default(), ids: Vec::new() };
         service.keys = Mode::ALL.map(|mode| match service.execute(mode, Command::CreateKey) {
-            CommandResult::Key(_, text) => text.reveal().to_owned(),
-            other => unreachable!("a key was requested: {other:?}"),
+            CommandResult::Key(_, key) => key.reveal().to_owned(),
+            other => unreachable!("CreateKey returns a key, not {other:?}"),
         });
         service.add_objects();
         service
@@ -223,7 +233,7 @@ impl FilledService {
         self.pay(&paid);
         let invoice = json!({"amount": "1", "customer_email": "ada@shop.example"});
         let invoice = self.create(Mode::Live, "/v1/invoices", &invoice);
-        let code = Code::parse(&invoice).expect("a code");
+        let code = Code::parse(&invoice).expect("an id is a code");
         self.api.service.on_visit(self.now, Visit::ViewInvoice(code)).expect("an open invoice");
         let foreign = self.create(Mode::Test, "/v1/charges", &charge);
         let book = self.api.service.account(self.account).book(Mode::Live);
@@ -239,16 +249,18 @@ impl FilledService {
         ];
     }
 
+    /// Executes a valid command of the account owner.
     fn execute(&mut self, mode: Mode, command: impl Into<Command>) -> CommandResult {
         self.api.service.on_command(self.now, (self.account, mode), command).expect("a valid command")
     }
 
+    /// Creates an object by an API request and returns its id.
     fn create(&mut self, mode: Mode, path: &str, body: &Value) -> String {
         let fuzzed = FuzzedRequest {
             method: "POST".to_owned(),
             path: path.to_owned(),
             query: None,
-            authorization: self.key(mode.as_str().as_bytes()),
+            authorization: self.authorization(mode.as_str().as_bytes()),
             content_type: Some(b"application/json".to_vec()),
             idempotency_key: None,
             body: body.to_string().into_bytes(),
@@ -257,9 +269,12 @@ impl FilledService {
         body["data"]["id"].as_str().unwrap_or_else(|| panic!("no id in {body}")).to_owned()
     }
 
-    fn pay(&mut self, charge: &str) {
+    /// Reports a confirmed transfer of 0.0025 BTC to a charge, the amount due for 150 EUR.
+    fn pay(&mut self, charge_id: &str) {
         let book = self.api.service.account(self.account).book(Mode::Live);
-        let no = book.find_charge(Code::parse(charge).expect("a code")).expect("the charge was just created");
+        let no = book
+            .find_charge(Code::parse(charge_id).expect("an id is a code"))
+            .expect("the charge was just created");
         let terms = &book.charge(no).terms;
         let sighting = Sighting {
             mode: Mode::Live,
@@ -274,8 +289,8 @@ impl FilledService {
         self.api.service.on_sightings(self.now, &[sighting]);
     }
 
-    /// Returns the `Authorization` header with the key of a mode, `live` or `test`.
-    fn key(&self, mode_name: &[u8]) -> Option<Vec<u8>> {
+    /// Returns the `Authorization` header with the key of a mode; `None` if the name is neither `live` nor `test`.
+    fn authorization(&self, mode_name: &[u8]) -> Option<Vec<u8>> {
         let index = Mode::ALL.iter().position(|mode| mode.as_str().as_bytes() == mode_name)?;
         Some(format!("Bearer {}", self.keys[index]).into_bytes())
     }
@@ -335,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn parsed_requests_get_their_responses() {
+    fn requests_are_split_and_get_the_expected_statuses() {
         let head = "authorization: live\ncontent-type: application/json\n";
         for (text, status) in [
             ("GET /v1/charges?status=paid\nauthorization: live".to_owned(), 200),

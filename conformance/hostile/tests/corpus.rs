@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use hostile::{TARGETS, Target};
 
-/// Runs a target on all files of a directory and its subdirectories. Returns their number.
+/// Runs a target on the files of a directory and its subdirectories that are scenarios, HAR files or have no extension.
+/// Returns their number.
 fn feed_all(target: &Target, directory: &Path) -> usize {
     let entries = fs::read_dir(directory).unwrap_or_else(|err| panic!("{}: {err}", directory.display()));
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -14,7 +15,7 @@ fn feed_all(target: &Target, directory: &Path) -> usize {
     for file in files {
         if file.is_dir() {
             count += feed_all(target, &file);
-        } else if file.extension().is_none_or(|ending| ending == "yaml" || ending == "har") {
+        } else if file.extension().is_none_or(|extension| extension == "yaml" || extension == "har") {
             // The test harness shows this only if a target panics.
             println!("{}", file.display());
             (target.feed)(&fs::read(&file).unwrap());
@@ -24,6 +25,7 @@ fn feed_all(target: &Target, directory: &Path) -> usize {
     count
 }
 
+/// Runs a target on its corpus.
 #[track_caller]
 fn check(name: &str) {
     let target = hostile::target(name).unwrap();

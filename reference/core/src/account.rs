@@ -49,11 +49,11 @@ pub struct Settings {
     pub business: Option<Business>,
     /// The currency of charges and invoices that name none.
     pub default_currency: Currency,
-    /// The percentage that may be missing from a payment.
+    /// The percentage of the amount due that may be missing from a payment.
     pub underpayment_tolerance: Percent,
-    /// The percentage above which a payment is overpaid.
+    /// The percentage by which a payment may exceed the amount due before it counts as overpaid.
     pub overpayment_threshold: Percent,
-    /// E-mail addresses of the account's members: the only recipients of test invoices.
+    /// E-mail addresses of the account's members: in test mode, the only recipients of invoices.
     pub members: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ pub struct Account {
     /// The id in the API, a slug.
     #[serde(with = "crate::shared::text")]
     pub id: Arc<str>,
-    /// Person or organization.
+    /// The type: personal or organization.
     pub kind: AccountKind,
     /// The owner's settings.
     pub settings: Settings,
@@ -112,6 +112,7 @@ pub struct Account {
     pub created_at: Timestamp,
     /// The number of changes to the settings.
     changes: u64,
+    /// The books by mode: `Mode as usize` is the index.
     books: [Book; 2],
 }
 

@@ -21,9 +21,10 @@ pub enum AddressFormat {
     Evm,
     /// Tron, base58check: `T…`.
     Tron,
-    /// Solana, base58 of 32 bytes. Listed by the owner, because Ed25519 keys have no public derivation.
+    /// Solana, base58 of 32 bytes. The owner provides a list of addresses, because Ed25519 keys have no public
+    /// derivation.
     Solana,
-    /// Monero, listed by the owner as subaddresses.
+    /// Monero. The owner provides a list of subaddresses.
     Monero,
 }
 
@@ -83,7 +84,7 @@ pub struct AssetFacts {
     pub network: &'static str,
     /// The format of its deposit addresses.
     pub address_format: AddressFormat,
-    /// Decimal places of its smallest unit, at most 18.
+    /// The number of decimal places of an amount, at most 18.
     pub decimals: u32,
     /// The typical time between two blocks.
     pub block_time: Span,

@@ -120,11 +120,11 @@ pub enum CallResult {
 pub struct ChargeDraft {
     /// The coin.
     pub asset: Asset,
-    /// The price.
+    /// The price; optional only for a link with a fixed price.
     pub amount: Option<Fiat>,
-    /// Its currency; the account's default if none is given.
+    /// The currency of the price; that of the link or the account if none is given.
     pub currency: Option<Currency>,
-    /// The payment link it comes from.
+    /// The code of the payment link that it comes from.
     pub link: Option<String>,
     /// The payer.
     pub customer: Customer,
@@ -191,13 +191,13 @@ pub struct InvoiceDraft {
     pub currency: Option<Currency>,
     /// The amount, if there are no items.
     pub amount: Option<Fiat>,
-    /// The lines.
+    /// The items, if there is no amount.
     pub items: Vec<Item>,
     /// A note.
     pub memo: Option<String>,
     /// The due day.
     pub due_at: Option<Day>,
-    /// `true` to e-mail it at once.
+    /// `true` to e-mail the invoice at once.
     pub send_email: bool,
 }
 
@@ -206,7 +206,7 @@ pub struct InvoiceDraft {
 pub struct PaymentChoice {
     /// The coin.
     pub asset: Asset,
-    /// The amount, where the price is open.
+    /// The amount, if the price is open.
     pub amount: Option<Fiat>,
     /// The payer.
     pub customer: Customer,

@@ -20,7 +20,7 @@ use crate::{
 /// A command of the account owner in the dashboard of one account and mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
-    /// Creates an API key of the active mode.
+    /// Creates an API key of the mode.
     CreateKey,
     /// Revokes a key.
     RevokeKey(Code),
@@ -33,7 +33,7 @@ pub enum Command {
     },
     /// Changes the account's settings, in both modes.
     ChangeSettings(Box<SettingsDraft>),
-    /// A command about objects of the active mode.
+    /// A command about objects of the mode.
     Book(BookCommand),
     /// A call of the API for one object, such as opening a charge, without a key.
     Call(Call),
@@ -72,7 +72,7 @@ pub enum BookCommand {
     RotateSecret(Code),
     /// Sends a sample event.
     SendTest(Code),
-    /// Resends a delivery under the same id.
+    /// Resends the delivery with this id.
     Resend(Uuid),
     /// Removes a coin's wallet.
     RemoveWallet(Asset),
@@ -101,7 +101,7 @@ pub enum WalletInput {
         /// The script of its addresses, if the owner stated one.
         script: Option<Script>,
     },
-    /// A list of addresses, for coins that can't be derived.
+    /// A list of addresses, for coins whose addresses can't be derived.
     Addresses(Vec<String>),
 }
 

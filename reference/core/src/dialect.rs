@@ -1,4 +1,4 @@
-//! Brand names: a deployed service may use others than `svc` and `Service`.
+//! Brand names in keys and headers: a deployed service may use other names than `svc` and `Service`.
 
 use serde::{Deserialize, Serialize};
 

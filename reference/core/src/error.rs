@@ -16,7 +16,7 @@ pub enum ApiError {
         /// The allowed methods, for the `Allow` header.
         allow: Cow<'static, str>,
     },
-    /// The object's state does not allow it.
+    /// The object's state does not allow the call.
     Conflict(Cow<'static, str>),
     /// The body is too large.
     BodyTooLarge,
@@ -91,10 +91,10 @@ impl std::error::Error for ApiError {}
 pub struct FieldErrors(Vec<(String, Vec<String>)>);
 
 impl FieldErrors {
-    /// Adds an error about a field; nested names as `items.0.quantity`.
+    /// Adds an error about a field. The name of a nested field is its path, such as `items.0.quantity`.
     pub fn add(&mut self, name: impl Into<String>, message: impl Into<String>) {
         let (name, message) = (name.into(), message.into());
-        match self.0.iter_mut().find(|(known, _)| *known == name) {
+        match self.0.iter_mut().find(|(field, _)| *field == name) {
             Some((_, messages)) => messages.push(message),
             None => self.0.push((name, vec![message])),
         }

@@ -147,7 +147,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Adds the newest event.
+    /// Adds the newest event and returns its number.
     pub(crate) fn push(&mut self, event: Event) -> EventNo {
         let no = EventNo::from_index(self.events.len());
         if let Some(last) = self.events.last() {
@@ -188,7 +188,7 @@ impl EventLog {
         self.events.len()
     }
 
-    /// Returns the event with this id.
+    /// Returns the number of the event with this id.
     pub fn find(&self, id: Uuid) -> Option<EventNo> {
         // Ids increase with creation, so the log is sorted by id.
         let position = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
@@ -200,7 +200,7 @@ impl EventLog {
         self.timeline_of(subject).all.iter().map(|&no| &self.events[no as usize])
     }
 
-    /// Returns the events of a type, of a subject, or of both.
+    /// Returns the events of a type and of a subject; `None` for all.
     pub fn list(&self, kind: Option<EventType>, subject: Option<Subject>) -> Listing<'_> {
         match (subject, kind) {
             (None, None) => Listing::all(self.events.len()),
@@ -211,12 +211,12 @@ impl EventLog {
     }
 
     fn timeline_of(&self, subject: Subject) -> &Timeline {
-        const NONE: &Timeline = &Timeline { all: Vec::new(), by_type: None };
+        const EMPTY: &Timeline = &Timeline { all: Vec::new(), by_type: None };
         match subject {
             Subject::Charge(no) => self.by_charge.get(no.index()),
             Subject::Invoice(no) => self.by_invoice.get(no.index()),
         }
-        .unwrap_or(NONE)
+        .unwrap_or(EMPTY)
     }
 }
 
@@ -247,6 +247,7 @@ impl Timeline {
         }
     }
 
+    /// Creates the index by type when the timeline has become too long to scan.
     fn index_if_long(&mut self, events: &[Event]) {
         if self.by_type.is_none() && self.all.len() > Timeline::SCANNED_MAX {
             let mut index: Box<[Vec<u32>; EventType::ALL.len()]> = Box::default();

@@ -1,4 +1,5 @@
-//! Exchange rates: the current price of one coin. Rates are inputs; a pair may have none.
+//! Exchange rates: the current prices of coins in fiat currencies. Rates are inputs; a pair of coin and currency may
+//! have none.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Returns the price of one coin, if it is known.
+    /// Returns the rate of a pair: the price of one unit of the coin, if it is known.
     pub fn rate(&self, asset: Asset, currency: Currency) -> Option<Rate> {
         self.rates.get(&(asset, currency)).copied()
     }
@@ -29,7 +30,7 @@ impl Exchange {
         };
     }
 
-    /// Returns every pair that has a rate.
+    /// Returns every pair that has a rate, with the rate.
     pub fn iter(&self) -> impl Iterator<Item = (Asset, Currency, Rate)> {
         self.rates.iter().map(|(&(asset, currency), &rate)| (asset, currency, rate))
     }

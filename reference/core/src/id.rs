@@ -1,4 +1,4 @@
-//! Identifiers: public codes, event and delivery ids, sequence numbers.
+//! Identifiers: public codes, event and delivery ids, and the numbers of objects.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use crate::{rng::RngKey, time::Timestamp};
 const CODE_LEN: usize = 12;
 const CODE_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// The public code of a charge, an invoice or a payment link: 12 characters of `[a-z0-9]`
-/// (`open.ids.code`).
+/// The public code of a charge, an invoice or a payment link, which is its id in the API: 12 characters of `[a-z0-9]`
+/// (`open.ids.code`). Endpoints and API keys have codes as ids in the dashboard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Code([u8; CODE_LEN]);
 
@@ -103,13 +103,14 @@ impl AccountNo {
     }
 }
 
-/// Generates the event and delivery ids of one book: strictly increasing UUIDs of version 7.
+/// Generates the event ids or the delivery ids of one book: strictly increasing UUIDs of version 7.
 ///
 /// The millisecond and, in `rand_a`, the microsecond come from the service clock; 20 bits count the
 /// ids of one microsecond; the rest is keyed randomness (`open.ids.uuid`).
 #[derive(Serialize, Deserialize)]
 pub struct IdGenerator {
     rng_key: RngKey,
+    /// The number of ids generated so far.
     generated: u64,
     /// The time in the latest id.
     last_at: Timestamp,
@@ -118,6 +119,7 @@ pub struct IdGenerator {
 }
 
 impl IdGenerator {
+    /// The number of ids that one microsecond can have.
     const COUNT_END: u32 = 1 << 20;
 
     /// Creates a generator.

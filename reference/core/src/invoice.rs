@@ -18,7 +18,7 @@ pub const MAIL_INTERVAL_MIN: Span = Span::mins(10);
 /// The status of an invoice (`open.invoice.status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InvoiceStatus {
-    /// Not paid yet.
+    /// Neither paid nor voided.
     Open,
     /// Settled. Final.
     Paid,
@@ -58,7 +58,7 @@ pub struct Item {
 pub struct InvoiceTerms {
     /// The customer's name.
     pub customer_name: Option<String>,
-    /// The e-mail address that receives it.
+    /// The e-mail address of the customer, to which the invoice is sent.
     pub customer_email: Option<String>,
     /// The total amount owed.
     pub amount: Fiat,
@@ -132,7 +132,7 @@ impl Invoice {
         }
     }
 
-    /// Settles the invoice when one of its charges is paid. Returns `false` if it is not open: an invoice settles once.
+    /// Settles the invoice when one of its charges is paid. Returns `false`, and changes nothing, if it is not open.
     pub fn settle(&mut self, paid_at: Timestamp) -> bool {
         let is_open = self.status == InvoiceStatus::Open;
         if is_open {

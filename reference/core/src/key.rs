@@ -74,7 +74,7 @@ pub struct KeySource<'a> {
     pub tag: &'a str,
     /// The key from which the random rest is drawn.
     pub rng_key: &'a RngKey,
-    /// The number of keys created before in the account and mode.
+    /// The number of keys that were created before in this account and mode.
     pub nth: u64,
 }
 
@@ -87,7 +87,7 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// Creates a key of an account and mode.
+    /// Creates a key of an account and mode. Returns its number and its text.
     ///
     /// # Panics
     ///
@@ -104,6 +104,7 @@ impl KeyRing {
         let no = KeyNo::from_index(self.keys.len());
         self.by_digest.insert(digest(text.as_bytes()), no);
         self.keys.push(ApiKey {
+            // The highest bit selects a stream that is not used for the text of any key.
             id: Code::draw(rng_key, nth | (1 << 63)),
             principal: Principal { account, mode, key: no },
             hint: text[text.len() - 4..].to_owned(),
@@ -115,7 +116,7 @@ impl KeyRing {
         (no, KeyText(text))
     }
 
-    /// Returns the key with this text, unless it was revoked.
+    /// Returns the number of the key with this text, unless it was revoked.
     pub fn find(&self, text: &[u8]) -> Option<KeyNo> {
         let no = *self.by_digest.get(&digest(text))?;
         self.get(no).revoked_at.is_none().then_some(no)
@@ -159,7 +160,7 @@ mod tests {
     use crate::rng::Seed;
 
     #[test]
-    fn the_id_and_the_hint_of_a_key_do_not_reveal_it() {
+    fn a_key_is_found_until_it_is_revoked_and_its_id_and_hint_do_not_reveal_it() {
         let rng_key = Seed(1).rng_key("live", "acme", "key");
         let mut ring = KeyRing::default();
         for nth in 0..3 {

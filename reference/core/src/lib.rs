@@ -1,14 +1,14 @@
 //! The crypto payment service as one pure state machine.
 //!
-//! [`Service`](service::Service) is the state, and its methods are the transitions. A host calls a method, hands in
-//! the time as the argument `now`, and gets the result back as a value. There are seven kinds of input: a request
-//! of the API (`admit`, then `on_call`), a command of the account owner (`on_command`), a visit to a hosted page
-//! (`on_visit`), the chain watcher's reports (`on_sightings`, `on_height`), a rate (`on_rate`), the result of a
-//! delivery attempt (`on_attempt_result`) and a timer (`on_tick`). There are two kinds of output that the host
-//! polls: `next_tick` is the time at which the service must be called again, and `poll_delivery` is the next
-//! delivery to attempt. Codes, ids, keys and secrets are drawn from the seed in [`ServiceConfig`](service::ServiceConfig).
-//! Equal seeds and equal inputs therefore give equal states: the simulator can run years in a second, a test never
-//! sleeps, and a server can rebuild its state by replaying its inputs.
+//! [`Service`](service::Service) is the state, and its methods are the transitions. A host calls a method, hands in the
+//! time as the argument `now`, and gets the result back as a value. There are seven kinds of input: a request of the
+//! API (`admit`, then `on_call`), a command of the account owner (`on_command`), a visit to a hosted page (`on_visit`),
+//! the chain watcher's reports (`on_sightings`, `on_height`), a rate (`on_rate`), the result of a delivery attempt
+//! (`on_attempt_result`) and a timer (`on_tick`). There are three kinds of output that the host polls: `next_tick` is
+//! the time at which the service must be called again, `poll_delivery` is the next delivery to attempt, and
+//! `take_notices` returns what happened since its last call. Codes, ids, keys and secrets are drawn from the seed in
+//! [`ServiceConfig`](service::ServiceConfig). Equal seeds and equal inputs therefore give equal states: the simulator
+//! can run years in a second, a test never sleeps, and a server can rebuild its state by replaying its inputs.
 //!
 //! Time has two rules. `now` never decreases; the service panics if it does. And an input first processes everything
 //! that was due by `now` in the books that it changes: a rate lock that ends in the same microsecond as a payment

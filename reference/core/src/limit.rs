@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_121st_request_in_a_minute_waits() {
+    fn the_121st_request_is_refused_until_a_minute_has_passed() {
         let (mut window, t0) = (RateWindow::default(), Timestamp(1_000_000));
         for left in (0..REQUESTS_PER_MINUTE).rev() {
             assert_eq!(window.admit(t0, REQUESTS_PER_MINUTE), Ok(left));

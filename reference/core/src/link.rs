@@ -30,7 +30,7 @@ pub enum Pricing {
 /// A question on the checkout page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Its text.
+    /// The text of the question.
     pub label: String,
     /// `true` if an answer is required.
     pub required: bool,
@@ -82,7 +82,7 @@ pub struct Link {
     pub created_at: Timestamp,
     /// The time of the merchant's latest change.
     pub updated_at: Timestamp,
-    /// Its charges.
+    /// The charges of the link, by status.
     #[serde(skip)]
     pub charges: StatusIndex<{ ChargeStatus::ALL.len() }>,
 }
@@ -93,7 +93,7 @@ impl Link {
         !self.archived && self.terms.expires_at.is_none_or(|end| now < end) && !self.is_used_up()
     }
 
-    /// Returns `true` if the number of paid charges has reached its limit.
+    /// Returns `true` if the number of paid charges has reached `max_payments`.
     pub(crate) fn is_used_up(&self) -> bool {
         let paid = self.charges.count(Some(ChargeStatus::Paid as usize));
         self.terms.max_payments.is_some_and(|max| paid >= max as usize)

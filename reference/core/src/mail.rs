@@ -10,8 +10,10 @@ use crate::{
     time::{Span, Timestamp},
 };
 
+/// The largest number of e-mails of a book in an hour.
 const PER_HOUR_MAX: usize = 100;
 const HOUR: Span = Span::hours(1);
+/// The largest number of e-mails in the log of a book.
 const STORED_MAX: usize = 10_000;
 
 /// The purpose of an e-mail.

@@ -67,7 +67,7 @@ const RETRY_DELAYS: [Span; 8] = [
 ];
 /// The number of attempts after which a delivery has failed.
 pub const ATTEMPTS_MAX: u32 = 14;
-/// The time that a delivery stays in the log after its last attempt.
+/// The time that an ended delivery stays in the log after its last attempt, or after its creation if it had none.
 const LOGGED_FOR: Span = Span::days(30);
 
 /// The result of an attempt.
@@ -75,7 +75,7 @@ const LOGGED_FOR: Span = Span::days(30);
 pub enum AttemptResult {
     /// The receiver responded with this status. Only 2xx is success; redirects are not followed.
     Response(u16),
-    /// No connection, or it broke.
+    /// No connection, or the connection broke. Contains the reason.
     Unreachable(String),
     /// No response in time.
     TimedOut,
@@ -163,7 +163,7 @@ pub enum DeliveryState {
     Waiting(Timestamp),
     /// An attempt started at this time and has no result yet.
     InFlight(Timestamp),
-    /// A receiver accepted it.
+    /// The receiver accepted it.
     Delivered,
     /// It used up its attempts.
     Failed,
@@ -210,7 +210,7 @@ pub struct InvoiceSnapshot {
 pub struct Payload {
     /// The event; `None` for a test delivery.
     pub event: Option<(EventNo, Uuid)>,
-    /// Its type.
+    /// The type of the event.
     pub kind: EventType,
     /// The time of the event.
     pub created_at: Timestamp,
@@ -231,7 +231,7 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// The attempts so far.
     pub attempts: Vec<Attempt>,
-    /// The number of attempts without resends.
+    /// The number of attempts so far, without resends and interrupted ones.
     scheduled_attempts: u32,
 }
 
@@ -248,7 +248,7 @@ fn state_without_endpoint(before_resend: Option<DeliveryState>) -> DeliveryState
 pub struct Outbox {
     /// Deliveries in order of their numbers.
     log: VecDeque<Delivery>,
-    /// The number of removed deliveries, and so the number of the log's first one.
+    /// The number of deliveries that were dropped from the front of the log, which is the number of its first one.
     dropped: u32,
     /// The due times of waiting deliveries.
     due: BTreeSet<(Timestamp, DeliveryNo)>,
@@ -281,7 +281,7 @@ impl Outbox {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Returns the first delivery that is due. It is in flight until its result is reported.
+    /// Returns the number of the first delivery that is due, and moves the delivery to `InFlight`.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<DeliveryNo> {
         let &(at, no) = self.due.first()?;
         if at > now {
@@ -295,7 +295,7 @@ impl Outbox {
         Some(no)
     }
 
-    /// Records the result of an attempt. Returns the endpoint if this failure disabled it.
+    /// Records the result of an attempt. Returns the number of the endpoint if this failure disabled it.
     pub(crate) fn on_attempt_result(
         &mut self,
         now: Timestamp,
@@ -305,7 +305,7 @@ impl Outbox {
     ) -> Option<EndpointNo> {
         let resend = self.resends.remove(&no);
         let delivery = self.delivery_mut(no);
-        let DeliveryState::InFlight(at) = delivery.state else {
+        let DeliveryState::InFlight(started_at) = delivery.state else {
             panic!("each attempt has exactly one result: {} is {:?}", delivery.id, delivery.state)
         };
         let is_success = result.is_success();
@@ -313,7 +313,7 @@ impl Outbox {
         if delivery.attempts.is_empty() {
             delivery.attempts.reserve_exact(1);
         }
-        delivery.attempts.push(Attempt { started_at: at, ended_at: now, result, trace });
+        delivery.attempts.push(Attempt { started_at, ended_at: now, result, trace });
         if is_success {
             delivery.state = DeliveryState::Delivered;
             endpoint.failed_in_a_row = 0;
@@ -327,17 +327,17 @@ impl Outbox {
             delivery.state = before;
             if let DeliveryState::Waiting(at) = before {
                 // An attempt that became due meanwhile waits for this one to end.
-                let next = at.max(now);
-                delivery.state = DeliveryState::Waiting(next);
-                self.due.insert((next, no));
+                let next_at = at.max(now);
+                delivery.state = DeliveryState::Waiting(next_at);
+                self.due.insert((next_at, no));
             }
             return None;
         }
         if delivery.scheduled_attempts < ATTEMPTS_MAX {
             let delay = RETRY_DELAYS[(delivery.scheduled_attempts as usize - 1).min(RETRY_DELAYS.len() - 1)];
-            let next = now.plus(delay);
-            delivery.state = DeliveryState::Waiting(next);
-            self.due.insert((next, no));
+            let next_at = now.plus(delay);
+            delivery.state = DeliveryState::Waiting(next_at);
+            self.due.insert((next_at, no));
             return None;
         }
         delivery.state = DeliveryState::Failed;
@@ -356,11 +356,11 @@ impl Outbox {
         let (log, dropped, resends) = (&mut self.log, self.dropped, &mut self.resends);
         self.due.retain(|(_, no)| {
             let delivery = &mut log[(no.0 - dropped) as usize];
-            let keep = delivery.endpoint != endpoint;
-            if !keep {
+            let is_kept = delivery.endpoint != endpoint;
+            if !is_kept {
                 delivery.state = state_without_endpoint(resends.remove(no));
             }
-            keep
+            is_kept
         });
     }
 
@@ -401,12 +401,12 @@ impl Outbox {
         }
     }
 
-    /// Returns a delivery of the log.
+    /// Returns a delivery of the log by its number.
     pub fn get(&self, no: DeliveryNo) -> &Delivery {
         &self.log[(no.0 - self.dropped) as usize]
     }
 
-    /// Returns the delivery with this id.
+    /// Returns the number of the delivery with this id.
     pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
         // Ids increase with creation, so the log is sorted by id.
         let index = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
@@ -440,7 +440,7 @@ impl Outbox {
         &mut self.log[(no.0 - self.dropped) as usize]
     }
 
-    /// Removes the deliveries at the front of the log that ended more than 30 days ago.
+    /// Drops the deliveries at the front of the log that ended at least [`LOGGED_FOR`] ago.
     fn drop_expired(&mut self, now: Timestamp) {
         while let Some(oldest) = self.log.front() {
             let has_ended = !matches!(oldest.state, DeliveryState::Waiting(_) | DeliveryState::InFlight(_));

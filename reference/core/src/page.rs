@@ -158,12 +158,12 @@ impl Page {
         }
     }
 
-    /// Returns the number of the previous page, if it has records.
+    /// Returns the number of the previous page, or of the last one if this page is past the end; `None` for page 1.
     pub fn prev(&self) -> Option<u64> {
         (self.current > 1).then(|| (self.current - 1).min(self.last))
     }
 
-    /// Returns the number of the next page, if it has records.
+    /// Returns the number of the next page; `None` if this is the last page or past the end.
     pub fn next(&self) -> Option<u64> {
         (self.current < self.last).then(|| self.current + 1)
     }
@@ -187,7 +187,7 @@ impl Page {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PageMemory<List: Ord> {
     lists: BTreeMap<List, RememberedList>,
-    /// The lists in the order of eviction.
+    /// The lists in the order in which they would be evicted.
     order: BTreeMap<EvictionOrder, List>,
     /// The number of reads. It orders reads even if the clock is frozen.
     reads: u64,
@@ -233,7 +233,8 @@ impl<List: Ord + Clone> PageMemory<List> {
         }
     }
 
-    /// Returns the newest record when page 1 was last read, if the list was read within the last 10 minutes.
+    /// Returns the anchor of a list, if the list was read within the last 10 minutes. The anchor of an empty list is
+    /// `None`.
     pub(crate) fn recall(&self, now: Timestamp, list: &List) -> Option<Option<u32>> {
         let remembered = self.lists.get(list)?;
         (now.since(remembered.read_at) < PageMemory::<List>::REMEMBERED_FOR).then_some(remembered.anchor)
@@ -246,6 +247,7 @@ mod tests {
 
     use super::*;
 
+    /// Checks a page of a list of `total` records. In `expected`, the ids count from 1.
     #[track_caller]
     fn check(page: u64, per_page: u32, total: usize, expected: &str) {
         let listing = Listing::all(total);
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_read_list_is_evicted_first() {
+    fn lists_of_one_page_and_then_the_least_recently_read_are_evicted_first() {
         let lists_max = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("LISTS_MAX fits 32 bits");
         let mut memory = PageMemory::default();
         // The clock is frozen.
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(memory.recall(now, &0), Some(Some(7)), "read again");
         assert_eq!(memory.recall(now, &1), None, "the least recently read");
         memory.remember(now, lists_max + 1, 1, None);
-        assert_eq!(memory.recall(now, &(lists_max + 1)), None, "a list of one page evicts no other");
+        assert_eq!(memory.recall(now, &(lists_max + 1)), None, "a list of one page is evicted first");
         assert_eq!(memory.recall(now, &2), Some(Some(2)));
         assert_eq!((memory.lists.len(), memory.order.len()), (512, 512));
     }

@@ -32,7 +32,7 @@ pub struct ServiceConfig {
     pub seed: Seed,
     /// The brand names in keys and headers.
     pub dialect: Dialect,
-    /// The base address of hosted pages, without a slash at the end.
+    /// The base URL of hosted pages, without a slash at the end.
     pub public_url: String,
     /// Requests per minute and key; `None` for no limit.
     pub rate_limit: Option<u32>,
@@ -86,7 +86,7 @@ impl Service {
         }
     }
 
-    /// Rebuilds the indexes of a restored service, and sets the configuration that belongs to the host.
+    /// Rebuilds the indexes of a restored service, and sets the part of the configuration that belongs to the host.
     pub fn resume(&mut self, public_url: String, wallet_cache: Option<WalletCache>) {
         self.config = ServiceConfig { public_url, wallet_cache, ..self.config.clone() };
         self.accounts.iter_mut().for_each(Account::rebuild_indexes);
@@ -258,7 +258,7 @@ impl Service {
     /// # Errors
     ///
     /// [`ApiError::NotFound`] for an object that is not in this book, [`ApiError::Invalid`] for invalid fields,
-    /// [`ApiError::Conflict`] if the object's state does not allow it.
+    /// [`ApiError::Conflict`] if the object's state does not allow it, and those of the call in [`Command::Call`].
     ///
     /// # Panics
     ///
@@ -274,7 +274,7 @@ impl Service {
         match command.into() {
             Command::CreateKey => Ok(self.create_key(now, account, mode)),
             Command::RevokeKey(id) => self.revoke_key(now, account, mode, id),
-            Command::SetWallet { asset, input: payout } => self.set_wallet(account, mode, asset, &payout),
+            Command::SetWallet { asset, input } => self.set_wallet(account, mode, asset, &input),
             Command::ChangeSettings(draft) => {
                 self.accounts[account.index()].change_settings(*draft);
                 Ok(CommandResult::Nothing)
@@ -347,8 +347,8 @@ impl Service {
         }
     }
 
-    /// Sets the height of a chain. The host reports it before it reads or changes charges, because confirmations depend on
-    /// it.
+    /// Raises the height of a chain; a lower height is ignored. The host reports heights before it reads or changes
+    /// charges, because confirmations depend on them.
     pub fn on_height(&mut self, mode: Mode, asset: Asset, height: u64) {
         self.heights.raise(mode, asset, height);
     }
@@ -409,7 +409,7 @@ impl Service {
         book.end_locks(&context, u32::MAX);
     }
 
-    /// Returns the time of the next tick: a lock ends, or a delivery is due.
+    /// Returns the time of the next tick, at which a lock ends or a delivery is due.
     pub fn next_tick(&self) -> Option<Timestamp> {
         self.books().filter_map(|(_, _, book)| book.next_tick()).min()
     }
@@ -426,8 +426,7 @@ impl Service {
         None
     }
 
-    /// Discards the volatile state, as a restart of the process does: limiter windows, remembered anchors, and the
-    /// results of attempts in flight.
+    /// Discards the volatile state, as a restart does: limiter windows, page anchors, and results of attempts in flight.
     pub fn restart(&mut self, now: Timestamp) {
         self.on_tick(now);
         self.keys.clear_volatile();
@@ -438,7 +437,7 @@ impl Service {
         }
     }
 
-    /// Opens an account.
+    /// Opens an account and returns its number.
     ///
     /// # Errors
     ///
@@ -452,9 +451,9 @@ impl Service {
         settings: Settings,
     ) -> Result<AccountNo, ApiError> {
         self.on_tick(now);
-        let is_slug = (1..=40).contains(&id.len())
+        let is_valid_id = (1..=40).contains(&id.len())
             && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if !is_slug {
+        if !is_valid_id {
             return Err(ApiError::field("id", "The id field must be 1 to 40 of a-z, 0-9 and -."));
         }
         if self.find_account(id).is_some() {
@@ -472,7 +471,7 @@ impl Service {
         &self.accounts[no.index()]
     }
 
-    /// Returns the account with this slug.
+    /// Returns the number of the account with this id.
     pub fn find_account(&self, id: &str) -> Option<AccountNo> {
         self.accounts.iter().position(|account| *account.id == *id).map(AccountNo::from_index)
     }
@@ -519,8 +518,8 @@ impl Service {
         let nth = book.keys_created;
         book.keys_created += 1;
         let source = KeySource { start: &start, tag: &self.config.key_tag, rng_key: book.key_rng(), nth };
-        let (no, text) = self.keys.create(now, (account, mode), source);
-        CommandResult::Key(no, text)
+        let (no, key_text) = self.keys.create(now, (account, mode), source);
+        CommandResult::Key(no, key_text)
     }
 
     fn revoke_key(
@@ -545,11 +544,11 @@ impl Service {
         account: AccountNo,
         mode: Mode,
         asset: Asset,
-        payout: &WalletInput,
+        input: &WalletInput,
     ) -> Result<CommandResult, ApiError> {
-        let wallet = self.accounts[account.index()].book(mode).wallets().parse_wallet(asset, payout)?;
+        let wallet = self.accounts[account.index()].book(mode).wallets().parse_wallet(asset, input)?;
         if self.is_wallet_used_elsewhere(account, mode, &wallet) {
-            let field = payout.field();
+            let field = input.field();
             let message = format!("The {field} field is in use for another mode or account.");
             return Err(ApiError::field(field, message));
         }
@@ -559,7 +558,8 @@ impl Service {
 
     /// Returns `true` if another book uses, or used, this wallet: two books would share its addresses.
     fn is_wallet_used_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
-        self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.has_used_wallet(wallet))
+        let own = (account, mode);
+        self.books().any(|(account, mode, book)| (account, mode) != own && book.has_used_wallet(wallet))
     }
 }
 
@@ -594,7 +594,7 @@ fn list_page(
     Ok(CallResult::Page { list, page, anchor })
 }
 
-/// Returns the record that a client's anchor names.
+/// Returns the number of the record that a client's anchor names.
 fn anchor_record(book: &Book, list: &List, anchor: &str) -> Result<u32, ApiError> {
     book.find_anchor(list, anchor).ok_or_else(|| ApiError::field("anchor", "The selected anchor is invalid."))
 }

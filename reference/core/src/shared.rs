@@ -86,6 +86,8 @@ pub mod text {
     }
 }
 
+/// Serializes a value at an address: in full if it has one owner or is written for the first time, otherwise its
+/// number.
 fn write<T: Serialize + ?Sized, S: Serializer>(
     address: usize,
     owners: usize,

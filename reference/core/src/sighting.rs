@@ -19,7 +19,7 @@ pub struct Sighting {
     pub output: u32,
     /// The amount.
     pub amount: Coin,
-    /// The depth, or the reason for the transfer's absence.
+    /// The depth, or the reason for which the transfer vanished.
     pub depth: Depth,
     /// The height of the chain at the time of the report.
     pub height: u64,

@@ -1,4 +1,5 @@
-//! An order-statistics index of objects by status. Objects are only added; their class may change.
+//! An order-statistics index of objects by status. Objects are only added; their status may change. A class is a status
+//! as a number.
 //!
 //! Lists and filters need two operations: the number of members up to an anchor (rank), and the
 //! member at a position (select). Both cost the same at a thousand and at ten million members:
@@ -27,7 +28,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     ///
     /// # Panics
     ///
-    /// If there is a member with the same or a higher number.
+    /// If there is a member with the same or a higher number, or if `class` is above 255.
     pub fn push(&mut self, member: u32, class: usize) {
         assert!(
             self.members.last().is_none_or(|&last| last < member),
@@ -44,7 +45,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     ///
     /// # Panics
     ///
-    /// If `class` is above 255.
+    /// If the member is in the index and `class` is not below `CLASSES`.
     pub fn change(&mut self, member: u32, class: usize) {
         let Ok(position) = self.members.binary_search(&member) else { return };
         let old = usize::from(self.class_of[position]);
@@ -62,7 +63,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
         }
     }
 
-    /// Returns the member with `nth` members of `class` before it.
+    /// Returns the member of `class` (of all, if it is `None`) with `nth` members of that class before it.
     pub fn select(&self, class: Option<usize>, nth: usize) -> Option<u32> {
         let position = match class {
             None => nth,
@@ -71,13 +72,13 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
         self.members.get(position).copied()
     }
 
-    /// Returns the newest member of `class`.
+    /// Returns the newest member of `class` (of all, if it is `None`).
     pub fn newest(&self, class: Option<usize>) -> Option<u32> {
         let count = self.count(class);
         self.select(class, count.checked_sub(1)?)
     }
 
-    /// Returns the number of members of `class`.
+    /// Returns the number of members of `class` (of all, if it is `None`).
     pub fn count(&self, class: Option<usize>) -> usize {
         match class {
             None => self.members.len(),
@@ -86,6 +87,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     }
 }
 
+/// The number of bits in a word.
 const WORD: usize = 64;
 
 /// A growing bit vector with rank and select in logarithmic time.
@@ -170,6 +172,7 @@ impl Bits {
     }
 }
 
+/// Returns the lowest one bit of `i`, as a number.
 const fn lowbit(i: usize) -> usize {
     i & i.wrapping_neg()
 }

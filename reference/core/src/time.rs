@@ -147,7 +147,8 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    // Not by a library: their formatters take ten times as long, which would be a tenth of the time of a sweep.
+    // Not formatted by a library: their formatters take ten times as long, which would be a tenth of the time of a
+    // sweep.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, secs) = (self.unix_secs() / 86_400, self.unix_secs() % 86_400);
         let days = i32::try_from(days).expect("the days up to LAST fit 32 bits");
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_due_day_ends_at_midnight() {
+    fn days_are_parsed_and_end_at_midnight() {
         assert_eq!(Day::parse("2026-10-15").unwrap().end().to_string(), "2026-10-16T00:00:00.000000Z");
         assert_eq!(Day::parse("2026-10-32"), None);
     }

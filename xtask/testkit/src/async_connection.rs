@@ -1,4 +1,4 @@
-//! [`AsyncConnection`]: a connection for tests in the same runtime as the server. Unexpected input panics.
+//! [`AsyncConnection`]: an asynchronous connection, for tests that run in one runtime with the server.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -55,12 +55,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         self.read_body(head).await
     }
 
-    /// Reads the next head.
+    /// Reads the next head; `None` if the connection ends before.
     pub async fn head(&mut self) -> Option<Message> {
         self.read_until(ReceiveBuffer::head).await
     }
 
-    /// Reads the body of a message whose head was read.
+    /// Reads the body of a message whose head was read; `None` if the connection ends before.
     pub async fn read_body(&mut self, mut head: Message) -> Option<Message> {
         let length = head.body_length();
         head.body = self.read_until(|incoming| incoming.take(length)).await?;
@@ -83,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         response
     }
 
-    /// Reads the next event of a stream.
+    /// Reads the next server-sent event and returns its data as JSON.
     pub async fn event(&mut self) -> Value {
         loop {
             let line = self.read_until(ReceiveBuffer::line).await.expect("the stream continues");
@@ -93,11 +93,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         }
     }
 
-    /// Returns `true` if the server closed the connection without another byte.
+    /// Waits for further bytes. Returns `true` if the server closes the connection without another one.
     pub async fn is_closed(&mut self) -> bool {
         self.incoming.is_empty() && self.read().await == Some(0)
     }
 
+    /// Reads until `take` consumes a value from the received bytes; `None` if the connection ends before.
     async fn read_until<T>(&mut self, take: impl Fn(&mut ReceiveBuffer) -> Option<T>) -> Option<T> {
         loop {
             if let Some(value) = take(&mut self.incoming) {

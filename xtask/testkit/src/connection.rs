@@ -96,7 +96,8 @@ impl Connection {
         self.read_until(ReceiveBuffer::line)
     }
 
-    /// Reads and discards a few bytes, if there are any. Returns `true` if the connection is still open.
+    /// Reads and discards up to 64 bytes that arrive within 5 ms, which is also the timeout of all later reads. Returns
+    /// `true` if the connection is still open.
     pub fn read_some(&mut self) -> bool {
         const READ_TIMEOUT: Duration = Duration::from_millis(5);
         let read =
@@ -107,6 +108,7 @@ impl Connection {
         }
     }
 
+    /// Reads until `take` consumes a value from the received bytes.
     fn read_until<T>(&mut self, take: impl Fn(&mut ReceiveBuffer) -> Option<T>) -> io::Result<T> {
         loop {
             if let Some(value) = take(&mut self.incoming) {
@@ -126,11 +128,11 @@ impl Connection {
     }
 }
 
-/// Sends a request over a new connection, which the server has to close, and returns the response. Its body is
-/// everything after the head.
+/// Sends a request over a new connection, which the server has to close, and returns the response. The body of the
+/// response is everything after its head.
 ///
 /// # Errors
-/// No server listens, or the response is not HTTP/1.
+/// No server listens, nothing is received for a minute, or the response is not HTTP/1.
 pub fn call(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
     let mut connection = Connection::open(address)?;
     let lines = format!("{}Connection: close\r\n", request.header_lines);

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Request<'a> {
     /// The method.
     pub method: &'a str,
-    /// The target.
+    /// The request target: path and query.
     pub path: &'a str,
     /// The value of `Host`.
     pub host: &'a str,
@@ -90,14 +90,16 @@ impl Message {
         format!("{}\r\n{}", self.start_line, self.headers.join("\r\n"))
     }
 
-    /// Returns the target of a request.
+    /// Returns the target of a request: path and query.
     pub fn path(&self) -> &str {
         self.start_line.split(' ').nth(1).unwrap_or_default()
     }
 
     /// Returns the bearer token of a request; empty if it has none.
     pub fn key(&self) -> &str {
-        self.value("authorization").and_then(|value| value.split_once(' ')).map_or("", |(_, key)| key)
+        self.header_ignoring_case("authorization")
+            .and_then(|value| value.split_once(' '))
+            .map_or("", |(_, key)| key)
     }
 
     /// Returns the body as JSON; `Null` if it is not JSON.
@@ -116,14 +118,17 @@ impl Message {
         }
     }
 
-    /// Returns the length of the body after the head: 0 without `Content-Length`.
+    /// Returns the length of the body after the head: 0 without `Content-Length`, and for an interim response (1xx).
     pub(crate) fn body_length(&self) -> usize {
         let is_interim = (100..200).contains(&self.status);
-        self.value("content-length").and_then(|text| text.parse().ok()).filter(|_| !is_interim).unwrap_or(0)
+        self.header_ignoring_case("content-length")
+            .and_then(|text| text.parse().ok())
+            .filter(|_| !is_interim)
+            .unwrap_or(0)
     }
 
     /// Returns the value of a header, whatever its capitalisation.
-    fn value(&self, name: &str) -> Option<&str> {
+    fn header_ignoring_case(&self, name: &str) -> Option<&str> {
         let pairs = self.headers.iter().filter_map(|line| line.split_once(':'));
         pairs.into_iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }

@@ -36,6 +36,7 @@ pub fn command_for(program: impl AsRef<Path>, directory: &Path) -> Command {
 pub struct RunningProgram {
     /// The process.
     pub child: Child,
+    /// The further lines of output; `None` if the output is not read.
     lines: Option<BufReader<ChildStdout>>,
     /// The first line of output as JSON; `Null` if it is not JSON.
     pub first_line_json: Value,
@@ -72,7 +73,7 @@ impl RunningProgram {
         }
     }
 
-    /// Starts a program whose output is not read, and waits until it is ready.
+    /// Starts a program whose output is not read, and waits until `is_ready` returns `true`.
     ///
     /// # Errors
     /// The program cannot be started, ends, or is not ready in time.
@@ -113,7 +114,7 @@ impl RunningProgram {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Sends a request to the server over a new connection.
+    /// Sends a request to the `address` of the first line over a new connection.
     ///
     /// # Panics
     /// The server does not respond.

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use crate::connection::Connection;
 use crate::message::{Message, response};
 
-/// Serves requests, each connection in its own thread, until `respond` ends the connection or fails.
+/// Serves requests, each connection in its own thread, until `respond` ends the connection or fails. Returns the
+/// listening address.
 ///
 /// # Errors
 /// There is no free port.
@@ -64,7 +65,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts a receiver. `respond` gets the connection of each request; the connection closes when it returns.
+    /// Starts a receiver. `respond` gets the connection of each request; the connection closes when `respond` returns,
+    /// unless it keeps a copy of the stream.
     ///
     /// # Errors
     /// There is no free port.
@@ -110,7 +112,8 @@ impl Receiver {
         self.requests.recv_timeout(timeout).ok()
     }
 
-    /// Returns the time at which a request to this path arrived; `None` after the timeout. Other requests are skipped.
+    /// Returns the time at which the next request to this path arrived; `None` after the timeout. Other requests are
+    /// skipped.
     pub fn arrival_time(&self, path: &str, timeout: Duration) -> Option<Instant> {
         let deadline = Instant::now() + timeout;
         loop {

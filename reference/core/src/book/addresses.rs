@@ -20,7 +20,7 @@ struct Entry {
 }
 
 impl Addresses {
-    /// Returns the charge with this address; `address_of` returns the address of a charge.
+    /// Returns the number of the charge with this address; `address_of` returns the address of a charge.
     pub(super) fn find<'a>(
         &self,
         address: &str,

@@ -45,7 +45,7 @@ impl Book {
     ) -> Result<ChargeNo, ApiError> {
         let order = match &draft.link {
             Some(code) => {
-                // isolation.not_found
+                // A link of the other mode is treated like an unknown one (`isolation.not_found`).
                 let link = Code::parse(code).and_then(|code| self.find_link(code).ok()).ok_or_else(|| {
                     ApiError::field("payment_link", "The selected payment_link is invalid.")
                 })?;
@@ -74,7 +74,7 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// Opens a charge: locks the rate and reserves an address. An error changes nothing.
+    /// Opens a charge: locks the rate, reserves an address and records `charge.created`. An error changes nothing.
     pub(super) fn open_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -99,11 +99,11 @@ impl Book {
             metadata: order.metadata,
             custom_fields: order.custom_fields,
         };
-        let bounds = PaymentTolerances {
+        let tolerances = PaymentTolerances {
             underpayment: context.settings.underpayment_tolerance,
             overpayment: context.settings.overpayment_threshold,
         };
-        let charge = Charge::open(context.now, code, terms, bounds);
+        let charge = Charge::open(context.now, code, terms, tolerances);
         let pending = ChargeStatus::Pending as usize;
         self.charge_codes.insert(code, no);
         self.addresses.insert(&charge.terms.deposit_address, no);
@@ -147,7 +147,7 @@ impl Book {
         Ok(Quote { rate, due, address })
     }
 
-    /// Cancels a charge. `reason` is `None` for a request of the API.
+    /// Cancels a charge. `reason`: the reason in the event; `None` for an API request.
     pub(crate) fn cancel_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -161,7 +161,7 @@ impl Book {
         Ok(())
     }
 
-    /// Records a refund.
+    /// Records a refund. Expires the charge if the remaining transfers no longer hold it open.
     pub(crate) fn refund_charge(
         &mut self,
         context: &BookContext<'_>,
@@ -182,7 +182,7 @@ impl Book {
         Ok(())
     }
 
-    /// Accepts late payments.
+    /// Accepts late payments: those of one transaction, or all if `txid` is `None`.
     pub(crate) fn accept_late(
         &mut self,
         context: &BookContext<'_>,
@@ -195,8 +195,9 @@ impl Book {
         Ok(())
     }
 
-    /// Applies the sightings that the chain watcher reported at one time: those of one charge together, charges in order of
-    /// their first sighting. Ignores addresses of other books.
+    /// Applies the sightings that the chain watcher reported at one time: those of one charge together, charges in
+    /// order of their first sighting. Ignores addresses of other books, and stores transfers in another coin than the
+    /// charge's as unmatched.
     pub(crate) fn on_sightings<'s>(
         &mut self,
         context: &BookContext<'_>,
@@ -231,7 +232,7 @@ impl Book {
         }
     }
 
-    /// Returns the time at which the next rate lock ends.
+    /// Returns the time at which the next rate lock, or the hold that follows it, ends.
     pub(super) fn next_lock_end(&self) -> Option<Timestamp> {
         self.locks.first().map(|(end, _)| *end)
     }
@@ -239,8 +240,8 @@ impl Book {
     /// Ends rate locks that have run out, up to a bound of work: one unit for each lock, and one for each endpoint that may
     /// be notified. Returns the work done. A charge that is held open expires when the hold ends.
     pub(crate) fn end_locks(&mut self, context: &BookContext<'_>, work_max: u32) -> u32 {
-        let is_enabled = |endpoint: &Endpoint| u32::from(endpoint.status == EndpointStatus::Enabled);
-        let (work_per_lock, mut work) = (1 + self.endpoints.iter().map(is_enabled).sum::<u32>(), 0_u32);
+        let work_of = |endpoint: &Endpoint| u32::from(endpoint.status == EndpointStatus::Enabled);
+        let (work_per_lock, mut work) = (1 + self.endpoints.iter().map(work_of).sum::<u32>(), 0_u32);
         while work < work_max
             && let Some(&(end, no)) = self.locks.first()
             && end <= context.now
@@ -261,16 +262,16 @@ impl Book {
         self.charge(no).terms.asset.required_confirmations(self.mode)
     }
 
-    /// Updates the status of a charge in every index that contains it.
+    /// Updates the status of a charge in every index. Removes the locks of a charge that is no longer open.
     fn update_indexes(&mut self, no: ChargeNo) {
         let charge = &self.charges[no.index()];
         let (class, link) = (charge.status() as usize, charge.terms.link);
-        let ends = (!charge.status().is_open()).then(|| [charge.expires_at, charge.hold_end()]);
+        let lock_ends = (!charge.status().is_open()).then(|| [charge.expires_at, charge.hold_end()]);
         self.charges_by_status.change(no.0, class);
         if let Some(link) = link {
             self.links[link.index()].charges.change(no.0, class);
         }
-        for end in ends.into_iter().flatten() {
+        for end in lock_ends.into_iter().flatten() {
             self.locks.remove(&(end, no));
         }
     }
@@ -307,7 +308,8 @@ impl Book {
 }
 
 impl Book {
-    /// Settles the invoice of a paid charge. If its link has reached `max_payments`, cancels the link's untouched charges.
+    /// Settles the invoice of a paid charge. If the charge's link has reached `max_payments`, cancels the untouched
+    /// charges of the link.
     fn on_charge_paid(&mut self, context: &BookContext<'_>, no: ChargeNo) {
         let charge = self.charge(no);
         let link = charge.terms.link;
@@ -321,7 +323,7 @@ impl Book {
         }
     }
 
-    /// Cancels the pending charges of a link to which no transfer was seen.
+    /// Cancels the pending charges of a link that are untouched: no transfer to them is present or credited.
     fn cancel_untouched_charges(&mut self, context: &BookContext<'_>, no: LinkNo) {
         let pending = Some(ChargeStatus::Pending as usize);
         let charges = &self.link(no).charges;
@@ -337,7 +339,7 @@ impl Book {
     }
 }
 
-/// Adds an error for a field that a link requires and the customer left out.
+/// Adds an error for a required field if it is missing. `label`: the name of the field in the message.
 pub(super) fn require_field(errors: &mut FieldErrors, is_missing: bool, field: &str, label: &str) {
     if is_missing {
         errors.add(field, format!("The {label} field is required."));

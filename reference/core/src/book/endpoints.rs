@@ -22,7 +22,7 @@ use crate::{
 const ENDPOINTS_MAX: usize = 50;
 
 impl Book {
-    /// Adds an endpoint. Checks the URL only; the host checks the addresses that its name resolves to.
+    /// Adds an endpoint. Checks the URL without resolving its name; the host checks the resolved addresses.
     pub(crate) fn add_endpoint(
         &mut self,
         context: &BookContext<'_>,
@@ -52,7 +52,7 @@ impl Book {
         Ok(no)
     }
 
-    /// Returns the endpoint with this id, unless it was removed.
+    /// Returns the number of the endpoint with this id, unless it was removed.
     ///
     /// # Errors
     ///
@@ -115,7 +115,8 @@ impl Book {
         secret
     }
 
-    /// Sends a sample `charge.paid`, whatever the endpoint subscribes to (`delivery.test`).
+    /// Opens a delivery of a sample `charge.paid`, whatever the endpoint subscribes to (`delivery.test`). Returns its
+    /// id.
     pub(crate) fn send_test(&mut self, context: &BookContext<'_>, no: EndpointNo) -> Result<Uuid, ApiError> {
         if self.endpoint(no).status != EndpointStatus::Enabled {
             return Err(ApiError::conflict("The endpoint is disabled; enable it to test it."));
@@ -159,7 +160,7 @@ impl Book {
         }
     }
 
-    /// Returns the time of the book's next tick.
+    /// Returns the time at which the next rate lock ends or the next delivery is due.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
         [self.next_lock_end(), self.outbox.next_due()].into_iter().flatten().min()
     }
@@ -182,10 +183,10 @@ fn require_event_type(events: &BTreeSet<EventType>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns a sample charge for test deliveries.
+/// Returns a sample charge for test deliveries. All its values except the times are constant.
 fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
     let asset_amount = Coin::parse("0.0025", Asset::Btc).expect("the constant is valid");
-    // The example of BIP 173.
+    // The example addresses of BIP 173.
     let address = match mode {
         Mode::Live => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
         Mode::Test => "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
@@ -207,6 +208,6 @@ fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
     };
     let code = Code::parse("testcharge00").expect("the constant is valid");
     let zero = crate::money::Percent::hundredths(0);
-    let bounds = PaymentTolerances { underpayment: zero, overpayment: zero };
-    Charge::sample_paid(now, code, terms, bounds, Asset::Btc.required_confirmations(mode))
+    let tolerances = PaymentTolerances { underpayment: zero, overpayment: zero };
+    Charge::sample_paid(now, code, terms, tolerances, Asset::Btc.required_confirmations(mode))
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Book {
-    /// Issues an invoice, and e-mails it if requested. If either is refused, neither happens.
+    /// Issues an invoice, and e-mails it if requested. If the e-mail is not allowed, no invoice is issued.
     pub(crate) fn create_invoice(
         &mut self,
         context: &BookContext<'_>,
@@ -95,10 +95,10 @@ impl Book {
     /// Voids an invoice and cancels its pending charge. Refused if a payment to that charge was seen.
     pub(crate) fn void_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         self.invoice(no).require_open()?;
-        let open_charge = self.untouched_charge(no)?;
+        let pending_charge = self.untouched_charge(no)?;
         self.invoice_mut(no).void(context.now)?;
         self.invoices_by_status.change(no.0, InvoiceStatus::Void as usize);
-        if let Some(charge) = open_charge {
+        if let Some(charge) = pending_charge {
             self.cancel_charge(context, charge, Some("invoice_voided"))
                 .expect("an untouched pending charge can be canceled");
         }
@@ -106,7 +106,7 @@ impl Book {
         Ok(())
     }
 
-    /// Records a view of the invoice's page.
+    /// Records a view of the invoice's page. The first view records `invoice.viewed`.
     pub(crate) fn record_invoice_view(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
         if self.invoice_mut(no).record_view(context.now) {
             self.record(context, EventType::InvoiceViewed, Subject::Invoice(no), Details::None);
@@ -154,11 +154,13 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// Settles the invoice of a charge that was paid. `paid_at`: the time of the deciding confirmation.
+    /// Settles an invoice, unless it is not open, because one of its charges was paid. `paid_at`: the time of the
+    /// deciding confirmation.
     pub(super) fn settle_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo, paid_at: Timestamp) {
         if self.invoice_mut(no).settle(paid_at) {
             self.invoices_by_status.change(no.0, InvoiceStatus::Paid as usize);
-            // Late payments of an earlier charge may settle it. Canceling the pending charge avoids a second payment.
+            // Accepted late payments to an earlier charge may settle the invoice. Canceling the pending charge then
+            // avoids a second payment.
             if let Ok(Some(charge)) = self.untouched_charge(no) {
                 self.cancel_charge(context, charge, Some("invoice_paid"))
                     .expect("an untouched pending charge can be canceled");
@@ -178,14 +180,14 @@ impl Book {
         InvoiceSnapshot { invoice, charges }
     }
 
-    /// Returns the charge of an invoice that can still be paid.
+    /// Returns the open charge of an invoice, if there is one.
     fn open_charge_of(&self, no: InvoiceNo) -> Option<ChargeNo> {
         // Only the newest can be open: choosing another coin cancels the one before.
         let newest = *self.invoice(no).charges.last()?;
         self.charge(newest).status().is_open().then_some(newest)
     }
 
-    /// Returns the open charge of an invoice; an error if a payment to it was seen.
+    /// Returns the open charge of an invoice, if there is one; an error if a payment to that charge was seen.
     fn untouched_charge(&self, no: InvoiceNo) -> Result<Option<ChargeNo>, ApiError> {
         let Some(charge_no) = self.open_charge_of(no) else { return Ok(None) };
         let charge = self.charge(charge_no);
@@ -216,6 +218,7 @@ impl Book {
         self.mails.check_quota(context.now)
     }
 
+    /// E-mails an invoice, or a reminder if it was e-mailed before. The recipient must have been checked.
     fn mail_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
         let invoice = self.invoice_mut(no);
         let kind = if invoice.sent_at.is_some() { MailKind::Reminder } else { MailKind::Invoice };

@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Book {
-    /// Creates a payment link.
+    /// Creates a payment link and returns its number.
     pub(crate) fn create_link(
         &mut self,
         context: &BookContext<'_>,
@@ -61,12 +61,12 @@ impl Book {
         }
     }
 
-    /// Records a view of the link's page.
+    /// Counts a view of the link's page.
     pub(crate) fn record_link_view(&mut self, no: LinkNo) {
         self.links[no.index()].views += 1;
     }
 
-    /// Opens a charge from the link's page.
+    /// Opens a charge that a customer chose on the link's page.
     pub(crate) fn pay_link(
         &mut self,
         context: &BookContext<'_>,
@@ -166,19 +166,20 @@ impl Book {
     }
 }
 
-/// Merges a draft into earlier terms, or into none for a new link.
+/// Merges a draft into the terms of a link; `old` is `None` for a new link.
 fn merge_terms(
     old: Option<&LinkTerms>,
     draft: LinkDraft,
     context: &BookContext<'_>,
 ) -> Result<LinkTerms, ApiError> {
+    /// Returns the new value of a field, or the old one if none is given.
     fn new_or_old<T>(new: Option<T>, old: Option<&T>) -> Option<T>
     where
         T: Clone,
     {
         new.or_else(|| old.cloned())
     }
-    /// Returns the new value of a field that may be null, or the old one.
+    /// Does the same for a field that may be null: `Some(None)` sets it to null.
     fn nullable<T: Clone>(new: Option<Option<T>>, old: Option<&Option<T>>) -> Option<T> {
         new_or_old(new, old).flatten()
     }

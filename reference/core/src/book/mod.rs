@@ -53,7 +53,7 @@ pub(crate) struct BookContext<'a> {
     pub(crate) heights: &'a ChainHeights,
 }
 
-/// A notice for the host: an event, or an e-mail.
+/// A notice for the host: an event, an e-mail, or a disabled endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Notice {
     /// An event was recorded.
@@ -71,7 +71,7 @@ pub enum Notice {
     EndpointDisabled(EndpointNo),
 }
 
-/// Objects by their codes. Codes are random, so clients cannot provoke hash collisions.
+/// The numbers of objects by their codes. Codes are random, so clients cannot provoke hash collisions.
 type ByCode<N> = HashMap<Code, N, DefaultHashBuilder>;
 
 /// All objects of one account in one mode.
@@ -80,10 +80,10 @@ pub struct Book {
     mode: Mode,
     rng_keys: RngKeys,
     charges: Vec<Charge>,
-    /// The number of changes of each charge.
+    /// The number of changes to each charge.
     charge_changes: Vec<u32>,
-    /// The coin of each charge whose confirmations grow with the chain. Stored beside the charges, so that a list can be
-    /// checked for changes without reading them.
+    /// For each charge, its coin if a transfer is confirmed, so that the confirmations grow with the chain. Stored
+    /// beside the charges, so that a list can be checked for changes without reading the charges.
     #[serde(skip)]
     confirming_assets: Vec<Option<Asset>>,
     #[serde(skip)]
@@ -109,11 +109,11 @@ pub struct Book {
     endpoints: Vec<Endpoint>,
     outbox: Outbox,
     delivery_ids: IdGenerator,
-    /// The number of webhook secrets drawn.
+    /// The number of webhook secrets that were drawn.
     secrets: u64,
     mails: MailLog,
     wallets: Wallets,
-    /// By transaction id and output index.
+    /// The transfers in another coin than the charge's, by transaction id and output index.
     unmatched: BTreeMap<(String, u32), UnmatchedTransfer>,
     /// The number of keys created in this mode.
     pub(crate) keys_created: u64,
@@ -224,7 +224,8 @@ impl Book {
         *changes = changes.wrapping_add(1);
     }
 
-    /// Returns the version of the JSON of a charge or an invoice, and of its events: it changes whenever any of them does.
+    /// Returns the version of a charge or an invoice: a number that changes whenever its JSON or that of its events
+    /// does.
     pub fn version(&self, subject: Subject, now: Timestamp, heights: &ChainHeights) -> u64 {
         let changes_of = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
@@ -234,7 +235,8 @@ impl Book {
                 (height << 32) | changes_of(&no)
             }
             Subject::Invoice(no) => {
-                // An invoice contains its charges. Counts only grow, so their sum changes with each of them.
+                // The JSON of an invoice contains its charges and whether it is overdue. Counts only grow, so their sum
+                // changes with each of them.
                 let invoice = self.invoice(no);
                 let own = u64::from(self.invoice_changes[no.index()]);
                 let all = own + invoice.charges.iter().map(changes_of).sum::<u64>();
@@ -243,7 +245,7 @@ impl Book {
         }
     }
 
-    /// Returns the charge with this code.
+    /// Returns the number of the charge with this code.
     ///
     /// # Errors
     ///
@@ -252,7 +254,7 @@ impl Book {
         self.charge_codes.get(&code).copied().ok_or(ApiError::NotFound)
     }
 
-    /// Returns the charge with this deposit address.
+    /// Returns the number of the charge with this deposit address.
     pub fn charge_by_address(&self, address: &str) -> Option<ChargeNo> {
         self.addresses.find(address, |no| &self.charge(no).terms.deposit_address)
     }
@@ -262,7 +264,7 @@ impl Book {
         &self.invoices[no.index()]
     }
 
-    /// Returns the invoice with this code.
+    /// Returns the number of the invoice with this code.
     ///
     /// # Errors
     ///
@@ -276,7 +278,7 @@ impl Book {
         &self.links[no.index()]
     }
 
-    /// Returns the payment link with this code.
+    /// Returns the number of the payment link with this code.
     ///
     /// # Errors
     ///
@@ -290,7 +292,7 @@ impl Book {
         &self.events
     }
 
-    /// Returns the event with this id.
+    /// Returns the number of the event with this id.
     ///
     /// # Errors
     ///
@@ -324,7 +326,8 @@ impl Book {
         &self.wallets
     }
 
-    /// Returns the transfers that belong to no charge: sent to the book's addresses in another coin.
+    /// Returns the transfers that belong to no charge, because they were sent to its address in another coin, with
+    /// their transaction ids.
     pub fn unmatched_transfers(&self) -> impl Iterator<Item = (&str, &UnmatchedTransfer)> {
         self.unmatched.iter().map(|((txid, _), transfer)| (txid.as_str(), transfer))
     }
@@ -365,7 +368,7 @@ impl Book {
         }
     }
 
-    /// Returns the public id of a record of a list.
+    /// Returns the public id of a record of a list; `member` is the number of the record.
     pub fn public_id(&self, list: &List, member: u32) -> String {
         match list {
             List::Charges { .. } => self.charge(ChargeNo(member)).code.to_string(),
@@ -375,7 +378,7 @@ impl Book {
         }
     }
 
-    /// Returns the record that an anchor names, if it is in this book.
+    /// Returns the number of the record whose public id is `anchor`, if it is in this book.
     pub fn find_anchor(&self, list: &List, anchor: &str) -> Option<u32> {
         let code = Code::parse(anchor);
         match list {

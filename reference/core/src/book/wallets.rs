@@ -21,8 +21,8 @@ use crate::{
 pub struct Wallets {
     mode: Mode,
     wallets: BTreeMap<Asset, Wallet>,
-    /// The number of the next address of each key that was ever set. Outlives the wallet, so that no two charges share an
-    /// address. Coins with the same key share the counter.
+    /// The index of the next address of each wallet that was ever set, by the wallet's identity. Outlives the wallet,
+    /// so that no two charges share an address. Coins with the same wallet share the index.
     next: BTreeMap<String, u32>,
     /// The number of times that a wallet was set or removed.
     changes: u64,
@@ -40,19 +40,19 @@ impl Wallets {
         mode: Mode,
     ) -> Wallets {
         let wallet_cache = wallet_cache.cloned();
-        let mut payouts =
+        let mut wallets =
             Wallets { mode, wallets: BTreeMap::new(), next: BTreeMap::new(), changes: 0, wallet_cache };
         let mut by_format = BTreeMap::new();
         for asset in Asset::ALL {
             let format = asset.facts().address_format;
             let realm = format!("{account}/{mode}");
-            let wallet = by_format.entry(format).or_insert_with(|| match &payouts.wallet_cache {
+            let wallet = by_format.entry(format).or_insert_with(|| match &wallets.wallet_cache {
                 Some(wallet_cache) => wallet_cache.wallet(&realm, format, mode),
                 None => Wallet::from_seed(seed, &realm, format, mode),
             });
-            payouts.set(asset, wallet.clone());
+            wallets.set(asset, wallet.clone());
         }
-        payouts
+        wallets
     }
 
     /// Returns `true` if there is a wallet for the coin.
@@ -75,7 +75,7 @@ impl Wallets {
         self.changes
     }
 
-    /// Returns `true` if this key is, or was, in use here, or a wallet here shares an address with it.
+    /// Returns `true` if this wallet is, or was, in use here, or if a wallet here shares an address with it.
     fn has_used(&self, wallet: &Wallet) -> bool {
         self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
@@ -84,7 +84,7 @@ impl Wallets {
     /// addresses of charges.
     pub(super) fn next_address(&self, asset: Asset, is_used: impl Fn(&str) -> bool) -> Option<UnusedAddress> {
         let wallet = self.wallets.get(&asset)?;
-        // An edited list starts over, so it may contain used addresses.
+        // An edited list of addresses starts at index 0 again, so it may contain used addresses.
         for n in self.next_index_of(wallet).. {
             let address = match &self.wallet_cache {
                 Some(wallet_cache) => wallet_cache.address(wallet, n)?,
@@ -97,16 +97,16 @@ impl Wallets {
         None
     }
 
-    /// Reserves an address: no later charge gets it.
+    /// Reserves an address, so that no later charge gets it, and returns its text.
     pub(super) fn reserve(&mut self, unused: UnusedAddress) -> String {
         let wallet =
             self.wallets.get(&unused.asset).expect("an address is reserved before its wallet changes");
-        let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");
+        let next = self.next.get_mut(wallet.identity()).expect("every wallet that was set has a next index");
         *next = unused.next_index;
         unused.address
     }
 
-    /// Returns the number of the next address of a wallet.
+    /// Returns the index of the next address of a wallet.
     fn next_index_of(&self, wallet: &Wallet) -> u32 {
         self.next.get(wallet.identity()).copied().unwrap_or(0)
     }
@@ -124,16 +124,16 @@ impl Wallets {
     }
 
     /// Parses a wallet as the owner typed it.
-    pub(crate) fn parse_wallet(&self, asset: Asset, payout: &WalletInput) -> Result<Wallet, ApiError> {
+    pub(crate) fn parse_wallet(&self, asset: Asset, input: &WalletInput) -> Result<Wallet, ApiError> {
         let format = asset.facts().address_format;
-        match payout {
+        match input {
             WalletInput::Key { text, script } => Wallet::parse(text, *script, format, self.mode),
             WalletInput::Addresses(list) => {
                 Wallet::from_addresses(list.iter().map(String::as_str), format, self.mode)
             }
         }
         .map_err(|error| {
-            let field = if error.is_about_script() { "script" } else { payout.field() };
+            let field = if error.is_about_script() { "script" } else { input.field() };
             ApiError::field(field, format!("The {field} field is invalid: {error}."))
         })
     }
@@ -161,7 +161,8 @@ pub struct UnmatchedTransfer {
 }
 
 impl Book {
-    /// Returns `true` if the wallet is, or was, in use here. A new list may contain an address of an existing charge.
+    /// Returns `true` if the wallet is, or was, in use here. For a list of addresses, an address of an existing charge
+    /// is enough.
     pub(crate) fn has_used_wallet(&self, wallet: &Wallet) -> bool {
         self.wallets.has_used(wallet)
             || wallet.listed_addresses().iter().any(|address| self.charge_by_address(address).is_some())

@@ -58,17 +58,17 @@ pub enum ChargeChange {
         /// Its amount.
         amount: Coin,
     },
-    /// The lock ran out.
+    /// The lock ran out, and no transfers hold the charge open.
     Expired,
 }
 
 impl Charge {
     /// Opens a charge.
-    pub fn open(now: Timestamp, code: Code, terms: Terms, bounds: PaymentTolerances) -> Charge {
+    pub fn open(now: Timestamp, code: Code, terms: Terms, tolerances: PaymentTolerances) -> Charge {
         Charge {
             code,
             terms: Arc::new(terms),
-            tolerances: bounds,
+            tolerances,
             created_at: now,
             expires_at: now.plus(RATE_LOCK),
             status: ChargeStatus::Pending,
@@ -83,12 +83,12 @@ impl Charge {
         now: Timestamp,
         code: Code,
         terms: Terms,
-        bounds: PaymentTolerances,
+        tolerances: PaymentTolerances,
         confirmations: u32,
     ) -> Charge {
         let txid = "0".repeat(64).into();
         let amount = terms.asset_amount;
-        let mut charge = Charge::open(now, code, terms, bounds);
+        let mut charge = Charge::open(now, code, terms, tolerances);
         charge.transfers.push(Transfer {
             txid,
             output: 0,
@@ -111,7 +111,7 @@ impl Charge {
     /// Applies the sightings that the chain watcher reported at one time: transfers to this charge's address in its coin.
     ///
     /// They are applied together: several payments of one block count as one if their sum is enough. If the lock or
-    /// the hold ends in the same microsecond, that is applied first. A fee-bumped replacement of at least the same
+    /// the hold ends in the same microsecond, its end is applied first. A fee-bumped replacement of at least the same
     /// amount counts as seen when the original was.
     pub fn on_sightings<'s>(
         &mut self,
@@ -136,7 +136,7 @@ impl Charge {
                 None => unknown.push(sighting),
             }
         }
-        // Transfers that vanished before they were seen, and transfers of zero, are ignored.
+        // Transfers of zero are ignored.
         unknown.retain(|sighting| sighting.amount > Coin::ZERO);
         let bumps = self.fee_bumps(&replaced, &unknown);
         let bump_of = |sighting: &Sighting| bumps.iter().find(|(txid, _)| *txid == sighting.txid);
@@ -155,25 +155,28 @@ impl Charge {
         changes
     }
 
-    /// Returns the transactions in `new` that pay at least as much as a replaced one, with the time at which that one was
-    /// first seen. Each stands for one replaced transaction, and an output that is reported twice counts once.
+    /// Matches each transaction with an index in `replaced` to the first transaction in `new` that pays at least as
+    /// much and is not matched yet. Returns the ids of the matched ones, each with the time at which the transaction
+    /// that it replaces was first seen.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
         for (nth, &index) in replaced.iter().enumerate() {
             let old = &self.transfers[index];
-            let outputs = |indexes: &[usize]| -> Vec<Coin> {
+            let amounts_of_old = |indexes: &[usize]| -> Vec<Coin> {
                 let transfers = indexes.iter().map(|&index| &self.transfers[index]);
                 transfers
                     .filter(|transfer| transfer.txid == old.txid)
                     .map(|transfer| transfer.amount)
                     .collect()
             };
-            if !outputs(&replaced[..nth]).is_empty() {
+            // Another output of the same transaction was matched before.
+            if !amounts_of_old(&replaced[..nth]).is_empty() {
                 continue;
             }
-            let due: Coin = outputs(replaced).into_iter().sum();
+            let replaced_amount: Coin = amounts_of_old(replaced).into_iter().sum();
             let is_replacement = |txid: &&str| {
-                bumps.iter().all(|(known, _)| known != txid) && amount_paid_by(new, txid) >= due
+                bumps.iter().all(|(matched, _)| matched != txid)
+                    && amount_paid_by(new, txid) >= replaced_amount
             };
             if let Some(txid) = new.iter().map(|sighting| sighting.txid.as_str()).find(is_replacement) {
                 bumps.push((txid, old.seen_at));
@@ -200,7 +203,8 @@ impl Charge {
         Some(index)
     }
 
-    /// Expires a charge whose lock and hold are over, before new transfers are applied.
+    /// Expires a charge whose lock and hold are over, before new transfers are applied. The updated transfers are
+    /// credited first.
     fn end_hold(
         &mut self,
         now: Timestamp,
@@ -397,7 +401,8 @@ impl Charge {
     }
 
     /// Returns `true` if transfers seen in time hold the charge open after its lock: together they are enough, and the
-    /// longest hold is not over. If less than the amount due sufficed, a dust payment would keep the rate.
+    /// longest hold is not over. A smaller amount does not suffice; otherwise a tiny payment would keep the rate
+    /// locked.
     fn is_held_open(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_present());
         let on_time_amount: Coin = on_time.map(|transfer| transfer.amount).sum();
@@ -428,7 +433,8 @@ impl Charge {
     }
 }
 
-/// Returns the amount that a transaction pays with its outputs that are on the chain or in the mempool.
+/// Returns the amount that a transaction pays with its outputs that are on the chain or in the mempool. An output that
+/// is reported twice counts once.
 fn amount_paid_by(sightings: &[&Sighting], txid: &str) -> Coin {
     let is_present =
         |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Absent(_));

@@ -54,7 +54,7 @@ impl ChargeStatus {
         }
     }
 
-    /// Returns `true` for the statuses in which a transfer is on time.
+    /// Returns `true` for the statuses in which the charge awaits payment.
     pub const fn is_open(self) -> bool {
         matches!(self, ChargeStatus::Pending | ChargeStatus::Underpaid)
     }
@@ -82,7 +82,7 @@ pub struct Customer {
 }
 
 impl Customer {
-    /// Returns `None` if every field is empty.
+    /// Returns the customer in a box; `None` if every field is empty.
     pub(crate) fn if_not_empty(self) -> Option<Box<Customer>> {
         (self != Customer::default()).then(|| Box::new(self))
     }
@@ -173,9 +173,9 @@ pub struct Charge {
 /// The account's tolerances when the charge was opened.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct PaymentTolerances {
-    /// The percentage that may be missing.
+    /// The percentage of the amount due that may be missing.
     pub underpayment: Percent,
-    /// The percentage above which a payment is overpaid.
+    /// The percentage by which a payment may exceed the amount due before it counts as overpaid.
     pub overpayment: Percent,
 }
 
@@ -185,7 +185,7 @@ impl Charge {
         self.status
     }
 
-    /// Returns all transfers to its address in its coin, in order of sighting.
+    /// Returns all transfers to the charge's address in its coin, in order of their first sighting.
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
     }
@@ -205,14 +205,15 @@ impl Charge {
         self.transfers.iter().filter(|transfer| transfer.is_credited).map(|transfer| transfer.amount).sum()
     }
 
-    /// Returns the late amount that is confirmed and was not accepted.
+    /// Returns the total of the late transfers that are confirmed and were not accepted.
     pub fn late_amount(&self, required: u32) -> Coin {
         let is_late =
             |transfer: &&Transfer| transfer.standing == Standing::Late && transfer.is_confirmed(required);
         self.transfers.iter().filter(is_late).map(|transfer| transfer.amount).sum()
     }
 
-    /// Returns the amount that counts towards the amount due: received minus refunded while the charge is not paid.
+    /// Returns the amount that counts towards the amount due: the received amount, less the refunds of it while the
+    /// charge is not paid.
     pub fn counted_amount(&self) -> Coin {
         match self.status {
             ChargeStatus::Paid => self.received_amount(),

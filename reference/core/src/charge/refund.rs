@@ -16,7 +16,8 @@ pub struct Refund {
     pub reason: Option<String>,
     /// The time at which it was recorded.
     pub created_at: Timestamp,
-    /// The late transfers that it covers, by index, with the refunded amount of each. The rest refunds received money.
+    /// The late transfers that the refund covers, by index, with the refunded amount of each. The rest of the amount
+    /// refunds received money.
     late_parts: Vec<(usize, Coin)>,
 }
 
@@ -46,7 +47,7 @@ impl Charge {
         transfer.standing == Standing::Late && self.late_refund_amount(index) >= transfer.amount
     }
 
-    /// Returns the late transfers that were refunded.
+    /// Returns the late transfers that were refunded in full.
     pub fn refunded_late_transfers(&self) -> impl Iterator<Item = &Transfer> {
         let indexes = 0..self.transfers.len();
         indexes.filter(|&index| self.is_late_and_refunded(index)).map(|index| &self.transfers[index])
@@ -82,8 +83,9 @@ impl Charge {
         Ok(())
     }
 
-    /// Returns the late transfers that a refund covers: those of the named transaction, if it paid this charge;
-    /// otherwise the one of exactly this amount, then the oldest. Only confirmed transfers count.
+    /// Returns the late transfers that a refund covers, by index, with the refunded amount of each. Only confirmed
+    /// transfers count. If `txid` is a transaction that paid this charge, only its transfers are covered. Transfers of
+    /// which exactly this amount is not refunded yet come first, then the oldest.
     fn late_parts(&self, amount: Coin, txid: Option<&str>, required: u32) -> Vec<(usize, Coin)> {
         let is_named = |transfer: &Transfer| txid == Some(&*transfer.txid);
         let is_transfer_named = self.transfers.iter().any(is_named);
@@ -94,10 +96,10 @@ impl Charge {
                 candidates.push((index, transfer.amount.saturating_sub(self.late_refund_amount(index))));
             }
         }
-        candidates.sort_by_key(|(_, rest)| *rest != amount);
+        candidates.sort_by_key(|(_, unrefunded)| *unrefunded != amount);
         let mut left = amount;
-        let parts = candidates.into_iter().map(|(index, rest)| {
-            let part = rest.min(left);
+        let parts = candidates.into_iter().map(|(index, unrefunded)| {
+            let part = unrefunded.min(left);
             left = left.saturating_sub(part);
             (index, part)
         });

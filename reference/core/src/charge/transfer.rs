@@ -35,17 +35,17 @@ pub struct Transfer {
     pub amount: Coin,
     /// Confirmations on the active branch, as last seen; [`Transfer::confirmations_at`] counts on from there.
     pub confirmations: u32,
-    /// The height of the chain when they were seen.
+    /// The height of the chain when these confirmations were seen.
     pub(super) height: u64,
-    /// The reason for its absence, if it has vanished.
+    /// The reason for which it vanished, if it did.
     pub disappearance: Option<Disappearance>,
     /// `true` if it is part of the received amount.
     pub is_credited: bool,
     /// The service's time of the first sighting.
     pub seen_at: Timestamp,
-    /// The time of the latest confirmation.
+    /// The time at which it last reached the required number of confirmations.
     pub confirmed_at: Option<Timestamp>,
-    /// Its effect on the charge.
+    /// The rule by which it counts towards the received amount.
     pub standing: Standing,
     /// `true` once `charge.late_payment` was recorded for it.
     pub is_late_reported: bool,

@@ -19,6 +19,7 @@ pub(crate) const FAILED_IN_A_ROW_MAX: u32 = 15;
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Secret(#[serde(with = "crate::shared")] Arc<SecretText>);
 
+/// The text of a secret, with the signer that is derived from it.
 #[derive(Deserialize)]
 #[serde(from = "String")]
 struct SecretText {
@@ -51,7 +52,7 @@ impl Secret {
         &self.0.text
     }
 
-    /// Returns the signature header of a body.
+    /// Returns the value of the signature header for a body.
     pub fn sign(&self, unix_secs: u64, body: &[u8]) -> String {
         self.0.signer.sign(unix_secs, body)
     }
@@ -99,7 +100,7 @@ pub struct Endpoint {
     pub secret: Secret,
     /// The status.
     pub status: EndpointStatus,
-    /// The number of failed deliveries since the last successful one.
+    /// The number of failed deliveries since the last successful one, or since the owner enabled the endpoint.
     pub failed_in_a_row: u32,
     /// The time of registration.
     pub created_at: Timestamp,

@@ -6,7 +6,7 @@ use std::{
     ops::Deref,
 };
 
-/// Enough for every 128-bit integer, a point and a leading zero.
+/// Enough for every 128-bit integer (39 digits), a point and a leading zero.
 const LEN_MAX: usize = 41;
 
 /// A decimal number as text, with all its decimals.

@@ -77,6 +77,7 @@ fn split_digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountErr
     if part.len() > decimals_max as usize {
         return Err(AmountError::Decimals(decimals_max));
     }
+    // 29 digits are above every largest amount, and could exceed the 96 bits of a `Decimal`.
     if whole.len() > 28 {
         return Err(AmountError::TooLarge);
     }
@@ -103,7 +104,7 @@ pub struct Fiat(#[serde(with = "exact")] Decimal);
 impl Fiat {
     /// Zero.
     pub const ZERO: Fiat = Fiat(Decimal::from_parts(0, 0, 0, false, 2));
-    /// The largest amount: 999,999,999,999.99.
+    /// The largest amount: 999,999,999,999.99, as the low and the middle 32 bits of the number of hundredths.
     pub const MAX: Fiat = Fiat(Decimal::from_parts(276_447_231, 23_283, 0, false, 2));
 
     /// Parses `49.90`, `49.9` or `49`.
@@ -121,12 +122,12 @@ impl Fiat {
     /// # Ok::<(), reference_core::money::AmountError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Fiat, AmountError> {
-        Fiat::from_rounded(parse_decimal(text, 2)?).ok_or(AmountError::TooLarge)
+        Fiat::round(parse_decimal(text, 2)?).ok_or(AmountError::TooLarge)
     }
 
     /// Returns an amount of `minor` hundredths; `None` above [`Fiat::MAX`].
     pub fn from_minor(minor: u64) -> Option<Fiat> {
-        Fiat::from_rounded(Decimal::from_i128_with_scale(i128::from(minor), 2))
+        Fiat::round(Decimal::from_i128_with_scale(i128::from(minor), 2))
     }
 
     /// Returns the amount in hundredths.
@@ -136,16 +137,17 @@ impl Fiat {
 
     /// Returns the sum; `None` above [`Fiat::MAX`].
     pub fn plus(self, other: Fiat) -> Option<Fiat> {
-        Fiat::from_rounded(self.0.checked_add(other.0)?)
+        Fiat::round(self.0.checked_add(other.0)?)
     }
 
     /// Returns `quantity` times this amount, rounded half up to two places; `None` above [`Fiat::MAX`].
     pub fn times(self, quantity: Quantity) -> Option<Fiat> {
         // At most 14 and 12 digits: the product fits 96 bits and is exact before it is rounded.
-        Fiat::from_rounded(self.0.checked_mul(quantity.0)?)
+        Fiat::round(self.0.checked_mul(quantity.0)?)
     }
 
-    fn from_rounded(value: Decimal) -> Option<Fiat> {
+    /// Rounds half up to two places; `None` above [`Fiat::MAX`].
+    fn round(value: Decimal) -> Option<Fiat> {
         let mut value = value.round_dp_with_strategy(2, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
         value.rescale(2);
         let amount = Fiat(value);
@@ -228,7 +230,7 @@ impl Rate {
         Ok(Rate(value.normalize()))
     }
 
-    /// Returns a rate of `units` × 10⁻⁸; `None` for zero or above the largest rate.
+    /// Returns a rate of `units` × 10⁻⁸; `None` for zero. No 64-bit number exceeds the largest rate.
     pub fn from_units(units: u64) -> Option<Rate> {
         (units > 0)
             .then(|| Rate(Decimal::from_i128_with_scale(i128::from(units), Rate::DECIMALS).normalize()))
@@ -327,7 +329,8 @@ impl Coin {
         U256::product(self.0, u128::from(Percent::WHOLE)) > limit
     }
 
-    /// Returns the fraction `parts` / `whole` of this amount, rounded down to the smallest unit of `asset`.
+    /// Returns the fraction `parts` / `whole` of this amount, rounded down to the smallest unit of `asset`; `None`
+    /// above [`Coin::MAX`], or if `whole` is 0.
     pub fn share(self, parts: u64, whole: u64, asset: Asset) -> Option<Coin> {
         let unit = Coin::unit(asset).0;
         let units = U256::product(self.0 / unit, u128::from(parts)).floor_div(u128::from(whole))?;
@@ -358,6 +361,7 @@ impl Sum for Coin {
 pub struct Percent(u32);
 
 impl Percent {
+    /// 100 %.
     const WHOLE: u32 = 10_000;
 
     /// Creates a percentage from hundredths of a percent: `Percent::hundredths(150)` is 1.5 %.
@@ -528,10 +532,10 @@ mod tests {
         #[test]
         fn a_share_is_rounded_down_to_the_smallest_unit(atto in 0..=Coin::MAX.0, parts in 0_u64..=100, n in 0..Asset::ALL.len()) {
             let asset = Asset::ALL[n];
-            let whole = Coin(atto - atto % Coin::unit(asset).0);
-            let share = whole.share(parts, 100, asset).unwrap();
-            prop_assert!(share.0 * 100 <= whole.0 * u128::from(parts));
-            prop_assert!((share.0 + Coin::unit(asset).0) * 100 > whole.0 * u128::from(parts));
+            let amount = Coin(atto - atto % Coin::unit(asset).0);
+            let share = amount.share(parts, 100, asset).unwrap();
+            prop_assert!(share.0 * 100 <= amount.0 * u128::from(parts));
+            prop_assert!((share.0 + Coin::unit(asset).0) * 100 > amount.0 * u128::from(parts));
         }
     }
 }

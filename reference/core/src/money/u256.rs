@@ -8,13 +8,17 @@ pub(super) struct U256 {
 }
 
 impl U256 {
+    /// Returns `a` × `b`, computed from the products of their 64-bit halves.
     pub(super) fn product(a: u128, b: u128) -> U256 {
-        const HALF: u128 = u64::MAX as u128;
-        let (a1, a0, b1, b0) = (a >> 64, a & HALF, b >> 64, b & HALF);
+        const LOW_HALF: u128 = u64::MAX as u128;
+        let (a1, a0, b1, b0) = (a >> 64, a & LOW_HALF, b >> 64, b & LOW_HALF);
         let low = a0 * b0;
         let middle = a1 * b0 + (low >> 64);
-        let middle_low = a0 * b1 + (middle & HALF);
-        U256 { high: a1 * b1 + (middle >> 64) + (middle_low >> 64), low: (middle_low << 64) | (low & HALF) }
+        let middle_low = a0 * b1 + (middle & LOW_HALF);
+        U256 {
+            high: a1 * b1 + (middle >> 64) + (middle_low >> 64),
+            low: (middle_low << 64) | (low & LOW_HALF),
+        }
     }
 
     /// Returns quotient and remainder; `None` if the quotient needs more than 128 bits.
@@ -38,10 +42,12 @@ impl U256 {
         Some((quotient, rest))
     }
 
+    /// Returns the quotient rounded down; `None` if it needs more than 128 bits.
     pub(super) fn floor_div(self, divisor: u128) -> Option<u128> {
         Some(self.div_rem(divisor)?.0)
     }
 
+    /// Returns the quotient rounded up; `None` if it needs more than 128 bits.
     pub(super) fn ceil_div(self, divisor: u128) -> Option<u128> {
         let (quotient, rest) = self.div_rem(divisor)?;
         if rest == 0 { Some(quotient) } else { quotient.checked_add(1) }

@@ -35,7 +35,7 @@ pub(super) fn address_from_point(
     })
 }
 
-/// The spelling of addresses on a network with several scripts.
+/// The prefixes of addresses on a network with several scripts.
 struct Network {
     /// The prefix of segwit addresses.
     prefix: &'static str,
@@ -73,9 +73,9 @@ fn account(point: &PublicKey) -> [u8; 20] {
 }
 
 /// Returns an address of segwit version 0: pay to witness public key hash (P2WPKH).
-fn pay_to_witness(network: &str, key_hash: &[u8; 20]) -> String {
-    let network = Hrp::parse(network).expect("the network prefixes are valid");
-    bech32::segwit::encode_v0(network, key_hash).expect("20 bytes are a witness program of version 0")
+fn pay_to_witness(prefix: &str, key_hash: &[u8; 20]) -> String {
+    let prefix = Hrp::parse(prefix).expect("the network prefixes are valid");
+    bech32::segwit::encode_v0(prefix, key_hash).expect("20 bytes are a witness program of version 0")
 }
 
 /// Returns the base58check text of a version byte and a hash.
@@ -96,11 +96,11 @@ fn eip55(account: &[u8; 20]) -> String {
     "0x".chars().chain(with_checksum).collect()
 }
 
-/// Returns the normal spelling of an address. Some kinds have other valid spellings: accounts of the Ethereum family
+/// Returns the normal spelling of an address. Some formats have other valid spellings: accounts of the Ethereum family
 /// without the checksum in their letters, segwit in capitals as in QR codes, Bitcoin Cash without the network prefix.
-/// Any other text is returned unchanged.
+/// Other formats are returned unchanged. The address is not validated.
 pub fn normalize_address(format: AddressFormat, mode: Mode, text: &str) -> String {
-    let network = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
+    let cashaddr_prefix = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
     match format {
         AddressFormat::Evm => {
             let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -114,7 +114,7 @@ pub fn normalize_address(format: AddressFormat, mode: Mode, text: &str) -> Strin
             text.to_ascii_lowercase()
         }
         AddressFormat::BitcoinCash if !text.contains(':') => {
-            format!("{network}{}", text.to_ascii_lowercase())
+            format!("{cashaddr_prefix}{}", text.to_ascii_lowercase())
         }
         AddressFormat::BitcoinCash => text.to_ascii_lowercase(),
         _ => text.to_owned(),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_an_address_is_normalized() {
+    fn valid_spellings_of_an_address_are_normalized() {
         #[track_caller]
         fn check(format: AddressFormat, mode: Mode, spelling: &str, expected: &str) {
             assert_eq!(normalize_address(format, mode, spelling), expected);

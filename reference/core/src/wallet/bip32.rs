@@ -97,7 +97,8 @@ impl Node {
         Some((point, chain_code.try_into().expect("64 bytes are 32 and 32")))
     }
 
-    /// Returns child `n` with its position in the tree; `None` as for [`Node::derive_point`], and below the maximum depth.
+    /// Returns child `n` with its position in the tree; `None` as for [`Node::derive_point`], and if this node has the
+    /// maximum depth.
     pub(super) fn child(&self, n: u32) -> Option<Node> {
         let depth = self.depth.checked_add(1)?;
         let (point, chain_code) = self.derive_point(n)?;

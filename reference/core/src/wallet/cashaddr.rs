@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_of_a_whole_text_is_zero() {
+    fn the_checksum_of_a_valid_address_is_zero() {
         for text in [
             "bchtest:qqaz6s295ncfs53m86qj0uw6sl8u2kuw0ymst35fx4",
             "bchtest:pr6m7j9njldwwzlg9v7v53unlr4jkmx6eyvwc0uz5t",

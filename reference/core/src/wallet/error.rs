@@ -5,9 +5,9 @@ use std::fmt;
 use super::{Script, name, version::Version};
 use crate::{asset::AddressFormat, mode::Mode};
 
-/// The reason why a key or an address is refused. The message states the problem, what is allowed and the remedy.
+/// The reason why a key or an address is refused. The message states the problem and, in most cases, what is allowed.
 ///
-/// It never contains the text itself, because a mistyped private key reveals most of the key.
+/// The message never contains the refused text, because a mistyped private key reveals most of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WalletError {
     /// A private key in some spelling.
@@ -54,7 +54,7 @@ pub enum WalletError {
     OtherScript {
         /// The kind of the given key: `zpub`.
         got: &'static str,
-        /// The script named by its prefix.
+        /// The script that the prefix determines.
         script: Script,
     },
     /// This coin has one kind of address only.
@@ -71,7 +71,7 @@ pub enum WalletError {
     NeedsKey(AddressFormat),
     /// This coin needs a list of addresses, not an extended public key.
     NeedsList(AddressFormat),
-    /// No extended key has an address of this number.
+    /// An extended key has no address of this number.
     NoSuchAddress(u32),
     /// An integrated address, which contains a payment id and is not a separate address.
     IntegratedAddress,

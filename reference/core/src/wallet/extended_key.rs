@@ -12,6 +12,7 @@ use crate::{asset::AddressFormat, mode::Mode, rng::Seed};
 const EXTERNAL_CHAIN: u32 = 0;
 /// The depth of an account's key: `m purpose' coin' 0'`.
 const ACCOUNT_DEPTH: u8 = 3;
+/// The child number of the first account, which is hardened.
 const FIRST_ACCOUNT: u32 = 1 << 31;
 
 /// The extended public key of an account. All its addresses derive from it; it cannot spend.
@@ -91,6 +92,7 @@ impl ExtendedKey {
             let mut stream = rng_key.stream(n);
             let mut key = [0; 33];
             stream.fill(&mut key);
+            // A compressed point begins with 2 or 3.
             key[0] = 2 | key[0] & 1;
             let point = Node::point(&key)?;
             let (parent, chain_code) = (stream.bytes(), stream.bytes());
@@ -99,6 +101,7 @@ impl ExtendedKey {
         })
     }
 
+    /// Creates the key of an account; `None` if it is too deep in the tree to have addresses two levels below.
     fn from_account(account: Node) -> Option<ExtendedKey> {
         let external = account.child(EXTERNAL_CHAIN)?;
         (external.depth < u8::MAX).then_some(ExtendedKey { account, external })

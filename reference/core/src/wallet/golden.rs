@@ -1,4 +1,4 @@
-//! Golden tests: addresses derived by other software.
+//! Golden tests: addresses that other software derived, and identities and seeded wallets that must never change.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +10,7 @@ use super::{
 };
 use crate::asset::Asset;
 
+/// Checks the addresses with these numbers.
 #[track_caller]
 fn check(wallet: &Wallet, numbers: [u32; 3], expected: &[String; 3]) {
     assert_eq!(numbers.map(|n| wallet.address(n).unwrap()), *expected);
@@ -107,7 +108,7 @@ pub(super) fn address_formats() -> BTreeSet<AddressFormat> {
 }
 
 #[test]
-fn no_two_seeded_wallets_overlap() {
+fn no_two_seeded_wallets_have_the_same_identity() {
     let formats = address_formats();
     let mut identities = BTreeSet::new();
     for (seed, realm) in [(1, "acme"), (2, "acme"), (1, "shop")] {

@@ -15,7 +15,7 @@ use crate::{
 /// The length of a Solana address in bytes: it is the public key itself.
 const SOLANA_LEN: usize = 32;
 
-/// Checks one address.
+/// Checks one address of a list.
 pub(super) fn validate(format: AddressFormat, mode: Mode, text: &str) -> Result<(), WalletError> {
     if secret::is_secret(text) {
         return Err(WalletError::PrivateKey);
@@ -79,8 +79,8 @@ impl AddressList {
     }
 
     pub(super) fn overlaps(&self, other: &AddressList) -> bool {
-        let known: std::collections::BTreeSet<_> = self.0.iter().collect();
-        other.0.iter().any(|address| known.contains(address))
+        let own_addresses: std::collections::BTreeSet<_> = self.0.iter().collect();
+        other.0.iter().any(|address| own_addresses.contains(address))
     }
 }
 

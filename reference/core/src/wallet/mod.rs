@@ -1,7 +1,7 @@
 //! Deposit addresses, derived from public keys or listed by the account owner.
 //!
 //! A [`Wallet`] has one address format in one mode, and returns addresses by number. Must not contain: private keys, or
-//! the counter of used numbers, which is in `Book`.
+//! the index of the next address, which is in `Wallets` of the book.
 
 mod address;
 mod base58;
@@ -160,7 +160,7 @@ impl Wallet {
 
     /// Returns deposit address `n`, counted from 0; `None` beyond the end of a list.
     ///
-    /// A key has 2³¹ addresses; `None` too for the one in 2¹²⁷ numbers that BIP-32 skips.
+    /// A key has 2³¹ addresses; `None` beyond them, and for the one in 2¹²⁷ numbers that BIP-32 skips.
     pub fn address(&self, n: u32) -> Option<String> {
         match &self.source {
             Source::Key(key, script) => key.address(self.format, *script, self.mode, n).ok(),
@@ -169,14 +169,14 @@ impl Wallet {
         }
     }
 
-    /// Returns the identity of the key or list, independent of its spelling, for the counter of used addresses. For a key
-    /// it contains neither the coin nor the mode. An edited list has another identity, so its first address is the next
-    /// one; addresses that charges already have are skipped.
+    /// Returns the identity of the key or list, by which a book stores the index of the next address. The identity of a
+    /// key depends neither on its spelling nor on the coin or the mode. An edited list has another identity, so it
+    /// starts at its first address again; addresses that charges already have are skipped.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Returns `true` if the two could derive the same address, or addresses of the same key.
+    /// Returns `true` if the two wallets are lists that share an address, or have the same key.
     pub(crate) fn overlaps(&self, other: &Wallet) -> bool {
         match (&self.source, &other.source) {
             (Source::Listed(one), Source::Listed(two)) => self.format == other.format && one.overlaps(two),

@@ -17,6 +17,7 @@ const BLOCK_CHARS: [usize; BLOCK_LEN + 1] = [0, 2, 3, 5, 6, 7, 9, 10, 11];
 
 const CHECKSUM_LEN: usize = 4;
 const ADDRESS_LEN: usize = 1 + 32 + 32 + CHECKSUM_LEN;
+/// The length of an integrated address, which contains a payment id of eight bytes.
 const INTEGRATED_LEN: usize = ADDRESS_LEN + 8;
 
 /// Checks an address of the mode's network: mainnet, or stagenet for test mode.
@@ -31,6 +32,7 @@ pub(super) fn validate(mode: Mode, text: &str) -> Result<(), WalletError> {
     if bytes[payload_len..] != checksum(&bytes[..payload_len]) {
         return Err(WalletError::Checksum);
     }
+    // The network bytes of standard addresses and subaddresses, and in the fourth line of integrated addresses.
     let (network_mode, got) = match network {
         18 | 42 => (Some(Mode::Live), "mainnet address"),
         24 | 36 => (Some(Mode::Test), "stagenet address"),
@@ -49,6 +51,7 @@ pub(super) fn validate(mode: Mode, text: &str) -> Result<(), WalletError> {
 
 /// Returns the subaddress of two public keys, which need not be points of the curve.
 pub(super) fn subaddress(mode: Mode, keys: &[u8; 64]) -> String {
+    // The network bytes of subaddresses.
     let network = match mode {
         Mode::Live => 42,
         Mode::Test => 36,
@@ -85,7 +88,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
         let len = BLOCK_CHARS.iter().position(|&chars| chars == block.len())?;
         let mut number = 0_u64;
         for character in block {
-            let digit = DIGITS.iter().position(|known| known == character)?;
+            let digit = DIGITS.iter().position(|digit| digit == character)?;
             number = number.checked_mul(58)?.checked_add(digit as u64)?;
         }
         // A larger value would be a second spelling of the same address.
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_blocks_are_refused() {
+    fn texts_that_encode_no_bytes_are_refused() {
         for text in ["1", "1111", "5R", "zz", "LUw", "jpXCZedGfVR", "zzzzzzzzzzz", "0O", "é"] {
             assert_eq!(decode(text), None, "{text}");
         }

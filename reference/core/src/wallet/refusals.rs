@@ -1,4 +1,4 @@
-//! Tests of invalid wallets, and of the error messages.
+//! Tests of invalid keys and lists, of their error messages, and of the limits of what is accepted.
 
 use proptest::prelude::*;
 
@@ -21,6 +21,7 @@ fn zpub() -> &'static str {
     VECTORS.text("zpub")
 }
 
+// The offsets of the fields of a decoded extended key.
 const DEPTH_OFFSET: usize = 4;
 const PARENT_OFFSET: usize = 5;
 const KEY_OFFSET: usize = 45;
@@ -38,7 +39,7 @@ fn texts_that_are_not_a_key_or_list_are_refused() {
 }
 
 #[test]
-fn private_keys_are_refused_for_every_form() {
+fn private_keys_are_refused_for_every_address_format() {
     let private = &VECTORS.private;
     for format in [Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron] {
         for text in private {
@@ -52,7 +53,9 @@ fn private_keys_are_refused_for_every_form() {
     }
     let listed = |position| WalletError::Listed { position, reason: Box::new(WalletError::PrivateKey) };
     check(&private[0], Monero, Live, WalletError::PrivateKey);
+    // A mnemonic with one word per line.
     check(&private[8].replace(' ', "\n"), Monero, Live, WalletError::PrivateKey);
+    // A Solana key pair in a list.
     let second = bs58::encode([9; 64]).into_string();
     check(&format!("{}\n{second}", VECTORS.text("solana")), Solana, Live, listed(2));
     assert_eq!(
@@ -94,12 +97,12 @@ fn a_public_key_with_an_unknown_first_byte_is_refused() {
 }
 
 #[test]
-fn only_an_account_or_a_wallet_without_accounts_is_accepted() {
+fn keys_of_accounts_and_master_keys_are_accepted() {
     for (offset, bytes, description) in [
         (DEPTH_OFFSET, &[0; 9][..], "a master key"),
         (DEPTH_OFFSET, &[1], "the account m/0'"),
         (PARENT_OFFSET, &[9; 4], "another parent"),
-        (DEPTH_OFFSET, &[253], "the last with two levels below"),
+        (DEPTH_OFFSET, &[253], "the deepest key with two levels below it"),
     ] {
         assert!(
             ExtendedKey::parse(&with_patched_bytes(zpub(), offset, bytes), Bitcoin, Live).is_ok(),

@@ -27,10 +27,12 @@ fn is_raw_key(text: &str) -> bool {
 /// Returns `true` for a private key in wallet import format (33 or 34 bytes), an extended private key of an
 /// unknown coin (its key starts with a zero byte), or a Solana key pair (64 bytes).
 fn is_base58_key(text: &str) -> bool {
+    /// The offset of the key in a decoded extended key.
     const KEY_OFFSET: usize = 45;
     match base58::decode(text) {
         Ok(payload) => match payload.len() {
             33 => true,
+            // The last byte marks the key of a compressed point.
             34 => payload[33] == 1,
             78 => payload[KEY_OFFSET] == 0,
             _ => false,

@@ -15,8 +15,10 @@ pub(super) static VECTORS: LazyLock<Vectors> = LazyLock::new(|| {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vectors {
+    /// Private keys and mnemonics.
     pub private: Vec<String>,
     pub refusals: Vec<RefusedText>,
+    /// Lists of addresses by name.
     lists: BTreeMap<String, [String; 3]>,
     texts: BTreeMap<String, String>,
     pub account: Vec<AccountVector>,
@@ -31,7 +33,7 @@ pub(super) struct AccountVector {
     pub mode: Mode,
     /// The script of the wallet's addresses.
     pub script: Option<Script>,
-    /// The script that the owner selected.
+    /// The script that the owner requested.
     pub requested: Option<Script>,
     pub key: String,
     pub addresses: [String; 3],
@@ -52,6 +54,7 @@ pub(super) struct SeededVector {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RefusedText {
+    /// The name of a text of [`Vectors`]; either this or `text` is set.
     name: Option<String>,
     text: Option<String>,
     patch: Option<Patch>,
@@ -63,10 +66,12 @@ pub(super) struct RefusedText {
     pub message: Option<String>,
 }
 
+/// Bytes that replace those of the decoded text from `offset` on.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Patch {
     offset: usize,
+    /// The bytes in hexadecimal.
     bytes: String,
 }
 

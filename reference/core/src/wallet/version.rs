@@ -72,7 +72,7 @@ impl Version {
         VERSIONS.iter().filter(move |version| version.is_for(format) && version.is_for_mode(format, mode))
     }
 
-    /// Returns `true` if addresses of this format are usually derived from such a key.
+    /// Returns `true` if wallets of this format accept such a key, in the right mode.
     pub(super) fn is_for(&self, format: AddressFormat) -> bool {
         self.formats.contains(&format)
     }
@@ -133,14 +133,14 @@ mod tests {
         check(AddressFormat::Monero, Mode::Test, "");
     }
 
-    /// Otherwise a coin's wallet could have no address.
+    /// A format that accepted neither could have no wallet.
     #[test]
     fn every_coin_accepts_either_an_xpub_or_a_list() {
         for format in address_formats() {
             for (mode, prefix) in [(Mode::Live, "xpub"), (Mode::Test, "tpub")] {
-                let takes_key = Version::accepted_for(format, mode).any(|version| version.prefix == prefix);
+                let accepts_key = Version::accepted_for(format, mode).any(|version| version.prefix == prefix);
                 assert_eq!(
-                    takes_key,
+                    accepts_key,
                     !needs_address_list(format),
                     "{format:?}: ALL_DERIVED lists the formats that are derived from a key"
                 );

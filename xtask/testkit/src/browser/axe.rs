@@ -15,14 +15,15 @@ fn script() -> Option<&'static str> {
 }
 
 /// Returns the directory for temporary files in the target directory.
-fn directory() -> PathBuf {
+fn temporary_directory() -> PathBuf {
     let program = std::env::current_exe().expect("a program has a path");
     program.ancestors().nth(3).expect("a test is in target/PROFILE/deps").join("tmp")
 }
 
-/// Installs axe-core if it is not installed yet, and returns its script.
+/// Installs axe-core if it is not installed yet, and returns its script. Prints a message and returns `None` if that
+/// fails; panics if npm fails although a browser is required.
 fn install() -> Option<String> {
-    let prefix = directory().join(format!("axe-core-{VERSION}"));
+    let prefix = temporary_directory().join(format!("axe-core-{VERSION}"));
     let file = prefix.join("node_modules/axe-core/axe.min.js");
     if !file.exists() {
         std::fs::create_dir_all(&prefix).expect("the directory can be created");

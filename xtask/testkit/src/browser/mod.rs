@@ -58,9 +58,10 @@ const FLAGS: &[&str] = &[
 /// The byte after each message on a pipe.
 const MESSAGE_END: u8 = 0;
 
-/// Starts the browser with its pipes at descriptors 3 and 4, where it reads commands and writes results; only a shell
-/// can set that up. When this process ends, even by a signal, the browser ends too, and the shell removes the profile.
-/// The browser's child processes may still write to it, so removal may need several attempts.
+/// Starts the browser with its pipes at descriptors 3 and 4, where it reads commands and writes results. A shell sets
+/// up these descriptors, because `Command` sets up 0 to 2 only. When this process ends, even by a signal, the browser
+/// ends too, and the shell removes the profile. The browser's child processes may still write to the profile, so the
+/// removal may need several attempts.
 const LAUNCH_SCRIPT: &str = r#"
     profile=$0
     "$@" --user-data-dir="$profile" about:blank 3<&0 4>&1 1>&2 2>/dev/null
@@ -77,7 +78,7 @@ pub struct Browser {
 /// The browser process, started by the first test that needs it: starting takes longer than most tests.
 #[derive(Debug)]
 struct Shared {
-    /// Runs the connection to the browser, whichever test is running.
+    /// Runs the connection to the browser: it outlives the runtime of each test.
     runtime: Runtime,
     connection: Arc<DevToolsConnection>,
 }
@@ -169,14 +170,14 @@ fn is_required() -> bool {
         || std::env::var_os("CI").is_some()
 }
 
-/// The connection to the browser: the pipe for commands, the pending commands, and the received notifications.
+/// The connection to the browser: the pipe for commands, the pending commands, and the received events.
 #[derive(Debug)]
 struct DevToolsConnection {
     commands: tokio::sync::Mutex<ChildStdin>,
     next_id: AtomicU64,
-    /// The receivers of results, by the id of the command.
+    /// The senders of results, by the id of the command.
     pending: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
-    /// The notifications of the browser: session and message.
+    /// The received events: session and message.
     events: Mutex<Vec<(String, Value)>>,
 }
 
@@ -238,7 +239,7 @@ impl DevToolsConnection {
         self.try_command(session, method, params).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Returns the browser's notifications for a session, oldest first.
+    /// Returns the browser's events for a session, oldest first.
     fn events(&self, session: &str) -> Vec<Value> {
         let events = self.events.lock().expect("the lock is not poisoned");
         events

@@ -10,6 +10,7 @@ use super::DevToolsConnection;
 /// The timeout of all waits; long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The interval at which conditions are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The size of a window and its colour scheme.
@@ -63,7 +64,7 @@ impl Page {
         self.connection.command(Some(&self.session), method, params).await
     }
 
-    /// Changes width, height and colours.
+    /// Changes width, height and colour scheme. Switches animations off.
     pub async fn set_viewport(&self, viewport: Viewport) {
         let size = json!({
             "width": viewport.width,
@@ -84,7 +85,7 @@ impl Page {
         self.command("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
     }
 
-    /// Disables scripts for pages opened afterwards.
+    /// Disables scripts of pages that are opened afterwards.
     pub async fn disable_scripts(&self) {
         self.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
     }
@@ -142,26 +143,26 @@ impl Page {
 
     /// Waits until the text of an element contains `text`.
     pub async fn wait_for_text(&self, selector: &str, text: &str) {
-        let condition = format!("{}.includes({})", visible_text(selector), json!(text));
+        let condition = format!("{}.includes({})", visible_text_script(selector), json!(text));
         self.wait_until(&condition, || format!("{selector} did not show {text:?}")).await;
     }
 
-    /// Waits until the page's URL contains `part` and is loaded.
+    /// Waits until the page's URL contains `part` and the page is loaded.
     pub async fn wait_for_address(&self, part: &str) {
         let condition =
             format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
         self.wait_until(&condition, || format!("the page did not navigate to {part}")).await;
     }
 
-    /// Returns the address of the page.
+    /// Returns the URL of the page.
     pub async fn address(&self) -> String {
         self.eval("location.href").await.as_str().expect("`location.href` is a string").to_owned()
     }
 
-    /// Returns the visible text of an element.
+    /// Waits for an element and returns its visible text.
     pub async fn text(&self, selector: &str) -> String {
         self.wait_for(selector).await;
-        let text = self.eval(&visible_text(selector)).await;
+        let text = self.eval(&visible_text_script(selector)).await;
         text.as_str().expect("the script returns a string").to_owned()
     }
 
@@ -179,11 +180,11 @@ impl Page {
         self.eval(&script).await == json!(true)
     }
 
-    /// Clicks an element, unless another one covers its centre.
+    /// Clicks an element as soon as it is on the page and no other element covers its centre. Panics after a timeout.
     ///
     /// Check and click are one script, so that no navigation happens in between.
     pub async fn click(&self, selector: &str) {
-        let condition = format!(
+        let click_if_uncovered = format!(
             "(() => {{
                const element = document.querySelector({});
                element.scrollIntoView({{ block: 'center', behavior: 'instant' }});
@@ -196,33 +197,34 @@ impl Page {
              }})()",
             json!(selector)
         );
-        self.wait_until(&condition, || {
+        self.wait_until(&click_if_uncovered, || {
             format!("{selector} can't be clicked: it is covered or not on the page")
         })
         .await;
     }
 
-    /// Clicks an element that opens another page, and waits until that is loaded.
+    /// Clicks an element that opens another page, and waits until the other page is loaded.
     pub async fn click_through(&self, selector: &str) {
-        let before = self.eval("performance.timeOrigin").await;
+        let time_origin = self.eval("performance.timeOrigin").await;
         self.click(selector).await;
-        let is_loaded = format!("performance.timeOrigin !== {before} && document.readyState === 'complete'");
+        let is_loaded =
+            format!("performance.timeOrigin !== {time_origin} && document.readyState === 'complete'");
         self.wait_until(&is_loaded, || format!("{selector} did not open a page")).await;
     }
 
-    /// Replaces the content of a field by typed text.
+    /// Waits for a field and replaces its content by typed text.
     pub async fn fill(&self, selector: &str, text: &str) {
-        let condition = format!(
+        let select_content = format!(
             "(() => {{ const field = document.querySelector({}); field.focus(); field.select(); return true; }})()",
             json!(selector)
         );
-        self.wait_until(&condition, || format!("{selector} did not appear")).await;
+        self.wait_until(&select_content, || format!("{selector} did not appear")).await;
         self.command("Input.insertText", json!({ "text": text })).await;
     }
 
     /// Presses and releases a key, such as `Tab` or `Enter`.
     pub async fn press(&self, key: &str) {
-        let (code, text) = match key {
+        let (key_code, text) = match key {
             "Tab" => (9, ""),
             "Enter" => (13, "\r"),
             " " => (32, " "),
@@ -237,7 +239,7 @@ impl Page {
         };
         for kind in ["keyDown", "keyUp"] {
             let event = json!({
-                "type": kind, "key": key, "windowsVirtualKeyCode": code, "code": key, "text": text,
+                "type": kind, "key": key, "windowsVirtualKeyCode": key_code, "code": key, "text": text,
             });
             self.command("Input.dispatchKeyEvent", event).await;
         }
@@ -266,7 +268,7 @@ impl Page {
             .collect()
     }
 
-    /// Checks that no element is wider than the window, so that no page scrolls sideways.
+    /// Asserts that the page is not wider than the window, so that it does not scroll sideways.
     pub async fn assert_fits(&self) {
         let overflow = self.eval(
             "(() => {
@@ -292,7 +294,7 @@ impl Page {
 }
 
 /// Returns a script for the visible text of an element, with non-breaking spaces replaced.
-fn visible_text(selector: &str) -> String {
+fn visible_text_script(selector: &str) -> String {
     format!("document.querySelector({})?.innerText.replace(/[\\u00a0\\u202f]/g, ' ')", json!(selector))
 }
 

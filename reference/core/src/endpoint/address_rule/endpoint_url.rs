@@ -125,8 +125,8 @@ impl fmt::Display for Host {
 ///
 /// # Errors
 ///
-/// The first [`Refusal`] that applies: too long, unreadable, not https, with a user name, a fragment or port 0, or to a
-/// host that cannot be public.
+/// The first [`Refusal`] that applies: a URL that is too long, has an ambiguous character, is unreadable, is not https,
+/// has a user name, a fragment or port 0, names a host that cannot be public, or is too long in its normalized form.
 pub fn parse_endpoint_url(text: &str) -> Result<EndpointUrl, Refusal> {
     if text.len() > URL_BYTES_MAX {
         return Err(Refusal::TooLong { bytes: text.len() });

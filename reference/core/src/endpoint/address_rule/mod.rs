@@ -1,4 +1,4 @@
-//! The rule that a webhook address is reachable from the open internet (spec 2.5).
+//! The rule that a webhook address is reachable from the open internet (`open.delivery.address`).
 //!
 //! Checked twice: [`parse_endpoint_url`] when a URL is saved, [`check_resolved`] before each attempt. Resolves no name:
 //! the caller passes in the addresses and connects only to those that were checked.

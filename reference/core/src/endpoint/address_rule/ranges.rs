@@ -18,7 +18,7 @@ const fn v4([a, b, c, d]: [u8; 4], bits: u32, range: Range) -> Block<Ipv4Addr> {
     Block { start: Ipv4Addr::new(a, b, c, d), bits, range }
 }
 
-/// Creates a range from the first three and the last two of the eight groups; the others are zero.
+/// Creates a block from the first three and the last two of the eight groups of its start; the other groups are zero.
 const fn v6([a, b, c]: [u16; 3], [g, h]: [u16; 2], bits: u32, range: Range) -> Block<Ipv6Addr> {
     Block { start: Ipv6Addr::new(a, b, c, 0, 0, 0, g, h), bits, range }
 }
@@ -136,11 +136,12 @@ fn check_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
     if is_global_unicast(ip) { Ok(()) } else { Err((None, Range::Reserved)) }
 }
 
-/// The IPv4 addresses that packets to an IPv6 address may end at.
+/// The IPv4 addresses to which packets to an IPv6 address may be forwarded.
 struct EmbeddedIpv4 {
     addresses: [Option<Ipv4Addr>; 3],
-    // Mapped and NAT64 addresses lie outside 2000::/3 and yet lead to the IPv4 internet. A network
-    // without IPv4 sees every IPv4-only server as a NAT64 address.
+    // `true` if the address leads to the IPv4 internet only, so that the IPv6 ranges do not apply. Mapped and NAT64
+    // addresses lie outside 2000::/3 and yet lead to the IPv4 internet. A network without IPv4 sees every IPv4-only
+    // server as a NAT64 address.
     is_only_ipv4: bool,
 }
 

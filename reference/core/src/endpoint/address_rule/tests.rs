@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Checks URLs. `expected`: the normalized form of an accepted URL, or the name of the rule that refuses it.
+/// Checks URLs. On the right: the normalized form of an accepted URL, or the name of the rule that refuses it.
 #[track_caller]
 fn assert_urls(table: &[(&str, &str)]) {
     for (typed, expected) in table {
@@ -18,7 +18,7 @@ fn assert_urls(table: &[(&str, &str)]) {
     }
 }
 
-/// Checks IP addresses. `expected`: `public`, or the name of the rule that refuses the address.
+/// Checks IP addresses. On the right: `public`, or the name of the rule that refuses the address.
 #[track_caller]
 fn assert_addresses(table: &[(&str, &str)]) {
     for (text, expected) in table {
@@ -107,7 +107,7 @@ fn ambiguous_characters_are_refused() {
 }
 
 #[test]
-fn urls_without_a_host_name_are_refused() {
+fn urls_without_a_valid_host_are_refused() {
     assert_urls(&[
         ("", "unreadable"),
         ("shop.example/hook", "unreadable"),
@@ -334,6 +334,7 @@ fn each_ipv4_range_has_its_registered_bounds() {
 #[test]
 fn each_ipv6_range_has_its_registered_bounds() {
     const ONES: &str = "ffff:ffff:ffff:ffff:ffff:ffff";
+    // Returns the last address that begins with these groups.
     let last = |start: &str| format!("{start}:{ONES}").split(':').take(8).collect::<Vec<_>>().join(":");
     assert_addresses(&[
         ("::", "unspecified"),
@@ -498,7 +499,7 @@ fn ipv4() -> impl Strategy<Value = Ipv4Addr> {
 
 proptest! {
     #[test]
-    fn no_text_causes_a_panic(text in prop_oneof![any::<String>(), url_like_text()]) {
+    fn no_text_causes_a_panic_and_the_normalized_form_is_stable(text in prop_oneof![any::<String>(), url_like_text()]) {
         if let Ok(url) = parse_endpoint_url(&text) {
             prop_assert_eq!(parse_endpoint_url(&url.to_string()), Ok(url.clone()), "the normalized form is stable");
             prop_assert!(url.to_string().is_ascii());
