@@ -58,20 +58,21 @@ impl Checkpoints {
         Checkpoints { storage, setup, position, job: None, next: Instant::now() }
     }
 
-    /// Starts a checkpoint if one is due; returns the time until the next check. `None`: after the next commit.
+    /// Starts a checkpoint if one is due; returns the time until the next check. `None`: after the next commit. `end`: the
+    /// position of the world after the last commit.
     pub(super) fn poll(
         &mut self,
         disk: &Arc<Disk>,
         end: Option<WorldPosition>,
         metadata: &JournalMetadata,
     ) -> Option<Duration> {
-        let after = self.storage.checkpoint_after()?;
+        let checkpoint_after = self.storage.checkpoint_after()?;
         self.finish_job();
         if self.job.is_some() {
             return Some(POLL_INTERVAL);
         }
         let ranges = record_ranges(&metadata.rewinds, metadata.records);
-        if record_count(&records_after(&ranges, self.position)) < after {
+        if record_count(&records_after(&ranges, self.position)) < checkpoint_after {
             return None;
         }
         let wait = self.next.saturating_duration_since(Instant::now());
@@ -132,7 +133,8 @@ impl Job {
     }
 }
 
-/// Waits until no other checkpoint is being written.
+/// Waits until no other checkpoint is being written; the returned guard keeps others from being written. Fails once `stop`
+/// is set.
 fn wait_for_other_checkpoints(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
     loop {
         match WRITE_LOCK.try_lock() {
