@@ -123,8 +123,8 @@ impl Host {
         }
     }
 
-    /// Deletes the stored world, which must receive no further requests; returns the ticket of the deletion, if there is
-    /// a file.
+    /// Deletes the stored world, which must receive no further requests; returns the ticket of the deletion, `None`
+    /// for a world without a directory.
     pub(crate) fn discard_journal(&self) -> Option<Ticket> {
         self.writer()?.discard()
     }

@@ -57,7 +57,8 @@ pub(crate) trait Storage: Send + Sync {
     /// Reads the file of the newest acknowledged commit; empty if there is none.
     fn read_acknowledged(&self) -> io::Result<Vec<u8>>;
 
-    /// Writes a part of the file of the newest acknowledged commit. The write survives the end of the process, but not always a power cut.
+    /// Writes a part of the file of the newest acknowledged commit. The write survives the end of the process, but not always
+    /// a power cut.
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Replaces the damaged database by the [replacement](DatabaseAccess::Replacement). Returns the new name of the damaged one.

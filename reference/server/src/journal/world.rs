@@ -2,7 +2,7 @@
 //!
 //! A call is recorded after it was made and under the same lock, because its outcome decides whether a record is needed.
 //! Unless a scheduled event was due, a read, an advance of the clock and a refused key leave no record. If there is a rate
-//! limit, the authentication of a read is recorded.
+//! limit, every authentication that counts is recorded, even that of a read.
 
 use std::{net::IpAddr, sync::Arc};
 

@@ -319,7 +319,7 @@ impl Writer {
         queue.disk = disk.map(|ReopenedDisk(disk)| disk);
     }
 
-    /// Closes the file and deletes the stored world; done once the ticket is reached.
+    /// Starts to close the file and to delete the stored world, which is done once the ticket is reached.
     pub(crate) fn discard(&self) -> Option<Ticket> {
         {
             let mut queue = self.queue();
@@ -331,7 +331,7 @@ impl Writer {
         self.ticket()
     }
 
-    /// Commits the remaining records and closes the file. Later records are lost.
+    /// Starts to commit the remaining records and to close the file. Later records are lost.
     pub(crate) fn close(&self) {
         self.queue().is_closing = true;
         self.shared.wake.notify_one();

@@ -83,7 +83,7 @@ fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
         super::super::checkpoint::read((&storage, &disk), &setup(None), std::slice::from_ref(&range))
     };
     assert!(read(&intact).expect("the checkpoint is undamaged").is_some());
-    // A sample of the state, and every byte of the footer and the digest, which are at the end.
+    // A sample of the bytes, and all of the last ones: the footer and the digest.
     let tail = intact.len() - 600;
     for at in (0..tail).step_by(37).chain(tail..intact.len()) {
         let mut damaged = intact.clone();

@@ -12,7 +12,7 @@ const SECTOR: usize = 512;
 /// The disk writes of a world, recorded during a few calls.
 struct RecordedWrites {
     writes: Vec<DiskOperation>,
-    /// For the start and after each acknowledged call: the number of writes, and the visible state of the world.
+    /// At the start and after each acknowledged call: the number of writes, and the visible state of the world.
     acknowledged: Vec<(usize, Vec<String>)>,
 }
 
