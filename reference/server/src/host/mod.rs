@@ -192,7 +192,8 @@ impl Host {
         }
     }
 
-    /// Returns `true` if an event after the `n`th matches or may have matched, and the number of events so far.
+    /// Returns `true` if an event after the `n`th matches, or if some of these events are no longer stored; and the number of
+    /// events so far.
     pub(crate) fn has_event_after(
         &self,
         n: u64,

@@ -84,7 +84,7 @@ impl<'a> TextOrBytes<'a> {
         str::from_utf8(bytes).map_or(TextOrBytes::Raw(bytes.into()), |text| TextOrBytes::Text(text.into()))
     }
 
-    pub(crate) fn get(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             TextOrBytes::Text(text) => text.as_bytes(),
             TextOrBytes::Raw(bytes) => bytes,
@@ -92,7 +92,7 @@ impl<'a> TextOrBytes<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        self.get().is_empty()
+        self.as_bytes().is_empty()
     }
 }
 
@@ -116,16 +116,16 @@ impl<'a> RecordedRequest<'a> {
         }
     }
 
-    fn request(&self) -> Request<'_> {
+    fn to_request(&self) -> Request<'_> {
         Request {
             method: &self.method,
             path: &self.path,
             query: self.query.as_deref(),
-            authorization: self.authorization.as_ref().map(TextOrBytes::get),
-            content_type: self.content_type.as_ref().map(TextOrBytes::get),
-            idempotency_key: self.idempotency_key.as_ref().map(TextOrBytes::get),
+            authorization: self.authorization.as_ref().map(TextOrBytes::as_bytes),
+            content_type: self.content_type.as_ref().map(TextOrBytes::as_bytes),
+            idempotency_key: self.idempotency_key.as_ref().map(TextOrBytes::as_bytes),
             base: &self.base,
-            body: self.body.get(),
+            body: self.body.as_bytes(),
         }
     }
 }
@@ -243,7 +243,7 @@ impl BranchTranslation {
     /// keeps its length.
     fn translate_key(&self, authorization: &mut Option<TextOrBytes<'_>>) {
         let translated = || {
-            let text = str::from_utf8(bearer(authorization.as_ref().map(TextOrBytes::get))?).ok()?;
+            let text = str::from_utf8(bearer(authorization.as_ref().map(TextOrBytes::as_bytes))?).ok()?;
             let (start, secret) =
                 self.key_starts.iter().find_map(|start| Some((start, text.strip_prefix(start)?)))?;
             let random = secret.strip_prefix(&*self.from_tag)?;
@@ -295,16 +295,16 @@ impl HostCall<'_> {
                 CallResult::Nothing
             }
             HostCall::Admit { at, authorization } => {
-                drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(TextOrBytes::get)));
+                drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(TextOrBytes::as_bytes)));
                 CallResult::Nothing
             }
             HostCall::Respond { at, request } => {
-                progress = sandbox.call(Timestamp(at), &request.request());
+                progress = sandbox.call(Timestamp(at), &request.to_request());
                 (&progress).into()
             }
             HostCall::RespondAs { at, admitted: admitted_record, request } => {
                 let admitted = sandbox.restore_admitted(&admitted_record)?;
-                progress = sandbox.call_as(Timestamp(at), &admitted, &request.request());
+                progress = sandbox.call_as(Timestamp(at), &admitted, &request.to_request());
                 (&progress).into()
             }
             HostCall::Continue { at, pending } => {

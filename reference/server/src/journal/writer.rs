@@ -199,6 +199,7 @@ impl Writer {
         }
     }
 
+    /// Records a snapshot; with `None`, the deletion of the snapshot `n`.
     pub(super) fn record_snapshot(&self, n: u64, snapshot: Option<Snapshot>) {
         self.add_to_batch(|batch| batch.snapshots.push((n, snapshot)));
     }
@@ -222,6 +223,7 @@ impl Writer {
         }
     }
 
+    /// Runs `dispatch` after the next commit; drops it while the disk fails.
     pub(super) fn queue_dispatch(&self, dispatch: Dispatch) {
         let mut queue = self.queue();
         if queue.durability == DurabilityState::Durable {
@@ -232,6 +234,7 @@ impl Writer {
         }
     }
 
+    /// Returns the ticket of the commit of all required inputs; `None` if they are durable.
     pub(super) fn ticket(&self) -> Option<Ticket> {
         let queue = self.queue();
         let DiskProgress { failures, durable } = queue.progress;

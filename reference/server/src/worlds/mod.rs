@@ -73,7 +73,7 @@ pub(crate) struct Worlds {
 struct OpenWorlds {
     worlds: BTreeMap<WorldNo, Arc<OpenedWorld>>,
     by_id: BTreeMap<Code, WorldNo>,
-    /// The number of worlds opened so far.
+    /// The highest number of any world so far.
     count: u64,
 }
 
@@ -122,7 +122,7 @@ struct Reservation {
     no: WorldNo,
     id: Code,
     memory: MemoryShare,
-    /// `true` for a stored world, which is already counted in [`OpenWorlds::count`].
+    /// `true` for a stored world, which is already counted among the waiting ones.
     is_stored: bool,
 }
 
@@ -279,7 +279,7 @@ impl Worlds {
         let (no, id) = loop {
             opened.count += 1;
             let id = Code::draw(&ids, opened.count);
-            // A stored world may have a number that the journal of the first world does not contain.
+            // A stored world may have a higher number than the journal of the first world contains.
             if !opened.by_id.contains_key(&id) && !self.waiting.has(id) {
                 break (WorldNo(opened.count), id);
             }
@@ -384,7 +384,7 @@ impl Worlds {
         }
     }
 
-    /// Ends the worlds that are due; returns the time of the next check.
+    /// Ends the worlds whose time to live is over; returns the time of the next check, `None` if no world ends by itself.
     fn end_idle_at(&self, now: Instant) -> Option<Instant> {
         let mut opened = self.write_open_worlds();
         let end_times: Vec<_> =

@@ -91,6 +91,7 @@ struct DamageResults {
 }
 
 impl DamageResults {
+    /// Opens a damaged journal of a world and counts the result.
     fn add(&mut self, world: &ClosedWorld, storage: &MemoryStorage) {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let (mut driver, _) = Driver::new(try_open(storage).ok()?);
