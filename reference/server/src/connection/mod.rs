@@ -2,7 +2,7 @@
 //!
 //! The time limits on request heads and idle connections are enforced here instead of by hyper, which would reset a
 //! timer for every request and close without a response. One timer per connection is enough: it is reset only when it
-//! fires, or when a head arrives in pieces.
+//! fires too early, or when the deadline becomes earlier.
 
 use std::{
     convert::Infallible,
@@ -57,7 +57,7 @@ pub(crate) async fn serve<S>(
     let mut connection = pin!(shutdown.watch(connection));
     tokio::select! {
         biased;
-        // Errors are caused by the client: it disconnected, or sent something else than HTTP and got 400.
+        // Errors are caused by the client: it disconnected, exceeded a time limit, or sent invalid HTTP and got 400.
         _ = &mut connection => {}
         // Another connection needs the slot of this one, or another response its memory.
         () = activity.wait_for_close() => {}
@@ -79,7 +79,7 @@ struct TimedStream<S> {
     /// The state of the incomplete head.
     head: HeadState,
     /// The value of [`Activity::request_boundary_count`] at the latest check: odd while a request is processed.
-    last_turn_count: u32,
+    last_boundary_count: u32,
     /// `true` if the client does not accept the latest write, so it may have received half a response.
     is_stalled: bool,
     timer: Pin<Box<Sleep>>,
@@ -87,7 +87,7 @@ struct TimedStream<S> {
 
 /// The state of an incomplete head.
 enum HeadState {
-    /// No head has started.
+    /// No head is expected, and none has started to arrive.
     None,
     /// The first head is expected since this time.
     Expected(Instant),
@@ -109,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
             has_new_bytes: false,
             last_byte_at,
             head: HeadState::Expected(last_byte_at),
-            last_turn_count: 0,
+            last_boundary_count: 0,
             is_stalled: false,
             timer: Box::pin(tokio::time::sleep_until(last_byte_at + bounds.idle_time.min(bounds.head_time))),
         }
@@ -120,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
         self.has_new_bytes = true;
         self.update_head();
         if matches!(self.head, HeadState::None | HeadState::Expected(_))
-            && self.last_turn_count.is_multiple_of(2)
+            && self.last_boundary_count.is_multiple_of(2)
         {
             self.head = HeadState::Arriving;
         }
@@ -128,15 +128,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
 
     /// Updates the state of the head: it is complete if a request has started or ended since the latest check.
     fn update_head(&mut self) {
-        let turns = self.activity.request_boundary_count();
-        if turns != self.last_turn_count {
-            self.last_turn_count = turns;
+        let boundary_count = self.activity.request_boundary_count();
+        if boundary_count != self.last_boundary_count {
+            self.last_boundary_count = boundary_count;
             self.head = HeadState::None;
         }
     }
 
-    /// Ready when the connection has exceeded a limit. Called whenever the stream has nothing to do, which is soon
-    /// after every byte, so the clock is read only here.
+    /// Returns an error once the connection has exceeded a time limit. Called whenever a read or a write is pending, which
+    /// is soon after every byte, so it is enough to read the clock here.
     fn poll_time_limits(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         self.update_head();
         if self.has_new_bytes {
@@ -175,10 +175,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
         Poll::Ready(io::ErrorKind::TimedOut.into())
     }
 
-    /// Returns the result of a write, or the error that it took too long.
-    fn finish_write<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        self.is_stalled = done.is_pending();
-        match done {
+    /// Records the result of a write and returns it; a pending write fails once a time limit is exceeded.
+    fn finish_write<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.is_stalled = result.is_pending();
+        match result {
             Poll::Pending => self.poll_time_limits(cx).map(Err),
             done => {
                 self.has_new_bytes = true;
@@ -218,8 +218,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TimedStream<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.finish_write(cx, done)
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.finish_write(cx, result)
     }
 
     fn poll_write_vectored(
@@ -227,8 +227,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.finish_write(cx, done)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.finish_write(cx, result)
     }
 
     fn is_write_vectored(&self) -> bool {

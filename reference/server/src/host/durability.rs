@@ -26,7 +26,7 @@ const BEFORE_RESET: &str = "before --clock-reset";
 /// The value of the `Retry-After` header, in seconds.
 const RETRY_AFTER: &str = "2";
 
-/// The journal of a world, with the setup and kind of clock that it began with.
+/// The journal of a world, with the setup and the kind of clock that the world started with.
 pub(crate) struct Durability {
     pub(crate) journal: Arc<Journal>,
     pub(crate) setup: Setup,
@@ -74,7 +74,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// `InvalidInput`: the clock does not follow real time, or the world starts in the future.
+    /// `InvalidInput`: the clock does not follow real time, the world starts in the future or has failed, or the change
+    /// cannot be stored.
     pub(crate) async fn reset_clock(&self) -> io::Result<Option<String>> {
         let clock_reset_error =
             |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("`--clock-reset`: {why}"));
@@ -108,7 +109,7 @@ impl Host {
         )))
     }
 
-    /// Commits the remaining records. Later ones are lost.
+    /// Starts the commit of the remaining records. Later records are lost.
     pub(crate) fn close_journal(&self) {
         if let Some(writer) = self.writer() {
             writer.close();
@@ -122,7 +123,8 @@ impl Host {
         }
     }
 
-    /// Deletes the stored world, which must receive no further requests.
+    /// Deletes the stored world, which must receive no further requests; returns the ticket of the deletion, `None`
+    /// for a world without a directory.
     pub(crate) fn discard_journal(&self) -> Option<Ticket> {
         self.writer()?.discard()
     }
@@ -139,7 +141,7 @@ impl Host {
         self.durability.as_ref().map_or(0, |durability| durability.journal.world_count())
     }
 
-    /// Waits until everything required is on the disk.
+    /// Waits until all records that a response may depend on are on the disk.
     ///
     /// # Errors
     ///
@@ -178,7 +180,7 @@ impl Host {
         }
     }
 
-    /// Returns the response to a change while the disk fails.
+    /// Returns the response to a request that cannot be served while the disk fails.
     pub(crate) fn storage_failure(&self) -> Response {
         let why = self.writer().map(Writer::failure_reason);
         let message = format!(
@@ -252,8 +254,8 @@ impl Host {
             self.memory.set(state.world.held_bytes());
             writer.resume_after_failure(disk);
             if is_writable {
-                let late = std::mem::take(&mut state.unreported_attempts);
-                for (id, report) in late {
+                let unreported = std::mem::take(&mut state.unreported_attempts);
+                for (id, report) in unreported {
                     state.world.on_attempt_result(now, id, report);
                 }
                 self.dispatch_outgoing(state);

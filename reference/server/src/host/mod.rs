@@ -41,7 +41,8 @@ use crate::{
     world::{RequestHead, World},
 };
 
-/// The shortest sleep of the timer, so that a world with work that stays due cannot make it spin.
+/// The shortest sleep of the timer, so that a world with work that stays due cannot make it spin. Also the pause between
+/// two slices of a long advance.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// The longest sleep of the timer, so that a wall clock that jumps ahead is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
@@ -175,7 +176,7 @@ impl Host {
         self.changes.send_replace(None);
     }
 
-    /// Ends all calls that wait in this world, and all observers.
+    /// Ends all calls that wait in this world and all observers, and gives up the world's forwards.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.attempt_ended.notify_waiters();
@@ -186,12 +187,13 @@ impl Host {
     /// Notifies the observers. Called after the change, so that they read the changed world.
     fn notify_observers(&self, change: WorldChange) {
         if self.changes.receiver_count() > 0 {
-            let replaced = u64::from(change == WorldChange::Everything);
-            self.changes.send_modify(|changes| *changes = changes.map(|count| count + replaced));
+            let increment = u64::from(change == WorldChange::Everything);
+            self.changes.send_modify(|changes| *changes = changes.map(|count| count + increment));
         }
     }
 
-    /// Returns `true` if an event after the `n`th matches or may have matched, and the number of events so far.
+    /// Returns `true` if an event after the `n`th matches, or if some of these events are no longer stored; and the number of
+    /// events so far.
     pub(crate) fn has_event_after(
         &self,
         n: u64,
@@ -342,7 +344,7 @@ impl Host {
         if let Some(why) = refusal {
             return Ok(Response::refusal(&ApiError::field("url", why)));
         }
-        let mut may_wait = Effect::from_request(request) == Effect::Reads;
+        let mut may_repeat = Effect::from_request(request) == Effect::Reads;
         loop {
             let stepped = self.step(Effect::from_request(request), |world, now| {
                 match host_check.take() {
@@ -362,16 +364,17 @@ impl Host {
                     return Box::pin(self.resume_until_done(pending)).await;
                 }
             };
-            if !may_wait {
+            if !may_repeat {
                 return Ok(failure);
             }
             // The data may be lost with the failed commit; repeat the read in the restored world.
             Box::pin(self.wait_until_readable()).await;
-            may_wait = false;
+            may_repeat = false;
         }
     }
 
-    /// Continues a call that moves the clock after each attempt that ends, until the call is done.
+    /// Continues a call that moves the clock until the call is done: after an attempt ended if the call waits for one,
+    /// otherwise after a pause.
     async fn resume_until_done(&self, mut pending: PendingAdvance) -> Result<Response, InternalError> {
         loop {
             // Registered before the call continues, so that no attempt that ends meanwhile is missed.
@@ -409,7 +412,8 @@ impl Host {
         self.attempt_ended.notify_waiters();
     }
 
-    /// Runs a call on the world at the present time; logs its events, dispatches its deliveries and sets the timer.
+    /// Runs a call on the world at the present time; logs its events, dispatches its deliveries and sets the timer. Returns
+    /// the response for a failing disk if the call cannot be made now.
     fn step<T>(
         &self,
         effect: Effect,
@@ -440,7 +444,7 @@ impl Host {
             }
             self.dispatch_outgoing(state);
             let due = state.world.next_due();
-            let is_sooner = due.is_some_and(|due| state.timer_due.is_none_or(|armed| due < armed));
+            let is_sooner = due.is_some_and(|due| state.timer_due.is_none_or(|current| due < current));
             if is_sooner {
                 state.timer_due = due;
             }
@@ -449,20 +453,20 @@ impl Host {
             let change = if has_moved { WorldChange::Everything } else { WorldChange::Events };
             Ok(((value, ticket), has_moved || is_sooner, has_changed.then_some(change)))
         })?;
-        let (outcome, rearm, change) = match stepped {
+        let (outcome, resets_timer, change) = match stepped {
             Ok(stepped) => stepped,
             Err(failure) => return Ok(Err(failure)),
         };
         if let Some(change) = change {
             self.notify_observers(change);
         }
-        if rearm {
+        if resets_timer {
             self.timer_changed.notify_one();
         }
         Ok(Ok(outcome))
     }
 
-    /// Logs the events after the `before`th. Under the lock, so that they are logged in order.
+    /// Updates the latest time and logs the events after the `before`th. Under the lock, so that they are logged in order.
     fn log_events(&self, state: &HostState, before: u64) {
         self.latest_time.store(state.world.now().0, Ordering::Relaxed);
         let Some(log) = &self.log else { return };

@@ -20,7 +20,7 @@ struct FoundMoment {
     position: u64,
     /// The world position that a replay must reach, if it is known.
     end: Option<WorldPosition>,
-    /// The time to which the clock advances after the last record; `None` to leave it.
+    /// The time to which the clock advances after the last record; `None` if it does not advance.
     until: Option<Timestamp>,
 }
 
@@ -114,7 +114,7 @@ impl Host {
             state.world.replace(replayed.sandbox, RestoreKind::Rewind { to: position });
             state.world.take_outgoing();
             self.dispatch(replayed.in_flight);
-            // No record before the position contains this advance, so it is recorded like any other.
+            // The records before the position do not contain this advance, so it is recorded like any other.
             while let Some(until) = until
                 && (state.world.now() < until || state.world.next_due().is_some_and(|due| due <= until))
             {
@@ -152,11 +152,11 @@ impl Host {
             };
         let journal = Arc::clone(&durability.journal);
         let setup = rename(durability.setup.clone());
-        let renaming = BranchTranslation::new(&durability.setup, &setup);
+        let translation = BranchTranslation::new(&durability.setup, &setup);
         let branched = run_replay(move || {
             let (mut records, mut replay) = (Vec::new(), Replay::new(&setup));
             journal.read(position, |lines| {
-                let lines = replay.replay_translated(lines, &renaming)?;
+                let lines = replay.replay_translated(lines, &translation)?;
                 snapshots::append_records(&mut records, &lines)
             })?;
             if let Some(until) = until {

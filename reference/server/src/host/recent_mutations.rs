@@ -28,11 +28,11 @@ pub(crate) struct RecentMutation {
 pub(super) struct RecentMutations(Mutex<VecDeque<Arc<RecentMutation>>>);
 
 impl RecentMutations {
-    /// Records a call if it changed the world.
+    /// Records a call if it is a sandbox call that succeeded and does more than read.
     pub(super) fn record(&self, at: Timestamp, request: &Request<'_>, response: &Response) {
         let Request { method, path, body, .. } = *request;
-        let reads = matches!(method, "GET" | "HEAD");
-        if reads || !path.starts_with("/sandbox/") || !(200..300).contains(&response.status) {
+        let is_read = matches!(method, "GET" | "HEAD");
+        if is_read || !path.starts_with("/sandbox/") || !(200..300).contains(&response.status) {
             return;
         }
         let body = String::from_utf8_lossy(body).chars().take(BODY_CHARS_MAX).collect();

@@ -1,7 +1,7 @@
 //! The records of a journal: one call of the host per line, after a digest of its outcome.
 //!
-//! A world is a deterministic state machine, so its calls are all that has to be stored. Requests that only read are
-//! recorded if they count against a rate limit.
+//! A world is a deterministic state machine, so its calls are all that has to be stored. A request that only reads is
+//! recorded only if it counts against a rate limit or a scheduled event was due.
 
 use std::{borrow::Cow, net::IpAddr};
 
@@ -16,7 +16,7 @@ use simulator::sandbox::{AdmittedRecord, AttemptId, PendingRecord, Sandbox, Setu
 
 use super::outcome::{BeforeCall, CallResult, OutcomeDigest};
 
-/// A call of the host, in the order in which the world was called. `at` is the service time in microseconds.
+/// A call of the host. `at` is the service time in microseconds since 1970.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum HostCall<'a> {
@@ -45,7 +45,8 @@ pub(crate) enum HostCall<'a> {
     /// The server forwards deliveries for a host name.
     #[serde(rename = "own_way")]
     NameForwarded { host: Cow<'a, str> },
-    /// The world replaced another one, whose era and number of attempts continue.
+    /// The world replaced another one. It continues the era (the number of replaced worlds) and the numbers of the delivery
+    /// attempts.
     #[serde(rename = "succeed")]
     ContinueLineage { era: u32, attempts: u64 },
 }
@@ -64,6 +65,7 @@ pub(crate) struct RecordedRequest<'a> {
     content_type: Option<TextOrBytes<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<TextOrBytes<'a>>,
+    /// The start of links in the response.
     base: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "TextOrBytes::is_empty")]
     body: TextOrBytes<'a>,
@@ -82,7 +84,7 @@ impl<'a> TextOrBytes<'a> {
         str::from_utf8(bytes).map_or(TextOrBytes::Raw(bytes.into()), |text| TextOrBytes::Text(text.into()))
     }
 
-    pub(crate) fn get(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             TextOrBytes::Text(text) => text.as_bytes(),
             TextOrBytes::Raw(bytes) => bytes,
@@ -90,7 +92,7 @@ impl<'a> TextOrBytes<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        self.get().is_empty()
+        self.as_bytes().is_empty()
     }
 }
 
@@ -114,21 +116,21 @@ impl<'a> RecordedRequest<'a> {
         }
     }
 
-    fn request(&self) -> Request<'_> {
+    fn to_request(&self) -> Request<'_> {
         Request {
             method: &self.method,
             path: &self.path,
             query: self.query.as_deref(),
-            authorization: self.authorization.as_ref().map(TextOrBytes::get),
-            content_type: self.content_type.as_ref().map(TextOrBytes::get),
-            idempotency_key: self.idempotency_key.as_ref().map(TextOrBytes::get),
+            authorization: self.authorization.as_ref().map(TextOrBytes::as_bytes),
+            content_type: self.content_type.as_ref().map(TextOrBytes::as_bytes),
+            idempotency_key: self.idempotency_key.as_ref().map(TextOrBytes::as_bytes),
             base: &self.base,
-            body: self.body.get(),
+            body: self.body.as_bytes(),
         }
     }
 }
 
-/// The result of an attempt.
+/// The report on a delivery attempt: its result and the HTTP exchange.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReportRecord {
@@ -209,7 +211,9 @@ impl From<ReportRecord> for AttemptReport {
 pub(crate) struct BranchTranslation {
     /// The starts of live and test keys, such as `svc_live_`.
     key_starts: [String; 2],
+    /// The tag in the keys of the world, which is also its id in paths; empty for the first world.
     from_tag: String,
+    /// The tag of the branch.
     to_tag: String,
 }
 
@@ -235,16 +239,16 @@ impl BranchTranslation {
         call
     }
 
-    /// Translates a key: the tag of the branch replaces that of the world. The random part is cut, so that the length
-    /// stays.
+    /// Translates a key: the tag of the branch replaces that of the world. The random part is truncated so that the key
+    /// keeps its length.
     fn translate_key(&self, authorization: &mut Option<TextOrBytes<'_>>) {
         let translated = || {
-            let text = str::from_utf8(bearer(authorization.as_ref().map(TextOrBytes::get))?).ok()?;
+            let text = str::from_utf8(bearer(authorization.as_ref().map(TextOrBytes::as_bytes))?).ok()?;
             let (start, secret) =
                 self.key_starts.iter().find_map(|start| Some((start, text.strip_prefix(start)?)))?;
-            let drawn = secret.strip_prefix(&*self.from_tag)?;
-            let drawn = drawn.get(..secret.len().checked_sub(self.to_tag.len())?)?;
-            Some(format!("Bearer {start}{}{drawn}", self.to_tag))
+            let random = secret.strip_prefix(&*self.from_tag)?;
+            let random = random.get(..secret.len().checked_sub(self.to_tag.len())?)?;
+            Some(format!("Bearer {start}{}{random}", self.to_tag))
         };
         if let Some(translated) = translated() {
             *authorization = Some(TextOrBytes::Text(translated.into()));
@@ -291,16 +295,16 @@ impl HostCall<'_> {
                 CallResult::Nothing
             }
             HostCall::Admit { at, authorization } => {
-                drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(TextOrBytes::get)));
+                drop(sandbox.admit(Timestamp(at), authorization.as_ref().map(TextOrBytes::as_bytes)));
                 CallResult::Nothing
             }
             HostCall::Respond { at, request } => {
-                progress = sandbox.call(Timestamp(at), &request.request());
+                progress = sandbox.call(Timestamp(at), &request.to_request());
                 (&progress).into()
             }
-            HostCall::RespondAs { at, admitted: who, request } => {
-                let admitted = sandbox.restore_admitted(&who)?;
-                progress = sandbox.call_as(Timestamp(at), &admitted, &request.request());
+            HostCall::RespondAs { at, admitted: admitted_record, request } => {
+                let admitted = sandbox.restore_admitted(&admitted_record)?;
+                progress = sandbox.call_as(Timestamp(at), &admitted, &request.to_request());
                 (&progress).into()
             }
             HostCall::Continue { at, pending } => {
@@ -328,7 +332,7 @@ impl HostCall<'_> {
         Some(before.outcome(sandbox, result))
     }
 
-    /// Returns the call for a message: its kind and its time by the service clock.
+    /// Describes the call in a message: its kind, and its time by the service clock if it has one.
     pub(crate) fn label(&self) -> String {
         let timed = |kind: String, at: u64| format!("{kind}, {}", Timestamp(at));
         match self {

@@ -1,7 +1,7 @@
 //! Checkpoints: the state of a world after some of its records, so that a start replays only the later ones.
 //!
-//! A checkpoint is a cache: if it is damaged, or was written by another program or on an abandoned branch, it is
-//! ignored and all records are replayed.
+//! A checkpoint is a cache: if it is damaged, was written by another program, or contains records that a restore abandoned,
+//! it is ignored and all records are replayed.
 
 use std::{
     io::{self, Write},
@@ -21,28 +21,29 @@ use super::{SetupRecord, disk::Disk, seal::Digest, setup::damage_error, storage:
 
 /// The digest of the program: it decides how records are replayed and how states are written.
 const PROGRAM: &str = env!("PROGRAM_DIGEST");
+/// The size of the SHA-256 digest at the end of a checkpoint.
 const DIGEST_BYTES: usize = 32;
 
-/// The fields after a state, before the digest of both.
+/// The fields between the state and the digest of both.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CheckpointHead {
+struct CheckpointFooter {
     program: String,
     setup: SetupRecord,
     /// The number of records up to the checkpoint, abandoned ones included.
     position: u64,
-    /// The digest of all records up to it.
+    /// The digest of all records up to the checkpoint.
     chain: Digest,
 }
 
-/// Writes the state of a world at a position.
+/// Writes a checkpoint: the state of a world at a position.
 pub(super) fn write(
     (storage, disk): (&dyn Storage, &Disk),
     (setup, position): (&Setup, u64),
     sandbox: &Sandbox,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let head = CheckpointHead {
+    let footer = CheckpointFooter {
         program: PROGRAM.to_owned(),
         setup: SetupRecord::from_setup(setup),
         position,
@@ -51,13 +52,14 @@ pub(super) fn write(
     storage.write_checkpoint(&mut |file| {
         let mut out = HashingWriter::new(Stoppable { file, stop });
         sandbox.write_state(&mut out)?;
-        out.write_all(&[b"\n", &*serde_json::to_vec(&head)?].concat())?;
+        out.write_all(&[b"\n", &*serde_json::to_vec(&footer)?].concat())?;
         let (mut file, digest) = out.finish();
         file.write_all(&digest)
     })
 }
 
-/// Reads the checkpoint, if there is one, with its position, which must be within `ranges`.
+/// Reads the checkpoint, if there is one, with its position. `ranges`: the records of the world, which must contain the
+/// position.
 ///
 /// # Errors
 ///
@@ -71,22 +73,22 @@ pub(super) fn read(
     let is_intact = |(file, digest): &(&[u8], &[u8; DIGEST_BYTES])| Sha256::digest(file)[..] == digest[..];
     let (file, _) = file.split_last_chunk().filter(is_intact).ok_or_else(|| damage_error("it is damaged"))?;
     let state_end =
-        file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damage_error("it has no head"))?;
-    let (state, head) = (&file[..state_end], &file[state_end + 1..]);
-    let head: CheckpointHead =
-        serde_json::from_slice(head).map_err(|_| damage_error("another version of this program wrote it"))?;
-    if head.program != PROGRAM {
+        file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damage_error("it has no footer"))?;
+    let (state, footer) = (&file[..state_end], &file[state_end + 1..]);
+    let footer: CheckpointFooter = serde_json::from_slice(footer)
+        .map_err(|_| damage_error("another version of this program wrote it"))?;
+    if footer.program != PROGRAM {
         return Err(damage_error("another version of this program wrote it"));
     }
-    let is_on_path = ranges.iter().any(|range| leads_through(range, head.position));
-    if head.setup != SetupRecord::from_setup(setup)
+    let is_on_path = ranges.iter().any(|range| leads_through(range, footer.position));
+    if footer.setup != SetupRecord::from_setup(setup)
         || !is_on_path
-        || chain(disk, head.position)? != Some(head.chain)
+        || chain(disk, footer.position)? != Some(footer.chain)
     {
-        return Err(damage_error("it belongs to an abandoned branch or to another world"));
+        return Err(damage_error("it belongs to records that a restore abandoned, or to another world"));
     }
     let sandbox = Sandbox::read_state(state, setup).ok_or_else(|| damage_error("its state is unreadable"))?;
-    Ok(Some((sandbox, head.position)))
+    Ok(Some((sandbox, footer.position)))
 }
 
 /// Returns the digest of the records up to a position, if a commit ends there.
@@ -103,6 +105,7 @@ pub(super) fn records_after(ranges: &[Range<u64>], position: u64) -> Vec<Range<u
     }
 }
 
+/// Returns `true` if a position is after at least one record of a range and not beyond its end.
 fn leads_through(range: &Range<u64>, position: u64) -> bool {
     range.start < position && position <= range.end
 }

@@ -41,7 +41,7 @@ pub(super) struct Checkpoints {
     position: u64,
     job: Option<Job>,
     /// The earliest start of the next checkpoint.
-    next: Instant,
+    next_at: Instant,
 }
 
 /// A checkpoint that is being written.
@@ -55,26 +55,27 @@ struct Job {
 impl Checkpoints {
     /// Creates a schedule. `position`: that of the latest checkpoint, 0 for none.
     pub(super) fn new(storage: Arc<dyn Storage>, setup: Setup, position: u64) -> Checkpoints {
-        Checkpoints { storage, setup, position, job: None, next: Instant::now() }
+        Checkpoints { storage, setup, position, job: None, next_at: Instant::now() }
     }
 
-    /// Starts a checkpoint if one is due; returns the time until the next check. `None`: after the next commit.
+    /// Starts a checkpoint if one is due; returns the time until the next check. `None`: after the next commit. `end`: the
+    /// position of the world after the last commit.
     pub(super) fn poll(
         &mut self,
         disk: &Arc<Disk>,
         end: Option<WorldPosition>,
         metadata: &JournalMetadata,
     ) -> Option<Duration> {
-        let after = self.storage.checkpoint_after()?;
+        let checkpoint_after = self.storage.checkpoint_after()?;
         self.finish_job();
         if self.job.is_some() {
             return Some(POLL_INTERVAL);
         }
         let ranges = record_ranges(&metadata.rewinds, metadata.records);
-        if record_count(&records_after(&ranges, self.position)) < after {
+        if record_count(&records_after(&ranges, self.position)) < checkpoint_after {
             return None;
         }
-        let wait = self.next.saturating_duration_since(Instant::now());
+        let wait = self.next_at.saturating_duration_since(Instant::now());
         if wait.is_zero() {
             self.job = Job::start(&self.storage, disk, self.setup.clone(), (end, metadata.clone()));
         }
@@ -92,7 +93,7 @@ impl Checkpoints {
                     duration * PAUSE_FACTOR
                 },
             );
-            self.next = Instant::now() + pause;
+            self.next_at = Instant::now() + pause;
         }
     }
 
@@ -132,7 +133,8 @@ impl Job {
     }
 }
 
-/// Waits until no other checkpoint is being written.
+/// Waits until no other checkpoint is being written; the returned guard keeps others from being written. Fails once `stop`
+/// is set.
 fn wait_for_other_checkpoints(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
     loop {
         match WRITE_LOCK.try_lock() {

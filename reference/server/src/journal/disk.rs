@@ -1,7 +1,7 @@
 //! The journal in a database, by redb.
 //!
-//! redb handles torn writes, checksums, locking and the atomic switch between commits. A commit with fsync took 147 µs, a
-//! bare file 112 µs, and one commit serves all requests that wait.
+//! redb handles torn writes, checksums, locking and the atomic switch between commits. In a measurement, a commit with
+//! fsync took 147 µs, and an append to a bare file with fsync 112 µs. One commit serves all requests that wait.
 //!
 //! Each commit stores its records as one chunk, keyed by the number of the first. Each commit has a [seal](super::seal).
 
@@ -21,8 +21,11 @@ use super::{
     storage::{DatabaseAccess, Storage},
 };
 
+/// Records: each row has the lines of one [`Batch`], keyed by the number of the first record.
 pub(super) const CHUNKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
+/// Rewinds: [`Rewind::to`] by [`Rewind::at`].
 pub(super) const REWINDS: TableDefinition<'_, u64, u64> = TableDefinition::new("returns");
+/// Snapshots in JSON by number.
 const SNAPSHOTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("snapshots");
 /// Seals by the number of records up to them. Journals of format 1 have none.
 pub(super) const SEALS: TableDefinition<'_, u64, SealRow> = TableDefinition::new("seals");
@@ -39,6 +42,7 @@ pub(crate) struct Batch {
     pub(crate) first_record: u64,
     /// The records, each a line.
     pub(crate) lines: Vec<u8>,
+    /// The end of the world after the records; `None` if it is unchanged.
     pub(crate) end: Option<CommitEnd>,
     pub(crate) rewinds: Vec<Rewind>,
     /// Snapshots by their numbers; `None` for a deleted one.
@@ -60,10 +64,13 @@ pub(crate) struct Disk {
 struct NewestSeal {
     /// `None` if nothing was written, or an earlier version of the program wrote the journal.
     seal: Option<Seal>,
+    /// The number of the commit, counted from 1; 0 if there is no seal.
     commit: u64,
 }
 
 impl Disk {
+    /// Opens the database.
+    ///
     /// # Errors
     ///
     /// `WouldBlock` if another process has the database open; otherwise the error of the storage.
@@ -158,7 +165,7 @@ impl Disk {
         })
     }
 
-    /// Adds seals to a journal of an earlier version of the program.
+    /// Adds seals to a journal of an earlier version of the program, and replaces its setup by `setup`.
     pub(crate) fn add_seals(&self, setup: &[u8], end: Option<CommitEnd>) -> io::Result<()> {
         self.commit(|transaction, seal| {
             let options = transaction.open_table(FACTS)?.get("opening")?.map(|text| text.value().to_vec());
@@ -190,7 +197,7 @@ impl Disk {
         })
     }
 
-    /// Returns the position of the world; `None` if nothing was written yet.
+    /// Returns the end of the last commit; `None` if nothing was written yet.
     pub(crate) fn end(&self) -> io::Result<Option<CommitEnd>> {
         if let Some(seal) = lock(&self.newest_seal).seal {
             return Ok(seal.end);
@@ -216,11 +223,11 @@ impl Disk {
             let all = table.iter()?.map(|row| row.map(|(_, text)| text.value().to_vec()));
             Ok(all.collect::<Result<_, _>>()?)
         })?;
-        let last = self.fact("snapshot")?.map_or(0, |text| parse_number(&text));
+        let highest = self.fact("snapshot")?.map_or(0, |text| parse_number(&text));
         let read = |text: &Vec<u8>| {
             serde_json::from_slice(text).map_err(|_| damage_error("one of its snapshots is unreadable"))
         };
-        Ok((texts.iter().map(read).collect::<io::Result<_>>()?, last))
+        Ok((texts.iter().map(read).collect::<io::Result<_>>()?, highest))
     }
 
     /// Passes a range of records to `visit`, in pieces of whole lines.
@@ -260,6 +267,7 @@ impl Disk {
         })
     }
 
+    /// Runs `read` in a read transaction.
     pub(super) fn with_transaction<T>(
         &self,
         read: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
@@ -268,7 +276,8 @@ impl Disk {
         read(&transaction).map_err(to_io_error)
     }
 
-    /// Makes a commit and records it as acknowledged. `write` receives the newest seal and updates it.
+    /// Makes a commit and records it as acknowledged, unless the database is a replacement. `write` receives the newest seal
+    /// and updates it.
     fn commit(
         &self,
         write: impl FnOnce(&redb::WriteTransaction, &mut Option<Seal>) -> Result<(), redb::Error>,
@@ -335,13 +344,13 @@ fn write_batch(
             None => drop(table.remove(n)?),
         }
         // The number of a deleted snapshot is not used again.
-        let last = transaction.open_table(FACTS)?.get("snapshot")?.map_or(0, |n| parse_number(n.value()));
-        transaction.open_table(FACTS)?.insert("snapshot", &*json(&last.max(*n)))?;
+        let highest = transaction.open_table(FACTS)?.get("snapshot")?.map_or(0, |n| parse_number(n.value()));
+        transaction.open_table(FACTS)?.insert("snapshot", &*json(&highest.max(*n)))?;
     }
     Ok(())
 }
 
-/// Writes the digest of the snapshots and counts, which only the last commit has.
+/// Writes the [`LastSeal`] of a commit, which replaces that of the commit before.
 fn write_last_seal(
     transaction: &redb::WriteTransaction,
     seal: &Seal,
@@ -357,7 +366,8 @@ fn write_last_seal(
     Ok(())
 }
 
-/// Returns the digest of the last seal and of everything that no seal covers.
+/// Returns the digest of the last seal and of what no seal covers: the number of the commit, the counts, the snapshots, and
+/// the rewinds after the last record.
 fn last_digest(
     (seal, commit): (&Seal, u64),
     snapshots: &impl ReadableTable<u64, &'static [u8]>,
@@ -379,7 +389,7 @@ fn last_digest(
     Ok(Digest::from_parts(parts.iter().map(|part| &**part)))
 }
 
-/// Returns the rewinds before these records.
+/// Returns the rewinds that directly precede one of these records.
 pub(super) fn rewinds_within(
     table: &impl ReadableTable<u64, u64>,
     records: Range<u64>,
@@ -391,7 +401,7 @@ pub(super) fn rewinds_within(
 }
 
 impl Disk {
-    /// Computes the digest of the snapshots and counts, which only the last commit has.
+    /// Computes the digest of the [`LastSeal`] from the last seal and the content of the database.
     pub(super) fn digest_after(&self, seal: &Seal, commit: u64) -> io::Result<Digest> {
         self.with_transaction(|transaction| {
             last_digest(
@@ -427,6 +437,7 @@ fn json(value: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("numbers and strings are JSON")
 }
 
+/// Parses a stored number; returns 0 if it is invalid.
 fn parse_number(text: &[u8]) -> u64 {
     serde_json::from_slice(text).unwrap_or(0)
 }

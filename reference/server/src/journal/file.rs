@@ -15,7 +15,7 @@ use super::{
 
 /// The largest number of bytes of records in a file.
 pub(crate) const RECORDS_MAX: usize = 64 * 1_024 * 1_024;
-/// The largest size of a world file, in bytes.
+/// The largest size of a world file, in bytes: the records and up to 64 KiB for the first line.
 pub const WORLD_FILE_MAX: u64 = RECORDS_MAX as u64 + 64 * 1_024;
 /// The value of `file` in the first line.
 const FILE_KIND: &str = "chargeproof world";
@@ -28,9 +28,10 @@ struct FileHead {
     /// The kind of file.
     file: String,
     setup: SetupRecord,
+    /// The position of the world after the records.
     #[serde(rename = "tip")]
     end: WorldPosition,
-    /// The digest of everything after this line, in hex.
+    /// The digest of the records, in hex.
     sha256: String,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct WorldFile {
 }
 
 impl WorldFile {
-    /// Returns a file with these records, which are moved out of `records`.
+    /// Returns the bytes of a file with these records, which are moved out of `records`.
     pub(crate) fn encode(setup: &Setup, end: WorldPosition, records: &mut Vec<u8>) -> Vec<u8> {
         let head = FileHead {
             file: FILE_KIND.to_owned(),
@@ -57,6 +58,8 @@ impl WorldFile {
         file
     }
 
+    /// Parses a file and checks the digest of its records.
+    ///
     /// # Errors
     ///
     /// `InvalidData` with the reason.
@@ -84,11 +87,11 @@ impl WorldFile {
         Ok(WorldFile { setup: head.setup, end: head.end, records: records.to_vec() })
     }
 
-    /// Replays the world.
+    /// Replays the records into a world.
     ///
     /// # Errors
     ///
-    /// `InvalidData` names the record that this program could not have written.
+    /// Those of [`Replay::replay_lines`] and [`Replay::finish`].
     pub(crate) fn replay(&self, setup: &Setup) -> io::Result<ReplayedWorld> {
         let mut replay = Replay::new(setup);
         replay.replay_lines(&self.records)?;

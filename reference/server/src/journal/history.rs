@@ -14,6 +14,7 @@ pub(crate) struct Snapshot {
     pub(crate) name: String,
     /// The number of records up to the snapshot, abandoned ones included.
     pub(crate) position: u64,
+    /// The position of the world at the snapshot.
     #[serde(rename = "tip")]
     pub(crate) end: WorldPosition,
 }
@@ -21,7 +22,7 @@ pub(crate) struct Snapshot {
 /// The restoring of an earlier position: the records from `to` up to `at` are abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rewind {
-    /// The number of records before it.
+    /// The number of records before the rewind.
     pub(crate) at: u64,
     /// The position that the world continues from.
     pub(crate) to: u64,
@@ -31,33 +32,34 @@ pub(crate) struct Rewind {
 ///
 /// `rewinds` are sorted by `at`.
 pub(crate) fn record_ranges(rewinds: &[Rewind], position: u64) -> Vec<Range<u64>> {
-    let (mut path, mut end) = (Vec::new(), position);
+    let (mut ranges, mut end) = (Vec::new(), position);
     for rewind in rewinds.iter().rev() {
         if rewind.at < end {
-            path.push(rewind.at..end);
+            ranges.push(rewind.at..end);
             end = rewind.to.min(rewind.at);
         }
     }
-    path.push(0..end);
-    path.reverse();
-    path.retain(|range| !range.is_empty());
-    path
+    ranges.push(0..end);
+    ranges.reverse();
+    ranges.retain(|range| !range.is_empty());
+    ranges
 }
 
-/// Returns the position at which the first `count` records of a path had been written.
-pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
+/// Returns the position at which the first `count` records of these ranges had been written.
+pub(crate) fn position_of(count: u64, ranges: &[Range<u64>]) -> u64 {
     let mut remaining = count;
-    for range in path {
+    for range in ranges {
         let length = range.end - range.start;
         if remaining == 0 {
             break;
         }
-        // The end of this range, not the start of the next one, which is on another branch.
+        // The end of this range, not the start of the next one: abandoned records are between the two.
         if remaining <= length {
             return range.start + remaining;
         }
         remaining -= length;
     }
+    // `count` is 0: it does not exceed the number of records in the ranges.
     0
 }
 
@@ -69,9 +71,9 @@ mod tests {
     #[track_caller]
     fn check_ranges(rewinds: &[(u64, u64)], position: u64, expected: &str) {
         let rewinds: Vec<Rewind> = rewinds.iter().map(|(at, to)| Rewind { at: *at, to: *to }).collect();
-        let path: Vec<String> =
+        let ranges: Vec<String> =
             record_ranges(&rewinds, position).iter().map(|range| format!("{range:?}")).collect();
-        assert_eq!(path.join(" "), expected);
+        assert_eq!(ranges.join(" "), expected);
     }
 
     #[test]
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_on_an_abandoned_branch_is_reached() {
+    fn a_position_among_abandoned_records_is_reached() {
         check_ranges(&[(7, 3)], 5, "0..5");
         check_ranges(&[(7, 3)], 7, "0..7");
         check_ranges(&[(7, 3), (9, 5)], 12, "0..5 9..12");
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_position_on_the_path_is_reached() {
+    fn every_number_of_records_has_a_position() {
         for (rewinds, position) in
             [(vec![], 7), (vec![(7, 3)], 9), (vec![(7, 0)], 9), (vec![(7, 3), (12, 5), (20, 15)], 22)]
         {

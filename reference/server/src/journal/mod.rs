@@ -17,8 +17,8 @@
 //! bound.
 //!
 //! *Integrity.* Each commit has a seal, the running digest of all records up to it (`seal`), and the newest
-//! acknowledged commit is also stored in a separate file. `verify` checks both before a journal is opened; `recover`
-//! copies the undamaged part of a damaged one, on request.
+//! acknowledged commit is also stored in a separate file. `verify` checks both before a journal is opened, without a
+//! write to the disk (`overlay`); `recover` copies the undamaged part of a damaged one, on request.
 //!
 //! *Start.* `open` finds the newest checkpoint (`checkpoint`), the stored state after some of the records, and
 //! replays the records after it (`rebuild`, `replay`). A checkpoint is a cache: a damaged one, or one from another
@@ -88,8 +88,8 @@ use self::{
 };
 use crate::{clock, config::StorageConfig, world::World};
 
-/// The bytes of records that the first world stores in memory if it has no directory. A world with more records cannot be
-/// restored to an earlier moment.
+/// The maximum size of the records that the first world stores in memory if it has no directory. A world with more cannot
+/// be restored to an earlier moment.
 pub(crate) const MEMORY_MAX: usize = 8 * 1_024 * 1_024;
 /// The largest number of snapshots of one world.
 pub(crate) const SNAPSHOTS_MAX: usize = 100;
@@ -115,7 +115,7 @@ pub(crate) enum Journal {
 pub(crate) struct MemoryJournal {
     /// One record per line; `None` once they exceeded `bytes_max`.
     lines: Option<Vec<u8>>,
-    /// The largest number of bytes.
+    /// The largest size of `lines`.
     bytes_max: usize,
     metadata: JournalMetadata,
 }
@@ -144,7 +144,7 @@ impl JournalMetadata {
     }
 }
 
-/// The reason why no snapshot was taken.
+/// The reason why no snapshot can be taken, or no earlier moment restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SnapshotError {
     /// The world has more records than are stored in memory.
@@ -392,6 +392,7 @@ pub(crate) struct RunningWorld {
     pub(crate) setup: Setup,
     /// Delivery attempts to repeat under their ids.
     pub(crate) in_flight: Vec<OutgoingAttempt>,
+    /// The end from which the clock resumes; `None` for a new world.
     pub(crate) last_end: Option<CommitEnd>,
 }
 
@@ -453,19 +454,20 @@ impl StorageConfig {
     }
 }
 
-/// Opens the world of a server: from a directory, from a file, or a new one.
+/// Opens the world of a server: from the directory `data`, from a world file, or a new one.
 ///
 /// # Errors
 ///
-/// Those of [`Writer::open`], and `InvalidData` if the file is not a world.
+/// Those of [`Writer::open`]; `InvalidData` if the file is not a world; `InvalidInput` if its settings are not the requested
+/// ones, or if `data` is not a directory.
 pub(crate) fn open_or_create(
     requested: &Setup,
     data: Option<&StorageConfig>,
-    from: Option<&[u8]>,
+    file: Option<&[u8]>,
 ) -> io::Result<RunningWorld> {
     let file_error =
         |error: io::Error| io::Error::new(error.kind(), format!("the world in the file: {error}"));
-    let file = from.map(WorldFile::parse).transpose().map_err(file_error)?;
+    let file = file.map(WorldFile::parse).transpose().map_err(file_error)?;
     let mut setup = requested.clone();
     if let Some(file) = &file {
         setup = file.setup.to_setup(&requested.public_url);

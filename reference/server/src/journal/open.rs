@@ -39,8 +39,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if another process uses it, `InvalidData` if it is damaged, `InvalidInput` if it is not the requested
-    /// world; otherwise those of the storage.
+    /// `WouldBlock` if another process uses it, `InvalidData` if it is damaged, `InvalidInput` if `check_setup` returns a
+    /// reason or if there are both a journal and a world file; otherwise those of the storage.
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
         new_setup: &Setup,
@@ -71,8 +71,8 @@ impl Writer {
         })
     }
 
-    /// Opens and replays the journal of a world that was opened on request. Returns `None`, and deletes the incomplete journal, if
-    /// the opening was never acknowledged.
+    /// Opens and replays the journal of a world that was opened on request. If the opening was never acknowledged, deletes
+    /// the incomplete journal and returns `None`.
     ///
     /// # Errors
     ///
@@ -96,8 +96,8 @@ impl Writer {
         })
     }
 
-    /// Replays the world up to the last commit, after a failure of the disk. Returns the disk too if it can be written again.
-    /// Takes as long as opening the journal.
+    /// Replays the world up to the last commit, after a failure of the disk. Returns it with the disk, or with `None` while
+    /// the disk cannot be written. Takes as long as opening the journal.
     ///
     /// # Errors
     ///
@@ -155,15 +155,9 @@ fn open_or_recover<T>(
 }
 
 fn read_metadata(disk: &Disk) -> io::Result<JournalMetadata> {
-    let (snapshots, last_snapshot) = disk.snapshots()?;
-    let (records, rewinds, worlds) = (disk.records()?, disk.rewinds()?, disk.world_count()?);
-    Ok(JournalMetadata {
-        records,
-        rewinds,
-        snapshots,
-        last_snapshot_number: last_snapshot,
-        world_count: worlds,
-    })
+    let (snapshots, last_snapshot_number) = disk.snapshots()?;
+    let (records, rewinds, world_count) = (disk.records()?, disk.rewinds()?, disk.world_count()?);
+    Ok(JournalMetadata { records, rewinds, snapshots, last_snapshot_number, world_count })
 }
 
 fn with_storage_name(storage: &dyn Storage, error: io::Error) -> io::Error {
@@ -197,7 +191,7 @@ fn resume(
     let metadata = read_metadata(&disk)?;
     let end = last_end.map(|(end, _)| end);
     let rebuilt = rebuild((&**storage, &disk), (end, &metadata), &setup, &AtomicBool::new(false));
-    let RebuiltWorld { world, checkpoint_position: checkpoint, ignored_reason: ignored } =
+    let RebuiltWorld { world, checkpoint_position, ignored_reason } =
         rebuilt.map_err(|error| damage_from_replay(&disk, &metadata, error))?;
     if !disk.is_sealed() {
         disk.add_seals(&SetupRecord::from_setup(&setup).to_json(), last_end)?;
@@ -206,9 +200,9 @@ fn resume(
         // An earlier version of the program wrote these records and stored only the last end.
         last_end = Some((WorldPosition::from_sandbox(&world.sandbox), clock::unix_micros()));
     }
-    let checkpoints = Checkpoints::new(Arc::clone(storage), setup.clone(), checkpoint);
+    let checkpoints = Checkpoints::new(Arc::clone(storage), setup.clone(), checkpoint_position);
     let mut writer = Writer::start(Arc::clone(storage), Ok(disk), (last_end, metadata), checkpoints)?;
-    notices.extend(ignored.map(|why| {
+    notices.extend(ignored_reason.map(|why| {
         format!("the checkpoint in `{}` was ignored: {why}; all records were replayed", storage.name())
     }));
     writer.notices = notices;
@@ -217,12 +211,11 @@ fn resume(
 
 /// Returns the error of a replay as [`Damage`], with the last seal before the record that failed.
 fn damage_from_replay(disk: &Disk, metadata: &JournalMetadata, error: io::Error) -> io::Error {
-    let Some(ReplayError { records_before: sound, .. }) =
-        error.get_ref().and_then(|error| error.downcast_ref())
+    let Some(ReplayError { records_before, .. }) = error.get_ref().and_then(|error| error.downcast_ref())
     else {
         return error;
     };
-    let position = position_of(*sound, &record_ranges(&metadata.rewinds, metadata.records));
+    let position = position_of(*records_before, &record_ranges(&metadata.rewinds, metadata.records));
     match disk.seal_within(position) {
         Ok(good) => Damage::new(good, error.to_string()).into(),
         Err(error) => error,

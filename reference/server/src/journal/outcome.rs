@@ -1,4 +1,4 @@
-//! The digest of a call's observable outcome: response, events and position of the world.
+//! The digest of a call's outcome: its result, its events and the position of the world.
 //!
 //! It is recorded with the call and compared on replay, so a program that behaves differently is detected at the first
 //! call with another outcome.
@@ -14,7 +14,7 @@ use simulator::{
 
 use super::world_position::WorldPosition;
 
-/// A digest of 64 bits, in hex.
+/// The digest of an outcome: 64 bits, serialized in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "&str", into = "String")]
 pub(crate) struct OutcomeDigest([u8; 8]);
@@ -53,7 +53,7 @@ impl<'a> From<&'a Progress> for CallResult<'a> {
     }
 }
 
-/// The state before a call.
+/// The state before a call that the digest of its outcome depends on.
 pub(crate) struct BeforeCall {
     event_count: u64,
 }
@@ -63,7 +63,7 @@ impl BeforeCall {
         BeforeCall { event_count: sandbox.log().count() }
     }
 
-    /// Returns the outcome of the call: its result, its events, and the position of the world.
+    /// Returns the digest of the outcome of the call that was made since.
     pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> OutcomeDigest {
         let mut hash = HashingWriter::new(io::sink());
         let position = WorldPosition::from_sandbox(sandbox);
@@ -81,7 +81,7 @@ impl BeforeCall {
             CallResult::Waiting(pending) => hash_json(&mut hash, &pending.record()),
             CallResult::Response(response) => {
                 hash_bytes(&mut hash, &response.status.to_le_bytes());
-                // A repeated response was recorded when it was sent first.
+                // The body of a repeated response was hashed when it was first sent.
                 if !response.headers.iter().any(|(name, _)| *name == "idempotent-replayed") {
                     hash_body(&mut hash, &response.body, &sandbox.setup().public_url);
                 }

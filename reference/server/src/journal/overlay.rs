@@ -1,4 +1,4 @@
-//! A read-only storage overlay: redb's writes on open stay in memory.
+//! A storage overlay that keeps all writes in memory: redb writes when it opens a database, even one that is only read.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -37,7 +37,7 @@ impl<B: StorageBackend> Overlay<B> {
         })
     }
 
-    /// Creates an overlay that excludes other writers.
+    /// Creates an overlay that locks the base, which excludes other writers.
     pub(crate) fn with_locks(base: B) -> io::Result<Overlay<B>> {
         Ok(Overlay { locks_base: true, ..Overlay::new(base)? })
     }

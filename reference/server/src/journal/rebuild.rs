@@ -17,10 +17,10 @@ use super::{
     world_position::WorldPosition,
 };
 
-/// A replayed world.
+/// A world rebuilt from its journal.
 pub(super) struct RebuiltWorld {
     pub(super) world: ReplayedWorld,
-    /// The number of records before the newest checkpoint; 0 for none.
+    /// The position of the newest checkpoint; 0 for none.
     pub(super) checkpoint_position: u64,
     /// The reason why the existing checkpoint was ignored.
     pub(super) ignored_reason: Option<String>,
@@ -49,11 +49,11 @@ pub(super) fn rebuild(
     let resumed = checkpoint.and_then(|checkpoint| {
         let Some((sandbox, position)) = checkpoint else { return Ok(None) };
         let tail = checkpoint::records_after(&ranges, position);
-        let before = checkpoint::record_count(&ranges) - checkpoint::record_count(&tail);
-        let world = replay_ranges(Replay::resume(sandbox, before), &tail)?;
+        let records_before = checkpoint::record_count(&ranges) - checkpoint::record_count(&tail);
+        let world = replay_ranges(Replay::resume(sandbox, records_before), &tail)?;
         Ok(Some((world, position, tail)))
     });
-    let (resumed, ignored) = match resumed {
+    let (resumed, ignored_reason) = match resumed {
         Ok(resumed) => (resumed, None),
         Err(why) => (None, Some(why.to_string())),
     };
@@ -66,5 +66,5 @@ pub(super) fn rebuild(
     {
         position = metadata.records;
     }
-    Ok(RebuiltWorld { world, checkpoint_position: position, ignored_reason: ignored })
+    Ok(RebuiltWorld { world, checkpoint_position: position, ignored_reason })
 }

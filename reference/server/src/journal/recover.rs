@@ -34,21 +34,22 @@ pub(super) fn recover(storage: &Arc<dyn Storage>, damage: &Damage, good: &Seal) 
     ))
 }
 
-fn copy((from, to): (&Disk, &Disk), good: &Seal, has_sound_facts: bool) -> io::Result<()> {
+/// Copies the records up to `good`; the snapshots and counts, too, if they are undamaged.
+fn copy((from, to): (&Disk, &Disk), good: &Seal, has_intact_facts: bool) -> io::Result<()> {
     let setup = from.setup()?.ok_or_else(|| damage_error("it has no world"))?;
     let end = from.seal_within(0)?.and_then(|first| first.end);
     to.initialize(&setup, from.options()?.as_deref(), &Batch { end, ..Batch::default() })?;
     let mut copied = 0;
     while copied < good.records {
-        let batches = batches(from, copied..good.records)?;
+        let batches = read_batches(from, copied..good.records)?;
         to.append_all(&batches)?;
         copied = to.records()?;
     }
-    if has_sound_facts {
-        let (snapshots, last) = from.snapshots()?;
+    if has_intact_facts {
+        let (snapshots, highest_number) = from.snapshots()?;
         let snapshots = snapshots.into_iter().filter(|snapshot| snapshot.position <= good.records);
-        // The deletion of the highest number comes first: it records the number, so that none is used twice.
-        let snapshots = std::iter::once((last, None))
+        // Starts with the deletion of the highest number, which stores the number, so that no new snapshot gets it.
+        let snapshots = std::iter::once((highest_number, None))
             .chain(snapshots.map(|snapshot| (snapshot.n, Some(snapshot))))
             .collect();
         to.append(&Batch { snapshots, world_count: Some(from.world_count()?), ..Batch::default() })?;
@@ -56,8 +57,8 @@ fn copy((from, to): (&Disk, &Disk), good: &Seal, has_sound_facts: bool) -> io::R
     Ok(())
 }
 
-/// Reads the next commits that have records, up to about [`BYTES_AT_ONCE`].
-fn batches(from: &Disk, records: Range<u64>) -> io::Result<Vec<Batch>> {
+/// Reads the first of these records, as one batch for each of their commits. Stops after [`BYTES_AT_ONCE`].
+fn read_batches(from: &Disk, records: Range<u64>) -> io::Result<Vec<Batch>> {
     from.with_transaction(|transaction| {
         let (chunks, seals, rewinds) = (
             transaction.open_table(CHUNKS)?,

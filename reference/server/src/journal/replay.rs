@@ -28,7 +28,7 @@ pub(crate) struct ReplayedWorld {
 /// A replay in progress.
 pub(crate) struct Replay {
     sandbox: Sandbox,
-    /// The number of records read so far.
+    /// The number of records so far, including those before a checkpoint.
     records: u64,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for ReplayError {
 
 impl Error for ReplayError {}
 
-/// Creates the world that a server starts with.
+/// Creates a new world for a server: long calls work in slices, so that other requests are served in between.
 pub(crate) fn new_sandbox(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
     sandbox.work_in_slices();
@@ -109,11 +109,11 @@ impl Replay {
     pub(crate) fn replay_translated(
         &mut self,
         lines: &[u8],
-        renaming: &BranchTranslation,
+        translation: &BranchTranslation,
     ) -> io::Result<Vec<u8>> {
         let mut translated = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let call = renaming.translate_call(self.next_call(line)?.call);
+            let call = translation.translate_call(self.next_call(line)?.call);
             let text = serde_json::to_vec(&call).expect("strings and numbers are JSON");
             let outcome = self.replay_call(call)?;
             let call: HostCall<'_> = serde_json::from_slice(&text).expect("the call was serialized above");
@@ -140,7 +140,8 @@ impl Replay {
         io::Error::new(io::ErrorKind::InvalidData, ReplayError { records_before: self.records - 1, why })
     }
 
-    /// Replays one line; returns `true` if a new world replaced the one before.
+    /// Replays one line; returns `true` if a new world replaced the one before. The restoring of an earlier moment changes the
+    /// era as well, but not the world.
     fn replay_line(&mut self, line: &[u8]) -> io::Result<bool> {
         let JournalLine { outcome: recorded, call } = self.next_call(line)?;
         let (era, _) = self.sandbox.lineage();
@@ -161,6 +162,7 @@ impl Replay {
     ///
     /// Those of [`Replay::replay_lines`].
     pub(crate) fn advance_to(&mut self, at: Timestamp, lines: &mut Vec<u8>) -> io::Result<()> {
+        // A long advance consists of several slices, each a record.
         loop {
             self.records += 1;
             let outcome = self.replay_call(HostCall::Advance { at: at.0 })?;
@@ -171,7 +173,7 @@ impl Replay {
         }
     }
 
-    /// Returns the world, if it reached the recorded position `end`.
+    /// Returns the world. If `end` is given, the world must have reached this position.
     ///
     /// # Errors
     ///
@@ -208,7 +210,7 @@ pub(crate) struct MomentFinder {
     at: Timestamp,
     /// The start of the present world.
     world_start: Timestamp,
-    /// The number of records before the first one after the moment.
+    /// The number of records before the first one that is later than the moment; `None` if there is none so far.
     records_before: Option<u64>,
 }
 
@@ -231,7 +233,7 @@ impl MomentFinder {
             if is_new_world {
                 (self.world_start, self.records_before) = (now, None);
             }
-            // A call that moves the clock past the moment comes after it.
+            // A call that moves the clock past the moment is later than the moment.
             if self.records_before.is_none() && now > self.at {
                 self.records_before = Some(self.replay.records - 1);
             }
@@ -239,7 +241,8 @@ impl MomentFinder {
         Ok(())
     }
 
-    /// Returns the start of the world, and the number of records that lead to the moment if it is later.
+    /// Returns the start of the present world, and the number of records up to the moment. The number is meaningless if the
+    /// moment is before the start.
     pub(crate) fn result(&self) -> (Timestamp, u64) {
         (self.world_start, self.records_before.unwrap_or(self.replay.records))
     }

@@ -1,7 +1,8 @@
 //! The running digest of a journal.
 //!
 //! Each commit has a [`Seal`]: its digest covers the digest before it, the records of the commit, and the position of the
-//! world after them. So a seal covers every record up to it. The last commit also has a digest of the snapshots and counts.
+//! world after them. So a seal covers every record up to it. The last commit also has a digest of what no seal covers:
+//! snapshots, counts, and rewinds after the last record ([`LastSeal`]).
 //! The newest acknowledged commit is also stored in a separate file, so that a database that lost it is detected.
 
 use std::fmt;
@@ -11,7 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{history::Rewind, world_position::WorldPosition};
 
-/// The bytes of one of the two slots of the acknowledgement file. They are written in turn, so that one is always complete.
+/// The size in bytes of each of the two slots of the acknowledgement file. Commits are written to the slots alternately, so
+/// that one slot is always complete.
 const SLOT_BYTES: usize = 256;
 
 /// A SHA-256 digest.
@@ -64,9 +66,9 @@ pub(crate) type CommitEnd = (WorldPosition, u64);
 /// The running digest of a journal after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seal {
-    /// The number of records up to it.
+    /// The number of records up to the commit.
     pub(crate) records: u64,
-    /// The digest of the setup of the world and all records up to here.
+    /// The digest of the setup of the world and all records up to the commit.
     pub(crate) chain: Digest,
     /// `None` if it is unknown: nothing was written, or an earlier version of the program stored only the last end.
     pub(crate) end: Option<CommitEnd>,
@@ -84,7 +86,7 @@ impl Seal {
 
     /// Returns the seal after further records. `rewinds`: those before one of these records.
     pub(super) fn next(&self, rewinds: &[Rewind], lines: &[u8], count: u64, end: Option<CommitEnd>) -> Seal {
-        let mut numbers = Vec::with_capacity(32 + 16 * rewinds.len());
+        let mut numbers = Vec::with_capacity(16 * rewinds.len());
         numbers.extend(rewinds.iter().flat_map(|rewind| [rewind.at, rewind.to]).flat_map(u64::to_le_bytes));
         let (_, now, event_count, wall) = row_of(&self.chain, end);
         let last_end = [now, event_count, wall].map(u64::to_le_bytes).concat();
@@ -115,7 +117,7 @@ fn row_of(chain: &Digest, end: Option<CommitEnd>) -> SealRow {
 pub(crate) struct LastSeal {
     /// The number of the commit.
     pub(crate) commit: u64,
-    /// The digest of the seal, the number of the commit, the snapshots and the counts.
+    /// The digest of the seal, the number of the commit, the counts, the snapshots, and the rewinds after the last record.
     pub(crate) digest: Digest,
 }
 
@@ -142,7 +144,7 @@ impl AcknowledgedCommit {
         ((self.commit % 2) * SLOT_BYTES as u64, text)
     }
 
-    /// Returns the newest complete slot of a file. A power cut can leave the other one incomplete.
+    /// Returns the newest commit in a complete slot of a file. A power cut can leave the other slot incomplete.
     pub(super) fn parse_newest(file: &[u8]) -> Option<AcknowledgedCommit> {
         let read = |slot: &[u8]| {
             let text = str::from_utf8(slot).ok()?.trim_end();
@@ -173,7 +175,7 @@ mod tests {
                 let mut incomplete = file.clone();
                 incomplete[target..target + torn].copy_from_slice(&bytes[..torn]);
                 let newest = AcknowledgedCommit::parse_newest(&incomplete).map_or(0, |found| found.commit);
-                assert!(newest <= commit && newest + 2 >= commit, "{newest} after {torn} bytes of {commit}");
+                assert!(newest <= commit && newest + 1 >= commit, "{newest} after {torn} bytes of {commit}");
             }
             file[target..target + SLOT_BYTES].copy_from_slice(&bytes);
             assert_eq!(AcknowledgedCommit::parse_newest(&file), Some(acknowledged_commit(commit)));

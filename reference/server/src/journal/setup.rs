@@ -122,7 +122,7 @@ impl SetupRecord {
         start: Option<Timestamp>,
     ) -> Result<(), String> {
         let limit = |limit: Option<u32>| limit.map_or_else(|| "off".to_owned(), |n| n.to_string());
-        let differs = |name: &str, stored: &str, given: &str| {
+        let difference = |name: &str, stored: &str, given: &str| {
             (stored != given).then(|| {
                 format!(
                     "began with {name} `{stored}`, not `{given}`; use the same value or another directory"
@@ -131,15 +131,15 @@ impl SetupRecord {
         };
         let reach = |uses_network: bool| if uses_network { "network" } else { "simulated" };
         let differences = [
-            seed.and_then(|seed| differs("the seed", &self.seed.to_string(), &seed.0.to_string())),
+            seed.and_then(|seed| difference("the seed", &self.seed.to_string(), &seed.0.to_string())),
             start.and_then(|start| {
-                differs("the start", &Timestamp(self.start).to_string(), &start.to_string())
+                difference("the start", &Timestamp(self.start).to_string(), &start.to_string())
             }),
-            differs("the rate limit", &limit(self.rate_limit), &limit(given.rate_limit)),
-            differs("the key prefix", &self.key_prefix, &given.dialect.key_prefix),
-            differs("the header prefix", &self.header_prefix, &given.dialect.header_prefix),
-            differs("the user agent", &self.user_agent, &given.dialect.user_agent),
-            differs("the reach", reach(self.uses_network), reach(given.reach == Reach::Network)),
+            difference("the rate limit", &limit(self.rate_limit), &limit(given.rate_limit)),
+            difference("the key prefix", &self.key_prefix, &given.dialect.key_prefix),
+            difference("the header prefix", &self.header_prefix, &given.dialect.header_prefix),
+            difference("the user agent", &self.user_agent, &given.dialect.user_agent),
+            difference("the reach", reach(self.uses_network), reach(given.reach == Reach::Network)),
         ];
         differences.into_iter().flatten().next().map_or(Ok(()), Err)
     }

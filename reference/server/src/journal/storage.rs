@@ -33,7 +33,7 @@ pub(crate) enum DatabaseAccess {
     Write,
     /// For reading, after every page was verified. Excludes writers.
     Verify,
-    /// For reading the undamaged pages of a database that may be damaged or on a read-only disk.
+    /// For reading the undamaged pages of a database that may be damaged, or whose disk may be read-only.
     Read,
     /// A new, empty database that will replace a damaged one.
     Replacement,
@@ -57,7 +57,8 @@ pub(crate) trait Storage: Send + Sync {
     /// Reads the file of the newest acknowledged commit; empty if there is none.
     fn read_acknowledged(&self) -> io::Result<Vec<u8>>;
 
-    /// Writes a part of that file. The write survives the end of the process, but not always a power cut.
+    /// Writes a part of the file of the newest acknowledged commit. The write survives the end of the process, but not always
+    /// a power cut.
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Replaces the damaged database by the [replacement](DatabaseAccess::Replacement). Returns the new name of the damaged one.
@@ -75,10 +76,10 @@ pub(crate) trait Storage: Send + Sync {
     /// Returns `true` if the undamaged part of a damaged journal is to be opened.
     fn recovers(&self) -> bool;
 
-    /// Deletes everything.
+    /// Deletes the journal with all of its files.
     fn remove(&self) -> io::Result<()>;
 
-    /// Returns the name for messages.
+    /// Returns the name of the storage for messages.
     fn name(&self) -> String;
 }
 
@@ -87,8 +88,9 @@ pub(crate) trait Storage: Send + Sync {
 pub(crate) struct DirectoryOptions {
     /// The bytes that redb caches.
     pub(crate) cache_bytes: usize,
+    /// See [`Storage::checkpoint_after`].
     pub(crate) checkpoint_after: Option<u64>,
-    /// Opens the undamaged part of a damaged journal.
+    /// See [`Storage::recovers`].
     pub(crate) recover: bool,
 }
 
@@ -115,6 +117,8 @@ impl Directory {
         }
     }
 
+    /// Creates the directory and its parents, accessible to the owner only.
+    ///
     /// # Errors
     ///
     /// The operating system's.
@@ -122,7 +126,7 @@ impl Directory {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
-        // Readable by the owner only: the directory contains the API keys of the world.
+        // The directory contains the API keys of the world.
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.path)
     }
@@ -146,7 +150,7 @@ impl Directory {
         options.open(self.path.join(name))
     }
 
-    /// Opens the file of the database for writing.
+    /// Opens the file of the database for writing and stores its identity.
     fn backend(&self, access: FileAccess) -> Result<FileBackend, DatabaseError> {
         let file = self.file(DATABASE_FILE, access)?;
         #[cfg(unix)]
@@ -238,7 +242,7 @@ impl Storage for Directory {
 
     #[cfg(not(unix))]
     fn check_in_place(&self) -> io::Result<()> {
-        // Those systems do not remove an open file.
+        // Only Unix systems remove a file that is open.
         Ok(())
     }
 
@@ -310,7 +314,7 @@ impl Storage for Directory {
     }
 }
 
-/// Opens a database in this storage.
+/// Opens the database in a storage backend, or creates it if the backend is empty.
 pub(crate) fn open_database(
     backend: impl StorageBackend,
     access: DatabaseAccess,
@@ -328,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_checkpoint_leaves_no_file() {
+    fn an_incomplete_checkpoint_is_deleted() {
         let temp_dir = TempDir::new().unwrap();
         let options =
             DirectoryOptions { cache_bytes: CACHE_BYTES, checkpoint_after: Some(1), recover: false };

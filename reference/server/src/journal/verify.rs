@@ -121,6 +121,7 @@ fn locate_damage(storage: &Arc<dyn Storage>, why: &str) -> Damage {
     }
 }
 
+/// Verifies every seal, the digest of the last seal, and that the newest acknowledged commit is among the records.
 fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
     let Some(setup) = disk.setup()? else { return Ok(()) };
     if disk.last_seal()?.is_none() && !SetupRecord::has_seals(&setup) {
@@ -168,9 +169,10 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
     Ok(())
 }
 
-/// Verifies the seals from the first to the last, which is returned.
+/// Verifies all seals; returns the last one.
 fn verify_chain(disk: &Disk, first: Seal) -> io::Result<Seal> {
     let mut good = first;
+    // The range of records under the first seal that does not match.
     let first_damaged = disk.with_transaction(|transaction| {
         let (chunks, seals, rewinds) = (
             transaction.open_table(CHUNKS)?,

@@ -1,7 +1,8 @@
 //! [`JournaledWorld`]: a world that records its calls.
 //!
-//! A call is recorded after it was made and under the same lock, because its outcome decides whether a record is needed:
-//! reads, advances of the clock and refused keys leave no record unless a scheduled event was due.
+//! A call is recorded after it was made and under the same lock, because its outcome decides whether a record is needed.
+//! Unless a scheduled event was due, a read, an advance of the clock and a refused key leave no record. If there is a rate
+//! limit, every authentication that counts is recorded, even that of a read.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -46,11 +47,12 @@ impl JournaledWorld {
         BeforeCall::from_sandbox(&self.sandbox)
     }
 
-    /// Returns `true` if a scheduled event is due before a call at `now`.
+    /// Returns `true` if an event is scheduled for `now` or earlier.
     fn is_due(&self, now: Timestamp) -> bool {
         self.sandbox.next_due().is_some_and(|due| due <= now)
     }
 
+    /// Authenticates a request; records the authentication if it counts against the rate limit or an event was due.
     fn admit_and_record(
         &mut self,
         now: Timestamp,

@@ -25,7 +25,7 @@ use crate::clock;
 
 /// The delay of a commit that no request waits for.
 const COMMIT_DELAY: Duration = Duration::from_secs(1);
-/// More bytes of waiting records start a commit without that delay.
+/// The bytes of waiting records above which a commit starts without the [delay](COMMIT_DELAY).
 const PENDING_BYTES_MAX: usize = 1_024 * 1_024;
 /// The interval at which an idle writer checks for work.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -38,13 +38,14 @@ type Dispatch = Box<dyn FnOnce() + Send>;
 struct DiskProgress {
     /// The number of failures. Inputs that were recorded before a failure and are not durable are lost.
     failures: u64,
-    /// The number of durable inputs.
+    /// The number of durable inputs; see [`Queue::inputs`].
     durable: u64,
 }
 
 /// The commit that a request waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
+    /// The number of failures when the ticket was issued. A further failure means that the commit failed.
     failures: u64,
     /// The number of inputs that must be durable.
     durable: u64,
@@ -77,17 +78,19 @@ struct WriterState {
 }
 
 struct Queue {
+    /// The open database; `None` before it is created and while the disk fails.
     disk: Option<Arc<Disk>>,
     /// The open database whose file was removed or replaced; it can still be read.
     removed_disk: Option<Arc<Disk>>,
     metadata: JournalMetadata,
     /// The content of the next commit.
     batch: Batch,
-    /// Run after the next commit.
+    /// The dispatches to run after the next commit.
     waiting_dispatches: Vec<Dispatch>,
-    /// `true` if a request waits for the next commit.
+    /// `true` if the next commit must not be delayed.
     is_urgent: bool,
-    /// The number of inputs: records, snapshots, rewinds, dispatches.
+    /// The number of inputs: records, snapshots, rewinds, world counts, dispatches, the creation and the deletion of the
+    /// journal.
     inputs: u64,
     /// The number of inputs that must be durable before a response is sent.
     required: u64,
@@ -126,7 +129,7 @@ impl Writer {
         Writer::start(storage, Err(new_journal), (Some(end), metadata), checkpoints)
     }
 
-    /// Starts the thread. `disk`: an open database, or the first rows of a new one.
+    /// Starts the thread of the writer. `disk`: an open database, or the first rows of a new one.
     pub(super) fn start(
         storage: Arc<dyn Storage>,
         disk: Result<Disk, NewJournal>,
@@ -138,6 +141,7 @@ impl Writer {
             Ok(disk) => (Some(Arc::new(disk)), None),
             Err(new_journal) => (None, Some(new_journal)),
         };
+        // The creation of a journal is its first input.
         let inputs = u64::from(new_journal.is_some());
         let shared = Arc::new(WriterState {
             queue: Mutex::new(Queue {
@@ -163,7 +167,7 @@ impl Writer {
             let (shared, storage) = (Arc::clone(&shared), Arc::clone(&storage));
             let run = move || {
                 if let Some(new_journal) = new_journal {
-                    shared.create_file(&storage, &new_journal);
+                    shared.create_database(&storage, &new_journal);
                 }
                 shared.run(&*storage, &mut checkpoints);
             };
@@ -176,6 +180,7 @@ impl Writer {
         lock(&self.shared.queue)
     }
 
+    /// Records a call, after which the world is at `end`. While the disk fails, nothing is recorded.
     pub(super) fn record(&self, line: Vec<u8>, fsync: FsyncPolicy, end: WorldPosition) {
         let mut queue = self.queue();
         if queue.durability != DurabilityState::Durable {
@@ -194,6 +199,7 @@ impl Writer {
         }
     }
 
+    /// Records a snapshot; with `None`, the deletion of the snapshot `n`.
     pub(super) fn record_snapshot(&self, n: u64, snapshot: Option<Snapshot>) {
         self.add_to_batch(|batch| batch.snapshots.push((n, snapshot)));
     }
@@ -217,6 +223,7 @@ impl Writer {
         }
     }
 
+    /// Runs `dispatch` after the next commit; drops it while the disk fails.
     pub(super) fn queue_dispatch(&self, dispatch: Dispatch) {
         let mut queue = self.queue();
         if queue.durability == DurabilityState::Durable {
@@ -227,11 +234,12 @@ impl Writer {
         }
     }
 
+    /// Returns the ticket of the commit of all required inputs; `None` if they are durable.
     pub(super) fn ticket(&self) -> Option<Ticket> {
         let queue = self.queue();
         let DiskProgress { failures, durable } = queue.progress;
         if queue.durability != DurabilityState::Durable {
-            // Inputs after the failure were not recorded, so the ticket of an earlier failure never succeeds.
+            // Inputs after the failure were not recorded. A ticket with another number of failures fails at once.
             return Some(Ticket { failures: failures.wrapping_sub(1), durable });
         }
         (durable < queue.required).then_some(Ticket { failures, durable: queue.required })
@@ -283,7 +291,7 @@ impl Writer {
         access(&mut self.queue().metadata)
     }
 
-    /// Returns the disk; `None` while it fails.
+    /// Returns the open database; `None` while the disk fails.
     pub(super) fn disk(&self) -> Option<Arc<Disk>> {
         self.queue().disk.clone()
     }
@@ -314,7 +322,7 @@ impl Writer {
         queue.disk = disk.map(|ReopenedDisk(disk)| disk);
     }
 
-    /// Closes the file and deletes the stored world; done once the ticket is reached.
+    /// Starts to close the file and to delete the stored world, which is done once the ticket is reached.
     pub(crate) fn discard(&self) -> Option<Ticket> {
         {
             let mut queue = self.queue();
@@ -326,7 +334,7 @@ impl Writer {
         self.ticket()
     }
 
-    /// Commits the remaining records and closes the file. Later records are lost.
+    /// Starts to commit the remaining records and to close the file. Later records are lost.
     pub(crate) fn close(&self) {
         self.queue().is_closing = true;
         self.shared.wake.notify_one();
@@ -367,11 +375,12 @@ impl Queue {
     }
 
     /// Starts a checkpoint if one is due; returns the time until the next check.
-    fn poll(&self, checkpoints: &mut Checkpoints) -> Option<Duration> {
+    fn poll_checkpoints(&self, checkpoints: &mut Checkpoints) -> Option<Duration> {
         let (end, metadata) = &self.last_commit;
         checkpoints.poll(self.disk.as_ref()?, end.map(|(position, _)| position), metadata)
     }
 
+    /// Records a failure of the disk, by which all inputs since the last commit are lost.
     fn fail(&mut self, storage: &dyn Storage, error: &io::Error) {
         self.progress.failures += 1;
         // Wakes every request that waits; each compares the number of failures with its ticket's.
@@ -379,7 +388,7 @@ impl Queue {
         self.failure_reason = error.to_string();
         self.durability = DurabilityState::Lost;
         let disk = self.disk.take();
-        // If the file still exists, it is opened again, and redb locks it against a second opener.
+        // If the file is still in place, it is opened again later, which the lock of this handle would prevent.
         self.removed_disk = disk.filter(|_| storage.check_in_place().is_err());
         self.metadata = self.last_commit.1.clone();
         self.batch = Batch { first_record: self.metadata.records, ..Batch::default() };
@@ -391,7 +400,7 @@ impl Queue {
 
 impl WriterState {
     /// Creates the database of a new journal.
-    fn create_file(
+    fn create_database(
         &self,
         storage: &Arc<dyn Storage>,
         NewJournal { setup, options, first_batch }: &NewJournal,
@@ -426,7 +435,7 @@ impl WriterState {
                     return;
                 }
                 if queue.batch.lines.is_empty() || queue.disk.is_none() {
-                    let pause = queue.poll(checkpoints).unwrap_or(IDLE_CHECK_INTERVAL);
+                    let pause = queue.poll_checkpoints(checkpoints).unwrap_or(IDLE_CHECK_INTERVAL);
                     let waited = self.wake.wait_timeout(queue, pause);
                     queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
                     continue;
@@ -460,7 +469,7 @@ impl WriterState {
                     queue.progress.durable = inputs;
                     self.progress.send_replace(queue.progress);
                     waiting_dispatches.into_iter().for_each(|dispatch| dispatch());
-                    queue.poll(checkpoints);
+                    queue.poll_checkpoints(checkpoints);
                 }
                 Err(error) => {
                     queue.fail(storage, &error);

@@ -26,8 +26,11 @@ use crate::{backend::Backend, config::McpClockAccess, refusal::Refusal};
 const INSTRUCTIONS: &str = "Tools of a crypto payment service. Amounts are decimal strings such as \"49.90\". Lists \
 are paged: request the next `page` with the `anchor` of the first. Pass `idempotency_key` with calls that create \
 something, so that a repeated call creates it only once.";
+/// The addition for a live key.
 const LIVE: &str = "The key is a live key: it sees live objects only, and its charges request real money.";
+/// The addition for a test key.
 const TEST: &str = "The key is a test key: it sees test objects only, and nothing has value.";
+/// The addition for a client that may use the sandbox tools.
 const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, mine blocks with `mine`, advance \
 the clock with `advance`, and list events with `list_events`. All clients share the clock, and it cannot be moved back.";
 /// The maximum number of days by which one call may move the clock.
@@ -37,6 +40,7 @@ const ADVANCE_DAYS_MAX: u64 = 366;
 #[derive(Clone)]
 pub(super) struct Handler;
 
+/// Returns the caller, which [`Mcp::respond`](super::Mcp::respond) stored in the request.
 fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
     let parts = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
     parts.ok_or_else(|| ErrorData::internal_error("the caller of the request is unknown", None))
@@ -52,8 +56,8 @@ impl Handler {
         Ok(self.get_info().with_instructions(instructions.join(" ")))
     }
 
-    /// Checks that a call may move the clock if it does: the clock is shared, and a model's mistake must not expire the
-    /// charges of other users.
+    /// Checks that a call that moves the clock may do so: the clock is shared, and a mistake of a language model must not
+    /// expire the charges of other users.
     fn check_clock_move(backend: &Backend, tool: &str, arguments: &JsonObject) -> Result<(), String> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let moves_clock = match tool {
@@ -112,8 +116,8 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let in_sandbox = caller(&context)?.may_use_sandbox;
-        Ok(ListToolsResult::with_all_items(Toolbox::get().tools_for(in_sandbox)))
+        let may_use_sandbox = caller(&context)?.may_use_sandbox;
+        Ok(ListToolsResult::with_all_items(Toolbox::get().tools_for(may_use_sandbox)))
     }
 
     // The SDK's defaults return empty lists; methods that are not offered must return an error.
@@ -150,6 +154,7 @@ impl ServerHandler for Handler {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
+    /// Returns a tool, whether or not the client may use it.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         Toolbox::get().find(name, true).map(|tool| tool.definition.clone())
     }

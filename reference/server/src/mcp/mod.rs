@@ -76,12 +76,12 @@ impl Mcp {
         backend.host.wait_until_readable().await;
         let admitted = backend.host.admit(authorization)?;
         // Checked after `admit`, because rejected requests count against the rate limit too.
-        let is_local = sandbox_access::is_trusted_caller(addrs, head, authority, &backend.addresses)?;
+        let is_trusted = sandbox_access::is_trusted_caller(addrs, head, authority, &backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(response::from_world(refusal)?),
         };
-        let may_use_sandbox = is_local || backend.token.matches_token_header(&head.headers);
+        let may_use_sandbox = is_trusted || backend.token.matches_token_header(&head.headers);
         let caller = Caller {
             backend: Arc::clone(backend),
             admitted,
@@ -99,7 +99,7 @@ impl Mcp {
         *request.headers_mut() = head.headers.clone();
         request.extensions_mut().insert(caller);
         let response = from_sdk_response(self.service.handle(request).await).await?;
-        // The SDK responds to an invalid body as to a wrong content type.
+        // The SDK responds to an invalid body with the status for a wrong content type.
         let is_invalid_body =
             response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json(&head.headers);
         let response = if is_invalid_body { invalid_body_response(&request_body) } else { response };

@@ -1,5 +1,5 @@
-//! Converts schemas of the OpenAPI document to schemas of tool arguments, with references resolved and simplified for
-//! clients.
+//! Converts schemas of the OpenAPI document to schemas of tool arguments and results: resolves references, and simplifies the
+//! schemas of arguments for clients.
 
 use serde_json::{Map, Value};
 
@@ -70,8 +70,8 @@ pub(super) fn response_schema(operation: &Value, document: &Value) -> Option<Map
     }
 }
 
-/// Removes the alternatives that mean "not given": clients omit the argument instead. `keeps_null`: null has a meaning
-/// of its own.
+/// Removes the alternatives that mean "not given", because clients omit the argument instead, and replaces an `anyOf` with
+/// a single alternative by this alternative. `keeps_null`: null has a meaning of its own, so nothing means "not given".
 fn simplify(schema: &Value, keeps_null: bool) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let mut map: Map<String, Value> = map
@@ -94,11 +94,11 @@ fn simplify(schema: &Value, keeps_null: bool) -> Value {
         .collect();
     if !keeps_null
         && let Some(Value::Array(types)) = map.get("type")
-        && let [kind, Value::String(null)] = &types[..]
-        && null == "null"
+        && let [first_type, Value::String(second_type)] = &types[..]
+        && second_type == "null"
     {
-        let kind = kind.clone();
-        map.insert("type".to_owned(), kind);
+        let first_type = first_type.clone();
+        map.insert("type".to_owned(), first_type);
     }
     match map.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
         Some([Value::Object(only)]) => {
@@ -111,11 +111,11 @@ fn simplify(schema: &Value, keeps_null: bool) -> Value {
     }
 }
 
-/// Returns `true` for a schema that allows only `null` or the empty string.
+/// Returns `true` for a schema that allows only `null` or the empty string, unless `keeps_null`.
 fn means_not_given(schema: &Value, keeps_null: bool) -> bool {
-    let is_null = schema["type"] == "null" && !keeps_null;
+    let is_null = schema["type"] == "null";
     let is_empty_text = schema["maxLength"] == 0;
-    is_null || is_empty_text && !keeps_null
+    !keeps_null && (is_null || is_empty_text)
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_values_are_omitted() {
+    fn alternatives_that_mean_not_given_are_removed() {
         let nothing = json!({ "type": ["string", "null"], "maxLength": 0, "description": "Not given." });
         let email = json!({ "type": "string", "maxLength": 255 });
         check(

@@ -111,7 +111,7 @@ impl Tool {
                     query_arguments.push(name.clone());
                     arguments.insert(name, argument);
                 }
-                // The only header that a caller may set.
+                // The only header among the parameters.
                 _ => drop(arguments.insert(IDEMPOTENCY_KEY.to_owned(), argument)),
             }
         }
@@ -136,6 +136,7 @@ impl Tool {
         }
         input.insert("additionalProperties".to_owned(), Value::Bool(false));
         let is_read = method == "GET";
+        // Title, read-only, destructive, idempotent, open world.
         let hints = ToolAnnotations::from_raw(
             None,
             Some(is_read),
@@ -143,20 +144,14 @@ impl Tool {
             (!is_read).then(|| operation["x-idempotent"] == true),
             Some(false),
         );
-        let mut shown = McpTool::new(to_snake_case(id), description, Arc::new(input)).with_annotations(hints);
-        shown.title = Some(operation["summary"].as_str().unwrap_or_default().to_owned());
-        shown.output_schema = schema::response_schema(operation, document).map(Arc::new);
-        Tool {
-            definition: shown,
-            method,
-            path: path.to_owned(),
-            path_arguments,
-            query_arguments,
-            body_fields,
-        }
+        let mut definition =
+            McpTool::new(to_snake_case(id), description, Arc::new(input)).with_annotations(hints);
+        definition.title = Some(operation["summary"].as_str().unwrap_or_default().to_owned());
+        definition.output_schema = schema::response_schema(operation, document).map(Arc::new);
+        Tool { definition, method, path: path.to_owned(), path_arguments, query_arguments, body_fields }
     }
 
-    /// Returns the end of a sentence that lists the arguments.
+    /// Returns a clause that lists the arguments, for the end of a message.
     fn argument_list(&self) -> String {
         let names = self.definition.input_schema["properties"].as_object().into_iter().flat_map(Map::keys);
         match names.map(String::as_str).collect::<Vec<_>>().join(", ") {

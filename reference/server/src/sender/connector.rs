@@ -26,7 +26,8 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
 
 impl WebhookSender {
-    /// Connects to the receiver: to an address of the forward's target, or to one of the endpoint's that was checked.
+    /// Connects to the receiver: to an address of the forward's `target` if there is one, otherwise to a checked address of
+    /// the endpoint. Writes the address and a note about the forward to `trace`.
     pub(super) async fn connect(
         &self,
         tenant: Tenant,
@@ -34,14 +35,15 @@ impl WebhookSender {
         target: Option<&Target>,
         trace: &mut HttpTrace,
     ) -> Result<Box<dyn Connection>, AttemptResult> {
-        let (share, until) = (LookupConsumer::Delivery(tenant), Instant::now() + self.bounds.connect_timeout);
+        let consumer = LookupConsumer::Delivery(tenant);
+        let deadline = Instant::now() + self.bounds.connect_timeout;
         let addresses = match target {
-            Some(target) => self.forward_addresses(&share, target, until).await?,
-            None => self.public_addresses(&share, url, until).await?,
+            Some(target) => self.forward_addresses(&consumer, target, deadline).await?,
+            None => self.public_addresses(&consumer, url, deadline).await?,
         };
-        // Set before connecting, in case that no address accepts.
+        // Set before connecting, in case no address accepts the connection.
         trace.note = target.zip(addresses.first()).map(|(target, first)| target.log_note(first.ip()));
-        let stream = connect_first(&addresses, until).await?;
+        let stream = connect_first(&addresses, deadline).await?;
         let address = stream.peer_addr().map_err(|error| unreachable_error(&url.host(), &error))?;
         trace.address = Some(address.to_string());
         trace.note = target.map(|target| target.log_note(address.ip()));
@@ -60,7 +62,7 @@ impl WebhookSender {
                 ServerName::try_from(name.clone()).map_err(|error| unreachable_error(host, &error))?
             }
         };
-        let encrypted = timeout_at(until, self.tls.connect(name, stream)).await;
+        let encrypted = timeout_at(deadline, self.tls.connect(name, stream)).await;
         let encrypted = encrypted.map_err(|_| unreachable_error(&address, &"TLS: no handshake in time"))?;
         Ok(Box::new(encrypted.map_err(|error| unreachable_error(&address, &format!("TLS: {error}")))?))
     }
@@ -68,12 +70,12 @@ impl WebhookSender {
     /// Returns the addresses of the endpoint's host, after checking that all are public.
     async fn public_addresses(
         &self,
-        share: &LookupConsumer,
+        consumer: &LookupConsumer,
         url: &EndpointUrl,
-        until: Instant,
+        deadline: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
         let host = url.host();
-        let addresses = self.addresses(share, host, until).await?;
+        let addresses = self.addresses(consumer, host, deadline).await?;
         match address_rule::check_resolved(&addresses) {
             Ok(()) => Ok(with_port(addresses, url.port())),
             // Not a violation of the address rule, and possibly temporary.
@@ -88,11 +90,11 @@ impl WebhookSender {
     /// Returns the addresses of a forward's target, to which the address rule does not apply.
     async fn forward_addresses(
         &self,
-        share: &LookupConsumer,
+        consumer: &LookupConsumer,
         target: &Target,
-        until: Instant,
+        deadline: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
-        let addresses = self.addresses(share, &target.host, until).await?;
+        let addresses = self.addresses(consumer, &target.host, deadline).await?;
         if addresses.is_empty() {
             return Err(unreachable_error(&target.host, &Refusal::Unresolved));
         }
@@ -102,15 +104,15 @@ impl WebhookSender {
     /// Returns the addresses of a host; an IP address needs no lookup.
     async fn addresses(
         &self,
-        share: &LookupConsumer,
+        consumer: &LookupConsumer,
         host: &Host,
-        until: Instant,
+        deadline: Instant,
     ) -> Result<Vec<IpAddr>, AttemptResult> {
         match host {
             Host::Address(ip) => Ok(vec![*ip]),
             Host::Name(name) => self
                 .lookups
-                .resolve(share, name, until)
+                .resolve(consumer, name, deadline)
                 .await
                 .map_err(|error| unreachable_error(host, &error)),
         }
@@ -119,10 +121,10 @@ impl WebhookSender {
 
 /// Connects to the first address that accepts. Each attempt gets an equal share of the remaining time, so an address
 /// that never responds leaves time for the others.
-async fn connect_first(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, AttemptResult> {
+async fn connect_first(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, AttemptResult> {
     let mut last_error = None;
     for (address, remaining) in addresses.iter().zip((1..=addresses.len()).rev()) {
-        let timeout_share = until.saturating_duration_since(Instant::now())
+        let timeout_share = deadline.saturating_duration_since(Instant::now())
             / u32::try_from(remaining).expect("a name has fewer than 2^32 addresses");
         match timeout(timeout_share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),

@@ -33,7 +33,7 @@ struct RunningAttempt {
     id: AttemptId,
     tenant: Tenant,
     host: String,
-    since: Instant,
+    started_at: Instant,
     /// Aborts the attempt in favour of another account; `None` once used.
     abort: Option<oneshot::Sender<()>>,
 }
@@ -51,8 +51,8 @@ impl Dispatcher {
         }
     }
 
-    /// Makes attempts until `stop` receives a drain time. Then no further attempt starts, and running ones are aborted
-    /// after the drain time.
+    /// Makes attempts until `stop` receives a drain time. Then waiting attempts are reported as failed, and running ones are
+    /// aborted after the drain time.
     pub(crate) async fn run(
         mut self,
         mut attempts: UnboundedReceiver<WorldAttempt>,
@@ -78,8 +78,8 @@ impl Dispatcher {
         for attempt in self.queue.drain() {
             self.report_unsent(&attempt, SERVER_STOPPED);
         }
-        let until = Instant::now() + drain_time;
-        while let Ok(Some(ended)) = timeout_at(until, self.tasks.join_next_with_id()).await {
+        let deadline = Instant::now() + drain_time;
+        while let Ok(Some(ended)) = timeout_at(deadline, self.tasks.join_next_with_id()).await {
             self.finish_attempt(ended);
         }
         self.tasks.abort_all();
@@ -95,22 +95,22 @@ impl Dispatcher {
         // Slots of attempts that were already aborted will be free soon.
         let mut missing =
             starved.saturating_sub(self.running.values().filter(|attempt| attempt.abort.is_none()).count());
-        let yield_time = self.sender.bounds.abort_after;
+        let abort_after = self.sender.bounds.abort_after;
         while missing > 0 {
             let (queue, now) = (&self.queue, Instant::now());
             let running = self.running.values_mut().filter(|attempt| attempt.abort.is_some());
-            let is_long = |attempt: &RunningAttempt| now >= attempt.since + yield_time;
+            let is_long = |attempt: &RunningAttempt| now >= attempt.started_at + abort_after;
             let candidate = running.max_by_key(|attempt| {
-                (is_long(attempt), queue.slots_in_use(&attempt.tenant), std::cmp::Reverse(attempt.since))
+                (is_long(attempt), queue.slots_in_use(&attempt.tenant), std::cmp::Reverse(attempt.started_at))
             })?;
             if !is_long(candidate) {
-                let since = self
+                let first_start = self
                     .running
                     .values()
                     .filter(|attempt| attempt.abort.is_some())
-                    .map(|attempt| attempt.since)
+                    .map(|attempt| attempt.started_at)
                     .min();
-                return since.map(|since| since + yield_time);
+                return first_start.map(|started_at| started_at + abort_after);
             }
             // An error means that the attempt has just ended, which frees a slot too.
             let _ = candidate.abort.take().map(|abort| abort.send(()));
@@ -125,6 +125,7 @@ impl Dispatcher {
         self.queue.push(tenant, &host, attempt);
     }
 
+    /// Starts an attempt, which has a slot of the queue.
     fn start(&mut self, tenant: Tenant, host: String, outgoing: WorldAttempt) {
         // The world was closed while the attempt waited.
         if !self.owners.is_open(outgoing.world) {
@@ -136,12 +137,12 @@ impl Dispatcher {
         let task = self
             .tasks
             .spawn(async move { sender.make_attempt(tenant, &outgoing.attempt.request, aborted).await });
-        let attempt = RunningAttempt { id, tenant, host, since: Instant::now(), abort: Some(abort) };
+        let attempt = RunningAttempt { id, tenant, host, started_at: Instant::now(), abort: Some(abort) };
         self.running.insert(task.id(), attempt);
     }
 
     fn finish_attempt(&mut self, ended: Result<(Id, AttemptReport), JoinError>) {
-        let (id, report) = match ended {
+        let (task_id, report) = match ended {
             Ok(ended) => ended,
             Err(error) => {
                 let why = if error.is_panic() {
@@ -152,9 +153,9 @@ impl Dispatcher {
                 (error.id(), AttemptResult::Unreachable(why.to_owned()).into())
             }
         };
-        let RunningAttempt { id, tenant, host, since, .. } =
-            self.running.remove(&id).expect("a task is removed only when it ends, which it does once");
-        let is_slow = since.elapsed() >= self.sender.bounds.abort_after;
+        let RunningAttempt { id, tenant, host, started_at, .. } =
+            self.running.remove(&task_id).expect("a task is removed only when it ends, which it does once");
+        let is_slow = started_at.elapsed() >= self.sender.bounds.abort_after;
         self.queue.end(tenant, &host, if is_slow { Pace::Slow } else { Pace::Quick });
         self.owners.end_attempt(tenant.world, id, report);
     }

@@ -20,19 +20,20 @@ use super::{
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 /// The maximum bytes of a response body that are stored in the log.
 const EXCERPT_BYTES: usize = 2 * 1_024;
-/// The maximum number of response headers that are stored, and the bytes of each value.
+/// The maximum number of response headers that are stored.
 const HEADERS_MAX: usize = 64;
+/// The maximum bytes of each stored header value.
 const HEADER_VALUE_BYTES_MAX: usize = 512;
 /// The maximum time for an orderly shutdown of a connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Sends the request and reads the response. The record is updated at every step, because the caller may cancel this
-/// future at any time.
+/// Sends the request and reads the response. Updates `report` at every step, because the caller may cancel this future at
+/// any time.
 pub(super) async fn exchange(
     connection: Box<dyn Connection>,
     attempt: &AttemptRequest,
     headers: &[(String, String)],
-    record: &mut PartialReport,
+    report: &mut PartialReport,
 ) -> Result<(), AttemptResult> {
     let unreachable = |error: &dyn Error| AttemptResult::Unreachable(with_causes(error));
     let mut request = Request::builder().method(Method::POST).uri(attempt.url.path_and_query());
@@ -51,9 +52,9 @@ pub(super) async fn exchange(
     let mut exchange = pin!(async move {
         let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
         limit.lift();
-        record.status = Some(response.status().as_u16());
-        record.trace.response_headers = stored_headers(response.headers());
-        Ok(read_body(response.into_body(), &mut record.trace.response_body).await)
+        report.status = Some(response.status().as_u16());
+        report.trace.response_headers = stored_headers(response.headers());
+        Ok(read_body(response.into_body(), &mut report.trace.response_body).await)
     });
     let result = tokio::select! {
         biased;

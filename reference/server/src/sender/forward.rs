@@ -12,7 +12,7 @@ use url::Url;
 /// second.
 ///
 /// Only the connection differs. The `Host` header, and with an `https` target the name in the certificate, stay those
-/// of the endpoint, as with curl's `--connect-to`.
+/// of the endpoint, as with curl's `--connect-to`. The forward of a [`LocalHandler`] uses the name of its target instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     host: Host,
@@ -29,7 +29,7 @@ pub(super) struct Target {
     pub(super) name_source: NameSource,
 }
 
-/// The name of the target in the `Host` header and in its certificate.
+/// The source of the name in the `Host` header and in the certificate of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameSource {
     /// The name of the endpoint, as with curl's `--connect-to`.
@@ -38,7 +38,7 @@ pub(super) enum NameSource {
     Target,
 }
 
-/// A webhook handler on the developer's machine, and the public-looking address of its endpoints.
+/// A webhook handler on the developer's machine, and the public-looking URL of its endpoints.
 ///
 /// ```
 /// use reference_server::LocalHandler;
@@ -53,15 +53,14 @@ pub struct LocalHandler {
     pub(crate) forward: Forward,
 }
 
-/// The reason why a string is neither a forward nor the address of a handler: a message with the value, the allowed format and an
-/// example. Never contains a password.
+/// The reason why a string is not a forward, or not the URL of a handler: a message for the user. Never contains a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardError {
-    /// The text is not two addresses with `=` between them.
+    /// The forward has no `=`.
     Format(String),
-    /// The public address is invalid.
+    /// The URL of the endpoints, before the `=`, is invalid.
     Source(String),
-    /// The local address is invalid.
+    /// The URL of the target or of the handler is invalid.
     Target(String),
 }
 
@@ -80,7 +79,7 @@ impl Forward {
     ///
     /// # Errors
     ///
-    /// [`ForwardError`] names the address that is invalid.
+    /// [`ForwardError`] names the URL that is invalid.
     pub fn parse(text: &str) -> Result<Forward, ForwardError> {
         const FORMAT: &str = "a forward is `https://shop.example=http://127.0.0.1:3000`";
         let no_separator = || ForwardError::Format(format!("`{text}` has no `=`; {FORMAT}"));
@@ -134,7 +133,7 @@ impl LocalHandler {
         Ok(LocalHandler { target_url, url, forward })
     }
 
-    /// Returns the handler at an address that is refused only because it is on this machine or in a private network.
+    /// Returns the handler at a URL that is refused only because it is on this machine or in a private network.
     pub(super) fn from_refused_url(text: &str) -> Option<LocalHandler> {
         let mut url = Url::parse(text).ok()?;
         let handler = LocalHandler::parse(url.as_str()).ok()?;

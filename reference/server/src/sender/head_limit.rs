@@ -17,16 +17,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The maximum bytes of interim responses and the final head together.
 pub(super) const HEAD_BYTES_MAX: usize = 32 * 1_024;
-/// The head is complete; the rest is not counted.
+/// The value of `remaining` once the head is complete: the bytes after it are not counted.
 const NO_LIMIT: usize = usize::MAX;
 
-/// A stream that fails when it exceeds its limit.
+/// A stream that fails once more bytes arrive than its limit, until the limit is lifted.
 pub(super) struct LimitedHead<S> {
     stream: S,
+    /// The number of bytes that may still arrive.
     remaining: Arc<AtomicUsize>,
 }
 
-/// Removes the limit of a stream.
+/// The limit of a stream.
 pub(super) struct HeadLimit(Arc<AtomicUsize>);
 
 impl<S> LimitedHead<S> {
@@ -50,7 +51,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedHead<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let remaining = self.remaining.load(Relaxed);
-        // The last read may exceed the limit: a head within it arrives with the start of its body.
+        // The last read may exceed the limit: a head within the limit may arrive together with the start of its body.
         if remaining == 0 {
             let limit = HEAD_BYTES_MAX / 1_024;
             let why = format!("the response head and the interim responses before it exceed {limit} KiB");

@@ -14,7 +14,7 @@ use super::{LocalHandler, Tenant, WebhookSender, WorldNo, forward::is_local, loo
 
 /// The result of a check of the host in an endpoint URL.
 pub(crate) enum HostCheck {
-    /// The name resolves to these addresses; none if it does not exist.
+    /// The name resolves to these addresses; none if the lookup failed.
     Resolved {
         /// The name.
         host: String,
@@ -36,8 +36,9 @@ pub(crate) enum HostCheck {
 }
 
 impl WebhookSender {
-    /// Resolves the host in a request that saves an endpoint; returns `None` if the request saves none, or needs no
-    /// lookup. `account`: the account of the request's key, if it has one.
+    /// Checks the host in a request that saves an endpoint; resolves it if it is a name. Returns `None` if the world needs no
+    /// result: the request saves no endpoint, its URL is invalid, or the host is an IP address or in the simulated network.
+    /// `account`: the account of the request's key, if it has one.
     pub(crate) async fn check_host(
         &self,
         world: WorldNo,
@@ -45,7 +46,7 @@ impl WebhookSender {
         request: &Request<'_>,
     ) -> Option<HostCheck> {
         let (url_text, account_name) = endpoint_url_and_account(request)?;
-        let share = match account {
+        let consumer = match account {
             Some(account) => LookupConsumer::SaveWithKey(Tenant { world, account }),
             None => LookupConsumer::SaveForAccount(world, account_name),
         };
@@ -62,8 +63,8 @@ impl WebhookSender {
         if self.target_of(&url).is_some() {
             return Some(HostCheck::Forwarded { host });
         }
-        let until = Instant::now() + self.bounds.connect_timeout;
-        Some(match self.lookups.resolve(&share, name, until).await {
+        let deadline = Instant::now() + self.bounds.connect_timeout;
+        Some(match self.lookups.resolve(&consumer, name, deadline).await {
             Ok(addresses) => match address_rule::check_resolved(&addresses) {
                 Err(refusal) if is_local(&refusal) => {
                     local_refusal(&format!("{host}: {refusal}"), &LocalHandler::parse(&url_text).ok()?)
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn only_saving_an_endpoint_needs_a_lookup() {
+    fn only_a_request_that_saves_an_endpoint_has_an_endpoint_url() {
         let body = r#"{"url":"https://Shop.example/hooks","events":["charge.paid"]}"#;
         let url = Some("https://Shop.example/hooks");
         check_url("POST", "/sandbox/endpoints", body, url);

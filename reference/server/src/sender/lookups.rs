@@ -1,7 +1,7 @@
 //! DNS lookups: a bounded number at a time, shared fairly between accounts.
 //!
-//! An abandoned lookup keeps its slot until it ends, because its thread cannot be stopped. Concurrent attempts for one
-//! name share a lookup; results are not cached.
+//! An abandoned lookup keeps its slot until it ends, because its thread cannot be stopped. Concurrent lookups of
+//! one name by one consumer are made once; results are not cached.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ type Running = BTreeMap<(LookupConsumer, String), watch::Receiver<Option<LookupR
 /// The lookups of a server.
 pub(super) struct Lookups {
     resolver: Arc<dyn Resolve>,
-    /// The maximum number of running lookups: in total, and of one share.
+    /// The maximum number of running lookups: in total, and of one consumer.
     limits: (usize, usize),
     running: Mutex<Running>,
     /// Notified when a lookup ends.
@@ -52,15 +52,16 @@ impl Lookups {
     ///
     /// # Errors
     ///
-    /// `TimedOut` if there is no result by `until`; otherwise the error of the resolver.
+    /// `TimedOut` if there is no result by the deadline; otherwise the error of the resolver.
     pub(super) async fn resolve(
         self: &Arc<Self>,
-        share: &LookupConsumer,
+        consumer: &LookupConsumer,
         host: &str,
-        until: Instant,
+        deadline: Instant,
     ) -> Result<Vec<IpAddr>, io::Error> {
         let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "the name lookup timed out");
-        let result = timeout_at(until, self.wait_for_result(share, host)).await.map_err(|_| timed_out())?;
+        let result =
+            timeout_at(deadline, self.wait_for_result(consumer, host)).await.map_err(|_| timed_out())?;
         match &*result {
             Ok(addresses) => Ok(addresses.clone()),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
@@ -68,12 +69,12 @@ impl Lookups {
     }
 
     /// Waits for a slot and then for the result of the lookup.
-    async fn wait_for_result(self: &Arc<Self>, share: &LookupConsumer, host: &str) -> LookupResult {
+    async fn wait_for_result(self: &Arc<Self>, consumer: &LookupConsumer, host: &str) -> LookupResult {
         let mut running = loop {
             // Register before checking, so that no notification is lost between the two.
             let mut ended = pin!(self.ended.notified());
             ended.as_mut().enable();
-            match self.join_or_start(share, host) {
+            match self.join_or_start(consumer, host) {
                 Some(running) => break running,
                 None => ended.await,
             }
@@ -86,20 +87,20 @@ impl Lookups {
         }
     }
 
-    /// Returns the running lookup of this name, or starts one; `None` if there is no free slot.
+    /// Returns the consumer's running lookup of this name, or starts one; `None` if the consumer may not take a slot.
     fn join_or_start(
         self: &Arc<Self>,
-        share: &LookupConsumer,
+        consumer: &LookupConsumer,
         host: &str,
     ) -> Option<watch::Receiver<Option<LookupResult>>> {
         let mut running = self.lock();
-        let key = (share.clone(), host.to_owned());
-        if let Some(same) = running.get(&key) {
-            return Some(same.clone());
+        let key = (consumer.clone(), host.to_owned());
+        if let Some(lookup) = running.get(&key) {
+            return Some(lookup.clone());
         }
-        let (total, per_share) = self.limits;
-        let slots_in_use = running.keys().filter(|(other, _)| other == share).count();
-        if slots_in_use >= per_share
+        let (total, per_consumer) = self.limits;
+        let slots_in_use = running.keys().filter(|(other, _)| other == consumer).count();
+        if slots_in_use >= per_consumer
             || !may_take_slot(slots_in_use, total.saturating_sub(running.len()), total)
         {
             return None;

@@ -27,7 +27,7 @@
 //! with its own clock.
 //!
 //! Example: an endpoint at `https://shop.example/hooks` whose name resolves to 203.0.113.7 and 10.0.0.4. One of them is
-//! private, so the attempt is reported as `Refused` and nothing is sent. After the DNS entry is corrected, the next
+//! private, so the attempt is reported as `NotPublic` and nothing is sent. After the DNS entry is corrected, the next
 //! attempt passes the check.
 //!
 //! Must not contain: a retry schedule, a decision about an event's content, or a second way to connect.
@@ -162,8 +162,8 @@ impl WebhookSender {
         abort: oneshot::Receiver<()>,
     ) -> AttemptReport {
         let started_at = Instant::now();
-        let mut record = PartialReport::default();
-        let exchange = self.connect_and_exchange(tenant, request, &mut record);
+        let mut report = PartialReport::default();
+        let exchange = self.connect_and_exchange(tenant, request, &mut report);
         let ended = tokio::select! {
             biased;
             ended = timeout(self.bounds.attempt_timeout, exchange) => ended,
@@ -173,19 +173,19 @@ impl WebhookSender {
                 self.bounds.attempts,
             )))),
         };
-        let result = match (record.status, ended) {
+        let result = match (report.status, ended) {
             (Some(status), _) => AttemptResult::Response(status),
             (None, Ok(Err(error))) => error,
             (None, Ok(Ok(())) | Err(_)) => AttemptResult::TimedOut,
         };
         let duration = started_at.elapsed();
         self.metrics.on_attempt(&result, duration);
-        let mut trace = record.trace;
+        let mut trace = report.trace;
         trace.took_ms = u64::try_from(duration.as_millis()).ok();
         AttemptReport { result, trace: Some(Box::new(trace)) }
     }
 
-    /// Adds a forward, or replaces the one for the same host and port. It ends with its last owner.
+    /// Adds a forward, which ends with its last owner. From now on it applies instead of other forwards for its host and port.
     ///
     /// # Errors
     ///
@@ -193,7 +193,12 @@ impl WebhookSender {
     pub(crate) fn add_forward(&self, forward: &Forward) -> Result<Arc<Forward>, usize> {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.retain(|existing| existing.strong_count() > 0);
-        if let Some(shared) = added.iter().filter_map(Weak::upgrade).find(|existing| **existing == *forward) {
+        let same = added.iter().position(|existing| existing.upgrade().is_some_and(|same| *same == *forward));
+        if let Some(index) = same
+            && let Some(shared) = added[index].upgrade()
+        {
+            let existing = added.remove(index);
+            added.push(existing);
             return Ok(shared);
         }
         if added.len() >= FORWARDS_MAX {
@@ -219,18 +224,18 @@ impl WebhookSender {
         found.as_deref().or_else(configured).map(|forward| forward.target.clone())
     }
 
-    /// Connects, sends the request and reads the response. `Ok` implies that the record has a status.
+    /// Connects, sends the request and reads the response. `Ok` implies that `report` has a status.
     async fn connect_and_exchange(
         &self,
         tenant: Tenant,
         request: &AttemptRequest,
-        record: &mut PartialReport,
+        report: &mut PartialReport,
     ) -> Result<(), AttemptResult> {
         let target = self.target_of(&request.url);
-        let connection = self.connect(tenant, &request.url, target.as_ref(), &mut record.trace).await?;
+        let connection = self.connect(tenant, &request.url, target.as_ref(), &mut report.trace).await?;
         let headers = self.headers(request, target.as_ref());
-        record.trace.request_headers = SentHeaders::Stored(headers.clone());
-        exchange::exchange(connection, request, &headers, record).await
+        report.trace.request_headers = SentHeaders::Stored(headers.clone());
+        exchange::exchange(connection, request, &headers, report).await
     }
 
     /// Returns the headers of an attempt, signed with the time of day.
@@ -244,5 +249,29 @@ impl WebhookSender {
             *host = authority;
         }
         headers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reference_core::endpoint::address_rule::parse_endpoint_url;
+
+    use super::*;
+
+    #[test]
+    fn the_forward_that_was_added_last_applies() {
+        let sender = WebhookSender::new(&SenderConfig::default(), &Dialect::default(), Arc::default())
+            .expect("the default settings are valid");
+        let url = parse_endpoint_url("https://shop.example/hooks").expect("the URL is valid");
+        let mut owned = Vec::new();
+        for target in ["http://127.0.0.1:3000", "https://127.0.0.1:3000", "http://127.0.0.1:3000"] {
+            let forward =
+                Forward::parse(&format!("https://shop.example={target}")).expect("the forward is valid");
+            owned.push(sender.add_forward(&forward).expect("fewer than the maximum of forwards"));
+            assert_eq!(sender.target_of(&url).map(|target| target.to_string()).as_deref(), Some(target));
+        }
+        assert_eq!(sender.forwards().len(), 2);
+        drop(owned);
+        assert_eq!(sender.target_of(&url), None);
     }
 }

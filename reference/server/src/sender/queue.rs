@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// The reserve for accounts without a slot is the number of slots divided by this.
 const RESERVE_DIVISOR: usize = 4;
 
-/// Returns `true` if an account with `held` slots may take another one. The first slot may be any free one. For a further
-/// one, more slots than the account holds must be free besides the reserve, so that a few busy accounts leave slots for
+/// Returns `true` if an account with `held` slots may take another slot. The first slot may be any free one. For a further
+/// slot, more slots than the account holds must be free besides the reserve, so that a few busy accounts leave slots for
 /// others.
 pub(super) fn may_take_slot(held: usize, free: usize, total: usize) -> bool {
     held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_DIVISOR) }
@@ -50,7 +50,7 @@ struct AccountQueue<T> {
     running: usize,
     /// `true` if the account is in the turns.
     has_turn: bool,
-    /// The pace of its latest attempt.
+    /// The pace of its latest attempt since the queue was empty; quick if there is none.
     pace: Pace,
 }
 
@@ -83,15 +83,15 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         self.give_turn(account, host);
     }
 
-    /// Takes the next item with its account and host, if there is a free slot.
+    /// Takes the next item that may start, with its account and host.
     pub(super) fn start(&mut self) -> Option<(A, String, T)> {
         let (total, free) = (self.limits.total, self.limits.total - self.running);
         let slots_in_use = |account: &A| self.accounts[account].running;
         let prioritized =
             self.turns.iter().position(|account| self.has_priority(account)).filter(|_| free > 0);
         let next = || self.turns.iter().position(|account| may_take_slot(slots_in_use(account), free, total));
-        let next = prioritized.or_else(next)?;
-        let account = self.turns.remove(next)?;
+        let index = prioritized.or_else(next)?;
+        let account = self.turns.remove(index)?;
         let queue = self.accounts.get_mut(&account).expect("only an account with a queue has a turn");
         queue.has_turn = false;
         let host =
@@ -125,7 +125,7 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         self.accounts.get(account).map_or(0, |queue| queue.running)
     }
 
-    /// Frees the slot of an item that was started for this account and host.
+    /// Frees the slot of an item that was started for this account and host, and stores the pace of its attempt.
     pub(super) fn end(&mut self, account: A, host: &str, pace: Pace) {
         let queue =
             self.accounts.get_mut(&account).expect("an item that ends was started, so its queue exists");
@@ -161,7 +161,8 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         all
     }
 
-    /// Adds the host to the turns of its account if it can start, and the account to the turns.
+    /// Adds the host to the turns of its account if it has a waiting item and a free slot. Adds the account to the turns if
+    /// one of its hosts has a turn.
     fn give_turn(&mut self, account: A, host: &str) {
         let Some(queue) = self.accounts.get_mut(&account) else { return };
         if let Some(host_queue) = queue.hosts.get_mut(host)
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     /// `steps`: `Xa1` appends 1 for host a of account X; `-Xa` ends an item of it, `~Xa` a slow one; `?` starts all
-    /// possible items; `!` counts the starved accounts.
+    /// possible items; `!` counts the starved accounts. `expected`: the started items, `|` after each `?`, and the counts.
     #[track_caller]
     fn check(total: usize, per_host: usize, steps: &str, expected: &str) {
         let mut queue = SendQueue::new(SendLimits { total, per_host });

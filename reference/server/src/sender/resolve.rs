@@ -63,14 +63,14 @@ mod tests {
     #[test]
     fn a_runtime_that_ends_does_not_wait_for_a_lookup() {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let (started_sender, started) = mpsc::channel();
-        let (end_sender, end) = mpsc::channel::<()>();
+        let (started_sender, started_receiver) = mpsc::channel();
+        let (end_sender, end_receiver) = mpsc::channel::<()>();
         let lookup = runtime.spawn(run_on_thread(move || {
             started_sender.send(()).expect("the test has the receiver");
-            end.recv().map_err(io::Error::other)
+            end_receiver.recv().map_err(io::Error::other)
         }));
         runtime.block_on(tokio::task::yield_now());
-        started.recv().expect("the lookup starts");
+        started_receiver.recv().expect("the lookup starts");
         drop(runtime);
         assert!(end_sender.send(()).is_ok(), "the lookup is still running when the runtime has ended");
         drop(lookup);

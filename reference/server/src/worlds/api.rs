@@ -37,13 +37,13 @@ struct WorldRecord<'a> {
     dashboard_url: String,
     seed: u64,
     clock: &'static str,
-    /// The speed of its clock in seconds per second of real time; 0 if only the sandbox moves it.
+    /// The speed of the world's clock in seconds per second of real time; 0 if only the sandbox moves the clock.
     speed: u64,
     rate_limit: Option<u32>,
     ttl: Option<String>,
-    /// The bytes of memory that it uses, estimated.
+    /// The bytes of memory that the world uses, estimated.
     memory: u64,
-    /// The time of its clock.
+    /// The time of the world's clock.
     now: String,
 }
 
@@ -136,6 +136,7 @@ async fn end(
     json_response(StatusCode::OK, &record(&world, authority)?)
 }
 
+/// Lists the open worlds, once every stored world is open or unavailable.
 async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<HttpResponse, WorldsError> {
     worlds.waiting.wait_for_all().await;
     let all = worlds.all();
@@ -145,7 +146,7 @@ async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<HttpResponse, 
     json_response(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX, "listening": listening }))
 }
 
-/// Returns the refusal of a world that was not opened.
+/// Returns the error response for a world that was not opened.
 pub(super) fn refusal_response(why: OpenError) -> Response {
     let why = match why {
         OpenError::Refused(response) => return response,
@@ -165,9 +166,10 @@ pub(super) fn refusal_response(why: OpenError) -> Response {
     Response::refusal(&ApiError::conflict(why))
 }
 
+/// Opens a world, or a branch of one.
 async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<HttpResponse, WorldsError> {
     if worlds.has_waiting() {
-        // Opens the world to branch from, if it is stored and not open yet.
+        // Waits for the world to branch from, if it is stored and not open yet.
         let request: Value = serde_json::from_slice(body).unwrap_or_default();
         if let Some(id) = request["from"]["world"].as_str().and_then(Code::parse) {
             worlds.waiting.open_next(id).await;
@@ -199,14 +201,14 @@ fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRe
         sandbox_url: format!("{base}/sandbox"),
         dashboard_url: format!("{base}/dashboard"),
         base_url: base,
-        seed: world.terms.seed.0,
-        clock: match world.terms.clock {
+        seed: world.parameters.seed.0,
+        clock: match world.parameters.clock {
             ClockKind::Wall => "wall",
             ClockKind::Fast { .. } => "fast",
             ClockKind::Frozen => "frozen",
         },
         speed,
-        rate_limit: world.terms.rate_limit,
+        rate_limit: world.parameters.rate_limit,
         ttl: world.ttl.map(|ttl| Span(u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)).to_string()),
         memory: world.backend.host.held_bytes(),
         now: now.to_string(),

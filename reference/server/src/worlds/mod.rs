@@ -44,7 +44,7 @@ use crate::{
 pub(crate) const WORLDS_MAX: usize = 1_000;
 /// The number of logged requests of an opened world: a tenth of the first world's, because there may be many worlds.
 const OPENED_REQUESTS_MAX: usize = REQUESTS_MAX / 10;
-/// The bytes of records stored in memory for an opened world.
+/// The maximum bytes of records stored in memory for an opened world.
 const OPENED_MEMORY_MAX: usize = MEMORY_MAX / 8;
 /// The bits of a drawn seed: JSON clients with double-precision numbers read it exactly.
 const SEED_BITS: u32 = 53;
@@ -73,7 +73,7 @@ pub(crate) struct Worlds {
 struct OpenWorlds {
     worlds: BTreeMap<WorldNo, Arc<OpenedWorld>>,
     by_id: BTreeMap<Code, WorldNo>,
-    /// The number of worlds opened so far.
+    /// The highest number of any world so far.
     count: u64,
 }
 
@@ -81,7 +81,8 @@ struct OpenWorlds {
 pub(crate) struct OpenedWorld {
     pub(crate) id: Code,
     pub(crate) name: Option<String>,
-    pub(crate) terms: WorldParameters,
+    pub(crate) parameters: WorldParameters,
+    /// The idle time after which the world ends; `None` for never.
     pub(crate) ttl: Option<Duration>,
     pub(crate) backend: Arc<Backend>,
     usage: Mutex<Usage>,
@@ -106,11 +107,11 @@ pub(crate) struct TooManyWorlds;
 /// The reason why no world was opened.
 pub(crate) enum OpenError {
     TooMany(TooManyWorlds),
-    /// The memory for worlds is used up: a clause for a message.
+    /// The memory for worlds is used up. The text is a clause for a message.
     OutOfMemory(String),
     /// The world cannot be stored.
     NotStored(io::Error),
-    /// The response of the world to branch from, which refused.
+    /// The world to branch from refused, with this response.
     Refused(Response),
     /// The world to branch from had an internal error.
     Broken(InternalError),
@@ -121,7 +122,7 @@ struct Reservation {
     no: WorldNo,
     id: Code,
     memory: MemoryShare,
-    /// `true` for a stored world, which is already counted in [`OpenWorlds::count`].
+    /// `true` for a stored world, which is already counted among the waiting ones.
     is_stored: bool,
 }
 
@@ -134,9 +135,9 @@ impl OpenedWorld {
     /// Returns the time at which the world ends unless it is used again; `None` if it has no time to live.
     fn ends_at(&self, now: Instant) -> Option<Instant> {
         let usage = self.usage();
-        let from = if usage.requests_in_progress > 0 { now } else { usage.idle_since };
+        let idle_since = if usage.requests_in_progress > 0 { now } else { usage.idle_since };
         // A time that overflows is never reached.
-        self.ttl.and_then(|ttl| from.checked_add(ttl))
+        self.ttl.and_then(|ttl| idle_since.checked_add(ttl))
     }
 
     fn end(&self) {
@@ -216,16 +217,16 @@ impl Worlds {
         })
     }
 
-    /// Waits until an opened world is stored; ends it if it cannot be stored.
+    /// Waits until an opened world and its number are stored; ends the world if they cannot be stored.
     pub(crate) async fn wait_until_stored(&self, world: &OpenedWorld) -> Result<(), Response> {
-        let settled = match world.backend.host.wait_for_all_commits().await {
+        let committed = match world.backend.host.wait_for_all_commits().await {
             Ok(()) => self.first.host.wait_for_all_commits().await,
             refused => refused,
         };
-        if settled.is_err() {
+        if committed.is_err() {
             self.end(world.id);
         }
-        settled
+        committed
     }
 
     /// Opens a branch from a moment of another world.
@@ -251,14 +252,14 @@ impl Worlds {
         Ok(world)
     }
 
-    /// Opens a branch of the world that a dashboard displays, from the moment `at`.
+    /// Opens a branch of the world that a dashboard displays, from the moment `at`, and waits until it is stored.
     pub(crate) async fn branch(
         &self,
         backend: &Arc<Backend>,
         at: Timestamp,
     ) -> Result<Result<Arc<OpenedWorld>, Response>, InternalError> {
-        let terms = backend.parameters().unwrap_or_else(|| self.defaults.clone());
-        let options = WorldOptions { seed: Some(terms.seed), ..WorldOptions::from_terms(&terms) };
+        let parameters = backend.parameters().unwrap_or_else(|| self.defaults.clone());
+        let options = WorldOptions { seed: Some(parameters.seed), ..WorldOptions::from_terms(&parameters) };
         let branch_point = BranchPoint { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
         match self.open_branch(options, &branch_point).await {
             Ok(world) => Ok(self.wait_until_stored(&world).await.map(|()| world)),
@@ -278,7 +279,7 @@ impl Worlds {
         let (no, id) = loop {
             opened.count += 1;
             let id = Code::draw(&ids, opened.count);
-            // A stored world may have a number that the journal of the first world does not contain.
+            // A stored world may have a higher number than the journal of the first world contains.
             if !opened.by_id.contains_key(&id) && !self.waiting.has(id) {
                 break (WorldNo(opened.count), id);
             }
@@ -292,15 +293,15 @@ impl Worlds {
     /// Starts a reserved world, which `begin` creates or opens, and adds it to the open ones.
     fn start_world(
         &self,
-        Reservation { no, id, memory, is_stored: is_kept }: Reservation,
+        Reservation { no, id, memory, is_stored }: Reservation,
         options: WorldOptions,
         begin: impl FnOnce(&WorldOptions, &Setup) -> io::Result<RunningWorld>,
     ) -> Result<Arc<OpenedWorld>, OpenError> {
         let WorldOptions { ref name, seed, start, clock, rate_limit, ttl } = options;
         let seed = seed.unwrap_or_else(|| derive_seed(self.defaults.seed, name.as_deref(), no));
-        let terms = WorldParameters { seed, start, clock, rate_limit };
+        let parameters = WorldParameters { seed, start, clock, rate_limit };
         let identity = WorldIdentity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX, memory };
-        let backend = Backend::start(&self.shared, &terms, identity, |setup| begin(&options, setup));
+        let backend = Backend::start(&self.shared, &parameters, identity, |setup| begin(&options, setup));
         let backend = Arc::new(backend.map_err(OpenError::NotStored)?);
         let timer = (!backend.host.is_frozen()).then(|| {
             let backend = Arc::clone(&backend);
@@ -312,10 +313,10 @@ impl Worlds {
         });
         let usage = Mutex::new(Usage { requests_in_progress: 0, idle_since: Instant::now() });
         let name = options.name;
-        let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, recovery });
+        let world = Arc::new(OpenedWorld { id, name, parameters, ttl, backend, usage, timer, recovery });
         let mut opened = self.write_open_worlds();
         // Other worlds may have been opened meanwhile.
-        if !is_kept && opened.worlds.len() + self.waiting.remaining() >= WORLDS_MAX {
+        if !is_stored && opened.worlds.len() + self.waiting.remaining() >= WORLDS_MAX {
             drop(opened);
             world.backend.host.discard_journal();
             return Err(OpenError::TooMany(TooManyWorlds));
@@ -330,7 +331,8 @@ impl Worlds {
         Ok(world)
     }
 
-    /// Ends a world: its keys and paths become unknown. Running delivery attempts finish unreported; no further one starts.
+    /// Ends a world and deletes its stored data: its keys and paths become unknown. Running delivery attempts finish
+    /// unreported; no further one starts. Returns `None` if no such world is open.
     pub(crate) fn end(&self, id: Code) -> Option<Arc<OpenedWorld>> {
         let world = {
             let mut opened = self.write_open_worlds();
@@ -382,7 +384,7 @@ impl Worlds {
         }
     }
 
-    /// Ends the worlds that are due; returns the time of the next check.
+    /// Ends the worlds whose time to live is over; returns the time of the next check, `None` if no world ends by itself.
     fn end_idle_at(&self, now: Instant) -> Option<Instant> {
         let mut opened = self.write_open_worlds();
         let end_times: Vec<_> =

@@ -16,7 +16,7 @@ use crate::{
     snapshots::WorldMoment,
 };
 
-/// The fields of a request for a world.
+/// The fields of a request that opens a world.
 const FIELDS: [&str; 8] = ["name", "seed", "start", "clock", "speed", "rate_limit", "ttl", "from"];
 /// The fields that a branch inherits from its parent, because they determine the outcomes of calls.
 const INHERITED: [&str; 3] = ["seed", "start", "rate_limit"];
@@ -46,13 +46,13 @@ pub(crate) struct WorldOptions {
 }
 
 impl WorldOptions {
-    /// Returns the options of a new world with these defaults.
+    /// Returns the options of a new world with these defaults, except the seed.
     pub(crate) fn from_terms(defaults: &WorldParameters) -> WorldOptions {
         let WorldParameters { start, clock, rate_limit, .. } = *defaults;
         WorldOptions { name: None, seed: None, start, clock, rate_limit, ttl: None }
     }
 
-    /// Reads the request for a world. Missing fields default to those of the first world, or of the parent of a branch.
+    /// Reads a request that opens a world. Missing fields default to those of the first world, or of the parent of a branch.
     /// `find` returns an open world; for `None`, the first.
     ///
     /// # Errors
@@ -81,12 +81,12 @@ impl WorldOptions {
         let ttl = fields.parsed_text("ttl", "30s or 10m, from 1s to 7d", |text| {
             Span::parse(text).filter(|span| (TTL_RANGE.0..=TTL_RANGE.1).contains(span))
         });
-        // Null means no limit; a missing field means the server's limit.
+        // Null means no limit; a missing field means the default limit.
         let has_limit = fields.has("rate_limit");
         fields.finish()?;
         let options = WorldOptions {
             name,
-            seed: seed.map(Seed).or(inherited.as_ref().map(|terms| terms.seed)),
+            seed: seed.map(Seed).or(inherited.as_ref().map(|parameters| parameters.seed)),
             start: start.or(defaults.start),
             clock,
             rate_limit: if has_limit { rate_limit } else { defaults.rate_limit },

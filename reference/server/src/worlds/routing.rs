@@ -15,7 +15,7 @@ pub(crate) struct AddressedWorld<'a> {
     first: &'a Arc<Backend>,
     /// The use of an opened world; `None` for the first world.
     world_use: Option<WorldUse>,
-    /// The path below the world.
+    /// The path without the `/w/{id}` of the world.
     pub(crate) path: &'a str,
 }
 
@@ -44,9 +44,9 @@ impl Worlds {
         path: &'a str,
         authorization: Option<&HeaderValue>,
     ) -> Result<AddressedWorld<'a>, Refusal> {
-        if let Some(named) = path.strip_prefix("/w/") {
-            let id = named.split('/').next().unwrap_or_default();
-            let rest = &named[id.len()..];
+        if let Some(id_and_path) = path.strip_prefix("/w/") {
+            let id = id_and_path.split('/').next().unwrap_or_default();
+            let rest = &id_and_path[id.len()..];
             let world = Code::parse(id).and_then(|id| self.begin_use(id)).ok_or(Refusal::UnknownWorld)?;
             let path = if rest.is_empty() { "/" } else { rest };
             return Ok(AddressedWorld { first: &self.first, world_use: Some(world), path });
@@ -72,7 +72,7 @@ impl Worlds {
     /// Waits for the world that a path or a key selects, if it is stored and not open yet.
     pub(crate) async fn wait_for(&self, path: &str, authorization: Option<&HeaderValue>) {
         let id = match path.strip_prefix("/w/") {
-            Some(named) => named.split('/').next().and_then(Code::parse),
+            Some(id_and_path) => id_and_path.split('/').next().and_then(Code::parse),
             None => authorization.and_then(|authorization| self.id_in_key(authorization)),
         };
         if let Some(id) = id {
@@ -80,11 +80,12 @@ impl Worlds {
         }
     }
 
-    /// Returns the world id in a key.
+    /// Returns the text in the place of the world id in a key, if it is a valid id.
     fn id_in_key(&self, authorization: &HeaderValue) -> Option<Code> {
         Code::parse(std::str::from_utf8(self.secret_of(authorization)?.get(..KEY_TAG_MAX)?).ok()?)
     }
 
+    /// Starts a use of the open world whose id is in a key.
     fn world_of_key(&self, authorization: &HeaderValue) -> Option<WorldUse> {
         self.begin_use(self.id_in_key(authorization)?)
     }

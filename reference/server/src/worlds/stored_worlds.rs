@@ -29,6 +29,7 @@ const CACHE_BYTES: usize = 64 * 1_024;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WorldOptionsRecord {
+    /// The number of the world among those opened on request.
     no: u64,
     name: Option<String>,
     clock: ClockKind,
@@ -46,7 +47,7 @@ impl WorldsDirectory {
         Directory::new(self.path.join(id), self.options)
     }
 
-    /// Stores a new world.
+    /// Starts a new world in its directory.
     fn create(
         &self,
         (no, id): (WorldNo, Code),
@@ -63,7 +64,7 @@ impl WorldsDirectory {
         RunningWorld::on_disk(Arc::new(self.directory_of(id.as_str())), record, world)
     }
 
-    /// Returns the names of the entries. A missing directory is empty.
+    /// Returns the sorted names of the entries. A missing directory has none.
     fn entry_names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -90,7 +91,8 @@ impl Worlds {
         }
     }
 
-    /// Stores the worlds that are opened from now on in a directory. Worlds that it already contains wait to be opened.
+    /// Stores the worlds that are opened from now on in the directory of the first world. Stored worlds that are already there
+    /// wait to be opened.
     ///
     /// # Errors
     ///
@@ -100,18 +102,18 @@ impl Worlds {
             path: data.directory.join(WORLDS_DIRECTORY),
             options: data.options(CACHE_BYTES),
         };
-        let (mut worlds, mut lost) = (VecDeque::new(), Vec::new());
+        let (mut worlds, mut unavailable) = (VecDeque::new(), Vec::new());
         for name in directory.entry_names()? {
             match Code::parse(&name) {
                 Some(id) => worlds.push_back(id),
                 None => {
                     let why = damage_error("its name is not a world id").to_string();
-                    lost.push(UnavailableWorld { id: name, why });
+                    unavailable.push(UnavailableWorld { id: name, why });
                 }
             }
         }
         let notices = self.first.host.notices();
-        self.waiting = WaitingWorlds::new(worlds, OpeningProgress { waiting: 0, unavailable: lost, notices });
+        self.waiting = WaitingWorlds::new(worlds, OpeningProgress { waiting: 0, unavailable, notices });
         self.directory = Some(directory);
         // No number is used twice, because ids and seeds are derived from it.
         let stored_count = self.first.host.world_count();
@@ -152,6 +154,7 @@ impl Worlds {
     fn open_stored(&self, id: Code) -> io::Result<Vec<String>> {
         let (Some(directory), Some((first_setup, _))) = (&self.directory, self.first.host.setup_and_clock())
         else {
+            // Without a directory, no world is stored.
             return Ok(Vec::new());
         };
         let name = id.as_str();
@@ -172,6 +175,7 @@ impl Worlds {
         let Some(StoredWorld { options, opened }) =
             Writer::open_stored(Arc::new(directory.directory_of(name)), &public_url, check_setup)?
         else {
+            // The opening was never acknowledged, so the incomplete world was deleted.
             return Ok(Vec::new());
         };
         let record: WorldOptionsRecord =

@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn worlds() -> Worlds {
     let shared = SharedState {
         addresses: Addresses::new((Ipv4Addr::LOCALHOST, 8080).into(), None, SandboxAccess::default()),
-        token: Arc::new(SandboxToken::generate().expect("randomness")),
+        token: Arc::new(SandboxToken::generate().expect("the system generates random bytes")),
         bounds: Bounds::default(),
         in_flight: Arc::new(ResponseBudget::new(1)),
         dialect: Dialect::default(),
@@ -27,14 +27,14 @@ fn worlds() -> Worlds {
         #[cfg(feature = "mcp")]
         mcp_clock: crate::config::McpClockAccess::default(),
     };
-    let terms = WorldParameters {
+    let parameters = WorldParameters {
         seed: Seed(1),
         start: Some(Timestamp(0)),
         clock: ClockKind::Frozen,
         rate_limit: None,
     };
     let begin = |setup: &Setup| Ok::<_, Infallible>(RunningWorld::in_memory(setup, OPENED_MEMORY_MAX));
-    let Ok(worlds) = Worlds::new(shared, terms, begin);
+    let Ok(worlds) = Worlds::new(shared, parameters, begin);
     worlds
 }
 
@@ -47,7 +47,7 @@ fn open(worlds: &Worlds, name: Option<&str>, ttl: Option<Duration>) -> Arc<Opene
 #[tokio::test]
 async fn worlds_with_the_same_name_have_the_same_seed() {
     let worlds = worlds();
-    let seed = |name| open(&worlds, name, None).terms.seed;
+    let seed = |name| open(&worlds, name, None).parameters.seed;
     let named = seed(Some("a"));
     assert_eq!(named, seed(Some("a")));
     assert!(named != seed(Some("b")) && seed(None) != seed(None));
@@ -75,7 +75,7 @@ async fn a_world_ends_when_it_was_idle_for_its_ttl() {
     assert_eq!(
         check_after(30 * SECOND),
         (2, true),
-        "idle since the response, which was in real time long before"
+        "idle since the response, whose real time is before the simulated time of this check"
     );
     assert!(worlds.get(short.id).is_none() && worlds.get(long.id).is_some());
     assert_eq!(check_after(61 * SECOND), (1, false));

@@ -14,9 +14,9 @@ use tokio::sync::watch;
 /// A stored world that cannot be opened.
 #[derive(Clone, Debug)]
 pub struct UnavailableWorld {
-    /// Its id, or the name of the file found instead of a world.
+    /// The id of the world, or the name of a file or directory that is not a world.
     pub id: String,
-    /// The reason, with the path.
+    /// The reason.
     pub why: String,
 }
 
@@ -27,8 +27,8 @@ pub struct OpeningProgress {
     pub waiting: usize,
     /// The worlds that cannot be opened. Their files are not changed.
     pub unavailable: Vec<UnavailableWorld>,
-    /// Notices about open worlds for the operator, one sentence each: an ignored checkpoint, recovered damage, a clock that is
-    /// ahead.
+    /// Notices about open worlds for the operator, one sentence each, such as an ignored checkpoint, recovered damage, or a
+    /// clock that is ahead.
     pub notices: Vec<String>,
 }
 
@@ -38,6 +38,7 @@ pub(super) struct WaitingWorlds {
     queue: Mutex<OpeningQueue>,
     /// The number of worlds that are not open yet, for readers without the lock.
     remaining: AtomicUsize,
+    /// The progress, for observers.
     openings: watch::Sender<OpeningProgress>,
 }
 
@@ -45,6 +46,7 @@ pub(super) struct WaitingWorlds {
 struct OpeningQueue {
     /// The ids in the order of opening.
     next: VecDeque<Code>,
+    /// The worlds that are being opened.
     in_progress: BTreeSet<Code>,
 }
 
@@ -95,10 +97,12 @@ impl WaitingWorlds {
         self.remaining.load(Ordering::Acquire)
     }
 
+    /// Returns the progress of opening the stored worlds.
     pub(super) fn openings(&self) -> watch::Receiver<OpeningProgress> {
         self.openings.subscribe()
     }
 
+    /// Returns `true` if a world is stored and not open yet.
     pub(super) fn has(&self, id: Code) -> bool {
         let queue = self.queue();
         queue.in_progress.contains(&id) || queue.next.contains(&id)
@@ -118,7 +122,7 @@ impl WaitingWorlds {
         let _ = self.openings.subscribe().wait_for(|openings| openings.waiting == 0).await;
     }
 
-    /// Moves a world to the front of the queue if it is still there. Returns `true` if the world is not open yet.
+    /// Moves a world to the front of the queue if it is still there. Returns `true` if the world is waiting or being opened.
     fn prioritize(&self, id: Code) -> bool {
         let mut queue = self.queue();
         if let Some(index) = queue.next.iter().position(|waiting| *waiting == id) {

@@ -73,7 +73,7 @@ const BODIES: &[&str] = &[
     "[[[[[[[[[[[[",
 ];
 
-/// Generates a request that is mostly valid.
+/// Generates a request, each part of which may be invalid.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let request_line = (select(METHODS), select(TARGETS), select(VERSIONS));
     let headers = prop::collection::vec((select(HEADERS), select(LINE_ENDS)), 0..8);
@@ -95,7 +95,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Generates the chunks that a client sends: pipelined requests, some with changed bytes.
+/// Generates the chunks that a client sends: pipelined requests and random bytes, with up to two bytes changed.
 fn chunks() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let noise = prop::collection::vec(any::<u8>(), 0..200);
     let requests = prop::collection::vec(prop_oneof![8 => request(), 1 => noise], 1..5);
@@ -198,7 +198,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_valid_request_gets_its_response() {
+async fn requests_get_the_expected_statuses() {
     let router = router();
     for (text, expected) in [
         (

@@ -35,7 +35,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A world whose responses contain the length of the request body, or a megabyte.
+/// A world that responds with the length of the request body; to `/v1/megabyte`, with a megabyte.
 struct BodyLengthWorld;
 
 impl World for BodyLengthWorld {
@@ -62,6 +62,7 @@ impl World for BodyLengthWorld {
     }
 }
 
+/// The client's end of a connection through a pipe, and the task that serves it.
 struct Pipe {
     stream: DuplexStream,
     server: JoinHandle<()>,
@@ -81,7 +82,7 @@ fn router_of(world: Box<dyn World>) -> Arc<Router> {
     };
     let shared = SharedState {
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None, SandboxAccess::default()),
-        token: Arc::new(SandboxToken::generate().expect("randomness")),
+        token: Arc::new(SandboxToken::generate().expect("the system generates random bytes")),
         bounds,
         in_flight: Arc::new(ResponseBudget::new(bounds.bytes_in_flight)),
         dialect: Dialect::default(),
@@ -90,23 +91,27 @@ fn router_of(world: Box<dyn World>) -> Arc<Router> {
         #[cfg(feature = "mcp")]
         mcp_clock: crate::config::McpClockAccess::default(),
     };
-    let terms = WorldParameters {
+    let parameters = WorldParameters {
         seed: Seed(1),
         start: Some(Timestamp(0)),
         clock: ClockKind::Frozen,
         rate_limit: None,
     };
-    let worlds =
-        Worlds::new(shared, terms, |setup| Ok::<_, Infallible>(RunningWorld::without_journal(world, setup)));
+    let worlds = Worlds::new(shared, parameters, |setup| {
+        Ok::<_, Infallible>(RunningWorld::without_journal(world, setup))
+    });
     let Ok(worlds) = worlds.map(Arc::new);
-    Arc::new(Router::new(worlds, &Dialect::default(), Arc::default()).expect("randomness"))
+    Arc::new(
+        Router::new(worlds, &Dialect::default(), Arc::default()).expect("the system generates random bytes"),
+    )
 }
 
-/// Opens a connection through a pipe that buffers 64 kB in each direction.
+/// Opens a connection to a [`BodyLengthWorld`].
 fn connect() -> Pipe {
     connect_to(router_of(Box::new(BodyLengthWorld)))
 }
 
+/// Opens a connection through a pipe that buffers 64 KiB in each direction.
 fn connect_to(router: Arc<Router>) -> Pipe {
     let (stream, server_stream) = duplex(65_536);
     let addrs = ConnectionAddrs { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
@@ -121,8 +126,8 @@ impl Pipe {
         self.stream.write_all(text.as_bytes()).await.expect("the server accepts the bytes");
     }
 
-    /// Checks that the server closes the connection after this time, and that its unread output starts with
-    /// `expected`.
+    /// Checks that the server closes the connection this time `after` its start, and that its unread output is a
+    /// complete response that starts with `expected`; no output if `expected` is empty.
     #[track_caller]
     fn check_closes(self, after: Duration, expected: &'static str) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
@@ -137,7 +142,7 @@ impl Pipe {
                 started_at.elapsed()
             );
             let mut received = String::new();
-            stream.read_to_string(&mut received).await.expect("text");
+            stream.read_to_string(&mut received).await.expect("the output is UTF-8");
             assert!(
                 received.starts_with(expected) && received.is_empty() == expected.is_empty(),
                 "{caller}: {received}"
@@ -149,7 +154,7 @@ impl Pipe {
         }
     }
 
-    /// Reads one response, whose body is a line.
+    /// Reads one response of a [`BodyLengthWorld`], whose body ends with `bytes` and a line feed.
     async fn read_response(&mut self) -> String {
         let mut response = String::new();
         while !response.ends_with("bytes\n") {
@@ -259,7 +264,7 @@ async fn a_client_that_does_not_read_its_response_is_disconnected() {
         started_at.elapsed()
     );
     let mut received = Vec::new();
-    stream.read_to_end(&mut received).await.expect("bytes");
+    stream.read_to_end(&mut received).await.expect("a pipe can be read");
     assert_eq!(received.len(), 65_536, "the full buffer of the pipe, without an error response");
     assert!(received.ends_with(b"xxx"));
 }

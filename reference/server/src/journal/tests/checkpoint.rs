@@ -1,4 +1,5 @@
-//! Tests: a world opened from its checkpoint equals the world replayed from all records.
+//! Tests: a world opened from its checkpoint equals the world replayed from all records, and an unusable checkpoint is
+//! ignored.
 
 use super::*;
 
@@ -7,12 +8,12 @@ use super::*;
 pub(super) fn check_checkpoint_state(storage: &MemoryStorage, rate_limit: Option<u32>) {
     let digest = || open(storage, rate_limit).world.sandbox.state_digest();
     let with_checkpoint = digest();
-    let after = storage.state().checkpoint_after.take();
+    let checkpoint_after = storage.state().checkpoint_after.take();
     assert!(digest() == with_checkpoint, "the checkpoint has a different state");
-    storage.state().checkpoint_after = after;
+    storage.state().checkpoint_after = checkpoint_after;
 }
 
-/// Returns a closed journal of a world with this number of charges.
+/// Returns the storage of a closed world with this number of charges.
 fn stored_world(checkpoint_after: Option<u64>, charges: usize) -> MemoryStorage {
     let storage = MemoryStorage::with_checkpoints(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
@@ -23,8 +24,8 @@ fn stored_world(checkpoint_after: Option<u64>, charges: usize) -> MemoryStorage 
     storage
 }
 
-/// Returns the reason why the checkpoint was ignored.
-fn ignored_reason(storage: &MemoryStorage) -> Option<String> {
+/// Returns the notice that the checkpoint was ignored, if it was.
+fn ignored_notice(storage: &MemoryStorage) -> Option<String> {
     let opened = open(storage, None);
     opened.journal.writer().and_then(|writer| writer.notices().first()).cloned()
 }
@@ -61,7 +62,7 @@ fn a_checkpoint_is_written_while_the_world_runs() {
     let now = driver.now;
     let expected = driver.read_all();
     drop((driver, journal));
-    assert_eq!(ignored_reason(&storage), None);
+    assert_eq!(ignored_notice(&storage), None);
     let (mut reopened, _) = Driver::new(open(&storage, None));
     reopened.now = now;
     assert_same(&reopened.read_all(), &expected);
@@ -82,6 +83,7 @@ fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
         super::super::checkpoint::read((&storage, &disk), &setup(None), std::slice::from_ref(&range))
     };
     assert!(read(&intact).expect("the checkpoint is undamaged").is_some());
+    // A sample of the bytes, and all of the last ones: the footer and the digest.
     let tail = intact.len() - 600;
     for at in (0..tail).step_by(37).chain(tail..intact.len()) {
         let mut damaged = intact.clone();
@@ -94,62 +96,65 @@ fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
     // More than the number of records, so that it is not rewritten.
     storage.state().checkpoint_after = Some(100);
     assert_eq!(
-        ignored_reason(&storage).as_deref(),
+        ignored_notice(&storage).as_deref(),
         Some("the checkpoint in `memory` was ignored: it is damaged; all records were replayed")
     );
 }
 
-/// Returns the checkpoint with a changed head and a valid digest.
-fn with_head(intact: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
+/// Returns the checkpoint with a changed footer and a valid digest.
+fn with_footer(intact: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
     use sha2::Digest as _;
     let end = intact.len() - 32;
-    let head_at = intact[..end].iter().rposition(|byte| *byte == b'\n').expect("a head") + 1;
-    let mut head: Value = serde_json::from_slice(&intact[head_at..end]).expect("JSON");
-    change(&mut head);
-    let mut bytes = [&intact[..head_at], head.to_string().as_bytes()].concat();
+    let footer_start =
+        intact[..end].iter().rposition(|byte| *byte == b'\n').expect("a line feed precedes the footer") + 1;
+    let mut footer: Value = serde_json::from_slice(&intact[footer_start..end]).expect("the footer is JSON");
+    change(&mut footer);
+    let mut bytes = [&intact[..footer_start], footer.to_string().as_bytes()].concat();
     let digest = sha2::Sha256::digest(&bytes);
     bytes.extend_from_slice(&digest);
     bytes
 }
 
 #[test]
-fn a_checkpoint_of_another_program_or_branch_is_ignored() {
+fn a_checkpoint_of_another_program_or_other_records_is_ignored() {
     let storage = stored_world(Some(1), 2);
     drop(open(&storage, None));
     let intact = storage.state().checkpoint.clone().expect("a checkpoint was written");
     storage.state().checkpoint_after = Some(100);
     let check = |change: &dyn Fn(&mut Value), why: Option<&str>| {
-        storage.state().checkpoint = Some(with_head(&intact, change));
+        storage.state().checkpoint = Some(with_footer(&intact, change));
         let expected = why
             .map(|why| format!("the checkpoint in `memory` was ignored: {why}; all records were replayed"));
-        assert_eq!(ignored_reason(&storage), expected);
+        assert_eq!(ignored_notice(&storage), expected);
     };
     check(&|_| {}, None);
-    let (other_version, other_branch) =
-        ("another version of this program wrote it", "it belongs to an abandoned branch or to another world");
-    check(&|head| head["program"] = json!("0"), Some(other_version));
-    check(&|head| head["later"] = json!(1), Some(other_version));
-    check(&|head| head["setup"]["seed"] = json!(8), Some(other_branch));
-    check(&|head| head["position"] = json!(99), Some(other_branch));
-    check(&|head| head["position"] = json!(3), Some(other_branch));
-    check(&|head| head["chain"] = json!("00".repeat(32)), Some(other_branch));
+    let other_version = "another version of this program wrote it";
+    let other_records = "it belongs to records that a restore abandoned, or to another world";
+    check(&|footer| footer["program"] = json!("0"), Some(other_version));
+    check(&|footer| footer["unknown_field"] = json!(1), Some(other_version));
+    check(&|footer| footer["setup"]["seed"] = json!(8), Some(other_records));
+    check(&|footer| footer["position"] = json!(99), Some(other_records));
+    check(&|footer| footer["position"] = json!(3), Some(other_records));
+    check(&|footer| footer["chain"] = json!("00".repeat(32)), Some(other_records));
 }
 
 #[test]
 fn a_checkpoint_with_the_state_of_another_world_is_ignored() {
     let (short, long) = (stored_world(Some(1), 1), stored_world(Some(1), 2));
     drop((open(&short, None), open(&long, None)));
-    // The head fits the longer world, and the state is that of the shorter one.
+    // The footer is that of the longer world, and the state that of the shorter one.
     let checkpoint =
         |storage: &MemoryStorage| storage.state().checkpoint.clone().expect("a checkpoint was written");
     let (shorter, longer) = (checkpoint(&short), checkpoint(&long));
-    let head_start = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n').expect("a head");
+    let state_end = |bytes: &[u8]| {
+        bytes.iter().rposition(|byte| *byte == b'\n').expect("a line feed precedes the footer")
+    };
     let mixed = [
-        &shorter[..head_start(&shorter[..shorter.len() - 32])],
-        &longer[head_start(&longer[..longer.len() - 32])..],
+        &shorter[..state_end(&shorter[..shorter.len() - 32])],
+        &longer[state_end(&longer[..longer.len() - 32])..],
     ];
-    long.state().checkpoint = Some(with_head(&mixed.concat(), |_| {}));
+    long.state().checkpoint = Some(with_footer(&mixed.concat(), |_| {}));
     long.state().checkpoint_after = Some(100);
-    let why = ignored_reason(&long).expect("the state is that of another world");
-    assert!(why.contains("but"), "{why}");
+    let notice = ignored_notice(&long).expect("the state is that of another world");
+    assert!(notice.contains("records lead to") && notice.contains("were recorded"), "{notice}");
 }

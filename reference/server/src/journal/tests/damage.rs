@@ -25,7 +25,7 @@ impl RandomNumbers {
     }
 }
 
-/// A closed world with charges, and its visible state.
+/// A closed world with charges, and the responses to reads of everything in it at the time `now`.
 struct ClosedWorld {
     storage: MemoryStorage,
     responses: Vec<String>,
@@ -67,7 +67,7 @@ fn try_open(storage: &MemoryStorage) -> io::Result<OpenedJournal> {
     Writer::open(Arc::new(storage.clone()), &setup(None), None, |_| Ok(()))
 }
 
-/// Returns the error message of a journal that is not opened.
+/// Returns the error message of a journal that cannot be opened.
 #[track_caller]
 fn open_error(storage: &MemoryStorage) -> String {
     try_open(storage).map(|_| ()).expect_err("the journal is damaged").to_string()
@@ -75,8 +75,9 @@ fn open_error(storage: &MemoryStorage) -> String {
 
 fn charge_count(opened: OpenedJournal) -> usize {
     let (mut driver, _) = Driver::new(opened);
-    let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES_INDEX][4..]).expect("JSON");
-    counts["data"].as_array().map(Vec::len).unwrap_or_default()
+    // The body, after the status and a space.
+    let charges: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES_INDEX][4..]).expect("JSON");
+    charges["data"].as_array().map(Vec::len).unwrap_or_default()
 }
 
 /// The results of opening damaged journals.
@@ -84,12 +85,13 @@ fn charge_count(opened: OpenedJournal) -> usize {
 struct DamageResults {
     refused: usize,
     same: usize,
-    /// Opened with another state.
+    /// The number of journals that were opened with another state.
     different: usize,
     panicked: usize,
 }
 
 impl DamageResults {
+    /// Opens a damaged journal of a world and counts the result.
     fn add(&mut self, world: &ClosedWorld, storage: &MemoryStorage) {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let (mut driver, _) = Driver::new(try_open(storage).ok()?);
@@ -141,6 +143,7 @@ fn a_changed_amount_is_reported_with_its_record() {
         assert_eq!(world.storage.state().checkpoint.is_some(), checkpoint_after.is_some());
         let intact = world.bytes();
         let (mut results, mut reasons) = (DamageResults::default(), Vec::new());
+        // The amount of the fourth charge.
         for at in positions(&intact, r#"\"33.90\"#) {
             let mut bytes = intact.clone();
             bytes[at + 2] = b'9';
@@ -194,7 +197,7 @@ fn a_missing_commit_is_refused_only_if_it_was_acknowledged() {
     let world = ClosedWorld::with_charges(4, None);
     let acknowledged = world.storage.state().acknowledged.clone();
     let writes = world.storage.state().writes.clone();
-    // The database as it was before the last record, with the file of the newest acknowledged commit.
+    // An older database, with the file of the newest acknowledged commit.
     let mut state = storage::MemoryState::default();
     let mut databases = Vec::new();
     for write in &writes {
@@ -209,10 +212,10 @@ fn a_missing_commit_is_refused_only_if_it_was_acknowledged() {
     assert!(why.contains("the newest commit in `world.redb` is damaged or missing"), "{why}");
     storage.state().recovers = true;
     assert!(charge_count(try_open(&storage).expect("the remaining records are undamaged")) < 4);
-    // A power failure may lose the newest state of that file: it then names an earlier commit.
-    for (_, older) in &databases[databases.len() - 3..] {
+    // A power failure may lose the newest content of the acknowledgement file, which then names an earlier commit.
+    for (_, older_acknowledged) in &databases[databases.len() - 3..] {
         let storage = world.storage_with(world.bytes());
-        storage.state().acknowledged.clone_from(older);
+        storage.state().acknowledged.clone_from(older_acknowledged);
         assert_eq!(charge_count(open(&storage, None)), 4);
     }
     assert_eq!(world.storage.state().acknowledged, acknowledged);
@@ -318,7 +321,7 @@ fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
 }
 
 #[tokio::test]
-async fn while_its_directory_is_missing_the_world_is_read_only() {
+async fn while_its_database_file_is_missing_the_world_is_read_only() {
     let storage = MemoryStorage::default();
     let host = super::host(&storage);
     let recovery = tokio::spawn({

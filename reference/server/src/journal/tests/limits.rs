@@ -33,9 +33,10 @@ fn a_journal_in_memory_drops_its_records_above_the_limit() {
 }
 
 #[tokio::test]
-async fn a_world_lists_its_calls_while_their_records_are_stored() {
+async fn a_world_exports_its_scenario_while_its_records_are_stored() {
     let setup = setup(None);
     let world = ReplayedWorld { sandbox: new_sandbox(&setup), in_flight: Vec::new() };
+    // Enough bytes for the records of the first calls, but not for those of the later ones.
     let journal = Arc::new(Journal::in_memory(Vec::new(), 800));
     let host = host_of(OpenedJournal { journal, setup, world, last_end: None });
     let delete_rate = json!({ "asset": "BTC", "currency": "EUR", "rate": null });

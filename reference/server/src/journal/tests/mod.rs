@@ -38,8 +38,10 @@ fn setup(rate_limit: Option<u32>) -> Setup {
     Setup { rate_limit, reach: Reach::Network, ..Setup::new(Seed(7), START, "http://localhost") }
 }
 
+/// Opens the world in a storage, or creates it.
 fn open(storage: &MemoryStorage, rate_limit: Option<u32>) -> OpenedJournal {
-    Writer::open(Arc::new(storage.clone()), &setup(rate_limit), None, |_| Ok(())).expect("a sound disk")
+    Writer::open(Arc::new(storage.clone()), &setup(rate_limit), None, |_| Ok(()))
+        .expect("the disk is undamaged")
 }
 
 /// An operation of a host.
@@ -91,7 +93,7 @@ fn ops() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A host without sockets.
+/// Makes calls on a world, as a host does, at the time `now`.
 struct Driver {
     world: JournaledWorld,
     now: Timestamp,
@@ -107,6 +109,7 @@ impl Driver {
         (Driver { world: JournaledWorld::new(sandbox, Arc::clone(&journal)), now, attempts }, journal)
     }
 
+    /// Makes a request; returns `None` if it still waits after a few continuations.
     fn call(&mut self, method: &str, path: &str, body: &str, key: Option<&str>) -> Option<Response> {
         let bearer = key.map(|key| format!("Bearer {key}"));
         let request = Request {
@@ -114,7 +117,6 @@ impl Driver {
             ..Request::json("http://localhost", method, path, body)
         };
         let mut progress = self.world.respond(self.now, &request);
-        // A call that still waits for an attempt after that is given up.
         for _ in 0..3 {
             self.catch_up();
             match progress {
@@ -125,6 +127,7 @@ impl Driver {
         None
     }
 
+    /// Takes over the world's clock and its new delivery attempts.
     fn catch_up(&mut self) {
         self.now = self.now.max(self.world.now());
         self.attempts.extend(self.world.take_outgoing().iter().map(|attempt| attempt.id));
@@ -177,13 +180,14 @@ impl Driver {
         self.catch_up();
     }
 
-    /// Returns the responses to reads of everything in the world. Adds no record.
+    /// Returns the result of [`read_sandbox`]. Adds no record.
     fn read_all(&mut self) -> Vec<String> {
         read_world(&mut self.world, self.now)
     }
 }
 
-/// Reads the world without a record: due actions happen at their own time, observed or not.
+/// Returns the result of [`read_sandbox`] at the time `now`. Adds no record: a replay makes due actions happen at their own
+/// time anyway.
 fn read_world(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
     world.peek(|sandbox| read_sandbox(sandbox, now))
 }
@@ -192,6 +196,7 @@ fn read_world(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
 const KEYS_INDEX: usize = 2;
 const LIVE_CHARGES_INDEX: usize = 8;
 
+/// Returns the responses to reads of everything in the world; the last entry is the open attempts and the lineage.
 fn read_sandbox(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
     let paths = [
         "/sandbox",
@@ -294,11 +299,11 @@ proptest! {
         flush(&journal);
 
         let mut replay = Replay::new(&setup(None));
-        journal.read(snapshot.position, |lines| replay.replay_lines(lines)).expect("a sound disk");
+        journal.read(snapshot.position, |lines| replay.replay_lines(lines)).expect("the disk is undamaged");
         let replayed = replay.finish(Some(snapshot.end)).expect("the same world");
         driver.world.replace(replayed.sandbox, RestoreKind::Rewind { to: snapshot.position });
         driver.now = now;
-        // The numbers of new attempts continue from the abandoned branch.
+        // The last entry differs: the numbers of attempts continue from the abandoned records.
         let mut restored = driver.read_all();
         let (_, _) = (restored.pop(), expected.pop());
         assert_same(&restored, &expected);
@@ -335,20 +340,20 @@ proptest! {
 
         let position = journal.position().expect("a journal on a disk has all records");
         let mut finder = MomentFinder::new(&setup, at);
-        journal.read(position, |lines| finder.replay_lines(lines)).expect("a sound disk");
+        journal.read(position, |lines| finder.replay_lines(lines)).expect("the disk is undamaged");
         let (world_start, count) = finder.result();
         assert!(world_start <= at);
         let branch_setup = Setup { key_tag: "0a1b2c3d4e5f".to_owned(), ..setup.clone() };
-        let renaming = BranchTranslation::new(&setup, &branch_setup);
+        let translation = BranchTranslation::new(&setup, &branch_setup);
         let (mut replay, mut lines) = (Replay::new(&branch_setup), Vec::new());
         journal
             .read(journal.position_of(count, position), |record| {
-                lines.extend(replay.replay_translated(record, &renaming)?);
+                lines.extend(replay.replay_translated(record, &translation)?);
                 Ok(())
             })
             .expect("the same calls");
         replay.advance_to(at, &mut lines).expect("the clock can advance");
-        let world = replay.finish(None).expect("a sound world");
+        let world = replay.finish(None).expect("the calls of the parent can be replayed");
         let key = world.sandbox.first_keys().live;
         assert!(key.starts_with("svc_live_0a1b2c3d4e5f"));
         // A replay of its records gives the same world.
@@ -366,7 +371,7 @@ proptest! {
     }
 }
 
-/// Waits until every input that must be stored is on disk.
+/// Waits until all records that a response may depend on are on the disk.
 fn flush(journal: &Journal) {
     wait_for_ticket(journal, journal.ticket());
 }
@@ -398,8 +403,9 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     let first_write = acknowledged[0].0;
     let charges = |storage: &MemoryStorage| {
         let (mut driver, _) = Driver::new(open(storage, None));
-        let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES_INDEX][4..]).expect("JSON");
-        counts["data"].as_array().or(counts["charges"].as_array()).map(Vec::len).unwrap_or_default()
+        // The body, after the status and a space.
+        let charges: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES_INDEX][4..]).expect("JSON");
+        charges["data"].as_array().or(charges["charges"].as_array()).map(Vec::len).unwrap_or_default()
     };
     let mut state = storage::MemoryState::default();
     writes[..first_write].iter().for_each(|write| state.apply(write));
@@ -425,12 +431,12 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
-fn calls_without_effect_leave_no_record() {
+fn only_calls_with_an_effect_leave_records() {
     let (mut driver, journal) = Driver::new(open(&MemoryStorage::default(), Some(3)));
-    let mut check = |case: &str, op: Op, expected: u64| {
+    let mut check = |case: &str, op: Op, added_records: u64| {
         let before = journal.position();
         driver.run(&op);
-        assert_eq!(journal.position(), before.map(|n| n + expected), "{case}");
+        assert_eq!(journal.position(), before.map(|n| n + added_records), "{case}");
     };
     let request = |method, path, key| Op::Request { method, path, body: "", has_key: key };
     check("an advance with nothing due", Op::Advance { seconds: 5 }, 0);
@@ -448,7 +454,7 @@ fn calls_without_effect_leave_no_record() {
     check("an advance with the expiry of a charge due", Op::Advance { seconds: 4_000 }, 1);
 }
 
-/// Returns the host of a world in this storage, with a stopped clock.
+/// Returns the host of a world in this storage, with a frozen clock.
 fn host(storage: &MemoryStorage) -> Arc<Host> {
     host_of(open(storage, None))
 }

@@ -1,9 +1,10 @@
 //! Power cuts: any subset of the unsynced sectors survives.
 //!
-//! After every cut the world opens in the state after its last acknowledged call, or after the next one.
+//! After every cut, the world opens in the state after its last acknowledged call, or after the next call.
 
 use super::{damage::RandomNumbers, *};
 
+/// The number of simulated power cuts.
 const CUTS: usize = 300;
 /// The size in bytes that a disk writes atomically.
 const SECTOR: usize = 512;
@@ -11,7 +12,7 @@ const SECTOR: usize = 512;
 /// The disk writes of a world, recorded during a few calls.
 struct RecordedWrites {
     writes: Vec<DiskOperation>,
-    /// For each call: the number of writes when it was acknowledged, and the responses of the world then.
+    /// At the start and after each acknowledged call: the number of writes, and the visible state of the world.
     acknowledged: Vec<(usize, Vec<String>)>,
 }
 
@@ -23,6 +24,7 @@ fn visible_state(driver: &mut Driver, journal: &Journal) -> Vec<String> {
     responses
 }
 
+/// Makes a few calls and takes a snapshot, and records the disk writes.
 fn record_writes(checkpoint_after: Option<u64>) -> RecordedWrites {
     let storage = MemoryStorage::with_checkpoints(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
@@ -69,7 +71,7 @@ fn record_writes(checkpoint_after: Option<u64>) -> RecordedWrites {
 
 /// Returns the content of the disk after a power cut before the write `at`.
 fn disk_after_cut(writes: &[DiskOperation], at: usize, numbers: &mut RandomNumbers) -> storage::MemoryState {
-    let synced = writes[..at].iter().rposition(|write| matches!(write, DiskOperation::Sync)).unwrap_or(0);
+    let last_sync = writes[..at].iter().rposition(|write| matches!(write, DiskOperation::Sync)).unwrap_or(0);
     let mut state = storage::MemoryState::default();
     // No unsynced write survives, all do, or each may.
     let survival = numbers.next_below(4);
@@ -88,7 +90,7 @@ fn disk_after_cut(writes: &[DiskOperation], at: usize, numbers: &mut RandomNumbe
                 state.acknowledged = if numbers.next_below(2) == 0 { bytes.clone() } else { torn_bytes };
             }
             DiskOperation::Acknowledged(_) => {}
-            _ if n <= synced => state.apply(write),
+            _ if n <= last_sync => state.apply(write),
             DiskOperation::Bytes(offset, data) => {
                 for (sector, piece) in data.chunks(SECTOR).enumerate() {
                     let offset = offset + (sector * SECTOR) as u64;
@@ -126,7 +128,7 @@ fn acknowledged_records_survive_every_power_cut() {
             .rposition(|(written, _)| *written <= at)
             .expect("the first entry precedes every cut");
         let reached = acknowledged.iter().rposition(|(_, state)| *state == visible);
-        // The next call may be recorded, although it was not acknowledged.
+        // The call after it may be on the disk, although it was not acknowledged.
         assert!(
             reached.is_some_and(|n| (newest_acknowledged..=newest_acknowledged + 1).contains(&n)),
             "cut {cut} before write {at}: state {reached:?}, and {newest_acknowledged} was acknowledged"

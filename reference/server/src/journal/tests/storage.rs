@@ -15,7 +15,9 @@ use crate::journal::{
 /// An operation on the disk.
 #[derive(Clone, Debug)]
 pub(crate) enum DiskOperation {
+    /// Bytes were written at an offset.
     Bytes(u64, Vec<u8>),
+    /// The length of the file was set.
     Length(u64),
     /// All writes before it are durable.
     Sync,
@@ -27,8 +29,10 @@ fn disk_full_error() -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, "no space left on the test's disk")
 }
 
+/// The content and the settings of a [`MemoryStorage`].
 #[derive(Debug, Default)]
 pub(crate) struct MemoryState {
+    /// The content of the database file.
     pub(crate) bytes: Vec<u8>,
     /// `true` if every write fails.
     pub(crate) writes_fail: bool,
@@ -48,6 +52,7 @@ pub(crate) struct MemoryState {
 }
 
 impl MemoryState {
+    /// Repeats an operation, without recording it.
     pub(crate) fn apply(&mut self, write: &DiskOperation) {
         match write {
             DiskOperation::Bytes(offset, data) => {
@@ -71,7 +76,7 @@ impl MemoryStorage {
         MemoryStorage(Arc::new(Mutex::new(MemoryState { bytes, ..MemoryState::default() })))
     }
 
-    /// Creates a storage with checkpoints.
+    /// Creates an empty storage; see [`Storage::checkpoint_after`].
     pub(crate) fn with_checkpoints(checkpoint_after: Option<u64>) -> MemoryStorage {
         MemoryStorage(Arc::new(Mutex::new(MemoryState { checkpoint_after, ..MemoryState::default() })))
     }
