@@ -185,8 +185,8 @@ impl Addresses {
         self.port
     }
 
-    /// Returns the start of the paths of links: the public prefix and the world's prefix, such as `/prefix/w/abc`; empty
-    /// without either.
+    /// Returns the start of the paths of links: the public prefix and the world's prefix, such as `/prefix/w/abc`.
+    /// Empty without either.
     pub(crate) fn prefix(&self) -> &str {
         let origin_len = self.public.as_ref().map_or(self.listening.len(), |public| public.origin_len);
         &self.url[origin_len..]

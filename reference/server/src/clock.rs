@@ -103,8 +103,8 @@ impl Clock {
         self.latest
     }
 
-    /// Sets the clock to the world's time if a sandbox call moved it: if the time is later, or the clock is frozen. Returns
-    /// `true` if the time changed.
+    /// Sets the clock to the world's time if a sandbox call moved it: if the time is later, or the clock is frozen.
+    /// Returns `true` if the time changed.
     pub(crate) fn sync_to_world(&mut self, reading: Reading, world: Timestamp) -> bool {
         if world > self.latest || self.is_frozen() {
             let moved = world != self.latest;

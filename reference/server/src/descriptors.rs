@@ -19,8 +19,8 @@ pub(crate) fn connection_limit(wanted: usize, delivery_descriptors: usize) -> us
     divide(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Returns the number of descriptors for connections, at least 1. If `limit` is too low for both, the reserve is at most
-/// half of it.
+/// Returns the number of descriptors for connections, at least 1. If `limit` is too low for both, the reserve is at
+/// most half of it.
 fn divide(wanted: usize, reserve: usize, limit: usize) -> usize {
     wanted.min(limit - reserve.min(limit / 2)).max(1)
 }

@@ -1,8 +1,8 @@
 //! `/sandbox/forwards`: webhook handlers on the developer's machine, added while the server runs.
 //!
 //! Endpoints still need public addresses: a handler gets a public-looking address, an endpoint in each mode is
-//! registered with it, and deliveries to it go to the handler. Only callers on this machine may add a forward: the token gives access
-//! to the simulated world, not to the network behind the server.
+//! registered with it, and deliveries to it go to the handler. Only callers on this machine may add a forward: the
+//! token gives access to the simulated world, not to the network behind the server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header::ALLOW, request::Parts};
@@ -157,8 +157,8 @@ fn to_forward_error(endpoint_error: Response) -> Response {
     Response::refusal(&ApiError::field("to", format!("A forward needs an endpoint in each mode: {message}")))
 }
 
-/// Returns the existing endpoint of a handler, if there is one: with a second one, the handler would receive every event
-/// twice.
+/// Returns the existing endpoint of a handler, if there is one. With a second one, the handler would receive every
+/// event twice.
 async fn find_endpoint(
     backend: &Backend,
     handler: &LocalHandler,

@@ -1,7 +1,7 @@
 //! Access to the dashboard, and the check of its forms.
 //!
-//! Callers on this machine need no login, unless the server has a public address. Others send the token once and get a cookie. The cookie and the form token
-//! are random for each start and independent of the sandbox token.
+//! Callers on this machine need no login, unless the server has a public address. Others send the token once and get a
+//! cookie. The cookie and the form token are random for each start and independent of the sandbox token.
 
 use http::{
     HeaderMap, HeaderValue,

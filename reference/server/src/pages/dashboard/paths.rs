@@ -125,8 +125,8 @@ impl Page {
         }
     }
 
-    /// Returns the path of the corresponding page in another account or mode: a list instead of an object, which does not
-    /// exist there.
+    /// Returns the path of the corresponding page in another account or mode: a list instead of an object, which does
+    /// not exist there.
     pub(super) fn in_other_mode(&self) -> String {
         match self.section() {
             "" => String::new(),

@@ -169,8 +169,8 @@ fn is_key_mutation(mutation: &RecentMutation) -> bool {
     mutation.path.split('/').nth(2) == Some("keys")
 }
 
-/// Returns all rows for this account and mode, newest first. Sandbox calls and API requests are listed for all accounts;
-/// a request with a key of the other mode is not listed.
+/// Returns all rows for this account and mode, newest first. Sandbox calls and API requests are listed for all
+/// accounts; a request with a key of the other mode is not listed.
 async fn load_rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let book_id = &context.book_id;
     let events = context
