@@ -1,5 +1,5 @@
-//! [`Activity`]: the state of a connection that its stream and the accept loop share, by which idle connections are
-//! evicted.
+//! [`Activity`]: the state of one connection. The connection updates it, and the accept loop uses it to evict idle
+//! connections.
 
 use std::sync::{
     LazyLock,
@@ -8,16 +8,17 @@ use std::sync::{
 
 use tokio::{sync::Notify, time::Instant};
 
-/// The origin of all times in this module, so that they are comparable and fit into an atomic.
+/// The origin of the times in this module, which are milliseconds since this instant, so that they fit into an atomic.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// The value of `waiting_since` while the server does not wait for the client.
 const NOT_WAITING: u64 = u64::MAX;
-/// The time after which a waited-for client is evicted before connections that are idle between two requests.
+/// A client for which the server has waited longer than this is evicted before connections that are idle between two
+/// requests.
 const SLOW_CLIENT_AFTER_MS: u64 = 1_000;
 
 /// The activity of one connection. The fields order no other memory access, so relaxed ordering is enough.
 pub(crate) struct Activity {
-    /// The number of starts and ends of requests: odd while a request is processed.
+    /// The number of starts and ends of requests: odd while a request is in progress.
     request_boundaries: AtomicU32,
     /// The time of the latest byte in either direction, in milliseconds.
     last_byte_at: AtomicU64,
@@ -35,7 +36,9 @@ pub(crate) struct Activity {
 /// The rank of an idle connection: the smallest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Idleness {
+    /// 0 for a slow client, 1 for a connection between two requests, 2 for a short wait for the client.
     rank: u8,
+    /// The start of the wait, or the time of the latest byte.
     since: u64,
 }
 
@@ -53,7 +56,7 @@ impl Activity {
         }
     }
 
-    /// Counts the start or end of a request.
+    /// Counts the start or end of a request. Ends a wait for the client.
     pub(crate) fn on_request_boundary(&self) {
         self.waiting_since.store(NOT_WAITING, Relaxed);
         self.request_boundaries.fetch_add(1, Relaxed);
@@ -69,7 +72,7 @@ impl Activity {
         self.last_byte_at.store(millis(at), Relaxed);
     }
 
-    /// Records that the server waits for the rest of a head.
+    /// Records that the server has waited for the rest of a head or a body since this time.
     pub(crate) fn on_wait_for_client(&self, since: Instant) {
         self.waiting_since.store(millis(since), Relaxed);
     }
@@ -80,7 +83,7 @@ impl Activity {
         BodyWait(self)
     }
 
-    /// Returns the rank for eviction; `None` while a request is processed.
+    /// Returns the rank for eviction; `None` while a request is in progress, unless the server waits for its body.
     pub(crate) fn idleness(&self, now: Instant) -> Option<Idleness> {
         let waiting_since = self.waiting_since.load(Relaxed);
         if waiting_since != NOT_WAITING {
@@ -91,7 +94,7 @@ impl Activity {
         is_idle.then(|| Idleness { rank: 1, since: self.last_byte_at.load(Relaxed) })
     }
 
-    /// Closes the connection in favour of another one, unless a request arrives meanwhile.
+    /// Closes the connection to make room for another one, unless it becomes active before it is notified.
     pub(crate) fn evict(&self) {
         self.boundaries_at_eviction.store(self.request_boundary_count(), Relaxed);
         self.close.notify_one();
@@ -127,6 +130,7 @@ impl Drop for BodyWait<'_> {
     }
 }
 
+/// Returns the milliseconds since [`ORIGIN`], which are never [`NOT_WAITING`].
 fn millis(at: Instant) -> u64 {
     u64::try_from(at.saturating_duration_since(*ORIGIN).as_millis()).unwrap_or(NOT_WAITING - 1)
 }
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn awaited_clients_are_evicted_before_idle_ones_and_the_longest_wait_first() {
+    async fn clients_awaited_for_over_a_second_are_evicted_before_idle_connections() {
         LazyLock::force(&ORIGIN);
         check_eviction_order("ibhai", 1_001, "1 2 0 4").await;
         // A wait of up to a second is not ranked as slow.
@@ -178,9 +182,9 @@ mod tests {
     async fn a_received_body_is_no_longer_awaited() {
         let activity = Activity::new();
         activity.on_request_boundary();
-        let awaited = activity.start_body_wait();
+        let body_wait = activity.start_body_wait();
         assert!(activity.idleness(Instant::now()).is_some());
-        drop(awaited);
+        drop(body_wait);
         assert_eq!(activity.idleness(Instant::now()), None);
     }
 }

@@ -43,6 +43,7 @@ impl PublicUrl {
         &self.text[..self.origin_len]
     }
 
+    /// Returns the path after the origin: `/prefix`, or empty.
     fn prefix(&self) -> &str {
         &self.text[self.origin_len..]
     }
@@ -61,6 +62,7 @@ impl<'a> Authority<'a> {
             Some(inside) => {
                 let end = inside.find(']')?;
                 inside[..end].parse::<Ipv6Addr>().ok()?;
+                // Both brackets count.
                 end + 2
             }
             None => {
@@ -93,7 +95,7 @@ pub(crate) struct Addresses {
     access: SandboxAccess,
     /// The start of the world's paths after the public prefix: `/w/abc`; empty for the first world.
     world_prefix: String,
-    /// The URL for users.
+    /// The URL that is shown to users: the public URL or the listening URL, followed by `world_prefix`.
     url: String,
     /// `true` if the server accepts https besides http.
     has_tls: bool,
@@ -115,7 +117,7 @@ impl Addresses {
         Addresses { listening, port: bound.port(), public, access, world_prefix, url, has_tls: false }
     }
 
-    /// Changes the scheme to https.
+    /// Changes the scheme of the listening URL to https. A public URL stays as configured.
     pub(crate) fn with_tls(mut self) -> Addresses {
         self.listening = self.listening.replacen("http://", "https://", 1);
         if self.public.is_none() {
@@ -140,23 +142,24 @@ impl Addresses {
         self.world_prefix.strip_prefix("/w/")
     }
 
-    /// Returns the URL of the socket that the server listens on, without proxies.
+    /// Returns the URL at which clients on this machine reach the server directly, without a proxy.
     pub(crate) fn listening_url(&self) -> &str {
         &self.listening
     }
 
-    /// Returns the URL for users.
+    /// Returns the URL that is shown to users.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the start of links in the response to a request for `authority`.
+    /// Returns the start of links in the response to a request with this `Host` header: the public URL if there is one,
+    /// otherwise the requested address if it is valid.
     pub(crate) fn base_url(&self, authority: Option<&str>) -> Cow<'_, str> {
         match authority {
             _ if self.public.is_some() => self.url().into(),
-            Some(host) if self.listening[self.scheme().len()..] == *host => self.url().into(),
-            Some(host) if Authority::parse(host).is_some() => {
-                format!("{}{host}{}", self.scheme(), self.world_prefix).into()
+            Some(requested) if self.listening[self.scheme().len()..] == *requested => self.url().into(),
+            Some(requested) if Authority::parse(requested).is_some() => {
+                format!("{}{requested}{}", self.scheme(), self.world_prefix).into()
             }
             _ => self.url().into(),
         }
@@ -182,7 +185,8 @@ impl Addresses {
         self.port
     }
 
-    /// Returns the start of links inside a page, without a trailing slash: `/prefix`, or empty.
+    /// Returns the start of the paths of links: the public prefix and the world's prefix, such as `/prefix/w/abc`.
+    /// Empty without either.
     pub(crate) fn prefix(&self) -> &str {
         let origin_len = self.public.as_ref().map_or(self.listening.len(), |public| public.origin_len);
         &self.url[origin_len..]
@@ -193,7 +197,7 @@ impl Addresses {
         self.public.as_ref().is_some_and(|public| public.host.eq_ignore_ascii_case(host))
     }
 
-    /// Returns `true` if `origin` is the server's own, for a request for `authority`.
+    /// Returns `true` if an `Origin` header names the requested host, `authority`, or the public URL.
     pub(crate) fn is_own_origin(&self, origin: &str, authority: &str) -> bool {
         let https_host = origin.strip_prefix("https://").filter(|_| self.has_tls);
         let host = origin.strip_prefix("http://").or(https_host).filter(|host| !host.is_empty());

@@ -1,4 +1,4 @@
-//! [`Backend`]: a world with everything that requests to it need, and the state that all worlds of a server share.
+//! [`Backend`]: a world with everything that its requests need, and the state that all worlds of a server share.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,8 @@ use crate::{
     sender::{WebhookSender, WorldAttempt, WorldNo},
 };
 
-/// A world with its addresses, the sandbox token, the limits on clients, and the budget for responses.
+/// A world with its addresses, the sandbox token, the limits on clients, the budget for responses, and the log of its
+/// requests.
 pub(crate) struct Backend {
     pub(crate) host: Arc<Host>,
     pub(crate) addresses: Addresses,
@@ -59,8 +60,9 @@ pub(crate) struct WorldParameters {
     pub(crate) rate_limit: Option<u32>,
 }
 
-/// The identity of a world in its server.
+/// The identity of a world in its server, and its limits.
 pub(crate) struct WorldIdentity<'a> {
+    /// The number by which the webhook sender distinguishes worlds.
     pub(crate) no: WorldNo,
     /// The id in its paths and keys; empty for the first world, which has none.
     pub(crate) id: &'a str,
@@ -81,14 +83,15 @@ impl Backend {
         })
     }
 
-    /// Creates a world and its backend; the world starts now.
+    /// Creates the backend of the new or stored world that `create_world` returns. A new world starts now; a stored one
+    /// continues from its last commit.
     ///
     /// # Errors
     ///
     /// The errors of `create_world`.
     pub(crate) fn start<E>(
         shared: &SharedState,
-        terms: &WorldParameters,
+        parameters: &WorldParameters,
         identity: WorldIdentity<'_>,
         create_world: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
     ) -> Result<Backend, E> {
@@ -96,21 +99,21 @@ impl Backend {
         let is_first = id.is_empty();
         let addresses = if is_first { shared.addresses.clone() } else { shared.addresses.for_world(id) };
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.for_world(id) });
-        let mut clock = Clock::new(terms.clock, terms.start);
-        let start = clock.read();
+        let mut clock = Clock::new(parameters.clock, parameters.start);
+        let now = clock.read();
         let RunningWorld { world, journal, setup, in_flight: attempts, last_end } = create_world(&Setup {
-            rate_limit: terms.rate_limit,
+            rate_limit: parameters.rate_limit,
             dialect: shared.dialect.clone(),
             reach: if shared.webhook_sender.is_some() { Reach::Network } else { Reach::Simulated },
             key_tag: id.to_owned(),
-            ..Setup::new(terms.seed, clock.time_at(start), addresses.url())
+            ..Setup::new(parameters.seed, clock.time_at(now), addresses.url())
         })?;
         if let Some((last_position, wall_micros)) = last_end {
             let time = Timestamp(last_position.now);
-            clock.set(start, Clock::resume_time(terms.clock, time, wall_micros));
+            clock.set(now, Clock::resume_time(parameters.clock, time, wall_micros));
         }
-        let durability = journal.map(|journal| Durability { journal, setup, clock: terms.clock });
-        let exit = shared.webhook_sender.as_ref().map(|(sender, dispatches)| SenderHandle {
+        let durability = journal.map(|journal| Durability { journal, setup, clock: parameters.clock });
+        let sender_handle = shared.webhook_sender.as_ref().map(|(sender, dispatches)| SenderHandle {
             sender: Arc::clone(sender),
             dispatches: dispatches.clone(),
             world: no,
@@ -119,7 +122,7 @@ impl Backend {
         let token = shared.token.as_str();
         let requests =
             RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.unbounded_share());
-        let host = Arc::new(Host::new(world, clock, exit, log, durability, memory));
+        let host = Arc::new(Host::new(world, clock, sender_handle, log, durability, memory));
         host.dispatch(attempts);
         Ok(Backend {
             host,

@@ -9,8 +9,8 @@ use hyper::body::{Body, Incoming};
 
 use crate::{activity::Activity, config::Bounds, refusal::Refusal};
 
-/// The part of an oversized body that is read and discarded before the response, as a multiple of the limit: a client
-/// that is still sending when the connection closes may never see the response.
+/// An oversized body is read and discarded up to this multiple of the limit before the response: a client that is still
+/// sending when the connection closes may never see the response.
 const DISCARD_FACTOR: usize = 4;
 
 /// The body of a request. It is read only once the response depends on it: a response that follows from the head alone
@@ -49,16 +49,16 @@ impl<'a> RequestBody<'a> {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Reads the whole body; returns an empty one the second time.
+    /// Reads the whole body within the limits; returns an empty one if it was already read.
     pub(crate) async fn read(&self) -> Result<Bytes, Refusal> {
         let Some(body) = self.take_unread() else { return Ok(Bytes::new()) };
-        let _awaited = self.activity.start_body_wait();
+        let _wait = self.activity.start_body_wait();
         // Boxed, because most requests have no body and would otherwise carry the size of this future.
         Box::pin(read_limited(body, self.expects_continue(), self.bounds)).await
     }
 
-    /// Receives the rest of the body in the background after the response: a client that is still sending when the
-    /// connection closes may never see its response.
+    /// Receives an unread body in the background after the response: a client that is still sending when the connection
+    /// closes may never see its response. A client that waits for `100 Continue` sends no body.
     pub(crate) fn drain(&self) {
         if let Some(body) = self.take_unread().filter(|_| !self.expects_continue()) {
             // Ends with the body, or at its limit in bytes or time. The result does not matter.
@@ -68,7 +68,8 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// Reads a body within the limits. If the client waits for `100 Continue`, a refused body need not be read.
+/// Reads a body within the limits. A body whose declared length is over [`DISCARD_FACTOR`] times the limit is refused
+/// unread; so is every oversized one if the client waits for `100 Continue`.
 async fn read_limited(body: Incoming, expects_continue: bool, bounds: &Bounds) -> Result<Bytes, Refusal> {
     let bytes_max = bounds.body_bytes;
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -80,6 +81,7 @@ async fn read_limited(body: Incoming, expects_continue: bool, bounds: &Bounds) -
         .unwrap_or(Err(Refusal::BodyTooSlow))
 }
 
+/// Reads and joins the chunks of a body. The data of an oversized body is discarded.
 async fn read_chunks(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();

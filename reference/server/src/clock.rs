@@ -1,7 +1,7 @@
 //! [`Clock`]: the service clock, which follows real time, a multiple of it, or only the sandbox.
 //!
-//! The only module that reads the operating system's clocks. Every other function depends on a [`Reading`] only, so
-//! that no test has to wait.
+//! The only module that reads the operating system's clocks. The service time depends on a [`Reading`] only, so that no
+//! test has to wait.
 
 use std::{
     num::NonZeroU32,
@@ -26,7 +26,7 @@ pub enum ClockKind {
     Frozen,
 }
 
-/// The smallest step back of the system clock that is reported; smaller ones are ordinary corrections.
+/// A step back of the system clock is reported if it is larger than this; smaller ones are ordinary corrections.
 const SET_BACK_MIN: Span = Span::secs(60);
 
 /// A reading of a system clock in microseconds, from an origin that depends on the clock.
@@ -38,8 +38,8 @@ pub(crate) fn time_of_day() -> Timestamp {
     Timestamp::default().plus(Span(wall_clock().0))
 }
 
-/// The service clock. It never goes back, even if the system clock does; the one exception is a new world under a
-/// frozen clock, which has its own time.
+/// The service clock. It never goes back if the system clock does, only if another world replaces the one before:
+/// through [`Clock::set`], or [`Clock::sync_to_world`] with a frozen clock.
 pub(crate) struct Clock {
     kind: ClockKind,
     origin: Instant,
@@ -64,19 +64,20 @@ impl Clock {
         self.latest = time;
     }
 
-    /// Returns the present time of a clock that showed `time` when the time of day was `saved_wall` microseconds since
-    /// 1970. A clock of kind [`ClockKind::Wall`] has advanced since, any other has not.
-    pub(crate) fn resume_time(kind: ClockKind, time: Timestamp, saved_wall: u64) -> Timestamp {
+    /// Returns the present time of a clock that showed `time` when the time of day was
+    /// `saved_wall_micros` since 1970. A clock of kind [`ClockKind::Wall`] has advanced since, any other has not.
+    pub(crate) fn resume_time(kind: ClockKind, time: Timestamp, saved_wall_micros: u64) -> Timestamp {
         match kind {
-            ClockKind::Wall => time.plus(Span(wall_clock().0.saturating_sub(saved_wall))),
+            ClockKind::Wall => time.plus(Span(wall_clock().0.saturating_sub(saved_wall_micros))),
             ClockKind::Fast { .. } | ClockKind::Frozen => time,
         }
     }
 
-    /// Returns the time of day if it was set back since `saved_wall` and the clock follows it.
-    pub(crate) fn detect_set_back(kind: ClockKind, saved_wall: u64) -> Option<Timestamp> {
+    /// Returns the time of day if it was set back by over a minute since `saved_wall_micros`, and this kind of clock
+    /// follows it.
+    pub(crate) fn detect_set_back(kind: ClockKind, saved_wall_micros: u64) -> Option<Timestamp> {
         let now = time_of_day();
-        (kind == ClockKind::Wall && Timestamp(saved_wall) > now.plus(SET_BACK_MIN)).then_some(now)
+        (kind == ClockKind::Wall && Timestamp(saved_wall_micros) > now.plus(SET_BACK_MIN)).then_some(now)
     }
 
     /// Returns `true` if only the sandbox moves the clock.
@@ -94,7 +95,7 @@ impl Clock {
         }
     }
 
-    /// Returns the service time at `reading`.
+    /// Returns the service time at `reading`, never earlier than a time returned before.
     pub(crate) fn time_at(&mut self, reading: Reading) -> Timestamp {
         let (anchor_reading, anchor_time) = self.anchor;
         let elapsed = reading.0.saturating_sub(anchor_reading.0).saturating_mul(self.factor());
@@ -102,7 +103,8 @@ impl Clock {
         self.latest
     }
 
-    /// Sets the clock to the world's time, which a sandbox call may have moved; returns `true` if it did.
+    /// Sets the clock to the world's time if a sandbox call moved it: if the time is later, or the clock is frozen.
+    /// Returns `true` if the time changed.
     pub(crate) fn sync_to_world(&mut self, reading: Reading, world: Timestamp) -> bool {
         if world > self.latest || self.is_frozen() {
             let moved = world != self.latest;

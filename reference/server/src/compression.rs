@@ -35,16 +35,17 @@ pub(crate) fn compress(mut response: HttpResponse, request_headers: &HeaderMap) 
 fn accepts_gzip(request_headers: &HeaderMap) -> bool {
     let values = request_headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     let listed: Vec<&str> = values.flat_map(|value| value.split(',')).collect();
-    let weight = |coding: &str| {
+    let is_accepted = |coding: &str| {
         listed.iter().find_map(|entry| {
             let (name, parameters) = entry.split_once(';').unwrap_or((entry, ""));
             let weight = parameters.trim().strip_prefix("q=").unwrap_or("1");
             name.trim()
                 .eq_ignore_ascii_case(coding)
+                // A weight such as `0.5` is above 0 if any of its digits is.
                 .then(|| weight.bytes().any(|byte| (b'1'..=b'9').contains(&byte)))
         })
     };
-    weight("gzip").or_else(|| weight("*")).unwrap_or(false)
+    is_accepted("gzip").or_else(|| is_accepted("*")).unwrap_or(false)
 }
 
 #[cfg(test)]

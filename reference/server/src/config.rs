@@ -24,7 +24,7 @@ pub struct Config {
     pub tls: Option<TlsIdentity>,
     /// The source of the service clock.
     pub clock: ClockKind,
-    /// The names in keys and headers.
+    /// The names of the service in keys, headers and the user agent.
     pub dialect: Dialect,
     /// The callers that need the sandbox token.
     pub sandbox_access: SandboxAccess,
@@ -98,9 +98,9 @@ pub enum McpClockAccess {
 /// The limits on clients. Requests beyond them are refused, and connections beyond them are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The maximum number of open connections, at least 1. A new connection evicts another: first one that has been
-    /// sending a handshake, a head or a body for over a second, then the longest-idle one. If all of them have a request
-    /// in progress, the new one waits in the accept queue of the operating system.
+    /// The maximum number of open connections, at least 1. At the maximum, a new connection evicts another: first one
+    /// that has been sending a handshake, a head or a body for over a second, then the longest-idle one. If all of them
+    /// have a request in progress, the new one waits in the accept queue of the operating system.
     pub connections: usize,
     /// The maximum total bytes of responses that clients have not received yet; small responses do not count. A larger
     /// response without room gets 503. If it helps, responses that have been sending for over two seconds are dropped

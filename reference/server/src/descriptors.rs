@@ -5,10 +5,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The number of descriptors for the rest of the process: files, pipes, the runtime.
 const OTHER_DESCRIPTORS: usize = 64;
 
-/// Returns the maximum number of client connections for `wanted` connections and a number of descriptors that
-/// deliveries need. Raises the soft limit of the process as needed.
-pub(crate) fn connection_limit(wanted: usize, deliveries: usize) -> usize {
-    let reserve = deliveries.saturating_add(OTHER_DESCRIPTORS);
+/// Returns the number of client connections to allow, at most `wanted`, so that `delivery_descriptors` remain for
+/// deliveries. Raises the soft limit of the process as needed.
+pub(crate) fn connection_limit(wanted: usize, delivery_descriptors: usize) -> usize {
+    let reserve = delivery_descriptors.saturating_add(OTHER_DESCRIPTORS);
     let limits = getrlimit(Resource::Nofile);
     let Some(soft) = limits.current else { return wanted };
     let needed = u64::try_from(wanted.saturating_add(reserve)).unwrap_or(u64::MAX);
@@ -19,7 +19,8 @@ pub(crate) fn connection_limit(wanted: usize, deliveries: usize) -> usize {
     divide(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Returns the number of descriptors for connections. If there are too few, the reserve is at most half of `limit`.
+/// Returns the number of descriptors for connections, at least 1. If `limit` is too low for both, the reserve is at
+/// most half of it.
 fn divide(wanted: usize, reserve: usize, limit: usize) -> usize {
     wanted.min(limit - reserve.min(limit / 2)).max(1)
 }

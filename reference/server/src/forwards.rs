@@ -1,8 +1,8 @@
 //! `/sandbox/forwards`: webhook handlers on the developer's machine, added while the server runs.
 //!
-//! The address rule is unchanged. A handler gets a public-looking address, endpoints in both modes are registered with
-//! it, and deliveries to it go to the handler. Only callers on this machine may add a forward: the token gives access
-//! to the simulated world, not to the network behind the server.
+//! Endpoints still need public addresses: a handler gets a public-looking address, an endpoint in each mode is
+//! registered with it, and deliveries to it go to the handler. Only callers on this machine may add a forward: the
+//! token gives access to the simulated world, not to the network behind the server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header::ALLOW, request::Parts};
@@ -22,7 +22,7 @@ use crate::{
     sender::LocalHandler,
 };
 
-/// The path of these requests.
+/// The path of the requests that list and add forwards.
 pub(crate) const PATH: &str = "/sandbox/forwards";
 
 /// A handler on the developer's machine that receives the webhooks of both modes.
@@ -87,8 +87,10 @@ fn parse_forward(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError
     Ok((handler, account))
 }
 
-/// Adds a forward to a handler and registers its endpoints in both modes. Returns an error response if the world
-/// refuses one of them.
+/// Adds a forward to a handler and registers its endpoints in both modes, unless the world already has them.
+///
+/// Returns an error response if the server sends no webhooks, the handler already has a forward, there are too many
+/// forwards, or the world refuses an endpoint.
 pub(crate) async fn add_forward(
     backend: &Backend,
     handler: &LocalHandler,
@@ -145,7 +147,7 @@ pub(crate) async fn add_forward(
     Ok(Ok(ForwardRecord { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
 }
 
-/// Converts the error response for an endpoint to one for its forward, because the caller named no endpoint.
+/// Converts a 422 response for an endpoint to one for its forward, because the caller named no endpoint.
 fn to_forward_error(endpoint_error: Response) -> Response {
     if endpoint_error.status != 422 {
         return endpoint_error;
@@ -155,7 +157,8 @@ fn to_forward_error(endpoint_error: Response) -> Response {
     Response::refusal(&ApiError::field("to", format!("A forward needs an endpoint in each mode: {message}")))
 }
 
-/// Returns the existing endpoint of a handler. A second one would receive every event twice.
+/// Returns the existing endpoint of a handler, if there is one. With a second one, the handler would receive every
+/// event twice.
 async fn find_endpoint(
     backend: &Backend,
     handler: &LocalHandler,

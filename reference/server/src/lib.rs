@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Responses that hyper makes itself (400 for bytes that are not HTTP, 414, and 431 for an oversized head) have an
-//! empty body. All other responses are JSON, or plain text under `/metrics`.
+//! empty body. All other responses of the API are JSON; `/metrics` is plain text, and pages are HTML.
 
 mod activity;
 mod address;

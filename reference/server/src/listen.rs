@@ -1,4 +1,4 @@
-//! Accepts connections up to the limit, and lets them finish when the server stops.
+//! Accepts connections up to the limit, and lets running requests finish when the server stops.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -26,8 +26,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The time to wait for an evicted connection before another one is evicted.
 const EVICTION_WAIT: Duration = Duration::from_millis(100);
 
-/// Accepts connections until `stop`, then waits for running requests. Returns the number of connections that had to
-/// be closed.
+/// Accepts connections until `stop`, then waits for running requests, at most `Bounds::drain_time`. Returns the number
+/// of connections that are still open then.
 pub(crate) async fn accept(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -105,8 +105,8 @@ impl ConnectionSlots {
             let now = Instant::now();
             let idle =
                 self.activities.iter().filter_map(|activity| Some((activity.idleness(now)?, activity)));
-            if let Some((_, first)) = idle.min_by_key(|(idleness, _)| *idleness) {
-                first.evict();
+            if let Some((_, next_evicted)) = idle.min_by_key(|(idleness, _)| *idleness) {
+                next_evicted.evict();
             }
             if let Ok(slot) = timeout(EVICTION_WAIT, Arc::clone(&self.free).acquire_owned()).await {
                 break slot.expect("the semaphore is never closed");

@@ -1,5 +1,5 @@
-//! The request log: an entry for each request and each event of the world. The latest API requests are stored for the
-//! dashboard.
+//! The request log: an entry for each request to the API, the sandbox or MCP, and for each event of the world. The
+//! latest API requests are stored for the dashboard.
 //!
 //! Keys and the sandbox token are redacted before a target or a message is stored or logged; stored headers and bodies
 //! are redacted when shown, by [`RequestLog::redact`].
@@ -60,7 +60,7 @@ pub enum LogEntry {
 /// A request and its response, with redacted keys.
 #[derive(Clone, Debug, Default)]
 pub struct RequestRecord {
-    /// The number of the request, counted from 1.
+    /// The number of the API request, counted from 1; 0 for requests to `/sandbox` and `/mcp`, which are not stored.
     pub n: u64,
     /// The time of the service clock.
     pub at: Timestamp,
@@ -101,7 +101,7 @@ impl RequestRecord {
     }
 }
 
-/// Returns `true` if a header is stored, of requests and responses.
+/// Returns `true` if a header of a request or a response is stored.
 fn is_stored(name: &HeaderName) -> bool {
     // Standard headers are compared by number; only other names are compared as text.
     matches!(*name, ACCEPT | ALLOW | CONTENT_LENGTH | CONTENT_TYPE | LOCATION | RETRY_AFTER | USER_AGENT)
@@ -180,7 +180,7 @@ impl fmt::Debug for LogSink {
     }
 }
 
-/// The latest requests to the API.
+/// Stores the latest requests to the API, and writes entries to the sink.
 pub(crate) struct RequestLog {
     key_starts: [KeyStart; 2],
     redactor: Redactor,
@@ -237,7 +237,7 @@ impl RequestLog {
         RequestLog { key_starts, redactor, sink, requests_max, stored: Mutex::default(), memory }
     }
 
-    /// Stores a request under `/v1`, and writes it to the sink, as well as requests to `/sandbox` and `/mcp`.
+    /// Stores a request if it is under `/v1`. Writes it to the sink if it is under `/v1` or `/sandbox`, or to `/mcp`.
     pub(crate) fn record(&self, exchange: &Exchange<'_>) {
         let is_api = is_under(exchange.path, "/v1");
         let is_logged_only = is_under(exchange.path, "/sandbox") || exchange.path == "/mcp";
@@ -278,7 +278,7 @@ impl RequestLog {
         let bytes = record.memory_bytes();
         let mut stored = self.lock();
         let index =
-            stored.records.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |earlier| earlier + 1);
+            stored.records.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |index| index + 1);
         stored.records.insert(index, record);
         stored.bytes += bytes;
         self.memory.set(stored.bytes);
@@ -286,19 +286,8 @@ impl RequestLog {
 
     /// Overwrites all fields of a record except its number.
     fn fill(&self, record: &mut RequestRecord, exchange: &Exchange<'_>, is_api: bool) {
-        let RequestRecord {
-            n: _,
-            at,
-            took,
-            method,
-            target,
-            key,
-            mode,
-            status,
-            message,
-            request,
-            response: answer,
-        } = record;
+        let RequestRecord { n: _, at, took, method, target, key, mode, status, message, request, response } =
+            record;
         (*at, *took) = (exchange.at, exchange.took);
         method.clone_from(&exchange.head.method);
         *status = exchange.status.as_u16();
@@ -335,7 +324,7 @@ impl RequestLog {
 
         let stored_body = |body| if is_api { body } else { &[][..] };
         request.capture(&exchange.head.headers, stored_body(exchange.body));
-        answer.capture(exchange.headers, stored_body(exchange.response_body));
+        response.capture(exchange.headers, stored_body(exchange.response_body));
     }
 
     /// Returns the prefix of the key in an `Authorization` header, and the part of its end that may be shown.
@@ -345,6 +334,7 @@ impl RequestLog {
         let start =
             self.key_starts.iter().find(|start| is_bearer && secret.starts_with(start.text.as_bytes()))?;
         let rest = &secret[start.text.len()..];
+        // The end is shown only if at least twice as much stays hidden.
         let tail = rest.len().checked_sub(KEY_TAIL).filter(|from| *from >= 2 * KEY_TAIL);
         let tail = tail.and_then(|from| std::str::from_utf8(&rest[from..]).ok());
         Some((start, tail.unwrap_or_default()))

@@ -38,7 +38,7 @@ impl MemoryBudget {
     ///
     /// # Errors
     ///
-    /// The message, without a final period, if the budget is too small.
+    /// The message, without a final period, if the limit would be exceeded.
     pub(crate) fn reserve(self: &Arc<MemoryBudget>, bytes: u64) -> Result<MemoryShare, String> {
         let add = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.max_bytes);
         match self.used_bytes.fetch_update(Relaxed, Relaxed, add) {
@@ -84,7 +84,7 @@ impl MemoryShare {
         self.used_bytes.load(Relaxed)
     }
 
-    /// Returns another share of the same budget for data that has its own limit.
+    /// Returns an empty, unbounded share of the same budget, for data that has its own limit.
     pub(crate) fn unbounded_share(&self) -> MemoryShare {
         self.budget.unbounded_share()
     }

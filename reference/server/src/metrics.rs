@@ -29,8 +29,8 @@ const ATTEMPT_BUCKETS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0,
 pub(crate) struct Metrics {
     requests: LabelledCounter<5>,
     request_seconds: Histogram,
-    opened: Counter,
-    closed: Counter,
+    connections_opened: Counter,
+    connections_closed: Counter,
     attempts: LabelledCounter<7>,
     attempt_seconds: Histogram,
 }
@@ -45,8 +45,8 @@ impl Default for Metrics {
                 counters: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| (class, Counter::default())),
             },
             request_seconds: Histogram::new(REQUEST_BUCKETS),
-            opened: Counter::default(),
-            closed: Counter::default(),
+            connections_opened: Counter::default(),
+            connections_closed: Counter::default(),
             attempts: LabelledCounter {
                 name: "delivery_attempts",
                 help: "Webhook delivery attempts that left the server, by result.",
@@ -68,12 +68,12 @@ impl Metrics {
 
     /// Counts an accepted connection.
     pub(crate) fn on_open(&self) {
-        self.opened.inc();
+        self.connections_opened.inc();
     }
 
     /// Counts a closed connection.
     pub(crate) fn on_close(&self) {
-        self.closed.inc();
+        self.connections_closed.inc();
     }
 
     /// Counts a delivery attempt and records the time that it took.
@@ -101,8 +101,8 @@ impl Metrics {
         totals: WorldTotals,
     ) -> Result<String, fmt::Error> {
         // In this order: a connection closes after it opened, so the difference is never negative.
-        let closed = self.closed.get();
-        let opened = self.opened.get();
+        let closed = self.connections_closed.get();
+        let opened = self.connections_opened.get();
         let mut page = Registry::with_prefix("chargeproof");
         let gauges = [
             ("http_connections", "Connections open", None, Some(opened.saturating_sub(closed))),
@@ -159,6 +159,7 @@ pub(crate) struct WorldTotals {
     pub(crate) opening: usize,
     /// The estimated memory of all worlds in bytes.
     pub(crate) held_bytes: u64,
+    /// The limit of `held_bytes`.
     pub(crate) held_bytes_max: u64,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Redactor {
 struct SecretPattern {
     /// A prepared searcher, because most texts are short and contain no secret.
     finder: Finder<'static>,
-    /// `true` if the found bytes may be shown and the letters and digits after them may not.
+    /// `true` for the prefix of keys: it may be shown, but not the letters and digits after it.
     is_key_start: bool,
 }
 
@@ -49,7 +49,7 @@ impl Redactor {
         Cow::Owned(redacted)
     }
 
-    /// Returns the range to hide of the first secret from a position on; empty after a key prefix at the end.
+    /// Returns the range to redact of the first secret after `from`; empty if nothing follows the prefix of a key.
     fn next_secret(&self, bytes: &[u8], from: usize) -> Option<Range<usize>> {
         let found = self.secrets.iter().filter_map(|secret| {
             let start = from + secret.finder.find(&bytes[from..])?;

@@ -37,7 +37,7 @@ pub(crate) enum Refusal {
     UnknownHost,
     /// `/sandbox` or `/mcp` was requested by a page of another origin.
     ForeignOrigin,
-    /// `/sandbox` was requested from another machine without the token.
+    /// `/sandbox` was requested without the token from another machine, or through a proxy.
     MissingToken,
     /// A body for `/sandbox` without the content type of JSON, which a page of another origin can send.
     SandboxNotJson,
@@ -130,7 +130,7 @@ impl fmt::Display for Refusal {
             Refusal::HeadTooSlow => "The request did not arrive in time. Send it again.",
             Refusal::BodyCutShort => "The body ended early, or its chunked encoding is invalid.",
             Refusal::BodyTooSlow => "The body did not arrive in time. Send it again.",
-            Refusal::BodyTooLarge { bytes_max: most } => return write!(f, "The body may have at most {most} bytes."),
+            Refusal::BodyTooLarge { bytes_max } => return write!(f, "The body may have at most {bytes_max} bytes."),
             Refusal::UnknownHost => {
                 "This Host is not allowed for this path. Use localhost or the address of the server, \
                  or start the server with this address as its --public-url."

@@ -124,7 +124,7 @@ pub(crate) fn from_world(response: Response) -> Result<HttpResponse, InternalErr
     Ok(http_response)
 }
 
-/// Returns a header name without copying it, as `HeaderName::from_bytes` would.
+/// Converts a header name without copying it, unlike `HeaderName::from_bytes`; `None` if it is invalid.
 fn static_name(name: &'static str) -> Option<HeaderName> {
     let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     // `from_static` panics for anything else.

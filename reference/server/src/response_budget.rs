@@ -234,7 +234,12 @@ mod tests {
     /// Starts four responses, one each second, with a budget for four, on connections that close when required. Then
     /// another response needs the memory of `needed` of them. Checks which of the four are closed, and whether the
     /// other response gets its memory.
-    async fn check_reclaim(after: Duration, needed: usize, expected_closed: [bool; 4], is_expected: bool) {
+    async fn check_reclaim(
+        after: Duration,
+        needed: usize,
+        expected_closed: [bool; 4],
+        expected_reserved: bool,
+    ) {
         const UNIT: usize = 2 * SMALL_BYTES;
         let budget = ResponseBudget::new(4 * UNIT);
         let mut four = Vec::new();
@@ -253,13 +258,13 @@ mod tests {
         let closed: Vec<_> = four.iter().map(|connection| connection.is_finished()).collect();
         assert_eq!(
             (closed.as_slice(), reserved.is_some()),
-            (&expected_closed[..], is_expected),
+            (&expected_closed[..], expected_reserved),
             "{after:?} {needed}"
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_slowest_response_is_dropped_first() {
+    async fn the_oldest_response_is_dropped_first() {
         let at_once = Duration::ZERO;
         check_reclaim(at_once, 1, [true, false, false, false], true).await;
         check_reclaim(at_once, 2, [true, true, false, false], true).await;

@@ -43,7 +43,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","mcp":"/mcp","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
 #[cfg(not(feature = "mcp"))]
 const INDEX: &str = r#"{"api":"/v1","sandbox":"/sandbox","dashboard":"/dashboard","docs":"/docs","openapi":"/openapi.json","health":"/healthz","metrics":"/metrics"}"#;
-/// The media type of metrics for clients that do not accept OpenMetrics; they ignore the lines that only it defines.
+/// The media type of metrics for clients that do not accept OpenMetrics; they ignore the lines that only OpenMetrics
+/// defines.
 const METRICS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -369,7 +370,8 @@ impl WorldRequest<'_> {
     }
 }
 
-/// Returns the host that the client requested: the authority of an absolute target, or the `Host` header.
+/// Returns the host that the client requested: the authority of an absolute target, or the `Host` header, which
+/// HTTP/1.1 requires exactly once.
 fn requested_host<'a>(head: &'a Parts, host: HeaderField<'a>) -> Result<Option<&'a str>, Refusal> {
     let host = match host {
         HeaderField::Once(host) => Some(host.to_str().map_err(|_| Refusal::HostHeader)?),

@@ -55,15 +55,18 @@ pub(crate) struct ConnectionAddrs {
 /// The allowed length of a token; a shorter one could be guessed.
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 20..=200;
 
+/// The number of random bytes in a generated token.
+const GENERATED_BYTES: usize = 20;
+
 /// The token for access to `/sandbox` from other machines.
 pub(crate) struct SandboxToken(String);
 
 impl SandboxToken {
     /// Draws a random token from the operating system.
     pub(crate) fn generate() -> Result<SandboxToken, getrandom::Error> {
-        let mut bits = [0; 20];
-        getrandom::fill(&mut bits)?;
-        Ok(SandboxToken(format!("sandbox_{}", hex::encode(bits))))
+        let mut bytes = [0; GENERATED_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(SandboxToken(format!("sandbox_{}", hex::encode(bytes))))
     }
 
     /// Parses a configured token. The error message does not repeat it.
@@ -174,6 +177,7 @@ pub(crate) fn admit_body(headers: &HeaderMap, body: &[u8]) -> Result<(), Refusal
     }
 }
 
+/// Returns `true` if a host is `localhost`, a loopback address, or the server's address of this connection.
 fn is_this_machine(host: Authority<'_>, local: IpAddr) -> bool {
     match host.ip() {
         Some(ip) => ip.to_canonical().is_loopback() || ip.to_canonical() == local.to_canonical(),
@@ -193,6 +197,7 @@ mod tests {
         Local,
         /// The same, requested with HTTP/1.0.
         OldProtocol,
+        /// A server with a public address.
         Public,
         /// With a public address, but trusting callers from loopback.
         TrustLoopback,
@@ -229,6 +234,7 @@ mod tests {
         admit(ConnectionAddrs { remote, local }, &head, authority.as_deref(), &addresses, &token)
     }
 
+    /// Checks the decision of a server with a public address that trusts callers from loopback.
     #[track_caller]
     fn check(remote: &str, header_lines: &[(&'static str, &str)], expected: Result<(), Refusal>) {
         assert_eq!(
@@ -375,6 +381,6 @@ mod tests {
             SandboxToken::generate().expect("the system has randomness"),
         );
         assert_ne!(one.as_str(), other.as_str());
-        assert_eq!(one.as_str().len(), "sandbox_".len() + 40);
+        assert_eq!(one.as_str().len(), "sandbox_".len() + 2 * GENERATED_BYTES);
     }
 }

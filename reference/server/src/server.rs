@@ -58,7 +58,7 @@ pub struct Server {
     accept_task: AbortOnDrop<usize>,
     /// The timer of the first world, and the task that closes idle worlds. Aborted on drop.
     background_tasks: JoinSet<()>,
-    /// `None` if deliveries are simulated.
+    /// The task that sends webhooks, and the channel that stops it within a time; `None` if deliveries are simulated.
     dispatcher: Option<(AbortOnDrop<()>, oneshot::Sender<Duration>)>,
 }
 
@@ -127,9 +127,10 @@ impl Server {
         let sender = webhook_sender(&config, &metrics)?;
         let (dispatches, attempts) = mpsc::unbounded_channel();
         let mut bounds = config.bounds;
-        let SenderBounds { attempts: posts, lookups, .. } = config.sender.bounds;
+        let SenderBounds { attempts: attempts_max, lookups, .. } = config.sender.bounds;
         let world_files = if config.data.is_some() { WORLDS_MAX } else { 0 };
-        let reserved = posts.saturating_add(2 * lookups).saturating_add(world_files);
+        // A DNS lookup may need two descriptors.
+        let reserved = attempts_max.saturating_add(2 * lookups).saturating_add(world_files);
         bounds.connections = descriptors::connection_limit(bounds.connections, reserved);
         let shared = SharedState {
             addresses,
@@ -204,7 +205,7 @@ impl Server {
         self.worlds.openings()
     }
 
-    /// Waits until all stored worlds are open. Returns those that cannot be opened; their files are not changed.
+    /// Waits until no stored world has to be opened. Returns those that cannot be opened; their files are not changed.
     pub async fn lost_worlds(&self) -> Vec<UnavailableWorld> {
         let mut openings = self.openings();
         // The sender lives as long as the server, so this cannot fail.
@@ -260,7 +261,7 @@ impl Server {
     pub async fn stop(self) -> usize {
         let Server { stop, mut accept_task, mut background_tasks, mut openers, dispatcher, worlds, .. } =
             self;
-        let until = Instant::now() + worlds.first().bounds.drain_time;
+        let deadline = Instant::now() + worlds.first().bounds.drain_time;
         // Event streams would not end by themselves.
         worlds.end_observers();
         // An error means that the task has already stopped.
@@ -271,7 +272,7 @@ impl Server {
         while openers.join_next().await.is_some() {}
         background_tasks.shutdown().await;
         if let Some((mut dispatcher, stop)) = dispatcher {
-            let _ = stop.send(until.saturating_duration_since(Instant::now()));
+            let _ = stop.send(deadline.saturating_duration_since(Instant::now()));
             // An error would be a panic of the dispatcher, which must not stop the shutdown.
             let _ = (&mut dispatcher.0).await;
         }

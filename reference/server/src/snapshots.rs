@@ -22,7 +22,7 @@ use crate::{
 const PATH: &str = "/sandbox/snapshots";
 const RESTORE_PATH: &str = "/sandbox/restore";
 pub(crate) const SCENARIO: &str = "/sandbox/scenario";
-/// The number of concurrent replays; further ones wait. Each needs as much memory as its world.
+/// The slots for concurrent replays; further ones wait. Each needs as much memory as its world.
 static REPLAYS: Semaphore = Semaphore::const_new(4);
 
 /// A request for one of these paths.
@@ -46,7 +46,8 @@ pub(crate) enum WorldMoment {
 }
 
 impl WorldMoment {
-    /// Reads a moment from the fields `snapshot` and `at`; the present moment if neither is given.
+    /// Reads a moment from the fields `snapshot` and `at`; the present moment if neither is given. An unknown snapshot
+    /// or both fields are an error of `fields`.
     pub(crate) fn read(fields: &mut Fields<'_>, known: &[Snapshot]) -> WorldMoment {
         let snapshot = fields.text("snapshot", TEXT_MAX);
         let at = fields.parsed_text("at", "2026-01-05T09:00:00Z", Timestamp::parse);
@@ -70,6 +71,7 @@ impl WorldMoment {
 }
 
 impl SnapshotRequest {
+    /// Returns `true` if the request changes the world or its snapshots.
     pub(crate) fn changes_world(&self) -> bool {
         !matches!(self, SnapshotRequest::List | SnapshotRequest::Download { .. } | SnapshotRequest::Scenario)
     }

@@ -26,7 +26,7 @@ impl fmt::Debug for TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Creates the acceptor from the certificate and the key. Fails if one is missing or they do not match.
+    /// Creates the acceptor from the certificate and the key. Fails if one is invalid or they do not match.
     pub(crate) fn acceptor(&self) -> io::Result<TlsAcceptor> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
         let chain = CertificateDer::pem_slice_iter(&self.certificates)
@@ -60,7 +60,7 @@ pub(crate) enum TlsOrPlain {
 }
 
 /// Peeks at the first byte and performs the TLS handshake if the byte starts one. Returns `None` if the client sends no
-/// byte or does not complete the handshake in time.
+/// byte in time, or if the handshake fails or takes too long.
 pub(crate) async fn accept_tls_or_plain(
     acceptor: &TlsAcceptor,
     stream: TcpStream,

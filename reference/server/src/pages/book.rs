@@ -51,7 +51,7 @@ impl<'w> BookReader<'w> {
         Ok(Event::from_book(self, self.find_event(parse_uuid(id).ok_or(ApiError::NotFound)?)?))
     }
 
-    /// Returns the newest events of an API list with this query, newest first.
+    /// Returns the first page of the events of the book, newest first. `query`: `?per_page=8`, as after `/v1/events`.
     pub(crate) fn events(&self, query: &str) -> Result<Vec<Event>, ApiError> {
         let (page, _) = self.list(&format!("events{query}"))?;
         Ok(page.members.into_iter().map(|no| Event::from_book(self, EventNo(no))).collect())

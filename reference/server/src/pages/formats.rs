@@ -32,7 +32,7 @@ pub(crate) trait TimeFormats {
         customer_time(self.iso())
     }
 
-    /// Returns the distance from `now`: `in 5 minutes`, `2 hours ago`.
+    /// Returns the distance from `now`: `in 5 minutes`, `2 hours ago`; `now` if it is less than a second.
     fn relative_to(&self, now: &Timestamp) -> String;
 }
 

@@ -51,7 +51,7 @@ struct Feed {
     rerender: Notify,
 }
 
-/// The identity of a page: its world, its base URL, and the key of its topic.
+/// The identity of a page: its world (the memory address of the backend), its base URL, and the key of its topic.
 type FeedKey = (usize, String, String);
 
 impl Streams {
@@ -105,14 +105,16 @@ impl fmt::Display for Part {
 
 /// The parts of a page at one moment.
 struct Rendering {
+    /// The number of the rendering in its feed, from 0.
     number: u64,
     parts: Vec<Part>,
     /// The message for a stream that has sent the previous rendering.
     message: Bytes,
 }
 
-/// Returns a stream of the parts that `render` returns, now and after each change. Ends when `render` fails, when the
-/// browser disconnects, or when the server stops. Streams with the same topic share their renderings.
+/// Returns a stream of the parts that `render` returns, now and after each change. Ends when `render` fails, the
+/// browser disconnects, the memory budget is used up, or the server stops. Streams with the same topic share their
+/// renderings.
 pub(crate) fn stream_parts<R, F>(
     client: WorldClient,
     topic: Topic,
@@ -175,7 +177,8 @@ where
     }
 }
 
-/// Renders a page after each event that may change it, until `render` fails or the server stops.
+/// Renders a page now, after each event that may change it, for each new stream, and at intervals, until `render` fails
+/// or the server stops.
 async fn render_changes<R, F>(client: &WorldClient, topic: &Topic, render: &R, feed: &Feed)
 where
     R: Fn(WorldClient) -> F,
@@ -183,8 +186,10 @@ where
 {
     let host = &client.backend.host;
     let mut changes = host.subscribe();
+    // No event has such a number: this only reads the number of events so far.
     let Ok((_, mut event_count)) = host.has_event_after(u64::MAX, |_| false) else { return };
     loop {
+        // The number of times that the world changed as a whole, such as by a restore.
         let Some(replacements) = *changes.borrow_and_update() else { return };
         let Ok(parts) = render(client.clone()).await else { return };
         let previous = feed.renderings.borrow().clone();
@@ -256,6 +261,7 @@ fn change_message(client: &WorldClient, old_parts: &[Part], parts: &[Part]) -> O
     Some(Bytes::from(format!("data: {message}\n\n")))
 }
 
+/// Returns the maximum time between two messages of a stream, less than the idle timeout.
 fn heartbeat(client: &WorldClient) -> Duration {
     HEARTBEAT_MAX.min(client.backend.bounds.idle_time / 2)
 }

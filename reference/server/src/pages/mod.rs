@@ -178,7 +178,7 @@ pub(crate) fn json(request: &impl Serialize) -> String {
 }
 
 impl WorldClient {
-    /// Reads the world at the present time. An unknown object is [`Refusal::NotFound`].
+    /// Reads the world at the present time. An error of `view` becomes [`Refusal::NotFound`].
     pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> Result<T, ApiError>) -> Result<T, Refusal> {
         let result = self.backend.host.read(view).await?;
         result.ok_or(Refusal::StorageUnavailable)?.map_err(|_| Refusal::NotFound)
@@ -216,6 +216,7 @@ impl WorldClient {
 
 /// The context of every page.
 pub(crate) struct Site {
+    /// The start of links without the origin.
     prefix: String,
     /// The start of absolute links.
     pub(crate) base: String,
@@ -280,12 +281,12 @@ pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<HttpRespo
     Ok(response)
 }
 
-/// Returns the redirect to a page of this server after a form.
+/// Returns a redirect (303) to a path of this world, without its prefix.
 pub(crate) fn see_other(site: &Site, path: &str) -> Result<HttpResponse, Refusal> {
     redirect(&site.to(path))
 }
 
-/// Returns a redirect to an address of this server.
+/// Returns a redirect (303) to a path of this server, with all prefixes.
 pub(crate) fn redirect(to: &str) -> Result<HttpResponse, Refusal> {
     let mut response = response::with_media_type(StatusCode::SEE_OTHER, HTML, Bytes::new());
     let location = HeaderValue::try_from(to).map_err(|_| Refusal::Broken)?;

@@ -67,7 +67,7 @@ impl Charge {
         self.refunded_amount() != Coin::ZERO
     }
 
-    /// Returns the known fields of the customer with their labels.
+    /// Returns the known fields of the customer with their labels, followed by the customer's metadata.
     pub(crate) fn customer_fields(&self) -> Vec<(&str, &str)> {
         let Customer { email, name, ip_address, user_agent, reference, phone, country, metadata } =
             self.terms.customer();
@@ -227,7 +227,8 @@ impl Link {
         }
     }
 
-    /// Returns an allowed amount for a simulated customer, if the customer chooses the price.
+    /// Returns an amount for a simulated customer, if the customer chooses the price: the first suggested one, the
+    /// minimum, or 10.00.
     pub(crate) fn sample_amount(&self) -> Option<String> {
         let amount = self.suggested().first().copied().or(self.price_limits().0);
         self.amount()

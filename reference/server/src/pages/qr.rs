@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use qrcode::{Color, EcLevel, QrCode};
 
-/// The width of the white border in modules, as the standard requires.
+/// The width of the white border in modules (the squares of a code), as the standard requires.
 const BORDER: usize = 4;
 
 /// A QR code.

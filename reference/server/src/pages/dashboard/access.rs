@@ -1,7 +1,7 @@
 //! Access to the dashboard, and the check of its forms.
 //!
-//! Callers on this machine need no login. Others send the token once and get a cookie. The cookie and the form token
-//! are random for each start and independent of the sandbox token.
+//! Callers on this machine need no login, unless the server has a public address. Others send the token once and get a
+//! cookie. The cookie and the form token are random for each start and independent of the sandbox token.
 
 use http::{
     HeaderMap, HeaderValue,
@@ -31,7 +31,7 @@ pub(super) enum AccessDecision {
 
 impl AccessControl {
     pub(super) fn generate() -> Result<AccessControl, getrandom::Error> {
-        Ok(AccessControl { session: secret()?, form_token: secret()? })
+        Ok(AccessControl { session: random_secret()?, form_token: random_secret()? })
     }
 
     /// Returns the form token, which every form of the owner contains.
@@ -107,8 +107,8 @@ fn set_cookie(
     Ok(())
 }
 
-/// Returns `true` unless the request names the public host: over http without TLS, the browser would not store a secure
-/// cookie.
+/// Returns `true` if the request does not name the public host. Such a request may come over http, where a browser
+/// stores no `Secure` cookie.
 fn is_request_to_other_host(request: &PageRequest<'_>) -> bool {
     !request.authority.is_some_and(|authority| {
         crate::address::Authority::parse(authority)
@@ -121,6 +121,7 @@ fn cookie_name(request: &PageRequest<'_>) -> String {
     format!("chargeproof_{}", request.backend.addresses.port())
 }
 
+/// Returns the value of the cookie with this name.
 fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers
         .get_all(COOKIE)
@@ -130,10 +131,10 @@ fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
         .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-fn secret() -> Result<String, getrandom::Error> {
-    let mut bits = [0; SECRET_BYTES];
-    getrandom::fill(&mut bits)?;
-    Ok(hex::encode(bits))
+fn random_secret() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; SECRET_BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(hex::encode(bytes))
 }
 
 /// Compares in constant time.

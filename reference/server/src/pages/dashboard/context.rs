@@ -22,7 +22,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// The account, mode, page and client of a dashboard request.
+/// The client, book (account and mode), page and query of a dashboard request.
 pub(super) struct PageContext {
     pub(super) client: WorldClient,
     pub(super) site: Site,
@@ -87,7 +87,7 @@ impl PageContext {
         }
     }
 
-    /// Returns the title of the browser's tab: the state of the object, and the page.
+    /// Returns the title of the browser's tab: the state of the object, the page, the account and mode, and the world.
     pub(super) fn tab_title(&self, state: Option<&str>, title: &str) -> String {
         let BookId { account, mode } = &self.book_id;
         let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();
@@ -169,14 +169,14 @@ impl PageContext {
         self.client.read(|sandbox| view(&BookReader::new(sandbox, sandbox.find_book(account, *mode)?))).await
     }
 
-    /// Returns the endpoints of this book, oldest first.
+    /// Returns the endpoints of this book that were not removed, oldest first.
     pub(super) async fn endpoints(&self) -> Result<Vec<EndpointRecord>, Refusal> {
         let mut endpoints = self.read(|book| Ok(book.sandbox.endpoints(book.account_and_mode))).await?;
         endpoints.retain(|endpoint| endpoint.status != "removed");
         Ok(endpoints)
     }
 
-    /// Returns the endpoint with this id.
+    /// Returns the endpoint of this book with this id.
     pub(super) async fn endpoint(&self, id: &str) -> Result<EndpointRecord, Refusal> {
         let mut endpoints = self.endpoints().await?.into_iter();
         endpoints.find(|endpoint| endpoint.id.as_str() == id).ok_or(Refusal::NotFound)
@@ -196,7 +196,7 @@ impl PageContext {
         self.read(|book| book.sandbox.delivery(book.account_and_mode, id)).await
     }
 
-    /// Returns deliveries of this book, newest first.
+    /// Returns the newest deliveries of this book that match the filter, at most `limit`, newest first.
     pub(super) async fn deliveries(
         &self,
         limit: usize,

@@ -2,7 +2,7 @@
 
 use similar::{ChangeTag, TextDiff};
 
-/// The maximum number of compared lines.
+/// The maximum number of compared lines of each text.
 const LINES_MAX: usize = 2_000;
 
 /// A line of one text or of both.
@@ -14,7 +14,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Returns the text for screen readers, which do not read the sign.
+    /// Returns the text for screen readers, which do not read the sign. The page shows the second text and compares it
+    /// with the first.
     pub(super) fn screen_reader_text(&self) -> &'static str {
         match self.sign {
             '-' => "only in the other: ",

@@ -21,6 +21,7 @@ impl Draft {
         Draft { error_response: Some(error_response), ..Draft::default() }
     }
 
+    /// Returns the input if the form with this path was refused.
     fn fields_for(&self, form: &str) -> Option<&Form> {
         self.fields.as_ref().filter(|_| self.form_path == form)
     }
@@ -40,7 +41,7 @@ impl Draft {
         if self.is_for(form) { self.value(form, name) } else { initial }
     }
 
-    /// Returns the errors of a field as a whole, without those of its parts.
+    /// Returns the errors of a field as a whole, such as `items`, without those of its parts, such as `items.0`.
     pub(super) fn own_errors(&self, form: &str, name: &str) -> Vec<&str> {
         let Some(error_response) = self.error_response.as_ref().filter(|_| self.is_for(form)) else {
             return Vec::new();
@@ -48,12 +49,12 @@ impl Draft {
         error_response.errors.get(name).into_iter().flatten().map(String::as_str).collect()
     }
 
-    /// Returns all values of the fields with this name, in order.
+    /// Returns the input of all fields of this form with this name, in order.
     pub(super) fn values(&self, form: &str, name: &str) -> Vec<&str> {
         self.fields_for(form).map(|fields| fields.values(name).collect()).unwrap_or_default()
     }
 
-    /// Returns `true` if a checkbox or an option was selected.
+    /// Returns `true` if a checkbox or an option of this form was selected.
     pub(super) fn is_selected(&self, form: &str, name: &str, value: &str) -> bool {
         self.fields_for(form).is_some_and(|fields| fields.values(name).any(|selected| selected == value))
     }

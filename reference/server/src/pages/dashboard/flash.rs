@@ -8,6 +8,7 @@ use super::paths::is_id;
 
 /// The maximum number of waiting notices; the oldest is evicted.
 const NOTICES_MAX: usize = 64;
+/// The number of random bytes in the name of a notice.
 const NAME_BYTES: usize = 8;
 
 /// The result of an action, for the owner.
@@ -17,17 +18,17 @@ pub(super) struct Notice {
     pub(super) text: String,
     /// The secret that is shown once.
     pub(super) secret: Option<Secret>,
-    /// A link to the next page: label and address.
+    /// A link beside the text: label and URL.
     pub(super) link: Option<(&'static str, String)>,
 }
 
 /// A secret with its label.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Secret {
-    /// The label: `Live API key`.
+    /// The label: `API key, mode live`.
     pub(super) label: String,
     pub(super) value: String,
-    /// A command that uses the secret, with a placeholder for its variable.
+    /// A command that uses the secret through a shell variable.
     pub(super) hint: String,
 }
 
@@ -50,9 +51,9 @@ pub(super) struct Notices(Mutex<VecDeque<(String, Notice)>>);
 impl Notices {
     /// Stores a notice and returns its random name; `None` if the operating system provides no randomness.
     pub(super) fn put(&self, notice: Notice) -> Option<String> {
-        let mut bits = [0; NAME_BYTES];
-        getrandom::fill(&mut bits).ok()?;
-        let name = hex::encode(bits);
+        let mut bytes = [0; NAME_BYTES];
+        getrandom::fill(&mut bytes).ok()?;
+        let name = hex::encode(bytes);
         let mut notices = self.0.lock().ok()?;
         if notices.len() == NOTICES_MAX {
             notices.pop_front();

@@ -77,6 +77,7 @@ fn tone(status: &str) -> &'static str {
 pub(super) fn short(text: impl AsRef<str>) -> Html {
     let text = text.as_ref();
     let chars = text.chars().count();
+    // Up to three more characters are shown, because an ellipsis would save little.
     if chars <= HEAD_SHOWN + TAIL_SHOWN + 3 {
         return html(|out| write!(out, r#"<code dir="ltr">{}</code>"#, Text(text)));
     }
@@ -129,7 +130,7 @@ pub(super) fn short_copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
     })
 }
 
-/// Returns an event type with possible line breaks after its dot and underscores.
+/// Returns an event type with possible line breaks after its parts, such as `charge.` and `paid`.
 pub(super) fn kind(name: impl AsRef<str>) -> Html {
     html(|out| {
         for part in name.as_ref().split_inclusive(['.', '_']) {

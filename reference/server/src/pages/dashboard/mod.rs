@@ -1,16 +1,19 @@
 //! The dashboard of the account owner.
 //!
 //! ```text
-//! access   login, and the token of forms
-//! paths    account, mode and page in a path
-//! context  one request, and its access to the world
-//! render   the blocks of each page
-//! actions  the action of each form, as requests to /sandbox
-//! diff     line-by-line diff of two payloads
-//! flash    messages that are shown once
+//! access          login, and the token of forms
+//! actions         the action of each form, as requests to /sandbox
+//! context         one request, and its access to the world
+//! diff            line-by-line diff of two texts
+//! draft           the input of a refused form
+//! flash           messages that are shown once
+//! fragments       HTML fragments that many pages use
+//! paths           account, mode and page in a path
+//! record_display  the texts for records of the world
+//! render          the blocks of each page
 //! ```
 //!
-//! Everything works without scripts, with links and with forms that respond with a redirect. Contains no rule of the
+//! Everything works without scripts, with links, and with forms whose response is a redirect. Contains no rule of the
 //! service: input goes to the world unchanged, and its errors are shown.
 
 mod access;
@@ -191,6 +194,7 @@ async fn parts(client: WorldClient, book_id: BookId, page: Page, query: Query) -
 
 /// Returns the URL of the page's stream, with the same query, for the same filters and list page.
 fn stream_url(request: &PageRequest<'_>, context: &PageContext) -> String {
+    // A URL with a notice is the target of a redirect after a form, which has no filters.
     let query = request.head.uri.query().filter(|query| !query.is_empty() && !query.contains("notice="));
     let query = query.map_or("stream=1".to_owned(), |query| format!("{query}&stream=1"));
     context.to(format!("{}?{query}", context.page.path()))
@@ -224,7 +228,9 @@ async fn respond_with_page(
     notice: Option<&Notice>,
 ) -> Result<HttpResponse, Refusal> {
     let view = render::render_page(context).await?;
-    render::shell(context, &view, notice, request.admit().is_err()).await
+    // The caller has access, so without the sandbox token or trusted loopback, it has the cookie of a login.
+    let is_logged_in = request.admit().is_err();
+    render::shell(context, &view, notice, is_logged_in).await
 }
 
 /// Performs the action of a form and redirects the browser, or renders the form again with its errors.
@@ -253,6 +259,7 @@ async fn submit_form(
             let form_path = format!("/{}", rest.join("/"));
             let draft = Draft::new(form_path, form, error_response);
             let mut context = PageContext { page, draft, ..context };
+            // The action may have changed the clock.
             context.site = request.site()?;
             respond_with_page(request, &context, None).await
         }

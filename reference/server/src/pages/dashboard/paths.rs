@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// Returns the menu entry of the page.
+    /// Returns the first segment of the path, which is the same for a list and its objects; empty for the overview.
     pub(super) fn section(&self) -> &'static str {
         match self {
             Page::Overview => "",
@@ -125,8 +125,8 @@ impl Page {
         }
     }
 
-    /// Returns the path of the corresponding page in the other mode: a list instead of an object, which does not exist
-    /// there.
+    /// Returns the path of the corresponding page in another account or mode: a list instead of an object, which does
+    /// not exist there.
     pub(super) fn in_other_mode(&self) -> String {
         match self.section() {
             "" => String::new(),

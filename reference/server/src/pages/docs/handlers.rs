@@ -13,7 +13,9 @@ pub(crate) struct HandlerSource {
     verify: (&'static str, &'static str),
 }
 
+/// The file with the Python function that verifies signatures, and the start of the function.
 const PYTHON: (&str, &str) = (include_str!("../../../templates/verify/verify.py"), "def verify");
+/// The start of the comment above that function in JavaScript and PHP.
 const FUNCTION_COMMENT: &str = "// Returns true";
 
 pub(crate) const HANDLERS: [HandlerSource; 5] = [
@@ -60,6 +62,7 @@ impl HandlerSource {
         let (source, function_start) = self.verify;
         let function = source.find(function_start).map_or("", |index| &source[index..]);
         let text = self.template.replace("{verify}\n", &format!("{function}\n"));
+        // PHP reads a header in upper case, with underscores.
         let php_name = |name: &str| name.to_uppercase().replace('-', "_");
         text.replace(SIGNATURE_HEADER, signature).replace(&php_name(SIGNATURE_HEADER), &php_name(signature))
     }

@@ -24,7 +24,7 @@ use crate::{
     response::{self, HttpResponse},
 };
 
-/// The server address in the stored document, which examples show.
+/// The default server address, which the recorded examples show.
 const STORED_BASE_URL: &str = "http://127.0.0.1:8402";
 /// The maximum depth of nested references.
 const DEPTH_MAX: usize = 8;
@@ -291,6 +291,7 @@ impl DocumentReader {
         }
         for combinator in ["anyOf", "oneOf", "allOf"] {
             if let Some(choices) = schema[combinator].as_array().filter(|_| depth < DEPTH_MAX) {
+                // The schema of null and the empty string, which mean that no value is given.
                 let not_given = Some("#/components/schemas/NotGiven");
                 let mut alternatives: Vec<String> = choices
                     .iter()
@@ -324,16 +325,16 @@ mod tests {
     fn sections() -> Vec<Section> {
         let document =
             serde_json::from_str(&OpenApiDocument::new(&Dialect::default()).with_base_url(STORED_BASE_URL))
-                .expect("JSON");
+                .expect("the document is JSON");
         DocumentReader { document }.sections()
     }
 
     #[test]
     fn every_operation_is_in_exactly_one_section() {
         let sections = sections();
-        let document: Value = serde_json::from_str(crate::openapi::DOCUMENT).expect("JSON");
-        let documented = document["paths"].as_object().expect("paths").values();
-        let ids = documented.flat_map(|item| item.as_object().expect("operations").values());
+        let document: Value = serde_json::from_str(crate::openapi::DOCUMENT).expect("it is JSON");
+        let documented = document["paths"].as_object().expect("it has paths").values();
+        let ids = documented.flat_map(|item| item.as_object().expect("a path is an object").values());
         let mut ids: Vec<&str> = ids.filter_map(|operation| operation["operationId"].as_str()).collect();
         ids.retain(|id| !id.starts_with("look"));
         let mut listed: Vec<&str> = sections

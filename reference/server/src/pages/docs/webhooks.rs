@@ -40,7 +40,7 @@ pub(crate) struct HandlerFile {
 impl Webhooks {
     pub(super) fn read(reader: &DocumentReader) -> Webhooks {
         let document = &reader.document;
-        // The types have the order of the specification; a JSON object has none.
+        // In the order of the specification, because a JSON object has no order.
         let events = EventType::ALL.map(EventType::as_str).into_iter().map(|name| {
             let operation = &document["webhooks"][name]["post"];
             let content = &operation["requestBody"]["content"]["application/json"];

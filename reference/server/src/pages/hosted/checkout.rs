@@ -67,6 +67,7 @@ pub(super) async fn live_updates(request: &PageRequest<'_>, code: &str) -> Resul
     if load::<ChargePage>(&request.client(), &path).await?.is_none() {
         return page_not_found(request);
     }
+    // The owner's page also has the test panel, so it is a topic of its own.
     let topic = match Code::parse(code) {
         Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| may_change_charge(event, code)),
         None => return page_not_found(request),
@@ -242,7 +243,7 @@ struct Receipt {
     payment: Payment,
 }
 
-/// Handles `GET /c/{code}/receipt`. A charge without a receipt shows the checkout.
+/// Handles `GET /c/{code}/receipt`. A charge that was never paid redirects to the checkout.
 pub(super) async fn receipt(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
     let path = format!("/c/{code}");
     let client = request.client();

@@ -26,6 +26,7 @@ const SYMBOLS: &[(&str, &str)] = &[
     ("USDC", "$"),
 ];
 
+/// The names of networks.
 const NETWORKS: &[(&str, &str)] = &[
     ("bitcoin", "Bitcoin"),
     ("litecoin", "Litecoin"),
@@ -118,7 +119,8 @@ pub(super) fn uri(request: &PaymentRequest<'_>) -> String {
     }
 }
 
-/// Returns the URI by EIP-681; `None` for another network, or for a token without a known contract.
+/// Returns the URI by EIP-681; `None` for another network, a token without a known contract, or an amount that is not a
+/// multiple of the smallest unit.
 fn eip681_uri(request: &PaymentRequest<'_>, contract: Option<&str>) -> Option<String> {
     let network = EVM_NETWORKS.iter().find(|network| network.name == request.network)?;
     let chain = if request.is_live { network.live_chain_id } else { network.test_chain_id };
@@ -133,7 +135,7 @@ fn eip681_uri(request: &PaymentRequest<'_>, contract: Option<&str>) -> Option<St
     }
 }
 
-/// Converts an amount to the smallest unit by moving the decimal point.
+/// Converts an amount to the smallest unit by moving the decimal point; `None` if it has more than `decimals` places.
 fn smallest_units(amount: &str, decimals: usize) -> Option<String> {
     let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
     if fraction.len() > decimals {
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn coins_of_compatible_networks_use_the_smallest_unit() {
+    fn coins_of_evm_networks_use_the_smallest_unit() {
         check("ETH", "ethereum", (18, true), "0.015", "ethereum:ADDRESS@1?value=15000000000000000");
         check("ETH", "ethereum", (18, false), "2", "ethereum:ADDRESS@11155111?value=2000000000000000000");
         check(

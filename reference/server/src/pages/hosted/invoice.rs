@@ -128,11 +128,13 @@ async fn parts(client: WorldClient, path: String, is_owner: bool) -> Result<Vec<
     Ok(parts)
 }
 
+/// Renders the test panel; `None` if no action is possible.
 fn panel(site: &Site, path: &str, content: &InvoicePage) -> Result<Option<Part>, Refusal> {
     let owner = (&content.account, content.mode);
     panel::invoice_subject(content).map(|subject| panel::part(site, path, owner, &subject)).transpose()
 }
 
+/// Renders the part of the page that changes.
 fn state(site: &Site, content: &InvoicePage) -> Result<Part, Refusal> {
     // A charge that was canceled for another coin or with the invoice is not shown.
     let shown_payment = content.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled);
@@ -152,7 +154,7 @@ fn state(site: &Site, content: &InvoicePage) -> Result<Part, Refusal> {
     Ok(Part { id: "invoice", html: state.render().map_err(|_| Refusal::Broken)? })
 }
 
-/// Returns the state, number and account of the invoice.
+/// Returns the title of the browser's tab: state, number and account of the invoice.
 fn title(invoice: &Invoice, account: &Account) -> String {
     format!("{} · Invoice {} · {}", invoice.status().as_str(), invoice.number, account.display_name)
 }

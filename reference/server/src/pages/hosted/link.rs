@@ -42,10 +42,12 @@ struct QuestionField {
 struct LinkInput {
     asset: String,
     amount: String,
+    /// The selected suggested amount.
     suggested: String,
     email: String,
     name: String,
     answers: Vec<String>,
+    /// The message of the error response.
     message: Option<String>,
     errors: BTreeMap<String, Vec<String>>,
 }
@@ -170,7 +172,7 @@ pub(super) async fn open_charge(request: &PageRequest<'_>, code: &str) -> Result
     }
 }
 
-/// Returns the body of the request that the form stands for.
+/// Converts the input to the choice of a customer, which the world validates.
 fn customer_choice<'f>(input: &'f LinkInput, link: &Link) -> CustomerChoice<'f> {
     let answers = link.terms.custom_fields.iter().zip(&input.answers);
     let answers = answers

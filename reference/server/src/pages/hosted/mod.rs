@@ -1,6 +1,6 @@
 //! The pages for customers: checkout and receipt, payment link, invoice and its document.
 //!
-//! Anyone with the URL may open them. Only callers with access to `/sandbox` see the test panel.
+//! Anyone with the URL may open them. Only callers with access to the dashboard see the test panel.
 
 mod brand;
 mod checkout;

@@ -55,7 +55,7 @@ pub(super) trait AccountDisplay {
     /// Returns the first letter of the name, which replaces a missing logo.
     fn initial(&self) -> String;
 
-    /// Returns the style sheet with the account's colour.
+    /// Returns the file name of the style sheet with the account's colour.
     fn brand_css(&self) -> String;
 }
 
@@ -73,7 +73,7 @@ impl AccountDisplay for PageAccount {
 }
 
 pub(super) trait CoinDisplay {
-    /// Returns the common name: `Tether`.
+    /// Returns the common name: `Tether USD`.
     fn name(&self) -> &str;
 
     /// Returns the unit of amounts: `USDT`.
@@ -112,7 +112,8 @@ impl CoinDisplay for CoinRecord {
 }
 
 pub(super) trait OfferDisplay {
-    /// Returns the approximate price in the coin: `≈ 0.42189214 ETH`.
+    /// Returns the price in the coin, approximate if it has many decimal places: `≈ 0.42189214 ETH`; `None` if the
+    /// customer chooses the price.
     fn approximate_amount(&self) -> Option<String>;
 }
 

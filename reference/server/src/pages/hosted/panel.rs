@@ -95,7 +95,7 @@ pub(super) enum PanelSubject<'a> {
     Link(&'a Link, &'a [CoinOffer]),
 }
 
-/// Returns all actions that are possible in the present state.
+/// Returns all actions that are possible in the present state, in groups.
 pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup> {
     let groups = match subject {
         PanelSubject::Payment(payment) => vec![
@@ -175,7 +175,8 @@ fn pay(request: PayRequest, charge: &str) -> (String, PanelRequest) {
 
 fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
     let pay = |request: PayRequest| pay(request, payment.charge.code.as_str());
-    let part = |share: &str| PayRequest { share: Some(Share(share.to_owned())), ..PayRequest::default() };
+    let share_of_due =
+        |share: &str| PayRequest { share: Some(Share(share.to_owned())), ..PayRequest::default() };
     let action = |name: &str, label: &str, hint: &str, requests| PanelAction {
         name: name.to_owned(),
         label: label.to_owned(),
@@ -197,7 +198,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
             )]
         }
         Stage::Waiting | Stage::Underpaid => {
-            let parts = PayRequest { outputs: Some(2), ..PayRequest::default() };
+            let two_outputs = PayRequest { outputs: Some(2), ..PayRequest::default() };
             let expire = AdvanceRequest { to: Some(payment.charge.expires_at), ..AdvanceRequest::default() };
             let expire = ("/sandbox/advance".to_owned(), PanelRequest::Advance(expire));
             vec![
@@ -211,10 +212,15 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
                     "short",
                     "Pay half",
                     "Too little: underpaid once it is confirmed.",
-                    vec![pay(part("0.5"))],
+                    vec![pay(share_of_due("0.5"))],
                 ),
-                action("over", "Pay too much", "20 % more than the amount due.", vec![pay(part("1.2"))]),
-                action("split", "In two parts", "One transaction with two outputs.", vec![pay(parts)]),
+                action(
+                    "over",
+                    "Pay too much",
+                    "20 % more than the amount due.",
+                    vec![pay(share_of_due("1.2"))],
+                ),
+                action("split", "In two parts", "One transaction with two outputs.", vec![pay(two_outputs)]),
                 action(
                     "late",
                     "Pay too late",

@@ -34,7 +34,7 @@ fn book_path(context: &PageContext, rest: &str) -> String {
     format!("/sandbox/books/{account}/{mode}/{rest}")
 }
 
-/// Creates an object in a list of the book and shows its page; an error is shown on the page of the form.
+/// Creates an object in a list of the book. Returns its page, or the page of the form after an error.
 async fn create(
     context: &PageContext,
     (list, request): (&str, impl Serialize),
@@ -81,7 +81,7 @@ pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult 
     create(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), notice).await
 }
 
-/// Returns the line items with any input; the preset quantity alone does not count.
+/// Returns the line items that have a description or a price. The quantity does not count, because it is preset.
 fn line_items(form: &Form) -> Vec<NewItem> {
     let non_empty = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
     let rows = form.values("item").zip(form.values("quantity")).zip(form.values("unit_amount"));

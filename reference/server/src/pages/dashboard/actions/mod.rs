@@ -36,7 +36,7 @@ pub(super) enum Outcome {
 /// The page to show next, and the result.
 type ActionResult = Result<(Page, Outcome), Refusal>;
 
-/// Returns `true` if a path below account and mode accepts forms.
+/// Returns `true` if a path below account and mode may accept forms. [`perform`] refuses unknown actions.
 pub(super) fn accepts_form(segments: &[&str]) -> bool {
     matches!(
         segments,
@@ -84,18 +84,20 @@ pub(super) async fn perform(context: &PageContext, segments: &[&str], form: &For
     }
 }
 
-/// Returns the page that contained the form, if the form names it. The path is parsed like any other, so it cannot lead
-/// to another site.
+/// Returns the page that the field `back` of the form names, otherwise `default`. The path is parsed like any other, so
+/// it cannot lead to another site.
 fn return_page(form: &Form, default: Page) -> Page {
     let path = form.text("back").unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     match path {
+        // An empty path names the overview.
         "" if form.values("back").next().is_none() => default,
         _ => Page::parse(&segments).unwrap_or(default),
     }
 }
 
-/// Sends a request to the world. `notice` creates the notice from a successful response.
+/// Sends a request to the world. `notice` creates the notice from a successful response; without one, the response is
+/// an internal error.
 async fn send<T: DeserializeOwned, N: Into<Option<Notice>>>(
     context: &PageContext,
     page: Page,
@@ -229,6 +231,7 @@ async fn add_endpoint(context: &PageContext, form: &Form) -> ActionResult {
 }
 
 async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> ActionResult {
+    // Fails if this account and mode has no such endpoint.
     context.endpoint(id).await?;
     let body = FormBody::from_form(form, &["url"]).with("events", event_types(form)).json();
     let (page, path) = (Page::Endpoint(id.to_owned()), format!("/sandbox/endpoints/{id}"));
@@ -324,6 +327,7 @@ async fn charge_action(context: &PageContext, code: &str, action: &str, form: &F
             let body = match form.text("how").unwrap_or("rest") {
                 "amount" => body.with_text("amount", form.text("amount").unwrap_or_default()),
                 "rest" => body,
+                // A decimal such as `0.5`: a share of the remaining amount.
                 share => body.with_text("share", share),
             };
             let notice = format!("A simulated customer sent {asset}.");

@@ -1,4 +1,5 @@
-//! The forms that change the clock, the chains, the market and the handlers.
+//! The forms that change the clock, the chains, the exchange rates and the handlers, and the form that branches the
+//! world.
 
 use reference_core::time::Timestamp;
 use simulator::api::CausedEvents;

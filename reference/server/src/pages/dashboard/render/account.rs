@@ -20,7 +20,7 @@ struct CoinWallet {
 }
 
 impl CoinWallet {
-    /// Returns a description of the source of the wallet's addresses.
+    /// Returns a description of the source of the wallet's addresses; empty without a wallet.
     fn source(&self) -> String {
         match &self.wallet {
             None => String::new(),
@@ -42,6 +42,7 @@ impl CoinWallet {
     }
 }
 
+/// Returns the coins of this mode, each with the wallet of this account.
 async fn load_coins(context: &PageContext) -> Result<Vec<CoinWallet>, Refusal> {
     let (chains, mut wallets) = context
         .read(|book| Ok((book.sandbox.overview().chains, book.sandbox.wallets(book.account_and_mode))))
@@ -93,7 +94,7 @@ pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageVie
 #[template(path = "dashboard/outbox.html")]
 struct OutboxBlock<'a> {
     context: &'a PageContext,
-    /// The e-mails, each with the number of its invoice, oldest first.
+    /// The e-mails, each with the number of its invoice, newest first.
     mails: Vec<(String, MailRecord)>,
     members: Vec<String>,
 }

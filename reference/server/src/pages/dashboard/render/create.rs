@@ -79,6 +79,7 @@ struct ItemRow<'a> {
 #[template(path = "dashboard/create.html")]
 struct CreateForm<'a> {
     context: &'a PageContext,
+    /// The path that the form is sent to, below account and mode.
     form: &'static str,
     about: &'static str,
     fields: Vec<FormField<'a>>,
@@ -155,7 +156,7 @@ impl<'a> FormBuilder<'a> {
         self.select(labels("currency", "Currency", ""), default, options)
     }
 
-    /// Returns the line items from the refused form, and empty ones.
+    /// Returns the line items from the refused form, and empty ones up to the minimum.
     fn rows(&self) -> Vec<ItemRow<'a>> {
         let draft = &self.context.draft;
         let values = |name| draft.values(self.form, name);

@@ -92,7 +92,7 @@ struct DeliveriesBlock<'a> {
     has_endpoint: bool,
 }
 
-/// The statuses that the log can be filtered by.
+/// The statuses that the log can be filtered by; the first stands for all.
 const STATUS_FILTERS: [&str; 6] = ["all", "waiting", "in_flight", "delivered", "failed", "canceled"];
 
 pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusal> {
@@ -103,6 +103,7 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
     let filters = [("status", status), ("endpoint", endpoint)];
     let filter = DeliveryFilter {
         status,
+        // An invalid code matches no delivery.
         endpoint: endpoint.map(Code::parse),
         before: before.map(|id| parse_uuid(id).ok_or(Refusal::NotFound)).transpose()?,
         ..DeliveryFilter::default()
@@ -143,6 +144,7 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
 struct DeliveryBlock<'a> {
     context: &'a PageContext,
     delivery: &'a DeliveryRecord,
+    /// The payload with line breaks and indentation.
     body: String,
     /// The payload as it was sent.
     raw: &'a str,
@@ -158,7 +160,7 @@ struct PayloadDiff {
     lines: Vec<diff::Line>,
 }
 
-/// Compares the payload with that of another delivery of this book.
+/// Compares the payload with that of the delivery in the query, if there is one.
 async fn compare_payloads(context: &PageContext, body: &str) -> Result<Option<PayloadDiff>, Refusal> {
     let Some(id) = context.query.get("with").filter(|id| paths::is_id(id)) else { return Ok(None) };
     let other = context.delivery(id).await?;
@@ -197,7 +199,7 @@ struct EventTypeOption {
     is_selected: bool,
 }
 
-/// Returns checkboxes for all event types: those of charges, and those of invoices.
+/// Returns checkboxes for all event types in two groups: `charge` and `invoice`.
 fn event_type_options(is_selected: impl Fn(&str) -> bool) -> [(&'static str, Vec<EventTypeOption>); 2] {
     ["charge", "invoice"].map(|object| {
         let kinds = EventType::ALL.into_iter().map(EventType::as_str).filter(|kind| kind.starts_with(object));

@@ -41,6 +41,7 @@ impl HistoryRow {
     }
 
     fn from_mutation(mutation: &RecentMutation) -> HistoryRow {
+        // The segment after `/sandbox`.
         let operation = mutation.path.split('/').nth(2).unwrap_or_default();
         let category = match operation {
             "advance" | "restart" | "world" | "restore" | "snapshots" => "clock",
@@ -82,7 +83,7 @@ impl HistoryRow {
         }
     }
 
-    /// Returns `true` if the row contains a text, which is in lower case.
+    /// Returns `true` if the row contains a text in any case. `text` must be in lower case.
     fn contains_text(&self, text: &str) -> bool {
         let mut texts = [Some(&self.summary), self.details.as_ref()].into_iter().flatten();
         text.is_empty() || texts.any(|row_text| row_text.to_lowercase().contains(text))
@@ -168,7 +169,8 @@ fn is_key_mutation(mutation: &RecentMutation) -> bool {
     mutation.path.split('/').nth(2) == Some("keys")
 }
 
-/// Returns all rows for this account and mode, newest first. Rows that concern all accounts are included.
+/// Returns all rows for this account and mode, newest first. Sandbox calls and API requests are listed for all
+/// accounts; a request with a key of the other mode is not listed.
 async fn load_rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let book_id = &context.book_id;
     let events = context

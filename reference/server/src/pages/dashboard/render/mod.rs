@@ -110,7 +110,7 @@ struct Tabs {
 }
 
 impl Tabs {
-    /// Returns a tab for all records and one for each status. `counts`: the number of records, in that order.
+    /// Returns a tab for each status, or `all`, in `counts`, with its number of records.
     fn by_status(
         context: &PageContext,
         label: &'static str,
@@ -169,7 +169,7 @@ impl<T> List<T> {
 }
 
 /// Reads a page of a list. `api_list`: the list of the API and its filters; `page_list`: the path and query of this
-/// page, for links to its other list pages.
+/// page, for links to its other list pages; `view` reads the record with a number.
 async fn list<T>(
     context: &PageContext,
     api_list: (&str, &[(&str, Option<&str>)]),

@@ -135,14 +135,14 @@ struct UnconfirmedTransaction {
     summary: String,
 }
 
-/// Returns the transactions to open charges that are not in a block.
+/// Returns the transactions to open charges that are pending or dropped.
 async fn unconfirmed_transactions(context: &PageContext) -> Result<Vec<UnconfirmedTransaction>, Refusal> {
     let all = open_charges(context).await?;
     let unconfirmed = |(charge, transfers): (Charge, Vec<TransferRecord>)| {
         let unmined = transfers.into_iter().filter(|transfer| transfer.confirmations == 0);
-        let pending =
+        let pending_or_dropped =
             unmined.filter(|transfer| matches!(transfer.gone, None | Some(TransferDisappearance::Dropped)));
-        pending.map(move |transfer| {
+        pending_or_dropped.map(move |transfer| {
             let dropped = if transfer.gone.is_some() { ", dropped" } else { "" };
             let summary = format!("{} {} to {}{dropped}", transfer.amount, charge.terms.asset, charge.code);
             UnconfirmedTransaction { txid: transfer.txid.to_string(), summary }

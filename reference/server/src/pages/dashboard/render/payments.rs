@@ -28,6 +28,8 @@ use crate::{
 const EVENTS_MAX: u32 = 100;
 /// The maximum number of deliveries on the page of an object.
 const DELIVERIES_MAX: usize = 25;
+/// The maximum number of charges on the page of a payment link.
+const LINK_CHARGES_MAX: u32 = 10;
 
 #[derive(Template)]
 #[template(path = "dashboard/charges.html")]
@@ -108,7 +110,7 @@ struct TimelineBlock<'a> {
     curl: String,
 }
 
-/// Renders the events and deliveries of an object. `name`: `charge`, `invoice`.
+/// Renders the events and deliveries of an object. `name`: `charge` or `invoice`.
 async fn timeline_block(
     context: &PageContext,
     (name, code): (&str, Code),
@@ -128,7 +130,7 @@ struct JsonBlock {
     json: String,
 }
 
-/// Renders an object as JSON of the API. `list`: `charges`.
+/// Renders an object as JSON of the API. `list`: its list in the API, such as `charges`.
 async fn json_block(context: &PageContext, list: &str, code: &str) -> Result<Block, Refusal> {
     let path = format!("{list}/{code}");
     let raw = context.read(|book| book.json(&path)).await?;
@@ -211,7 +213,7 @@ pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageVie
     Ok(PageView { state: Some(status.to_owned()), title, blocks })
 }
 
-/// Returns `true` if the invoice has an unconfirmed payment: another payment would pay twice.
+/// Returns `true` if the newest charge of the invoice has an unconfirmed payment: another payment would pay twice.
 async fn has_pending_transfer(context: &PageContext, invoice: &Invoice) -> Result<bool, Refusal> {
     let Some(newest) = invoice.charges.last() else { return Ok(false) };
     let transfers = context
@@ -247,7 +249,7 @@ struct LinkBlock<'a> {
 pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
     let (link, charges, total) = context
         .read(|book| {
-            let (page, _) = book.list(&format!("charges?payment_link={code}&per_page=10"))?;
+            let (page, _) = book.list(&format!("charges?payment_link={code}&per_page={LINK_CHARGES_MAX}"))?;
             let charges: Vec<_> =
                 page.members.iter().map(|no| Charge::from_book(book, ChargeNo(*no))).collect();
             Ok((book.link(code)?, charges, page.total))

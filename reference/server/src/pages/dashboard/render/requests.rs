@@ -1,4 +1,4 @@
-//! The page of the latest API requests.
+//! The page of the latest API requests, and the page of one request.
 
 use std::sync::Arc;
 
@@ -65,8 +65,9 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         is_current: label == status,
     });
     let matches = matches_in(&statuses);
-    let last = matches.get(REQUESTS_PER_PAGE).and_then(|_| matches.get(REQUESTS_PER_PAGE - 1));
-    let older = last.map(|last| page_url(status, Some(last.n)));
+    let has_older = matches.len() > REQUESTS_PER_PAGE;
+    let last_shown = matches.get(REQUESTS_PER_PAGE - 1).filter(|_| has_older);
+    let older = last_shown.map(|last_shown| page_url(status, Some(last_shown.n)));
     let pager = Pager { summary: String::new(), newer: before.map(|_| page_url(status, None)), older };
     let block = RequestsBlock {
         context,

@@ -1,4 +1,4 @@
-//! The frame of every page.
+//! The frame of every page with its menu and clock, and the pages for login and errors.
 
 use askama::Template;
 use http::StatusCode;
