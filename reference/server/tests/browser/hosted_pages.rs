@@ -1,6 +1,6 @@
 //! Every hosted page in every state: layout in all viewports, accessibility, and resources without errors.
 //!
-//! With `CHARGEPROOF_PICTURES` set, a screenshot of each is stored under `target/tmp/pictures`.
+//! With `CHARGEPROOF_PICTURES` set, a screenshot of each page is stored under `target/tmp/pictures`.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::shop::{Shop, save_screenshot};
 /// The name of a page for messages, its path, and a string that it contains.
 type HostedPage = (&'static str, String, &'static str);
 
-/// Checks a page in all viewports.
+/// Checks that a page fits every viewport, is accessible and reports no errors.
 async fn check_page(browser: &Browser, shop: &Shop, (name, path, expected): HostedPage) {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
@@ -20,7 +20,7 @@ async fn check_page(browser: &Browser, shop: &Shop, (name, path, expected): Host
         page.set_viewport(viewport).await;
         page.assert_fits().await;
         save_screenshot(&page, &format!("{name}-{}", viewport.name)).await;
-        // Each colour scheme once, each at another width, because the rules are slow.
+        // One viewport of each colour scheme, because the accessibility rules are slow.
         if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&viewport) {
             axe::assert_accessible(&page, &format!("{name} {}", viewport.name)).await;
         }
@@ -28,7 +28,7 @@ async fn check_page(browser: &Browser, shop: &Shop, (name, path, expected): Host
     assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
 }
 
-/// Defines a test that creates pages and checks each.
+/// Defines a test that checks each page that `$create` returns.
 macro_rules! gallery {
     ($(#[$doc:meta])* $name:ident, $create:path) => {
         $(#[$doc])*

@@ -4,6 +4,7 @@ use testkit::{AsyncConnection, Message};
 
 use crate::shop::Shop;
 
+/// Sends a request; adds the server's `Host` unless `headers` contains one, and the content type of forms to `POST`.
 async fn call(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Message {
     let mut request = format!("{method} {path} HTTP/1.1\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
@@ -41,11 +42,12 @@ async fn a_page_has_a_strict_content_security_policy() {
     ] {
         assert_eq!(page.header(name), Some(value), "{name}");
     }
-    for foreign in ["http://", "https://", "style=", "onclick"] {
-        let excerpts = page.body.match_indices(foreign).map(|(index, _)| &page.body[index..index + 40]);
+    // Nothing is loaded from another origin, and there are no inline styles or handlers.
+    for forbidden in ["http://", "https://", "style=", "onclick"] {
+        let excerpts = page.body.match_indices(forbidden).map(|(index, _)| &page.body[index..index + 40]);
         // The curl commands contain the server's address.
-        let loads: Vec<&str> = excerpts.filter(|excerpt| !excerpt.contains(&shop.url(""))).collect();
-        assert!(loads.is_empty(), "{loads:?}");
+        let found: Vec<&str> = excerpts.filter(|excerpt| !excerpt.contains(&shop.url(""))).collect();
+        assert!(found.is_empty(), "{found:?}");
     }
 }
 
@@ -81,9 +83,9 @@ async fn the_panel_is_shown_only_to_clients_with_sandbox_access() {
         403,
         "without the form's token"
     );
-    let exact = format!("act=exact&word={}", form_token(&shop, &path).await);
-    assert_eq!(call(&shop, "POST", &action, &remote, &exact).await.status, 403);
-    assert_eq!(call(&shop, "POST", &action, &authorized, &exact).await.status, 303);
+    let exact_form = format!("act=exact&word={}", form_token(&shop, &path).await);
+    assert_eq!(call(&shop, "POST", &action, &remote, &exact_form).await.status, 403);
+    assert_eq!(call(&shop, "POST", &action, &authorized, &exact_form).await.status, 303);
 }
 
 /// Returns the form token of the panel on a page.
@@ -140,6 +142,7 @@ async fn forms_of_other_sites_are_refused() {
 async fn a_foreign_host_name_shows_no_panel() {
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
+    // DNS rebinding: another site lets its host name resolve to this server.
     let rebound = [("Host", "evil.example")];
     let page = call(&shop, "GET", &path, &rebound, "").await;
     assert_eq!(page.status, 200, "customer pages need no login");
@@ -150,7 +153,7 @@ async fn a_foreign_host_name_shows_no_panel() {
 }
 
 #[tokio::test]
-async fn a_page_lists_its_allowed_methods() {
+async fn other_methods_get_405_and_unknown_pages_404() {
     let shop = Shop::frozen().await;
     let charge = shop.charge("BTC").await;
     let code = Shop::code(&charge);

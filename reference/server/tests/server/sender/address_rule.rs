@@ -15,8 +15,8 @@ use super::{
 
 const PUBLIC: &str = "93.184.216.34";
 
-/// Checks if an endpoint can be saved whose name, shop.example, resolves to these addresses. `refusal`: a part of the
-/// error message.
+/// Checks that an endpoint is saved or refused if shop.example resolves to these addresses (`None`: an unknown name).
+/// `refusal`: a part of the error message; `None` if the endpoint is saved.
 async fn check_save(url: &str, addresses: Option<&[&str]>, refusal: Option<&str>) {
     let names = TestResolver::default();
     if let Some(addresses) = addresses {

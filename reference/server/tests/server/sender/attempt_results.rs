@@ -83,7 +83,7 @@ async fn interim_responses_are_bounded_with_the_head() {
     check_endless(CONTINUE, CONTINUE, "interim responses before it exceed 32 KiB").await;
 }
 
-/// Checks that an attempt with endless interim responses fails before its timeout.
+/// Checks that an attempt whose response head never ends fails before its timeout. `part`: a part of the error.
 async fn check_endless(first: &'static str, then: &'static str, part: &str) {
     let receiver = Receiver::http(ReceiverBehavior::RespondEndlessly(first, then)).await;
     let attempt = attempt_at(&receiver, super::BOUNDS).await;
