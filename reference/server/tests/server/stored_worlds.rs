@@ -20,7 +20,7 @@ use crate::{
 const CHARGE: &str = "/v1/charges";
 
 /// Returns the configuration of a data directory, with a checkpoint after every record.
-fn data(directory: &Path) -> Option<StorageConfig> {
+fn storage_config(directory: &Path) -> Option<StorageConfig> {
     Some(StorageConfig {
         directory: directory.to_owned(),
         seed: None,
@@ -32,7 +32,7 @@ fn data(directory: &Path) -> Option<StorageConfig> {
 }
 
 fn stored_config(directory: &Path) -> Config {
-    Config { data: data(directory), ..crate::config() }
+    Config { data: storage_config(directory), ..crate::config() }
 }
 
 async fn start(config: Config) -> Server {
@@ -80,7 +80,7 @@ async fn a_stored_world_continues_after_a_restart() {
     assert!(busy.to_string().contains("another process"), "{busy}");
     server.stop().await;
 
-    // The seed of the configuration does not replace that of the stored world, unless `Data::seed` requires it.
+    // The seed of the configuration does not replace that of the stored world, unless `StorageConfig::seed` is set.
     let server = start(Config { seed: Seed(99), ..stored_config(&path) }).await;
     assert_eq!((server.now(), server.seed()), (now, Seed(1)));
     assert_eq!(server.first_keys().unwrap().live, keys.live);
@@ -89,7 +89,7 @@ async fn a_stored_world_continues_after_a_restart() {
     assert_eq!((code(&charges), history), (code(&before.0), before.1));
     server.stop().await;
 
-    let other = |seed, start| StorageConfig {
+    let storage_with = |seed, start| StorageConfig {
         directory: path.clone(),
         seed,
         start,
@@ -99,8 +99,8 @@ async fn a_stored_world_continues_after_a_restart() {
     };
     let later = START.plus(Span::secs(1));
     for (data, expected) in [
-        (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
-        (other(None, Some(later)), "the start `2026-09-20T10:05:41.000000Z`"),
+        (storage_with(Some(Seed(2)), None), "the seed `1`, not `2`"),
+        (storage_with(None, Some(later)), "the start `2026-09-20T10:05:41.000000Z`"),
     ] {
         let error = start_error(Config { data: Some(data), ..stored_config(&path) }).await;
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
@@ -109,7 +109,7 @@ async fn a_stored_world_continues_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_world_opens_with_a_valid_a_damaged_and_a_missing_checkpoint() {
+async fn a_world_opens_with_a_valid_and_with_a_damaged_checkpoint() {
     let directory = TempDir::new().unwrap();
     let server = start(stored_config(directory.path())).await;
     open_charge(&server).await;
@@ -142,7 +142,6 @@ async fn a_world_opens_with_a_valid_a_damaged_and_a_missing_checkpoint() {
             "{notices:?}"
         );
         server.stop().await;
-        // A missing checkpoint was written when the world opened.
         assert!(states.iter().all(|state| state.exists()));
     }
 }
@@ -163,7 +162,7 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
     let mut hanging = Receiver::http(ReceiverBehavior::RespondAndHang("")).await;
     let config = |receiver: &Receiver| {
         let sender = sender::sender_config(&TestResolver::default(), &[shop_forward(receiver)]);
-        Config { data: data(directory.path()), ..sender::config(sender) }
+        Config { data: storage_config(directory.path()), ..sender::config(sender) }
     };
     let server = start(config(&hanging)).await;
     let (_, endpoint) = add_endpoint(&server, "https://shop.example").await;
@@ -442,7 +441,7 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
     for part in ["`world.redb` is damaged: record", "`--recover`"] {
         assert!(error.to_string().contains(part), "{error}");
     }
-    let recovering = StorageConfig { recover: true, ..data(directory.path()).unwrap() };
+    let recovering = StorageConfig { recover: true, ..storage_config(directory.path()).unwrap() };
     let server = start(Config { data: Some(recovering), ..stored_config(directory.path()) }).await;
     assert!(server.lost_worlds().await.is_empty());
     let notices = server.openings().borrow().notices.clone();
@@ -463,7 +462,7 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
 async fn a_world_ahead_of_real_time_is_reset_on_request() {
     let directory = TempDir::new().unwrap();
     let config = |clock_reset| {
-        let data = StorageConfig { clock_reset, ..data(directory.path()).unwrap() };
+        let data = StorageConfig { clock_reset, ..storage_config(directory.path()).unwrap() };
         Config { data: Some(data), clock: ClockKind::Wall, start: None, ..crate::config() }
     };
     let server = start(config(false)).await;
@@ -541,7 +540,7 @@ async fn an_exported_snapshot_opens_on_another_server() {
 }
 
 #[tokio::test]
-async fn a_modified_world_file_is_rejected() {
+async fn an_invalid_snapshot_file_is_rejected() {
     let server = start(crate::config()).await;
     open_charge(&server).await;
     call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
@@ -553,7 +552,7 @@ async fn a_modified_world_file_is_rejected() {
             String::from_utf8(file[end + 1..].to_vec()).unwrap(),
         )
     };
-    // Returns a file with these records and their digest.
+    // Returns a snapshot file with these records and their digest.
     let with_records = |records: &str| {
         use sha2::{Digest, Sha256};
         let mut header: Value = serde_json::from_str(&header).unwrap();

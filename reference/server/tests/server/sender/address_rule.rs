@@ -104,7 +104,7 @@ async fn check_delivery(later: &[&str], refusal: &str) {
     let url = format!("https://shop.example:{}/hooks", receiver.address.port());
     assert_eq!(call(&shop.server, "PATCH", &path, &json!({ "url": url })).await.0, 200);
     names.set("shop.example", later);
-    let attempt = shop.attempt().await;
+    let attempt = shop.make_attempt().await;
     assert_eq!(attempt["error"], refusal);
     assert!(attempt["address"].is_null() && attempt["request_headers"] == json!([]), "{attempt}");
     assert_eq!(receiver.connections(), 0, "no connection is made");
@@ -136,7 +136,7 @@ async fn a_forward_applies_to_one_host_and_port() {
         let (status, response) = add_endpoint(&shop.server, url).await;
         assert_eq!(status, 422, "{url}: {response}");
     }
-    let attempt = shop.attempt().await;
+    let attempt = shop.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     let note =
         format!("forwarded to http://{}; the address rule refuses 127.0.0.1: loopback", receiver.address);
@@ -149,7 +149,7 @@ async fn only_the_target_of_a_forward_is_looked_up() {
     let names = TestResolver::default();
     names.set("localhost", &["127.0.0.1"]);
     let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
-    let attempt = Shop::open(sender_config(&names, &[forward])).await.attempt().await;
+    let attempt = Shop::open(sender_config(&names, &[forward])).await.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     assert_eq!(attempt["address"], json!(receiver.address.to_string()));
 }
@@ -169,7 +169,7 @@ async fn a_public_address_can_be_forwarded() {
     )
     .await;
     assert_eq!(status, 200);
-    let attempt = shop.attempt().await;
+    let attempt = shop.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     assert_eq!(attempt["request_headers"][0], json!({ "name": "Host", "value": PUBLIC }));
 }

@@ -17,7 +17,7 @@ use super::{
 /// Shorter than any hanging attempt in these tests, so that a delivery that waits for one is detected.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Waits for a delivery that nothing may delay.
+/// Waits for an operation, which must end within [`DELIVERY_TIMEOUT`].
 async fn without_delay<T>(operation: impl Future<Output = T>) -> T {
     timeout(DELIVERY_TIMEOUT, operation).await.expect("other receivers and lookups cause no delay")
 }

@@ -29,7 +29,7 @@ pub(super) fn is_signed(request: &Message, header: &str, secret: &str) -> bool {
     hex::encode(mac.finalize().into_bytes()) == signature
 }
 
-/// Returns the `t` of a signature.
+/// Returns the `t` of a signature, in seconds since 1970.
 fn signed_at(request: &Message) -> i64 {
     let value = request.header("X-Service-Signature").expect("a signature");
     value["t=".len()..].split(',').next().and_then(|t| t.parse().ok()).expect("a time")
@@ -57,6 +57,7 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     ] {
         assert_eq!(request.header(name), Some(value), "{name}");
     }
+    // Those six, and the signature.
     assert_eq!(request.headers.len(), 7, "the request has other headers: {:?}", request.headers);
     assert!(is_signed(&request, "X-Service-Signature", &shop.secret));
     assert!(!is_signed(&request, "X-Service-Signature", "whsec_other"));
@@ -100,7 +101,7 @@ async fn header_names_follow_the_dialect() {
 async fn the_log_contains_request_and_response_headers() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    let attempt = shop.attempt().await;
+    let attempt = shop.make_attempt().await;
     let request = receiver.next_request().await;
     let sent: Vec<String> = attempt["request_headers"]
         .as_array()
@@ -126,8 +127,10 @@ async fn the_log_contains_request_and_response_headers() {
 async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
     let receiver = Receiver::http(ReceiverBehavior::RespondEndlessly(endless, "äöü")).await;
-    let attempt =
-        Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await.attempt().await;
+    let attempt = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)]))
+        .await
+        .make_attempt()
+        .await;
     let excerpt = attempt["response_body"].as_str().expect("a string");
     assert_eq!(excerpt.len(), 2_048);
     assert!(excerpt.starts_with("äöü") && !excerpt.contains('\u{fffd}'));

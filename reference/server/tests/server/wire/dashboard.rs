@@ -21,10 +21,12 @@ async fn open_with(config: Config) -> (Server, Client) {
     (server, client)
 }
 
+/// Sends `GET` with these header lines.
 pub(super) async fn get(client: &mut Client, path: &str, lines: &str) -> Message {
     client.call(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await
 }
 
+/// Sends `POST` with these header lines and this body.
 pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Message {
     client.call(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
 }
