@@ -60,7 +60,7 @@ fn check(
     );
 }
 
-/// Checks that requests with ids of `theirs` get the same responses as requests with absent ids.
+/// Checks that requests with the ids of these foreign objects get the same responses as requests with absent ids.
 fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
     let raw = |method: &str, target: &str, body: &str| {
         TestRequest::new(method, target).raw_body("application/json", body)

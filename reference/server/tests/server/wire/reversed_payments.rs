@@ -36,7 +36,7 @@ impl Sale {
         serde_json::from_str(&response.body).expect("JSON")
     }
 
-    /// Pays the charge and mines two blocks; returns the transaction id.
+    /// Pays this amount to the charge and mines two blocks; returns the transaction id.
     async fn pay(&mut self, amount: &str) -> String {
         let paid = self.call("/sandbox/pay", json!({"charge": self.code, "amount": amount})).await;
         self.mine(2).await;
