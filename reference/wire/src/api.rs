@@ -51,8 +51,8 @@ impl Api {
         Api { service: Service::new(config), books: Vec::new(), omits_bodies: false }
     }
 
-    /// Sets whether successful responses omit their body, for a host that does not read it. Responses to requests with an
-    /// `Idempotency-Key` keep it.
+    /// Sets whether successful responses omit their body, for a host that does not read it. Responses to requests with
+    /// an `Idempotency-Key` keep it.
     pub fn set_omits_bodies(&mut self, omits_bodies: bool) {
         self.omits_bodies = omits_bodies;
     }
@@ -113,7 +113,8 @@ impl Api {
         Some((account, mode, attempt))
     }
 
-    /// Like [`Api::poll_delivery`], but without the body, for hosts that rarely need it. [`Api::delivery_body`] returns it.
+    /// Like [`Api::poll_delivery`], but without the body, for hosts that rarely need it: [`Api::delivery_body`] returns
+    /// the body.
     pub fn poll_delivery_without_body(
         &mut self,
         now: Timestamp,

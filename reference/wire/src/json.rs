@@ -208,8 +208,8 @@ struct PageFooter<'a> {
 }
 
 impl PageFooter<'_> {
-    /// Closes the list of objects and appends links and meta. The URL is written once and copied, because the links differ in the
-    /// page number only.
+    /// Closes the list of objects and appends links and meta. The URL is written once and copied, because the links
+    /// differ in the page number only.
     fn write(&self, body: &mut Vec<u8>) {
         let page = self.page;
         let (name, filters) = self.path_and_filters();

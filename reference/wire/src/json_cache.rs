@@ -128,8 +128,8 @@ const fn slot_index(no: u32) -> usize {
 mod tests {
     use super::*;
 
-    /// Reads an object whose current JSON is `current` and checks that the cache returns `expected`, and a disabled cache
-    /// `current`.
+    /// Reads an object whose current JSON is `current` and checks that the cache returns `expected`, and a disabled
+    /// cache `current`.
     #[track_caller]
     fn check(cache: &mut ObjectCache, no: u32, version: u64, current: &str, expected: &str) {
         let write = |body: &mut Vec<u8>| body.extend_from_slice(current.as_bytes());

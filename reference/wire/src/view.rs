@@ -30,8 +30,8 @@ pub(crate) enum Presentation {
     Api,
     /// In an event read through the API: without a timeline.
     Event,
-    /// In the `data` of a webhook: coin amounts and rates padded to 18 decimals; without `id` and timeline; a charge also
-    /// without refunds and page URLs.
+    /// In the `data` of a webhook: coin amounts and rates padded to 18 decimals; without `id` and timeline; a charge
+    /// also without refunds and page URLs.
     Webhook,
 }
 

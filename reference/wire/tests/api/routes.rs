@@ -255,27 +255,27 @@ fn errors_are_checked_in_a_fixed_order() {
     let mut service = TestService::new();
     let live = service.live_key.clone();
     let charge = service.create_charge();
-    let body = vec![b'x'; 256 * 1024 + 1];
-    let mut status = |method: &str, path: &str, key: &str, content_type: &str, body: &[u8]| {
+    let oversized = vec![b'x'; 256 * 1024 + 1];
+    let mut status_of = |method: &str, path: &str, key: &str, content_type: &str, body: &[u8]| {
         service.send(&TestRequest::new(method, path).key(key).raw_body(content_type, body)).status()
     };
     let known = format!("/v1/charges/{charge}");
     // 401 comes before everything, 404 before the method, the method before the body, its size before its type, its
     // type before its format, its format before the state.
-    assert_eq!(status("DELETE", "/v1/charges/aaaaaaaaaaaa", "svc_live_x", "text/plain", &body), 401);
-    assert_eq!(status("DELETE", "/v1/charges/aaaaaaaaaaaa", &live, "text/plain", &body), 404);
-    assert_eq!(status("POST", "/v1/charges/aaaaaaaaaaaa/cancel", &live, "text/plain", &body), 404);
-    assert_eq!(status("DELETE", &known, &live, "text/plain", &body), 405);
+    assert_eq!(status_of("DELETE", "/v1/charges/aaaaaaaaaaaa", "svc_live_x", "text/plain", &oversized), 401);
+    assert_eq!(status_of("DELETE", "/v1/charges/aaaaaaaaaaaa", &live, "text/plain", &oversized), 404);
+    assert_eq!(status_of("POST", "/v1/charges/aaaaaaaaaaaa/cancel", &live, "text/plain", &oversized), 404);
+    assert_eq!(status_of("DELETE", &known, &live, "text/plain", &oversized), 405);
     let cancel = format!("{known}/cancel");
-    assert_eq!(status("POST", &cancel, &live, "text/plain", &body), 413);
-    assert_eq!(status("POST", &cancel, &live, "text/plain", b"x"), 415);
-    assert_eq!(status("POST", &cancel, &live, "application/json", b"x"), 400);
+    assert_eq!(status_of("POST", &cancel, &live, "text/plain", &oversized), 413);
+    assert_eq!(status_of("POST", &cancel, &live, "text/plain", b"x"), 415);
+    assert_eq!(status_of("POST", &cancel, &live, "application/json", b"x"), 400);
     assert_eq!(
-        status("POST", &cancel, &live, "application/json", b"[]"),
+        status_of("POST", &cancel, &live, "application/json", b"[]"),
         200,
         "PHP clients send [] for an empty map"
     );
     let refunds = format!("{known}/refunds");
-    assert_eq!(status("POST", &refunds, &live, "application/json", b"{}"), 422);
-    assert_eq!(status("POST", &cancel, &live, "application/json", b"{}"), 409);
+    assert_eq!(status_of("POST", &refunds, &live, "application/json", b"{}"), 422);
+    assert_eq!(status_of("POST", &cancel, &live, "application/json", b"{}"), 409);
 }

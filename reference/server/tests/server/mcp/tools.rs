@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Client, config, start};
 
-/// Checks the schemas of all tools, and returns for each its name, its arguments (`!` for required ones), its effect and
-/// its description.
+/// Checks the schemas of all tools, and returns for each its name, its arguments (`!` for required ones), its effect
+/// and its description.
 async fn tool_list(client: &Client) -> String {
     let result = client.rpc_result("tools/list", json!({})).await;
     let mut lines = String::new();

@@ -63,8 +63,8 @@ impl CheckedWorld {
         }
     }
 
-    /// Sends a request, compares the response with this status and the document, and stores its body as the example with
-    /// this name, unless the name is empty.
+    /// Sends a request, compares the response with this status and the document, and stores its body as the example
+    /// with this name, unless the name is empty.
     #[track_caller]
     pub(crate) fn record(
         &mut self,
@@ -91,8 +91,8 @@ impl CheckedWorld {
         body
     }
 
-    /// Checks that the headers of a response are documented. They do not include those that the HTTP server adds to every
-    /// response.
+    /// Checks that the headers of a response are documented. They do not include those that the HTTP server adds to
+    /// every response.
     #[track_caller]
     fn check_headers(&self, operation: &Operation, response: &Response) {
         let documented = &self.document.operation(operation)["responses"][response.status.to_string()];

@@ -68,8 +68,8 @@ impl World for ReportingWorld {
     }
 }
 
-/// Starts a server that makes one attempt at a time and has `count` test deliveries for the receiver. Returns it and the
-/// results of the attempts.
+/// Starts a server that makes one attempt at a time and has `count` test deliveries for the receiver. Returns it and
+/// the results of the attempts.
 async fn start_busy_server(
     receiver: &Receiver,
     count: usize,

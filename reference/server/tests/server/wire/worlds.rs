@@ -397,7 +397,8 @@ async fn the_memory_limit_covers_all_worlds() {
     assert!(memory > 20 * 10_000 && memory < LIMIT as u64, "{memory}");
 }
 
-/// Starts a server; creates a charge and a snapshot, an hour later another charge, and lets another hour pass. Returns the codes of the charges, newest first.
+/// Starts a server; creates a charge and a snapshot, an hour later another charge, and lets another hour pass. Returns
+/// the codes of the charges, newest first.
 async fn with_two_charges() -> (ConnectedClient, Vec<String>) {
     let mut client = ConnectedClient::start(frozen_config()).await;
     let key = client.server.first_keys().expect("the world has not failed").live;
