@@ -12,7 +12,7 @@ async fn the_page_follows_a_payment_without_a_reload() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::with_clock(ClockKind::Wall).await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("BTC").await)).await;
     // A script variable that a reload would delete.
     page.eval("window.kept = 'since the page was opened'").await;
     page.wait_for_text("h1", "Waiting for your payment").await;
@@ -38,7 +38,7 @@ async fn the_page_shows_the_results_of_panel_buttons() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
     // The clicked button, the resulting heading, and a part of the list of transfers (empty: not checked).
     for (button, heading, transfers) in [
         ("exact", "Payment seen, confirming", "seen, not in a block yet"),
@@ -78,7 +78,7 @@ async fn an_underpaid_charge_shows_the_remaining_amount() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
     let full_amount = page.text("#pay-amount").await;
     page.click("#act-short").await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
@@ -100,7 +100,7 @@ async fn late_payments_are_shown_as_late() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     page.open(&shop.url(&path)).await;
     page.click("#act-late").await;
     page.wait_for_text("h1", "Your payment arrived too late").await;
@@ -114,7 +114,7 @@ async fn late_payments_are_shown_as_late() {
 async fn a_button_shows_its_curl_command() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
     page.click("#curl-exact > summary").await;
@@ -136,12 +136,12 @@ async fn the_remaining_time_follows_the_service_clock() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::with_clock(ClockKind::Fast { factor: std::num::NonZeroU32::new(600).unwrap() }).await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("BTC").await)).await;
     // Half an hour passes in three seconds, and the page follows.
     page.wait_for_text("h1", "This payment has expired").await;
 
     let shop = Shop::frozen().await;
-    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("BTC").await)).await;
     page.wait_for_text(".left time", "30:00").await;
     shop.sandbox("advance", json!({ "by": "90s" })).await;
     page.wait_for_text(".left time", "28:30").await;
@@ -153,7 +153,7 @@ async fn the_page_works_without_scripts() {
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     page.disable_scripts().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
     page.wait_for_text(".left time", "30 minutes").await;
     assert!(!page.is_visible("#copy-address").await, "the copy button is shown although it needs scripts");
     assert_eq!(page.count("meta[http-equiv=refresh]").await, 1, "the page does not reload itself");
@@ -173,7 +173,7 @@ async fn the_page_can_be_used_by_keyboard() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
     page.press("Tab").await;
     assert_eq!(page.eval("document.activeElement.className").await, json!("skip"));
     page.press("Enter").await;

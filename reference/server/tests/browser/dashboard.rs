@@ -92,7 +92,7 @@ async fn a_test_event_is_sent_and_resent() {
 
 /// Creates a charge that expired before it was paid; returns its code.
 async fn late_charge(shop: &Shop) -> String {
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&path, "1", 2).await;
     Shop::code(&path).to_owned()
@@ -153,7 +153,7 @@ async fn changes_appear_without_a_reload() {
     page.open(&shop.url(LIVE)).await;
     page.wait_for_text("main", "No events yet").await;
     set_reload_marker(&page).await;
-    let path = shop.charge("LTC").await;
+    let path = shop.create_charge("LTC").await;
     page.wait_for_text("main", "charge.created").await;
     page.wait_for_text("main", Shop::code(&path)).await;
     page.wait_for_text(".tiles li:first-child", "1").await;
@@ -179,7 +179,7 @@ async fn changes_appear_without_a_reload() {
 async fn the_dashboard_works_without_scripts() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let code = Shop::code(&shop.charge("BTC").await).to_owned();
+    let code = Shop::code(&shop.create_charge("BTC").await).to_owned();
     let page = browser.page().await;
     page.disable_scripts().await;
     page.open(&shop.url(LIVE)).await;
@@ -245,7 +245,7 @@ async fn a_wallet_is_validated_set_and_removed() {
 async fn a_branch_starts_from_a_row_of_the_history() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let charge = shop.charge("BTC").await;
+    let charge = shop.create_charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "3h" })).await;
     let page = browser.page().await;
     page.open(&shop.url("/dashboard/acme/live/history?part=requests")).await;

@@ -69,10 +69,10 @@ async fn fill_book(shop: &Shop) -> Vec<(&'static str, String)> {
     shop.pay(&format!("/c/{charge}"), "0.25", 0).await;
     let refund = json!({ "amount": "0.001", "reason": long });
     shop.api("POST", &format!("/v1/charges/{charge}/refunds"), refund).await;
-    let late_charge = Shop::code(&shop.charge("BTC").await).to_owned();
+    let late_charge = Shop::code(&shop.create_charge("BTC").await).to_owned();
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&format!("/c/{late_charge}"), "1", 2).await;
-    let open_charge = shop.charge("LTC").await;
+    let open_charge = shop.create_charge("LTC").await;
     let invoice = create(shop, "invoices", hostile_invoice(&long, &short)).await;
     shop.sandbox(&format!("invoices/{invoice}/send"), Value::Null).await;
     shop.sandbox(&format!("endpoints/{endpoint}/test"), Value::Null).await;

@@ -48,19 +48,19 @@ gallery!(invoices_are_accessible, invoices);
 gallery!(payment_links_are_accessible, links);
 
 async fn checkouts(shop: &Shop) -> Vec<HostedPage> {
-    let canceled = shop.charge("ETH").await;
+    let canceled = shop.create_charge("ETH").await;
     shop.api("POST", &format!("/v1/charges/{}/cancel", Shop::code(&canceled)), json!({})).await;
-    let paid = shop.charge("LTC").await;
+    let paid = shop.create_charge("LTC").await;
     shop.pay(&paid, "1.2", 3).await;
-    let (expired, late) = (shop.charge("DOGE").await, shop.charge("SOL").await);
+    let (expired, late) = (shop.create_charge("DOGE").await, shop.create_charge("SOL").await);
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&late, "1", 1).await;
     // Open charges are created last and need few blocks, so that they do not expire meanwhile.
-    let underpaid = shop.charge("LTC").await;
+    let underpaid = shop.create_charge("LTC").await;
     shop.pay(&underpaid, "0.5", 3).await;
-    let confirming = shop.charge("LTC").await;
+    let confirming = shop.create_charge("LTC").await;
     shop.pay(&confirming, "1", 1).await;
-    let (waiting, token) = (shop.charge("BTC").await, shop.charge("USDT_TRON").await);
+    let (waiting, token) = (shop.create_charge("BTC").await, shop.create_charge("USDT_TRON").await);
     vec![
         ("checkout-receipt", format!("{paid}/receipt"), "Received"),
         ("checkout-waiting", waiting, "Waiting for your payment"),

@@ -111,7 +111,7 @@ async fn search_finds_objects() {
 async fn no_second_payment_is_offered_while_one_is_unconfirmed() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     let code = Shop::code(&path);
     let (page, hosted_page) = (browser.page().await, browser.page().await);
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
@@ -182,7 +182,7 @@ async fn invoices_and_links_are_paid_by_one_click() {
 async fn a_refunded_late_payment_is_shown_as_refunded() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&path, "1", 2).await;
     let due = shop.api("GET", &format!("/v1/charges/{}", Shop::code(&path)), json!(null)).await;

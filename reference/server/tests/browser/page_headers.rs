@@ -23,7 +23,7 @@ async fn call(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], b
 #[tokio::test]
 async fn a_page_has_a_strict_content_security_policy() {
     let shop = Shop::frozen().await;
-    let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    let page = call(&shop, "GET", &shop.create_charge("BTC").await, &[], "").await;
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(
@@ -54,7 +54,7 @@ async fn a_page_has_a_strict_content_security_policy() {
 #[tokio::test]
 async fn assets_are_cached_under_names_that_contain_their_digest() {
     let shop = Shop::frozen().await;
-    let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    let page = call(&shop, "GET", &shop.create_charge("BTC").await, &[], "").await;
     let files: Vec<&str> = page.body.split(['"', ' ']).filter(|word| word.starts_with("/assets/")).collect();
     assert_eq!(files.len(), 6, "{files:?}");
     for file in files {
@@ -68,7 +68,7 @@ async fn assets_are_cached_under_names_that_contain_their_digest() {
 #[tokio::test]
 async fn the_panel_is_shown_only_to_clients_with_sandbox_access() {
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     let action = format!("{path}/sandbox");
     let remote: [(&str, &str); 1] = [("X-Forwarded-For", "192.0.2.9")];
     assert!(call(&shop, "GET", &path, &[], "").await.body.contains("id=\"act-exact\""));
@@ -106,7 +106,7 @@ async fn forms_of_other_sites_are_refused() {
     let shop = Shop::frozen().await;
     let invoice = shop.create("invoices", serde_json::json!({ "amount": "5.00" })).await;
     let link = shop.create("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
-    let charge = shop.charge("BTC").await;
+    let charge = shop.create_charge("BTC").await;
     let own_origin = shop.url("");
     let token = form_token(&shop, &charge).await;
     let form_body = |name: &str| format!("act={name}&word={token}");
@@ -141,7 +141,7 @@ async fn forms_of_other_sites_are_refused() {
 #[tokio::test]
 async fn a_foreign_host_name_shows_no_panel() {
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     // DNS rebinding: another site lets its host name resolve to this server.
     let rebound = [("Host", "evil.example")];
     let page = call(&shop, "GET", &path, &rebound, "").await;
@@ -155,7 +155,7 @@ async fn a_foreign_host_name_shows_no_panel() {
 #[tokio::test]
 async fn other_methods_get_405_and_unknown_pages_404() {
     let shop = Shop::frozen().await;
-    let charge = shop.charge("BTC").await;
+    let charge = shop.create_charge("BTC").await;
     let code = Shop::code(&charge);
     for (method, path, allow) in [
         ("POST", format!("/c/{code}"), "GET, HEAD"),
@@ -178,7 +178,7 @@ async fn other_methods_get_405_and_unknown_pages_404() {
 #[tokio::test]
 async fn only_a_paid_charge_has_a_receipt() {
     let shop = Shop::frozen().await;
-    let charge = shop.charge("LTC").await;
+    let charge = shop.create_charge("LTC").await;
     let receipt = format!("{charge}/receipt");
     let unpaid = call(&shop, "GET", &receipt, &[], "").await;
     assert_eq!((unpaid.status, unpaid.header("location")), (303, Some(charge.as_str())));
@@ -189,7 +189,7 @@ async fn only_a_paid_charge_has_a_receipt() {
 #[tokio::test]
 async fn pages_with_live_updates_do_not_block_shutdown() {
     let shop = Shop::frozen().await;
-    let path = format!("{}/live", shop.charge("BTC").await);
+    let path = format!("{}/live", shop.create_charge("BTC").await);
     let mut client = AsyncConnection::connect(shop.server.address()).await;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let head = client.call(request).await;
@@ -200,7 +200,7 @@ async fn pages_with_live_updates_do_not_block_shutdown() {
 #[tokio::test]
 async fn live_updates_use_at_most_half_of_the_connections() {
     let shop = Shop::with_connections(4).await;
-    let path = format!("{}/live", shop.charge("BTC").await);
+    let path = format!("{}/live", shop.create_charge("BTC").await);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let mut open = Vec::new();
     for status in [200, 200, 503] {

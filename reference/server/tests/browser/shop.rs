@@ -113,7 +113,7 @@ impl Shop {
     }
 
     /// Creates a charge of 49.90 EUR in a coin, and returns the path of its page.
-    pub(crate) async fn charge(&self, asset: &str) -> String {
+    pub(crate) async fn create_charge(&self, asset: &str) -> String {
         let body =
             json!({ "asset": asset, "amount": "49.90", "currency": "EUR", "description": "Order 1001" });
         self.create("charges", body).await

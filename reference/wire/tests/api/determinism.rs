@@ -78,14 +78,15 @@ impl Run {
         self.observations[mode as usize].push(format!("{} {text}", self.service.now));
     }
 
+    /// Sends a request with the key of a mode, and records the response.
     fn call(&mut self, mode: Mode, method: &str, target: &str, body: Option<Value>) {
         let key =
             if mode == Mode::Live { self.service.live_key.clone() } else { self.service.test_key.clone() };
-        let mut call = TestRequest::new(method, target).key(&key);
+        let mut request = TestRequest::new(method, target).key(&key);
         if let Some(body) = body {
-            call = call.json(&body);
+            request = request.json(&body);
         }
-        let response = self.service.send(&call);
+        let response = self.service.send(&request);
         let text = format!("{} {:?} {}", response.status(), response.0.headers, response.text());
         self.record_observation(mode, text);
     }

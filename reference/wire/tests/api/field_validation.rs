@@ -306,10 +306,10 @@ fn metadata_numbers_must_fit_a_double() {
     {
         let mut service = TestService::new();
         let body = format!(r#"{{"asset": "BTC", "amount": "1", "metadata": {{"a": {number}}}}}"#);
-        let call = TestRequest::new("POST", "/v1/charges")
+        let request = TestRequest::new("POST", "/v1/charges")
             .key(&service.live_key.clone())
             .raw_body("application/json", body);
-        let response = service.send(&call);
+        let response = service.send(&request);
         let invalid: &[&str] = if status == 422 { &["metadata.a"] } else { &[] };
         assert_eq!(
             (response.status(), response.invalid_fields()),

@@ -61,13 +61,13 @@ pub(crate) fn read_everything(service: &mut TestService) -> Vec<String> {
 
 /// Checks the rules that every response follows, independent of the request.
 pub(crate) fn check_response_rules(
-    call: &TestRequest,
+    request: &TestRequest,
     response: &ReceivedResponse,
 ) -> Result<(), TestCaseError> {
     let status = response.status();
     prop_assert!(
         matches!(status, 200 | 201 | 400 | 401 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 503),
-        "{status} for {call:?}"
+        "{status} for {request:?}"
     );
     prop_assert!(
         serde_json::from_slice::<IgnoredAny>(&response.0.body).is_ok(),
@@ -228,7 +228,7 @@ fn a_query() -> impl Strategy<Value = String> {
 
 prop_compose! {
     /// A request without a key, and the mode of the key that it gets.
-    fn a_call()(
+    fn a_request()(
         method in prop_oneof![
             8 => select(&["GET", "POST", "POST", "PATCH", "DELETE", "HEAD", "PUT"][..]).prop_map(str::to_owned),
             1 => "[A-Za-z]{0,10}",
@@ -248,47 +248,48 @@ prop_compose! {
         ],
         body in a_body(),
     ) -> (TestRequest, Option<&'static str>) {
-        let call = TestRequest { method, path, query, authorization: raw_authorization, content_type, idempotency_key, body };
-        (call, key)
+        let authorization = raw_authorization;
+        let request = TestRequest { method, path, query, authorization, content_type, idempotency_key, body };
+        (request, key)
     }
 }
 
 /// Replaces `{n}` by ids, and adds the live or the test key, unless the request has random credentials.
 fn with_ids_and_key(
-    (call, key): &(TestRequest, Option<&str>),
+    (request, key): &(TestRequest, Option<&str>),
     service: &TestService,
     ids: &[String],
 ) -> TestRequest {
     let fill = |text: &str| {
         ids.iter().enumerate().fold(text.to_owned(), |text, (n, id)| text.replace(&format!("{{{n}}}"), id))
     };
-    let mut call = call.clone();
-    call.path = fill(&call.path);
-    call.query = call.query.map(|query| fill(&query));
+    let mut request = request.clone();
+    request.path = fill(&request.path);
+    request.query = request.query.map(|query| fill(&query));
     let key = match key {
         Some("live") => &service.live_key,
         Some(_) => &service.test_key,
-        None => return call,
+        None => return request,
     };
-    if call.authorization.is_none() { call.key(key) } else { call }
+    if request.authorization.is_none() { request.key(key) } else { request }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn every_request_gets_a_valid_response_and_a_refused_one_changes_nothing(calls in vec(a_call(), 1..24)) {
+    fn every_request_gets_a_valid_response_and_a_refused_one_changes_nothing(requests in vec(a_request(), 1..24)) {
         let (mut service, ids) = populated_service();
         let mut before = read_everything(&mut service);
-        for call in &calls {
-            let call = with_ids_and_key(call, &service, &ids);
-            let response = service.send(&call);
-            check_response_rules(&call, &response)?;
+        for request in &requests {
+            let request = with_ids_and_key(request, &service, &ids);
+            let response = service.send(&request);
+            check_response_rules(&request, &response)?;
             let after = read_everything(&mut service);
-            let is_read = matches!(call.method.as_str(), "GET" | "HEAD");
+            let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
             let is_replayed = response.header("idempotent-replayed").is_some();
             if response.status() >= 400 || is_read || is_replayed {
-                prop_assert_eq!(&after, &before, "{:?} changed something", call);
+                prop_assert_eq!(&after, &before, "{:?} changed something", request);
             }
             before = after;
         }
@@ -305,9 +306,9 @@ proptest! {
         };
         let body = format!("{{{other_fields},{}:{value}}}", json!(name));
         let before = read_everything(&mut service);
-        let call = TestRequest::new("POST", "/v1/charges").key(&live).raw_body("application/json", body);
-        let response = service.send(&call);
-        check_response_rules(&call, &response)?;
+        let request = TestRequest::new("POST", "/v1/charges").key(&live).raw_body("application/json", body);
+        let response = service.send(&request);
+        check_response_rules(&request, &response)?;
         let after = read_everything(&mut service);
         prop_assert_eq!(after != before, response.status() == 201, "{}", response.text());
     }

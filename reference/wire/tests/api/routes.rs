@@ -147,16 +147,16 @@ fn a_request_without_a_valid_key_gets_401_for_every_path() {
         &format!("Bearer {live}x"),
         &format!("Bearer {}", live.to_lowercase()),
     ] {
-        let mut call = TestRequest::new("GET", "/v1/account");
-        call.authorization = Some(authorization.as_bytes().to_vec());
-        assert_eq!(service.send(&call), refused, "{authorization}");
+        let mut request = TestRequest::new("GET", "/v1/account");
+        request.authorization = Some(authorization.as_bytes().to_vec());
+        assert_eq!(service.send(&request), refused, "{authorization}");
     }
-    let mut call = TestRequest::new("GET", "/v1/account");
-    call.authorization = Some(vec![b'B', b'e', b'a', b'r', b'e', b'r', b' ', 0xff, 0x00]);
-    assert_eq!(service.send(&call), refused);
-    call.authorization = Some(format!("bearer  {live} ").into_bytes());
+    let mut request = TestRequest::new("GET", "/v1/account");
+    request.authorization = Some(vec![b'B', b'e', b'a', b'r', b'e', b'r', b' ', 0xff, 0x00]);
+    assert_eq!(service.send(&request), refused);
+    request.authorization = Some(format!("bearer  {live} ").into_bytes());
     assert_eq!(
-        service.send(&call).status(),
+        service.send(&request).status(),
         200,
         "the scheme is case-insensitive, and blanks around the token are ignored"
     );
@@ -167,11 +167,11 @@ fn a_body_needs_a_json_content_type() {
     #[track_caller]
     fn check(content_type: Option<&[u8]>, body: &str, status: u16) {
         let mut service = TestService::new();
-        let mut call = TestRequest::new("POST", "/v1/charges").key(&service.live_key.clone());
-        call.content_type = content_type.map(<[u8]>::to_vec);
-        call.body = body.as_bytes().to_vec();
+        let mut request = TestRequest::new("POST", "/v1/charges").key(&service.live_key.clone());
+        request.content_type = content_type.map(<[u8]>::to_vec);
+        request.body = body.as_bytes().to_vec();
         let type_text = content_type.map(String::from_utf8_lossy);
-        assert_eq!(service.send(&call).status(), status, "{type_text:?} {body}");
+        assert_eq!(service.send(&request).status(), status, "{type_text:?} {body}");
     }
     let body = json!({"asset": "BTC", "amount": "1.00"}).to_string();
     for good in [
@@ -209,9 +209,12 @@ fn a_body_has_at_most_256_kib() {
         let json = r#"{"asset": "BTC", "amount": "1.00"}"#;
         format!("{json}{}", " ".repeat(len - json.len()))
     };
-    let call = TestRequest::new("POST", "/v1/charges").key(&live);
-    assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024))).status(), 201);
-    assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024 + 1))).status(), 413);
+    let request = TestRequest::new("POST", "/v1/charges").key(&live);
+    assert_eq!(service.send(&request.clone().raw_body("application/json", body(256 * 1024))).status(), 201);
+    assert_eq!(
+        service.send(&request.clone().raw_body("application/json", body(256 * 1024 + 1))).status(),
+        413
+    );
 }
 
 #[test]
@@ -220,11 +223,11 @@ fn writes_without_fields_accept_no_body_or_any_object() {
     let live = service.live_key.clone();
     for (body, status) in [("", 200), ("{}", 200), ("{\"why\": 1}", 200), ("nonsense", 400), ("{", 400)] {
         let charge = service.create_charge();
-        let mut call = TestRequest::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
+        let mut request = TestRequest::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
         if !body.is_empty() {
-            call = call.raw_body("application/json", body);
+            request = request.raw_body("application/json", body);
         }
-        assert_eq!(service.send(&call).status(), status, "{body}");
+        assert_eq!(service.send(&request).status(), status, "{body}");
     }
     let link = code_of(&service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     for (method, status) in

@@ -223,18 +223,18 @@ impl TestService {
 
     // Requests.
 
-    pub(crate) fn send(&mut self, call: &TestRequest) -> ReceivedResponse {
-        let request = Request {
-            method: &call.method,
-            path: &call.path,
-            query: call.query.as_deref(),
-            authorization: call.authorization.as_deref(),
-            content_type: call.content_type.as_deref(),
-            idempotency_key: call.idempotency_key.as_deref(),
+    pub(crate) fn send(&mut self, request: &TestRequest) -> ReceivedResponse {
+        let wire_request = Request {
+            method: &request.method,
+            path: &request.path,
+            query: request.query.as_deref(),
+            authorization: request.authorization.as_deref(),
+            content_type: request.content_type.as_deref(),
+            idempotency_key: request.idempotency_key.as_deref(),
             base: BASE,
-            body: &call.body,
+            body: &request.body,
         };
-        ReceivedResponse(self.api.respond(self.now, &request))
+        ReceivedResponse(self.api.respond(self.now, &wire_request))
     }
 
     /// Sends a request with acme's live key.

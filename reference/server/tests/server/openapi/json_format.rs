@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// The longest line, in bytes, without the comma at its end.
+/// The longest line, in bytes.
 const WIDTH: usize = 118;
 
 /// A JSON value that preserves the order of its keys.
@@ -61,6 +61,7 @@ impl Node {
             text.push_str(if n > 0 { ",\n" } else { "\n" });
             text.push_str(&indent);
             text.push_str(key);
+            // 1 for the comma after the value.
             node.write(text, depth + 1, indent.len() + key.len() + 1);
         }
         text.push('\n');
