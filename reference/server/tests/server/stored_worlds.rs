@@ -275,8 +275,8 @@ async fn all_worlds(server: &Server) -> Value {
 async fn worlds_opened_on_request_continue_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let server = start(config_with_storage(directory.path())).await;
-    let opening = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
-    let (fast, _) = open_world(&server, &opening).await;
+    let options = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
+    let (fast, _) = open_world(&server, &options).await;
     let (plain, code) = open_world(&server, &json!({ "name": "plain", "rate_limit": 9 })).await;
     let (branch, _) = open_world(&server, &json!({ "from": { "world": plain } })).await;
     let (deleted, _) = open_world(&server, &json!({})).await;
@@ -316,8 +316,8 @@ async fn worlds_opened_on_request_continue_after_a_restart() {
     let restore = format!("/w/{plain}/sandbox/restore");
     call_ok(&server, "POST", &restore, &json!({ "snapshot": "here" })).await;
     // No id is reused, and worlds with the same name have the same codes.
-    let (next, again) = open_world(&server, &json!({ "name": "plain" })).await;
-    assert!(next != deleted && again == code, "{next} {deleted}");
+    let (next, same_code) = open_world(&server, &json!({ "name": "plain" })).await;
+    assert!(next != deleted && same_code == code, "{next} {deleted}");
     server.stop().await;
 }
 

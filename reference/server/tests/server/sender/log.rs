@@ -43,7 +43,7 @@ fn unix_time() -> i64 {
 #[tokio::test]
 async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
     let request = receiver.next_request().await;
     assert_eq!(request.start_line, "POST /hooks?a=1 HTTP/1.1");
@@ -68,7 +68,7 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
 #[tokio::test]
 async fn the_signature_has_the_real_time_and_the_body_the_service_time() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(super::RESPONSE_500)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     shop.send().await;
     shop.wait_for_attempts().await;
     call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
@@ -89,7 +89,7 @@ async fn header_names_follow_the_dialect() {
     let dialect =
         Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
     let sender = sender_config(&TestResolver::default(), &[shop_forward(&receiver)]);
-    let shop = Shop::open_with(Config { dialect, ..config(sender) }).await;
+    let shop = Shop::start_with(Config { dialect, ..config(sender) }).await;
     shop.send().await;
     let request = receiver.next_request().await;
     assert_eq!(request.header("X-Acme-Event"), Some("charge.paid"));
@@ -100,7 +100,7 @@ async fn header_names_follow_the_dialect() {
 #[tokio::test]
 async fn the_log_contains_request_and_response_headers() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let attempt = shop.make_attempt().await;
     let request = receiver.next_request().await;
     let sent: Vec<String> = attempt["request_headers"]
@@ -127,7 +127,7 @@ async fn the_log_contains_request_and_response_headers() {
 async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
     let receiver = Receiver::http(ReceiverBehavior::RespondEndlessly(endless, "äöü")).await;
-    let attempt = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)]))
+    let attempt = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)]))
         .await
         .make_attempt()
         .await;
@@ -141,7 +141,7 @@ async fn the_log_stores_the_beginning_of_a_long_response() {
 #[tokio::test]
 async fn responses_of_the_sandbox_contain_no_signing_secret() {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
     shop.wait_for_attempts().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
@@ -154,7 +154,7 @@ async fn responses_of_the_sandbox_contain_no_signing_secret() {
 #[tokio::test]
 async fn a_rotated_secret_signs_the_next_attempt() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
     let (_, response) = call(&shop.server, "POST", &path, &json!({})).await;
     shop.send().await;

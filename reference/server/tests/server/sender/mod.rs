@@ -66,11 +66,11 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open(sender: SenderConfig) -> Shop {
-        Shop::open_with(config(sender)).await
+    async fn start(sender: SenderConfig) -> Shop {
+        Shop::start_with(config(sender)).await
     }
 
-    async fn open_with(config: Config) -> Shop {
+    async fn start_with(config: Config) -> Shop {
         let server = Server::start(config).await.expect("loopback has a free port");
         let (status, response) = add_endpoint(&server, "https://shop.example/hooks?a=1").await;
         assert_eq!(status, 200, "{response}");

@@ -16,7 +16,7 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open(rate_limit: u32) -> Shop {
+    async fn start(rate_limit: u32) -> Shop {
         let config = Config { rate_limit: Some(rate_limit), ..crate::config() };
         let server = Server::start(config).await.expect("loopback has a free port");
         let keys = server.first_keys().expect("the world has not failed");
@@ -61,7 +61,7 @@ const EMPTY_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:\r\n"
 
 #[tokio::test]
 async fn the_first_error_in_the_order_is_returned() {
-    let shop = Shop::open(120).await;
+    let shop = Shop::start(120).await;
     let (canceled, foreign) = (shop.create_charge(&shop.live).await, shop.create_charge(&shop.test).await);
     let cancel = format!("POST /v1/charges/{canceled}/cancel");
     assert_eq!(shop.call(&cancel, &shop.live, JSON, (2, "{}")).await.status, 200);
@@ -104,7 +104,7 @@ async fn the_first_error_in_the_order_is_returned() {
 
 #[tokio::test]
 async fn errors_of_the_head_are_returned_before_the_body_arrives() {
-    let shop = Shop::open(2).await;
+    let shop = Shop::start(2).await;
     for (line, key, status) in [
         ("POST /v1/charges", "svc_live_x", 401),
         ("POST /v1/nowhere", &*shop.live, 404),
@@ -120,7 +120,7 @@ async fn errors_of_the_head_are_returned_before_the_body_arrives() {
 
 #[tokio::test]
 async fn pages_and_the_sandbox_return_errors_of_the_head_before_the_body_arrives() {
-    let shop = Shop::open(120).await;
+    let shop = Shop::start(120).await;
     const PROXY: &str = "Via: 1.1 proxy\r\n";
     for (line, header_lines, status) in [
         ("POST /c/aaaaaaaaaaaa/sandbox", "", 404),
@@ -147,7 +147,7 @@ async fn pages_and_the_sandbox_return_errors_of_the_head_before_the_body_arrives
 
 #[tokio::test]
 async fn a_body_that_arrives_after_the_error_response_is_discarded() {
-    let shop = Shop::open(120).await;
+    let shop = Shop::start(120).await;
     let mut client = shop.client().await;
     for _ in 0..2 {
         let head = format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Content-Length: 200000\r\n\r\n");
