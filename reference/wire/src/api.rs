@@ -30,7 +30,8 @@ pub struct Api {
     /// The service.
     pub service: Service,
     books: Vec<[BookState; 2]>,
-    /// `true` if successful responses have no body, because the host does not read them.
+    /// `true` if successful responses have no body, because the host does not read them. Responses to requests with an
+    /// `Idempotency-Key` always have one.
     #[serde(skip)]
     omits_bodies: bool,
 }
@@ -50,7 +51,8 @@ impl Api {
         Api { service: Service::new(config), books: Vec::new(), omits_bodies: false }
     }
 
-    /// Sets if successful responses have no body, for a host that does not read them.
+    /// Sets whether successful responses omit their body, for a host that does not read it. Responses to requests with
+    /// an `Idempotency-Key` keep it.
     pub fn set_omits_bodies(&mut self, omits_bodies: bool) {
         self.omits_bodies = omits_bodies;
     }
@@ -111,7 +113,8 @@ impl Api {
         Some((account, mode, attempt))
     }
 
-    /// Like [`Api::poll_delivery`], but without the body, for hosts that rarely need it. [`Api::delivery_body`] writes it.
+    /// Like [`Api::poll_delivery`], but without the body, for hosts that rarely need it: [`Api::delivery_body`] returns
+    /// the body.
     pub fn poll_delivery_without_body(
         &mut self,
         now: Timestamp,
@@ -141,7 +144,7 @@ impl Api {
         let status = route.success_status();
         if matches!(request.method, "GET" | "HEAD") {
             let call = route.call(request.query, &[])?;
-            // `HEAD` does not change the remembered anchors of lists.
+            // `HEAD` does not change the anchors that the service remembers to keep later pages of a list stable.
             let result = match request.method {
                 "HEAD" => self.service.peek(now, principal, call)?,
                 _ => self.service.on_call(now, principal, call)?,
@@ -185,7 +188,7 @@ impl Api {
         Ok(response)
     }
 
-    /// Returns the route of a request, if the object that its path names exists.
+    /// Finds the route of a request, and checks that the object in its path exists.
     fn route(&self, principal: &Principal, method: &str, path: &str) -> Result<Route, ApiError> {
         let RouteMatch { object, route } = Route::find(method, path)?;
         if let Some(object) = object {

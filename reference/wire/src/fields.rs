@@ -150,16 +150,16 @@ impl<'a> Fields<'a> {
         Ok(Fields { prefix: String::new(), entries, errors: FieldErrors::default() })
     }
 
-    /// Returns all errors together.
+    /// Succeeds if no error was added.
     ///
     /// # Errors
     ///
-    /// [`ApiError::Invalid`] with every invalid field.
+    /// [`ApiError::Invalid`] with all errors.
     pub fn finish(self) -> Result<(), ApiError> {
         self.errors.into_result()
     }
 
-    /// Adds an error about a field. `{}` in the message is replaced by its name.
+    /// Adds an error about a field. `{}` in `sentence` is replaced by the field's path, such as `customer.email`.
     pub fn add_error(&mut self, name: &str, sentence: &str) {
         let full = format!("{}{name}", self.prefix);
         let text = sentence.replace("{}", &full);
@@ -294,7 +294,7 @@ impl<'a> Fields<'a> {
         Some(value.get() == "true")
     }
 
-    /// Reads a whole number of at least 1.
+    /// Reads a whole number of at least 1 that fits 32 bits, given as a JSON number.
     pub fn count(&mut self, name: &str) -> Option<u32> {
         let count =
             parse_whole(self.get(name)?.get()).and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
@@ -328,12 +328,12 @@ impl<'a> Fields<'a> {
         choice
     }
 
-    /// Reads a coin.
+    /// Reads the code of a coin.
     pub fn asset(&mut self, name: &str) -> Option<Asset> {
         self.choice(name, &Asset::ALL.map(|asset| asset.code()), Asset::parse)
     }
 
-    /// Reads a currency.
+    /// Reads the code of a currency.
     pub fn currency(&mut self, name: &str) -> Option<Currency> {
         self.choice(name, &Currency::ALL.map(|currency| currency.code()), Currency::parse)
     }
@@ -353,7 +353,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Reads a decimal verbatim, written as a string or a number.
+    /// Reads a decimal, given as a string or a JSON number, verbatim. Its format is not checked.
     pub fn decimal(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
         match json_kind(value) {
@@ -465,7 +465,7 @@ impl<'a> Fields<'a> {
         self.entries.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// Reads a string, number, boolean or null verbatim.
+    /// Reads a string, number, boolean or null. A number stays as written.
     pub fn scalar(&mut self, name: &str, chars_max: usize) -> Option<Scalar> {
         let (_, value) = self.entries.iter().find(|(key, _)| key == name)?;
         let value = *value;
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_may_be_written_as_a_fraction() {
+    fn a_whole_number_may_have_a_zero_fraction() {
         let count = |body: &str| Fields::read(body.as_bytes()).expect("the body is an object").count("n");
         for (body, n) in [
             (r#"{"n":5}"#, Some(5)),

@@ -20,7 +20,8 @@ pub struct Request<'a> {
     pub content_type: Option<&'a [u8]>,
     /// The `Idempotency-Key` header; empty if it was sent more than once, so that the request is refused.
     pub idempotency_key: Option<&'a [u8]>,
-    /// The address the client called, without a slash at the end: `http://127.0.0.1:8080`. Links start with it.
+    /// The base URL that the client used, without a slash at the end: `http://127.0.0.1:8080`. The links of a page of a
+    /// list start with it.
     pub base: &'a str,
     /// The body, whose size the server has already limited.
     pub body: &'a [u8],
@@ -59,8 +60,9 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// The largest body that is read.
+/// The largest body that is read, in bytes.
 pub const BODY_MAX: usize = 256 * 1024;
+/// The largest length of an `Idempotency-Key`, in characters.
 const IDEMPOTENCY_KEY_MAX: usize = 255;
 /// The `Retry-After` of a missing exchange rate. The time of the next rate is unknown; a retry per minute is enough.
 const NO_RATE_RETRY_SECS: u32 = 60;
@@ -82,13 +84,13 @@ impl Response {
     }
 }
 
-/// Adds the headers with the remaining quota to a response.
+/// Adds the [`quota_headers`] to a response.
 pub(crate) fn with_quota(mut response: Response, quota: Option<Quota>) -> Response {
     response.headers.extend(quota_headers(quota));
     response
 }
 
-/// Returns the headers with the remaining quota of a key; none without a limit.
+/// Returns the headers with the request limit and the remaining quota of a key; none without a limit.
 pub fn quota_headers(quota: Option<Quota>) -> Vec<(&'static str, String)> {
     quota.map_or_else(Vec::new, |quota| {
         vec![
@@ -124,7 +126,8 @@ fn is_json(content_type: Option<&[u8]>) -> bool {
         || (media_type.starts_with("application/") && media_type.ends_with("+json"))
 }
 
-/// Returns the key of the idempotency cache: method, path and `Idempotency-Key`. The cache belongs to one book.
+/// Returns the key under which the idempotency cache of a book stores the response: method, path and `Idempotency-Key`.
+/// `None` if the request has no such header.
 pub(crate) fn idempotency_scope(request: &Request<'_>) -> Result<Option<String>, ApiError> {
     let Some(key) = request.idempotency_key else { return Ok(None) };
     let key = std::str::from_utf8(key)

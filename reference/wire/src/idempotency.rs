@@ -20,7 +20,7 @@ const ROW_BYTES: usize = 256;
 /// The depth to which a body is compared by value. No known field is deeper, and each level costs another pass.
 const DEPTH_MAX: usize = 8;
 
-/// The result of looking up a repeated request.
+/// The result of looking up a request in the cache.
 pub(crate) enum Lookup {
     /// No response is stored for the key.
     New,
@@ -38,7 +38,7 @@ pub(crate) struct IdempotencyCache {
     responses: BTreeMap<String, StoredResponse>,
     /// The scopes by the time and the sequence number of their storage, oldest first.
     order: BTreeMap<(Timestamp, u64), String>,
-    /// The number of responses stored so far.
+    /// The number of responses stored so far, including evicted ones.
     stored: u64,
     /// The bytes of all entries.
     bytes: usize,
@@ -76,7 +76,7 @@ pub(crate) fn fingerprint(query: Option<&str>, body: &[u8]) -> [u8; 32] {
 /// Adds a value to the hash: the outer `depth` levels by value, deeper ones as they are written.
 fn add_value(hash: &mut Sha256, value: &RawValue, depth: usize) {
     let text = value.get();
-    let parts = match text.as_bytes().first() {
+    let parsed = match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str::<Cow<'_, str>>(text).map(|text| add_text(hash, b'"', &text)),
         Some(b'[') if depth > 0 => serde_json::from_str::<Vec<&RawValue>>(text).map(|items| {
             add_tag(hash, b'[', items.len());
@@ -99,7 +99,7 @@ fn add_value(hash: &mut Sha256, value: &RawValue, depth: usize) {
         }
     };
     // An unpaired surrogate is valid JSON, but not a valid string.
-    if parts.is_err() {
+    if parsed.is_err() {
         add_text(hash, b'=', text);
     }
 }
@@ -206,12 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn large_responses_evict_the_oldest() {
+    fn large_responses_evict_the_oldest_ones() {
         let mut cache = IdempotencyCache::default();
         let request = [0; 32];
-        let large = || Response { status: 201, headers: Vec::new(), body: vec![b'x'; BYTES_MAX / 4].into() };
+        let large_response =
+            || Response { status: 201, headers: Vec::new(), body: vec![b'x'; BYTES_MAX / 4].into() };
         for n in 0..6 {
-            cache.store(Timestamp(n), format!("key {n}"), request, large());
+            cache.store(Timestamp(n), format!("key {n}"), request, large_response());
         }
         let is_stored = |n: u64| {
             matches!(cache.look_up(Timestamp(9), &format!("key {n}"), &request), Lookup::Repeated(_))
@@ -221,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_evicted_above_a_limit_and_not_at_it() {
+    fn the_oldest_response_is_evicted_only_above_the_byte_limit() {
         let request = [0; 32];
         for count in [4, 1 << 14] {
             let body_bytes = BYTES_MAX / count - ROW_BYTES - 2 * "00000000".len();
             let count = count as u64;
             let mut cache = IdempotencyCache::default();
-            let first_two = |cache: &IdempotencyCache| {
+            let are_first_two_stored = |cache: &IdempotencyCache| {
                 [0, 1].map(|n| {
                     let found = cache.look_up(Timestamp(count), &format!("{n:08}"), &request);
                     matches!(found, Lookup::Repeated(_))
@@ -236,12 +237,12 @@ mod tests {
             let body = bytes::Bytes::from(vec![b'x'; body_bytes]);
             for n in 0..=count {
                 if n == count {
-                    assert_eq!(first_two(&cache), [true, true], "{count} responses");
+                    assert_eq!(are_first_two_stored(&cache), [true, true], "{count} responses");
                 }
                 let response = Response { status: 201, headers: Vec::new(), body: body.clone() };
                 cache.store(Timestamp(n), format!("{n:08}"), request, response);
             }
-            assert_eq!(first_two(&cache), [false, true], "one more than {count} responses");
+            assert_eq!(are_first_two_stored(&cache), [false, true], "one more than {count} responses");
         }
     }
 }

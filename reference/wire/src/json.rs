@@ -37,7 +37,7 @@ pub(crate) struct ResponseContext<'a> {
     pub(crate) account: &'a Account,
     pub(crate) mode: Mode,
     pub(crate) public_url: &'a str,
-    /// The address that the client called.
+    /// The base URL that the client used.
     pub(crate) base: &'a str,
     pub(crate) now: Timestamp,
     pub(crate) heights: &'a ChainHeights,
@@ -119,7 +119,7 @@ impl<T: Serialize, F: Fn() -> T> CachedView<'_, F> {
     fn add(self, body: &mut Vec<u8>) {
         let start = body.len();
         self.cache.add(body, self.no, self.version, |body| write(body, &(self.view)()));
-        // Formatted only if they differ, because this runs for every record of every page.
+        // Formatted only if they differ, because this runs for every object of every page.
         debug_assert!(
             body[start..] == json(&(self.view)()),
             "{VERSION_INVARIANT}: {} / {}",
@@ -174,11 +174,11 @@ fn event<'a, 'k>(
     cached_view(context, &mut json_cache.events, no, event.subject, move || EventView::new(context, event))
 }
 
-/// Writes a page record by record, without a second copy. `size`: the estimated bytes of all records.
+/// Writes a page object by object, without a second copy. `size`: the estimated bytes of all objects.
 fn write_page(
     footer: &PageFooter<'_>,
     size: usize,
-    mut write_record: impl FnMut(u32, &mut Vec<u8>),
+    mut write_object: impl FnMut(u32, &mut Vec<u8>),
 ) -> Bytes {
     let capacity = if size > LARGE_PAGE_BYTES { size.max(MAPPED_CAPACITY) } else { size };
     let mut body = Vec::with_capacity(capacity + LINKS_CAPACITY);
@@ -187,7 +187,7 @@ fn write_page(
         if index > 0 {
             body.push(b',');
         }
-        write_record(member, &mut body);
+        write_object(member, &mut body);
     }
     footer.write(&mut body);
     body.into()
@@ -197,19 +197,19 @@ fn push_str(body: &mut Vec<u8>, text: &str) {
     body.extend_from_slice(text.as_bytes());
 }
 
-/// The part of a page after its records: links and meta.
+/// The part of a page after its objects: links and meta.
 struct PageFooter<'a> {
-    /// The address that the client called.
+    /// The base URL that the client used.
     base: &'a str,
     list: &'a List,
     page: &'a Page,
-    /// Empty if there is none.
+    /// The id of the newest object when page 1 was read, so that later pages are stable. Empty if there is none.
     anchor: &'a str,
 }
 
 impl PageFooter<'_> {
-    /// Closes the records and appends links and meta. The URL is written once and copied, because the links differ in the
-    /// page number only.
+    /// Closes the list of objects and appends links and meta. The URL is written once and copied, because the links
+    /// differ in the page number only.
     fn write(&self, body: &mut Vec<u8>) {
         let page = self.page;
         let (name, filters) = self.path_and_filters();
@@ -221,6 +221,7 @@ impl PageFooter<'_> {
         push_str(body, "/v1/");
         push_str(body, name);
         let path = start..body.len();
+        // `page` is the last parameter: `end_link` appends its value.
         let mut separator = "?";
         let per_page = page.per_page.to_string();
         for (name, value) in filters.into_iter().chain([("per_page", Some(&*per_page)), ("page", Some(""))]) {

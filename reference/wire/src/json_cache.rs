@@ -46,13 +46,13 @@ impl CachedObject {
 }
 
 impl JsonCache {
-    /// Creates a cache that stores nothing.
+    /// Creates a cache that stores no objects.
     pub(crate) fn disabled() -> JsonCache {
         let disabled = || ObjectCache { disabled: true, ..ObjectCache::default() };
         JsonCache { charges: disabled(), invoices: disabled(), events: disabled(), account: None }
     }
 
-    /// Returns the response about the account, written by `write` unless this version is cached.
+    /// Returns the body of the response about the account, written by `write` unless this version is cached.
     pub(crate) fn account(&mut self, version: u64, write: impl FnOnce() -> Vec<u8>) -> Bytes {
         match &self.account {
             Some((cached_version, response)) if *cached_version == version => response.clone(),
@@ -85,7 +85,7 @@ impl ObjectCache {
         }
     }
 
-    /// Returns the response with one object, written by `write` unless this version is cached.
+    /// Returns the body of the response with one object, written by `write` unless this version is cached.
     pub(crate) fn response(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
         if self.disabled {
             let mut response = Vec::with_capacity(SIZE_ESTIMATE);
@@ -128,7 +128,8 @@ const fn slot_index(no: u32) -> usize {
 mod tests {
     use super::*;
 
-    /// Reads an object whose current JSON is `current` and checks that the cache returns `expected`.
+    /// Reads an object whose current JSON is `current` and checks that the cache returns `expected`, and a disabled
+    /// cache `current`.
     #[track_caller]
     fn check(cache: &mut ObjectCache, no: u32, version: u64, current: &str, expected: &str) {
         let write = |body: &mut Vec<u8>| body.extend_from_slice(current.as_bytes());

@@ -18,7 +18,7 @@ use reference_core::{
 };
 
 /// Returns the call of a request without a key, for [`Command::Call`](reference_core::command::Command::Call), and
-/// the status of its success.
+/// the status of its successful response.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub fn parse_call(
 
 /// Returns the body of the response to a successful call, as a key of the book would get it.
 ///
-/// `base`: the start of the links in lists.
+/// `base`: the base URL with which the links of a page start.
 pub fn response_body(
     service: &Service,
     now: Timestamp,
@@ -55,9 +55,9 @@ pub fn response_body(
 }
 
 /// Returns the body that a key of this book would get for `GET {path}?{query}`. It does not count against a rate limit.
-/// Later pages are stable only with an explicit anchor, because none is remembered.
+/// Later pages are stable only with an explicit anchor, because the service remembers no anchor for the owner.
 ///
-/// `base`: the start of the links in lists.
+/// `base`: the base URL with which the links of a page start.
 ///
 /// # Errors
 ///

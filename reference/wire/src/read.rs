@@ -22,6 +22,7 @@ const METADATA_KEYS_MAX: usize = 20;
 const METADATA_KEY_CHARS_MAX: usize = 40;
 const METADATA_VALUE_CHARS_MAX: usize = 500;
 const ITEMS_MAX: usize = 100;
+const SUGGESTED_AMOUNTS_MAX: usize = 10;
 
 pub(crate) fn parse_charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
     let mut fields = Fields::read(body)?;
@@ -162,7 +163,9 @@ pub(crate) fn parse_link(body: &[u8]) -> Result<LinkDraft, ApiError> {
             _ => None,
         }),
         amount: nullable(&mut fields, "amount", |fields, name| fields.fiat(name)),
-        suggested_amounts: fields.has("suggested_amounts").then(|| fields.fiats("suggested_amounts", 10)),
+        suggested_amounts: fields
+            .has("suggested_amounts")
+            .then(|| fields.fiats("suggested_amounts", SUGGESTED_AMOUNTS_MAX)),
         min_amount: nullable(&mut fields, "min_amount", |fields, name| fields.fiat(name)),
         max_amount: nullable(&mut fields, "max_amount", |fields, name| fields.fiat(name)),
         currency: fields.currency("currency"),

@@ -1,4 +1,4 @@
-//! Routing: [`Route`], the operation of a method and a path, and the call that it makes of query and body.
+//! Routing: finds the [`Route`] of a method and a path, and parses query and body into its call.
 
 use std::borrow::Cow;
 
@@ -78,7 +78,7 @@ impl Route {
         let mut segments = [""; SEGMENTS_MAX];
         let Some(count) = split_path(path, &mut segments) else { return Err(ApiError::NotFound) };
         let segments = &segments[..count];
-        // Few paths need decoding, and the count is vectorised.
+        // Few paths need decoding. `count` instead of `any`, because the compiler vectorises it.
         if path.bytes().filter(|b| *b == b'%').count() == 0 {
             return Route::find_segments(method, segments);
         }
@@ -104,7 +104,11 @@ impl Route {
         Ok(RouteMatch { object, route })
     }
 
-    /// Returns the route; `None` if the path does not allow the method.
+    /// Returns the route; `None` for an unknown path, or a method that the path does not allow.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::NotFound`] if the id in the path is invalid.
     fn from_segments(method: &str, segments: &[&str]) -> Result<Option<Route>, ApiError> {
         Ok(Some(match (segments, method) {
             (["v1", "account"], "GET") => Route::Account,
@@ -168,7 +172,7 @@ fn parse_code(text: &str) -> Result<Code, ApiError> {
     Code::parse(text).ok_or(ApiError::NotFound)
 }
 
-/// Returns the methods that a path allows, for the `Allow` header.
+/// Returns the methods that a path allows, for the `Allow` header; [`ApiError::NotFound`] for an unknown path.
 fn allowed_methods(segments: &[&str]) -> Result<String, ApiError> {
     let is_allowed = |method: &str| matches!(Route::from_segments(method, segments), Ok(Some(_)));
     let all = [("GET", "GET, HEAD"), ("POST", "POST"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];

@@ -28,9 +28,10 @@ use uuid::Uuid;
 pub(crate) enum Presentation {
     /// In a response, alone or in a list.
     Api,
-    /// In an event read through the API.
+    /// In an event read through the API: without a timeline.
     Event,
-    /// In the `data` of a webhook: amounts padded to 18 decimals, no `id`, no timeline, refunds or page links.
+    /// In the `data` of a webhook: coin amounts and rates padded to 18 decimals; without `id` and timeline; a charge
+    /// also without refunds and page URLs.
     Webhook,
 }
 
@@ -42,7 +43,8 @@ pub(crate) struct ObjectContext<'a> {
     pub(crate) presentation: Presentation,
     /// The service time, for fields that depend on it.
     pub(crate) now: Timestamp,
-    /// The heights from which confirmations are computed; `None` for a snapshot, which has its own.
+    /// The heights from which confirmations are computed; `None` for a snapshot, whose confirmations
+    /// were computed when it was taken.
     pub(crate) heights: Option<&'a ChainHeights>,
 }
 
@@ -262,7 +264,7 @@ pub(crate) struct ChargeView<'a> {
 }
 
 impl<'a> ChargeView<'a> {
-    /// Returns the view of a charge of the book, with its timeline in a response.
+    /// Returns the view of a charge of the book, with its timeline for [`Presentation::Api`].
     pub(crate) fn with_timeline(context: ObjectContext<'a>, no: ChargeNo) -> ChargeView<'a> {
         let mut view = ChargeView::without_timeline(context, context.book.charge(no));
         view.timeline = context.timeline(Subject::Charge(no));
@@ -394,7 +396,7 @@ pub(crate) struct InvoiceView<'a> {
 }
 
 impl<'a> InvoiceView<'a> {
-    /// Returns the view of an invoice of the book, with its timeline in a response.
+    /// Returns the view of an invoice of the book, with its timeline for [`Presentation::Api`].
     pub(crate) fn with_timeline(context: ObjectContext<'a>, no: InvoiceNo) -> InvoiceView<'a> {
         let invoice = context.book.invoice(no);
         let charges = invoice.charges.iter().map(|&no| {

@@ -1,4 +1,4 @@
-//! Page addresses that merchants provide and responses return verbatim.
+//! Validation of the URLs that merchants provide and responses return verbatim.
 
 /// Returns `true` if a string is a URL for every parser. A successful parse is not enough: the parser follows the rules
 /// of browsers, which repair URLs that other parsers refuse (spaces, non-ASCII letters, `https:shop`), and the string is
@@ -9,18 +9,18 @@ pub(crate) fn is_web_address(text: &str) -> bool {
     if !schemes.iter().any(|known| scheme.eq_ignore_ascii_case(known)) || url::Url::parse(text).is_err() {
         return false;
     }
-    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (authority, path_and_query) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&b);
     let escapes_are_valid = rest.match_indices('%').all(|(index, _)| {
         let digits = rest.as_bytes().get(index + 1..index + 3);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     });
     let is_path_byte = |b: u8| is_plain(b) || b"/?#".contains(&b);
-    !host.is_empty()
+    !authority.is_empty()
         && escapes_are_valid
-        && host.bytes().all(|b| is_plain(b) || b"[]".contains(&b))
-        && path.bytes().all(is_path_byte)
-        && path.matches('#').count() <= 1
+        && authority.bytes().all(|b| is_plain(b) || b"[]".contains(&b))
+        && path_and_query.bytes().all(is_path_byte)
+        && path_and_query.matches('#').count() <= 1
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use crate::shop::Shop;
 #[tokio::test]
 async fn the_page_follows_a_payment_without_a_reload() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Shop::open(ClockKind::Wall).await;
+    let shop = Shop::with_clock(ClockKind::Wall).await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("BTC").await)).await;
+    // A script variable that a reload would delete.
     page.eval("window.kept = 'since the page was opened'").await;
     page.wait_for_text("h1", "Waiting for your payment").await;
     assert!(page.text(".left time").await.contains(':'), "the remaining time is not shown");
@@ -33,12 +34,12 @@ async fn the_page_follows_a_payment_without_a_reload() {
 }
 
 #[tokio::test]
-async fn the_page_shows_the_result_of_every_panel_button() {
+async fn the_page_shows_the_results_of_panel_buttons() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
-    // The clicked button, the resulting heading, and a part of the list of transfers.
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
+    // The clicked button, the resulting heading, and a part of the list of transfers (empty: not checked).
     for (button, heading, transfers) in [
         ("exact", "Payment seen, confirming", "seen, not in a block yet"),
         ("replaced", "Waiting for your payment", "replaced by its sender"),
@@ -51,7 +52,8 @@ async fn the_page_shows_the_result_of_every_panel_button() {
         ("mine", "Payment seen, confirming", "1 of 3 confirmations"),
         ("reorganised", "Payment seen, confirming", "seen, not in a block yet"),
         ("mine-enough", "Paid", "confirmed"),
-        // Wait for the page to change, or the next click could hit a button that is being removed.
+        // The heading stays the same, so the list of transfers shows when the page has changed: before that, the next
+        // click could hit a button that is being removed.
         ("again", "Paid", "seen, not in a block yet"),
         ("mine-enough", "Paid", "confirmed"),
     ] {
@@ -76,7 +78,7 @@ async fn an_underpaid_charge_shows_the_remaining_amount() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
     let full_amount = page.text("#pay-amount").await;
     page.click("#act-short").await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
@@ -98,7 +100,7 @@ async fn late_payments_are_shown_as_late() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     page.open(&shop.url(&path)).await;
     page.click("#act-late").await;
     page.wait_for_text("h1", "Your payment arrived too late").await;
@@ -109,10 +111,10 @@ async fn late_payments_are_shown_as_late() {
 }
 
 #[tokio::test]
-async fn each_button_shows_its_curl_command() {
+async fn a_button_shows_its_curl_command() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
     page.click("#curl-exact > summary").await;
@@ -122,7 +124,7 @@ async fn each_button_shows_its_curl_command() {
         command,
         format!("curl -X POST {} -H 'Content-Type: application/json' -d '{body}'", shop.url("/sandbox/pay"))
     );
-    // Updates of other parts do not close it.
+    // Updates of other parts of the page do not hide the command.
     shop.sandbox("advance", json!({ "by": "1s" })).await;
     shop.pay(&path, "0.5", 0).await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
@@ -132,14 +134,14 @@ async fn each_button_shows_its_curl_command() {
 #[tokio::test]
 async fn the_remaining_time_follows_the_service_clock() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Shop::open(ClockKind::Fast { factor: std::num::NonZeroU32::new(600).unwrap() }).await;
+    let shop = Shop::with_clock(ClockKind::Fast { factor: std::num::NonZeroU32::new(600).unwrap() }).await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("BTC").await)).await;
     // Half an hour passes in three seconds, and the page follows.
     page.wait_for_text("h1", "This payment has expired").await;
 
     let shop = Shop::frozen().await;
-    page.open(&shop.url(&shop.charge("BTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("BTC").await)).await;
     page.wait_for_text(".left time", "30:00").await;
     shop.sandbox("advance", json!({ "by": "90s" })).await;
     page.wait_for_text(".left time", "28:30").await;
@@ -151,7 +153,7 @@ async fn the_page_works_without_scripts() {
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     page.disable_scripts().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
     page.wait_for_text(".left time", "30 minutes").await;
     assert!(!page.is_visible("#copy-address").await, "the copy button is shown although it needs scripts");
     assert_eq!(page.count("meta[http-equiv=refresh]").await, 1, "the page does not reload itself");
@@ -171,7 +173,7 @@ async fn the_page_can_be_used_by_keyboard() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    page.open(&shop.url(&shop.charge("LTC").await)).await;
+    page.open(&shop.url(&shop.create_charge("LTC").await)).await;
     page.press("Tab").await;
     assert_eq!(page.eval("document.activeElement.className").await, json!("skip"));
     page.press("Enter").await;

@@ -1,4 +1,5 @@
-//! The dashboard in a browser: keys, endpoints, deliveries, late payments, wallets and branches.
+//! The dashboard in a browser: keys, endpoints, deliveries, late payments, wallets, and branches
+//! (worlds that continue from an earlier state of another world).
 
 use reference_server::ClockKind;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use crate::shop::Shop;
 
 const LIVE: &str = "/dashboard/acme/live";
 
-/// Presses Tab until the element has the focus.
+/// Presses Tab, at most 80 times, until the element has the focus.
 async fn tab_to(page: &Page, id: &str) {
     for _ in 0..80 {
         if page.eval("document.activeElement.id").await == json!(id) {
@@ -21,7 +22,7 @@ async fn tab_to(page: &Page, id: &str) {
 }
 
 /// Sets a script variable that a reload deletes.
-async fn mark(page: &Page) {
+async fn set_reload_marker(page: &Page) {
     page.eval("window.kept = 'since the page was opened'").await;
 }
 
@@ -56,7 +57,7 @@ async fn a_key_is_created_shown_once_and_revoked() {
 #[tokio::test]
 async fn a_test_event_is_sent_and_resent() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Shop::open(ClockKind::Wall).await;
+    let shop = Shop::with_clock(ClockKind::Wall).await;
     let page = browser.page().await;
     page.open(&shop.url(&format!("{LIVE}/endpoints"))).await;
     page.fill("#url", "https://10.0.0.7/hooks").await;
@@ -74,7 +75,7 @@ async fn a_test_event_is_sent_and_resent() {
     page.wait_for("#send-test").await;
     page.click("#send-test").await;
     page.wait_for_address("/deliveries/").await;
-    mark(&page).await;
+    set_reload_marker(&page).await;
     page.wait_for_text("#attempts-head", "One attempt").await;
     page.wait_for_text(".figure", "delivered").await;
     assert!(page.text("pre.code").await.contains(r#""test": true"#));
@@ -91,7 +92,7 @@ async fn a_test_event_is_sent_and_resent() {
 
 /// Creates a charge that expired before it was paid; returns its code.
 async fn late_charge(shop: &Shop) -> String {
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&path, "1", 2).await;
     Shop::code(&path).to_owned()
@@ -151,8 +152,8 @@ async fn changes_appear_without_a_reload() {
     let page = browser.page().await;
     page.open(&shop.url(LIVE)).await;
     page.wait_for_text("main", "No events yet").await;
-    mark(&page).await;
-    let path = shop.charge("LTC").await;
+    set_reload_marker(&page).await;
+    let path = shop.create_charge("LTC").await;
     page.wait_for_text("main", "charge.created").await;
     page.wait_for_text("main", Shop::code(&path)).await;
     page.wait_for_text(".tiles li:first-child", "1").await;
@@ -167,7 +168,7 @@ async fn changes_appear_without_a_reload() {
     assert_not_reloaded(&page).await;
 
     page.open(&shop.url(&format!("{LIVE}/late"))).await;
-    mark(&page).await;
+    set_reload_marker(&page).await;
     shop.pay(&path, "1", 3).await;
     page.wait_for_text(".acts", "Accept").await;
     page.wait_for_text("#to-late", "1").await;
@@ -178,7 +179,7 @@ async fn changes_appear_without_a_reload() {
 async fn the_dashboard_works_without_scripts() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let code = Shop::code(&shop.charge("BTC").await).to_owned();
+    let code = Shop::code(&shop.create_charge("BTC").await).to_owned();
     let page = browser.page().await;
     page.disable_scripts().await;
     page.open(&shop.url(LIVE)).await;
@@ -208,8 +209,8 @@ async fn a_wallet_is_validated_set_and_removed() {
     let page = browser.page().await;
     let wallets: Value = shop.read("/sandbox/wallets").await;
     let wallet_key = |mode: &str| {
-        let all = wallets["wallets"].as_array().expect("a list");
-        let found = all.iter().find(|row| row["mode"] == mode && row["asset"] == "BTC").expect("a wallet");
+        let rows = wallets["wallets"].as_array().expect("a list");
+        let found = rows.iter().find(|row| row["mode"] == mode && row["asset"] == "BTC").expect("a wallet");
         found["key"].as_str().expect("a key").to_owned()
     };
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
@@ -244,7 +245,7 @@ async fn a_wallet_is_validated_set_and_removed() {
 async fn a_branch_starts_from_a_row_of_the_history() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let charge = shop.charge("BTC").await;
+    let charge = shop.create_charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "3h" })).await;
     let page = browser.page().await;
     page.open(&shop.url("/dashboard/acme/live/history?part=requests")).await;

@@ -16,7 +16,7 @@ fn hostile_string() -> String {
     )
 }
 
-/// Creates an object by the API and returns its code.
+/// Creates an object through the API and returns its code.
 async fn create(shop: &Shop, kind: &str, body: Value) -> String {
     let created = shop.api("POST", &format!("/v1/{kind}"), body).await;
     created["code"].as_str().expect("a code").to_owned()
@@ -53,7 +53,7 @@ fn hostile_invoice(long: &str, short: &str) -> Value {
     })
 }
 
-/// Fills every page of a book with hostile data; returns the paths of pages by name.
+/// Fills a book with hostile data, so that no page is empty; returns the names and paths of its pages.
 async fn fill_book(shop: &Shop) -> Vec<(&'static str, String)> {
     let long = hostile_string();
     let short: String = long.chars().take(250).collect();
@@ -69,62 +69,62 @@ async fn fill_book(shop: &Shop) -> Vec<(&'static str, String)> {
     shop.pay(&format!("/c/{charge}"), "0.25", 0).await;
     let refund = json!({ "amount": "0.001", "reason": long });
     shop.api("POST", &format!("/v1/charges/{charge}/refunds"), refund).await;
-    let late = Shop::code(&shop.charge("BTC").await).to_owned();
+    let late_charge = Shop::code(&shop.create_charge("BTC").await).to_owned();
     shop.sandbox("advance", json!({ "by": "31m" })).await;
-    shop.pay(&format!("/c/{late}"), "1", 2).await;
-    let open = shop.charge("LTC").await;
+    shop.pay(&format!("/c/{late_charge}"), "1", 2).await;
+    let open_charge = shop.create_charge("LTC").await;
     let invoice = create(shop, "invoices", hostile_invoice(&long, &short)).await;
     shop.sandbox(&format!("invoices/{invoice}/send"), Value::Null).await;
     shop.sandbox(&format!("endpoints/{endpoint}/test"), Value::Null).await;
     shop.sandbox("advance", json!({ "by": "2m" })).await;
     shop.sandbox("accounts", json!({ "id": "a-second-account-with-the-longest-name-0" })).await;
     let account = json!({ "name": short, "display_name": short });
-    shop.change("/sandbox/accounts/acme", account).await;
+    shop.patch("/sandbox/accounts/acme", account).await;
     let events = shop.api("GET", "/v1/events", Value::Null).await;
     let event = events[0]["id"].as_str().expect("an id").to_owned();
     let log = shop.read("/sandbox/deliveries?status=waiting").await;
     let delivery = log["deliveries"][0]["id"].as_str().expect("a delivery that waits for a retry").to_owned();
     let other = log["deliveries"][1]["id"].as_str().expect("another delivery").to_owned();
-    let page = |rest: &str| format!("{LIVE}{rest}");
+    let path = |rest: &str| format!("{LIVE}{rest}");
     vec![
-        ("overview", page("")),
-        ("charges", page("/charges")),
-        ("charges-none", page("/charges?status=canceled")),
-        ("charges-new", page("/charges/new")),
-        ("invoices-new", page("/invoices/new")),
-        ("links-new", page("/links/new")),
-        ("search", page(&format!("/search?q={charge}"))),
-        ("search-none", page("/search?q=%3Cscript%3Enobody")),
-        ("compared", page(&format!("/deliveries/{delivery}?with={other}"))),
-        ("charge", page(&format!("/charges/{charge}"))),
-        ("charge-late", page(&format!("/charges/{late}"))),
-        ("charge-open", page(&format!("/charges/{}", Shop::code(&open)))),
-        ("invoices", page("/invoices")),
-        ("invoice", page(&format!("/invoices/{invoice}"))),
-        ("links", page("/links")),
-        ("link", page(&format!("/links/{link}"))),
-        ("late", page("/late")),
-        ("events", page("/events")),
-        ("event", page(&format!("/events/{event}"))),
-        ("deliveries", page("/deliveries")),
-        ("delivery", page(&format!("/deliveries/{delivery}"))),
-        ("endpoints", page("/endpoints")),
-        ("endpoint", page(&format!("/endpoints/{endpoint}"))),
-        ("requests", page("/requests")),
-        ("requests-refused", page("/requests?status=refused")),
-        ("request", page("/requests/1")),
-        ("keys", page("/keys")),
-        ("wallets", page("/wallets")),
-        ("wallet", page("/wallets/BTC")),
-        ("wallet-list", page("/wallets/SOL")),
-        ("outbox", page("/outbox")),
-        ("world", page("/world")),
-        ("history", page("/history")),
-        ("settings", page("/settings")),
+        ("overview", path("")),
+        ("charges", path("/charges")),
+        ("charges-none", path("/charges?status=canceled")),
+        ("charges-new", path("/charges/new")),
+        ("invoices-new", path("/invoices/new")),
+        ("links-new", path("/links/new")),
+        ("search", path(&format!("/search?q={charge}"))),
+        ("search-none", path("/search?q=%3Cscript%3Enobody")),
+        ("compared", path(&format!("/deliveries/{delivery}?with={other}"))),
+        ("charge", path(&format!("/charges/{charge}"))),
+        ("charge-late", path(&format!("/charges/{late_charge}"))),
+        ("charge-open", path(&format!("/charges/{}", Shop::code(&open_charge)))),
+        ("invoices", path("/invoices")),
+        ("invoice", path(&format!("/invoices/{invoice}"))),
+        ("links", path("/links")),
+        ("link", path(&format!("/links/{link}"))),
+        ("late", path("/late")),
+        ("events", path("/events")),
+        ("event", path(&format!("/events/{event}"))),
+        ("deliveries", path("/deliveries")),
+        ("delivery", path(&format!("/deliveries/{delivery}"))),
+        ("endpoints", path("/endpoints")),
+        ("endpoint", path(&format!("/endpoints/{endpoint}"))),
+        ("requests", path("/requests")),
+        ("requests-refused", path("/requests?status=refused")),
+        ("request", path("/requests/1")),
+        ("keys", path("/keys")),
+        ("wallets", path("/wallets")),
+        ("wallet", path("/wallets/BTC")),
+        ("wallet-list", path("/wallets/SOL")),
+        ("outbox", path("/outbox")),
+        ("world", path("/world")),
+        ("history", path("/history")),
+        ("settings", path("/settings")),
     ]
 }
 
-/// Checks a page in all viewports. Messages contain its name.
+/// Checks that a page fits every viewport, is accessible, and has interpreted no input. Messages contain its name.
 async fn check_page(page: &Page, shop: &Shop, name: &str, path: &str) {
     page.open(&shop.url(path)).await;
     page.wait_for("main h1").await;
@@ -179,7 +179,7 @@ async fn empty_pages_state_the_next_step() {
 }
 
 #[tokio::test]
-async fn errors_and_secrets_are_accessible() {
+async fn errors_secrets_menu_and_login_are_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;

@@ -43,13 +43,13 @@ async fn a_call_is_sent_from_its_documentation() {
 }
 
 #[tokio::test]
-async fn documentation_pages_are_accessible() {
+async fn documentation_pages_are_accessible_and_searchable() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
     for (name, path, expected) in [
         ("home", "/", "First steps"),
-        ("lost", "/nowhere", "no page at this address"),
+        ("not-found", "/nowhere", "no page at this address"),
         ("docs", "/docs", "Signature and retries"),
         ("docs in Python", "/docs?examples=python", "requests.post"),
     ] {
@@ -75,7 +75,7 @@ async fn documentation_pages_are_accessible() {
     page.fill("#filter", "no such call").await;
     page.wait_for_text("#filter-none", "No entry contains this text").await;
     assert_eq!(page.eval(visible_entries).await, serde_json::json!([]));
-    // A link to an event opens it.
+    // A link to an event type opens its entry.
     page.open(&shop.url("/docs#charge.paid")).await;
     page.wait_for_text("details[id='charge.paid']", "chargeproof trigger charge.paid").await;
     assert_eq!(page.errors(), Vec::<String>::new());

@@ -1,6 +1,6 @@
 //! Every hosted page in every state: layout in all viewports, accessibility, and resources without errors.
 //!
-//! With `CHARGEPROOF_PICTURES` set, a screenshot of each is stored under `target/tmp/pictures`.
+//! With `CHARGEPROOF_PICTURES` set, a screenshot of each page is stored under `target/tmp/pictures`.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::shop::{Shop, save_screenshot};
 /// The name of a page for messages, its path, and a string that it contains.
 type HostedPage = (&'static str, String, &'static str);
 
-/// Checks a page in all viewports.
+/// Checks that a page fits every viewport, is accessible and reports no errors.
 async fn check_page(browser: &Browser, shop: &Shop, (name, path, expected): HostedPage) {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
@@ -20,7 +20,7 @@ async fn check_page(browser: &Browser, shop: &Shop, (name, path, expected): Host
         page.set_viewport(viewport).await;
         page.assert_fits().await;
         save_screenshot(&page, &format!("{name}-{}", viewport.name)).await;
-        // Each colour scheme once, each at another width, because the rules are slow.
+        // One viewport of each colour scheme, because the accessibility rules are slow.
         if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&viewport) {
             axe::assert_accessible(&page, &format!("{name} {}", viewport.name)).await;
         }
@@ -28,7 +28,7 @@ async fn check_page(browser: &Browser, shop: &Shop, (name, path, expected): Host
     assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
 }
 
-/// Defines a test that creates pages and checks each.
+/// Defines a test that checks each page that `$create` returns.
 macro_rules! gallery {
     ($(#[$doc:meta])* $name:ident, $create:path) => {
         $(#[$doc])*
@@ -48,19 +48,19 @@ gallery!(invoices_are_accessible, invoices);
 gallery!(payment_links_are_accessible, links);
 
 async fn checkouts(shop: &Shop) -> Vec<HostedPage> {
-    let canceled = shop.charge("ETH").await;
+    let canceled = shop.create_charge("ETH").await;
     shop.api("POST", &format!("/v1/charges/{}/cancel", Shop::code(&canceled)), json!({})).await;
-    let paid = shop.charge("LTC").await;
+    let paid = shop.create_charge("LTC").await;
     shop.pay(&paid, "1.2", 3).await;
-    let (expired, late) = (shop.charge("DOGE").await, shop.charge("SOL").await);
+    let (expired, late) = (shop.create_charge("DOGE").await, shop.create_charge("SOL").await);
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&late, "1", 1).await;
     // Open charges are created last and need few blocks, so that they do not expire meanwhile.
-    let underpaid = shop.charge("LTC").await;
+    let underpaid = shop.create_charge("LTC").await;
     shop.pay(&underpaid, "0.5", 3).await;
-    let confirming = shop.charge("LTC").await;
+    let confirming = shop.create_charge("LTC").await;
     shop.pay(&confirming, "1", 1).await;
-    let (waiting, token) = (shop.charge("BTC").await, shop.charge("USDT_TRON").await);
+    let (waiting, token) = (shop.create_charge("BTC").await, shop.create_charge("USDT_TRON").await);
     vec![
         ("checkout-receipt", format!("{paid}/receipt"), "Received"),
         ("checkout-waiting", waiting, "Waiting for your payment"),

@@ -1,4 +1,4 @@
-//! Hostile input: names with markup, endless words, and right-to-left text are displayed, not interpreted.
+//! Hostile input: markup, long words and right-to-left text are displayed, not interpreted.
 
 use serde_json::{Value, json};
 

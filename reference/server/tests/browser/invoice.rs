@@ -6,11 +6,11 @@ use testkit::browser::Browser;
 
 use crate::shop::{Shop, save_screenshot};
 
-/// Returns coin and status of the charges of an invoice.
+/// Returns coin and status of each charge of an invoice.
 async fn charges(shop: &Shop, invoice: &str) -> Vec<(String, String)> {
     let invoice = shop.api("GET", &format!("/v1/invoices/{}", Shop::code(invoice)), Value::Null).await;
-    let all = invoice["charges"].as_array().expect("a list").iter();
-    all.map(|row| (row["asset"].as_str().unwrap().to_owned(), row["status"].as_str().unwrap().to_owned()))
+    let rows = invoice["charges"].as_array().expect("a list").iter();
+    rows.map(|row| (row["asset"].as_str().unwrap().to_owned(), row["status"].as_str().unwrap().to_owned()))
         .collect()
 }
 
@@ -27,16 +27,17 @@ async fn an_invoice_is_paid_after_its_coin_was_switched() {
     page.click("#choose-coin").await;
     page.wait_for_text("#payment h2", "Waiting for your payment").await;
     page.wait_for_text(".due", "BTC").await;
-    let first = page.text("#pay-address").await;
+    let first_address = page.text("#pay-address").await;
 
     page.click("#switch-coin > summary").await;
     page.click("label[for=coin-LTC]").await;
     page.click("#choose-coin").await;
     page.wait_for_text(".due", "LTC").await;
-    assert_ne!(page.text("#pay-address").await, first);
+    assert_ne!(page.text("#pay-address").await, first_address);
     let expected = [("BTC".to_owned(), "canceled".to_owned()), ("LTC".to_owned(), "pending".to_owned())];
     assert_eq!(charges(&shop, &path).await, expected);
 
+    // A script variable that a reload would delete.
     page.eval("window.kept = 1").await;
     page.click("#act-exact").await;
     page.wait_for_text("[data-result]", "Sent.").await;

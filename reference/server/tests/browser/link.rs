@@ -63,15 +63,16 @@ async fn the_form_of_a_link_creates_a_charge_with_the_custom_fields() {
 async fn a_link_that_accepts_no_payments_shows_the_reason() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let link = |fields: Value| {
+    let link_body = |fields: Value| {
         let mut link = json!({ "title": "Book", "amount": "9.00", "currency": "EUR" });
         link.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         link
     };
-    let archived = shop.create("payment-links", link(json!({}))).await;
+    let archived = shop.create("payment-links", link_body(json!({}))).await;
     shop.api("POST", &format!("/v1/payment-links/{}/archive", Shop::code(&archived)), json!({})).await;
-    let expired = shop.create("payment-links", link(json!({ "expires_at": "2026-09-21T00:00:00Z" }))).await;
-    let sold_out = shop.create("payment-links", link(json!({ "max_payments": 1 }))).await;
+    let expired =
+        shop.create("payment-links", link_body(json!({ "expires_at": "2026-09-21T00:00:00Z" }))).await;
+    let sold_out = shop.create("payment-links", link_body(json!({ "max_payments": 1 }))).await;
     let choice = json!({ "asset": "LTC" });
     let charge = shop.sandbox(&format!("links/{}/choose", Shop::code(&sold_out)), choice).await;
     shop.pay(charge["charge"].as_str().expect("a code"), "1", 3).await;

@@ -111,11 +111,11 @@ async fn search_finds_objects() {
 async fn no_second_payment_is_offered_while_one_is_unconfirmed() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     let code = Shop::code(&path);
-    let (page, hosted) = (browser.page().await, browser.page().await);
+    let (page, hosted_page) = (browser.page().await, browser.page().await);
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
-    hosted.open(&shop.url(&path)).await;
+    hosted_page.open(&shop.url(&path)).await;
     let title_starts_with = |text: &'static str| format!("document.title.startsWith({})", json!(text));
     page.wait_until(&title_starts_with("pending · Charge"), || {
         "the title of the tab does not show the status".to_owned()
@@ -125,8 +125,8 @@ async fn no_second_payment_is_offered_while_one_is_unconfirmed() {
     page.click_through("#pay").await;
     page.wait_for_text("main", "A payment is pending").await;
     assert!(!page.is_visible("#pay").await, "a second payment is offered without a further click");
-    hosted.wait_for("#act-twice").await;
-    assert_eq!(hosted.count("#act-exact").await, 0);
+    hosted_page.wait_for("#act-twice").await;
+    assert_eq!(hosted_page.count("#act-exact").await, 0);
     // Input survives updates of the page.
     page.click("#pay-more summary").await;
     page.fill("#amount", "0.5").await;
@@ -138,13 +138,13 @@ async fn no_second_payment_is_offered_while_one_is_unconfirmed() {
         "the title never showed that it is paid".to_owned()
     })
     .await;
-    hosted
+    hosted_page
         .wait_until(&title_starts_with("Paid · "), || {
             "the customer's title never showed that it is paid".to_owned()
         })
         .await;
     assert_eq!(page.errors(), Vec::<String>::new());
-    assert_eq!(hosted.errors(), Vec::<String>::new());
+    assert_eq!(hosted_page.errors(), Vec::<String>::new());
 }
 
 /// The panels of invoices and links choose a coin and pay, as the dashboard does.
@@ -182,7 +182,7 @@ async fn invoices_and_links_are_paid_by_one_click() {
 async fn a_refunded_late_payment_is_shown_as_refunded() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     shop.sandbox("advance", json!({ "by": "31m" })).await;
     shop.pay(&path, "1", 2).await;
     let due = shop.api("GET", &format!("/v1/charges/{}", Shop::code(&path)), json!(null)).await;

@@ -4,6 +4,7 @@ use testkit::{AsyncConnection, Message};
 
 use crate::shop::Shop;
 
+/// Sends a request; adds the server's `Host` unless `headers` contains one, and the content type of forms to `POST`.
 async fn call(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Message {
     let mut request = format!("{method} {path} HTTP/1.1\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
@@ -22,7 +23,7 @@ async fn call(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], b
 #[tokio::test]
 async fn a_page_has_a_strict_content_security_policy() {
     let shop = Shop::frozen().await;
-    let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    let page = call(&shop, "GET", &shop.create_charge("BTC").await, &[], "").await;
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(
@@ -41,18 +42,19 @@ async fn a_page_has_a_strict_content_security_policy() {
     ] {
         assert_eq!(page.header(name), Some(value), "{name}");
     }
-    for foreign in ["http://", "https://", "style=", "onclick"] {
-        let excerpts = page.body.match_indices(foreign).map(|(index, _)| &page.body[index..index + 40]);
+    // Nothing is loaded from another origin, and there are no inline styles or handlers.
+    for forbidden in ["http://", "https://", "style=", "onclick"] {
+        let excerpts = page.body.match_indices(forbidden).map(|(index, _)| &page.body[index..index + 40]);
         // The curl commands contain the server's address.
-        let loads: Vec<&str> = excerpts.filter(|excerpt| !excerpt.contains(&shop.url(""))).collect();
-        assert!(loads.is_empty(), "{loads:?}");
+        let found: Vec<&str> = excerpts.filter(|excerpt| !excerpt.contains(&shop.url(""))).collect();
+        assert!(found.is_empty(), "{found:?}");
     }
 }
 
 #[tokio::test]
 async fn assets_are_cached_under_names_that_contain_their_digest() {
     let shop = Shop::frozen().await;
-    let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    let page = call(&shop, "GET", &shop.create_charge("BTC").await, &[], "").await;
     let files: Vec<&str> = page.body.split(['"', ' ']).filter(|word| word.starts_with("/assets/")).collect();
     assert_eq!(files.len(), 6, "{files:?}");
     for file in files {
@@ -66,7 +68,7 @@ async fn assets_are_cached_under_names_that_contain_their_digest() {
 #[tokio::test]
 async fn the_panel_is_shown_only_to_clients_with_sandbox_access() {
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
     let action = format!("{path}/sandbox");
     let remote: [(&str, &str); 1] = [("X-Forwarded-For", "192.0.2.9")];
     assert!(call(&shop, "GET", &path, &[], "").await.body.contains("id=\"act-exact\""));
@@ -81,9 +83,9 @@ async fn the_panel_is_shown_only_to_clients_with_sandbox_access() {
         403,
         "without the form's token"
     );
-    let exact = format!("act=exact&word={}", form_token(&shop, &path).await);
-    assert_eq!(call(&shop, "POST", &action, &remote, &exact).await.status, 403);
-    assert_eq!(call(&shop, "POST", &action, &authorized, &exact).await.status, 303);
+    let exact_form = format!("act=exact&word={}", form_token(&shop, &path).await);
+    assert_eq!(call(&shop, "POST", &action, &remote, &exact_form).await.status, 403);
+    assert_eq!(call(&shop, "POST", &action, &authorized, &exact_form).await.status, 303);
 }
 
 /// Returns the form token of the panel on a page.
@@ -104,7 +106,7 @@ async fn forms_of_other_sites_are_refused() {
     let shop = Shop::frozen().await;
     let invoice = shop.create("invoices", serde_json::json!({ "amount": "5.00" })).await;
     let link = shop.create("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
-    let charge = shop.charge("BTC").await;
+    let charge = shop.create_charge("BTC").await;
     let own_origin = shop.url("");
     let token = form_token(&shop, &charge).await;
     let form_body = |name: &str| format!("act={name}&word={token}");
@@ -139,7 +141,8 @@ async fn forms_of_other_sites_are_refused() {
 #[tokio::test]
 async fn a_foreign_host_name_shows_no_panel() {
     let shop = Shop::frozen().await;
-    let path = shop.charge("BTC").await;
+    let path = shop.create_charge("BTC").await;
+    // DNS rebinding: another site lets its host name resolve to this server.
     let rebound = [("Host", "evil.example")];
     let page = call(&shop, "GET", &path, &rebound, "").await;
     assert_eq!(page.status, 200, "customer pages need no login");
@@ -150,9 +153,9 @@ async fn a_foreign_host_name_shows_no_panel() {
 }
 
 #[tokio::test]
-async fn a_page_lists_its_allowed_methods() {
+async fn other_methods_get_405_and_unknown_pages_404() {
     let shop = Shop::frozen().await;
-    let charge = shop.charge("BTC").await;
+    let charge = shop.create_charge("BTC").await;
     let code = Shop::code(&charge);
     for (method, path, allow) in [
         ("POST", format!("/c/{code}"), "GET, HEAD"),
@@ -175,7 +178,7 @@ async fn a_page_lists_its_allowed_methods() {
 #[tokio::test]
 async fn only_a_paid_charge_has_a_receipt() {
     let shop = Shop::frozen().await;
-    let charge = shop.charge("LTC").await;
+    let charge = shop.create_charge("LTC").await;
     let receipt = format!("{charge}/receipt");
     let unpaid = call(&shop, "GET", &receipt, &[], "").await;
     assert_eq!((unpaid.status, unpaid.header("location")), (303, Some(charge.as_str())));
@@ -186,7 +189,7 @@ async fn only_a_paid_charge_has_a_receipt() {
 #[tokio::test]
 async fn pages_with_live_updates_do_not_block_shutdown() {
     let shop = Shop::frozen().await;
-    let path = format!("{}/live", shop.charge("BTC").await);
+    let path = format!("{}/live", shop.create_charge("BTC").await);
     let mut client = AsyncConnection::connect(shop.server.address()).await;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let head = client.call(request).await;
@@ -197,7 +200,7 @@ async fn pages_with_live_updates_do_not_block_shutdown() {
 #[tokio::test]
 async fn live_updates_use_at_most_half_of_the_connections() {
     let shop = Shop::with_connections(4).await;
-    let path = format!("{}/live", shop.charge("BTC").await);
+    let path = format!("{}/live", shop.create_charge("BTC").await);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let mut open = Vec::new();
     for status in [200, 200, 503] {

@@ -6,12 +6,11 @@ use reference_core::time::Timestamp;
 use reference_server::{Bounds, ClockKind, Config, SandboxAccess, Server};
 use serde_json::{Value, json};
 
-use testkit::AsyncConnection;
-
-use testkit::browser::Page;
+use testkit::{AsyncConnection, browser::Page};
 
 const START: Timestamp = Timestamp(1_789_898_741_000_000); // 2026-09-20T10:05:41Z
 
+/// A running server with the account `acme`.
 pub(crate) struct Shop {
     pub(crate) server: Server,
 }
@@ -19,11 +18,11 @@ pub(crate) struct Shop {
 impl Shop {
     /// Starts a server with a frozen clock.
     pub(crate) async fn frozen() -> Shop {
-        Shop::open(ClockKind::Frozen).await
+        Shop::with_clock(ClockKind::Frozen).await
     }
 
     /// Starts a server with this clock.
-    pub(crate) async fn open(clock: ClockKind) -> Shop {
+    pub(crate) async fn with_clock(clock: ClockKind) -> Shop {
         Shop::start(clock, None, Bounds::default()).await
     }
 
@@ -32,7 +31,7 @@ impl Shop {
         Shop::start(ClockKind::Frozen, Some(public_url), Bounds::default()).await
     }
 
-    /// Starts a server with a limit on connections.
+    /// Starts a server that accepts at most this number of connections.
     pub(crate) async fn with_connections(connections: usize) -> Shop {
         Shop::start(ClockKind::Frozen, None, Bounds { connections, ..Bounds::default() }).await
     }
@@ -50,7 +49,7 @@ impl Shop {
         Shop { server: Server::start(config).await.expect("loopback has a free port") }
     }
 
-    /// Returns the URL of a page.
+    /// Returns the URL of a path on the server.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.server.address())
     }
@@ -63,14 +62,9 @@ impl Shop {
         AsyncConnection::connect(address).await.call(request).await.status
     }
 
-    /// Sends `GET` to the sandbox.
+    /// Sends `GET` to the sandbox and returns the body of the response.
     pub(crate) async fn read(&self, path: &str) -> Value {
         self.send("GET", path, None, &Value::Null).await
-    }
-
-    /// Sends `PATCH` to the sandbox.
-    pub(crate) async fn change(&self, path: &str, body: Value) -> Value {
-        self.send("PATCH", path, None, &body).await
     }
 
     async fn send(&self, method: &str, path: &str, key: Option<&str>, body: &Value) -> Value {
@@ -97,17 +91,17 @@ impl Shop {
         self.send(method, path, Some(&keys.live), &body).await["data"].take()
     }
 
-    /// Sends `POST` to the sandbox.
+    /// Sends `POST` to `/sandbox/{path}`.
     pub(crate) async fn sandbox(&self, path: &str, body: Value) -> Value {
         self.send("POST", &format!("/sandbox/{path}"), None, &body).await
     }
 
-    /// Sends `PATCH` to the sandbox.
+    /// Sends `PATCH` to a path of the sandbox, which starts with `/sandbox`.
     pub(crate) async fn patch(&self, path: &str, body: Value) -> Value {
         self.send("PATCH", path, None, &body).await
     }
 
-    /// Creates an object and returns the path of its page, such as `/c/` and a code.
+    /// Creates an object through the API and returns the path of its page, such as `/c/` and a code.
     pub(crate) async fn create(&self, kind: &str, body: Value) -> String {
         let created = self.api("POST", &format!("/v1/{kind}"), body).await;
         let code = created["code"].as_str().expect("a code");
@@ -118,14 +112,14 @@ impl Shop {
         }
     }
 
-    /// Opens a charge of 49.90 EUR in a coin, and returns the path of its page.
-    pub(crate) async fn charge(&self, asset: &str) -> String {
+    /// Creates a charge of 49.90 EUR in a coin, and returns the path of its page.
+    pub(crate) async fn create_charge(&self, asset: &str) -> String {
         let body =
             json!({ "asset": asset, "amount": "49.90", "currency": "EUR", "description": "Order 1001" });
         self.create("charges", body).await
     }
 
-    /// Returns the last segment of a path.
+    /// Returns the last segment of a path: the code in the path of an object's page.
     pub(crate) fn code(path: &str) -> &str {
         path.rsplit('/').next().expect("a path has parts")
     }

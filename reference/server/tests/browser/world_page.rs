@@ -1,4 +1,6 @@
 //! The page of a simulated world, as `sweep --html` and `play --html` write it: a file that is opened from a disk.
+//!
+//! A *mark* is a button in its table: a request, a state of a transfer, an event or an attempt of a delivery.
 
 use simulator::{
     demo::DemoFault,
@@ -10,9 +12,9 @@ use tempfile::TempDir;
 
 use testkit::browser::{Browser, Page, Viewport, axe};
 
-use crate::shop::save_screenshot as screenshot;
+use crate::shop::save_screenshot;
 
-/// A title with a direction override, a replaced transfer, and a repeated delivery.
+/// A scenario whose title has a direction override, with a replaced transfer and a repeated delivery.
 const SOURCE: &str = r#"title: "Paid twice over \u202e<b onclick=alert(1)>"
 steps:
   - endpoint: shop
@@ -27,13 +29,13 @@ steps:
 "#;
 const NARROW: Viewport = Viewport { name: "narrow", width: 390, height: 844, scheme: "light" };
 
-/// Opens the page of a scenario, or of a random world.
+/// Opens the page of a scenario or a random world, run with this demo fault.
 async fn open(browser: &Browser, script: &Script, fault: Option<&str>) -> (TempDir, Page) {
-    open_failed(browser, script, fault, None).await
+    open_with_failure(browser, script, fault, None).await
 }
 
 /// Like [`open`], with an unmet expectation that `failure` describes.
-async fn open_failed(
+async fn open_with_failure(
     browser: &Browser,
     script: &Script,
     fault: Option<&str>,
@@ -63,15 +65,15 @@ async fn assert_no_errors_or_requests(page: &Page) {
 #[tokio::test]
 async fn a_world_page_is_accessible() {
     let Some(browser) = Browser::start().await else { return };
-    let drawn = workload::draw(4).script;
+    let random_world = workload::draw(4).script;
     let unmet = "expected  expired\nactual    paid\n".repeat(20);
     for (name, script, fault, failure, expected) in [
-        ("world-drawn", &drawn, None, None, "every invariant held"),
+        ("world-random", &random_world, None, None, "every invariant held"),
         ("world-passed", &scenario(), None, None, "every invariant held"),
         ("world-failed", &scenario(), Some("retry-renamed"), None, "invariant 2 (once) is broken"),
         ("world-unmet", &scenario(), None, Some(unmet.as_str()), "the scenario did not go as written"),
     ] {
-        let (_directory, page) = open_failed(&browser, script, fault, failure).await;
+        let (_directory, page) = open_with_failure(&browser, script, fault, failure).await;
         assert_eq!(
             page.is_visible(".failure pre").await,
             failure.is_some(),
@@ -81,14 +83,14 @@ async fn a_world_page_is_accessible() {
             page.set_viewport(viewport).await;
             page.wait_for_text(".verdict", expected).await;
             page.assert_fits().await;
-            screenshot(&page, &format!("{name}-{}", viewport.name)).await;
-            // The rules are slow on a large page.
-            if name != "world-drawn" && [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&viewport) {
+            save_screenshot(&page, &format!("{name}-{}", viewport.name)).await;
+            // The accessibility rules are slow on a large page.
+            if name != "world-random" && [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&viewport) {
                 axe::assert_accessible(&page, &format!("{name} {}", viewport.name)).await;
             }
             page.click(".mark[tabindex='0']").await;
             page.assert_fits().await;
-            screenshot(&page, &format!("{name}-details-{}", viewport.name)).await;
+            save_screenshot(&page, &format!("{name}-details-{}", viewport.name)).await;
             page.press("Escape").await;
         }
         page.use_print_styles().await;

@@ -20,7 +20,7 @@ use crate::{
 const CHARGE: &str = "/v1/charges";
 
 /// Returns the configuration of a data directory, with a checkpoint after every record.
-fn data(directory: &Path) -> Option<StorageConfig> {
+fn storage_config(directory: &Path) -> Option<StorageConfig> {
     Some(StorageConfig {
         directory: directory.to_owned(),
         seed: None,
@@ -31,8 +31,8 @@ fn data(directory: &Path) -> Option<StorageConfig> {
     })
 }
 
-fn stored_config(directory: &Path) -> Config {
-    Config { data: data(directory), ..crate::config() }
+fn config_with_storage(directory: &Path) -> Config {
+    Config { data: storage_config(directory), ..crate::config() }
 }
 
 async fn start(config: Config) -> Server {
@@ -67,7 +67,7 @@ async fn read_world(server: &Server) -> (Value, Value) {
 async fn a_stored_world_continues_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("shop/world");
-    let server = start(stored_config(&path)).await;
+    let server = start(config_with_storage(&path)).await;
     assert!(StorageConfig::has_world(&path));
     let keys = server.first_keys().unwrap();
     open_charge(&server).await;
@@ -75,13 +75,13 @@ async fn a_stored_world_continues_after_a_restart() {
     call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "5m" })).await;
     let (now, before) = (server.now(), read_world(&server).await);
 
-    let busy = start_error(stored_config(&path)).await;
+    let busy = start_error(config_with_storage(&path)).await;
     assert_eq!(busy.kind(), io::ErrorKind::WouldBlock, "{busy}");
     assert!(busy.to_string().contains("another process"), "{busy}");
     server.stop().await;
 
-    // The seed of the configuration does not replace that of the stored world, unless `Data::seed` requires it.
-    let server = start(Config { seed: Seed(99), ..stored_config(&path) }).await;
+    // The seed of the configuration does not replace that of the stored world, unless `StorageConfig::seed` is set.
+    let server = start(Config { seed: Seed(99), ..config_with_storage(&path) }).await;
     assert_eq!((server.now(), server.seed()), (now, Seed(1)));
     assert_eq!(server.first_keys().unwrap().live, keys.live);
     let (charges, history) = read_world(&server).await;
@@ -89,7 +89,7 @@ async fn a_stored_world_continues_after_a_restart() {
     assert_eq!((code(&charges), history), (code(&before.0), before.1));
     server.stop().await;
 
-    let other = |seed, start| StorageConfig {
+    let storage_with = |seed, start| StorageConfig {
         directory: path.clone(),
         seed,
         start,
@@ -99,19 +99,19 @@ async fn a_stored_world_continues_after_a_restart() {
     };
     let later = START.plus(Span::secs(1));
     for (data, expected) in [
-        (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
-        (other(None, Some(later)), "the start `2026-09-20T10:05:41.000000Z`"),
+        (storage_with(Some(Seed(2)), None), "the seed `1`, not `2`"),
+        (storage_with(None, Some(later)), "the start `2026-09-20T10:05:41.000000Z`"),
     ] {
-        let error = start_error(Config { data: Some(data), ..stored_config(&path) }).await;
+        let error = start_error(Config { data: Some(data), ..config_with_storage(&path) }).await;
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_world_opens_with_a_valid_a_damaged_and_a_missing_checkpoint() {
+async fn a_world_opens_with_a_valid_and_with_a_damaged_checkpoint() {
     let directory = TempDir::new().unwrap();
-    let server = start(stored_config(directory.path())).await;
+    let server = start(config_with_storage(directory.path())).await;
     open_charge(&server).await;
     let (id, _) = open_world(&server, &json!({ "clock": "frozen" })).await;
     let other_history = format!("/w/{id}/sandbox/happenings");
@@ -132,7 +132,7 @@ async fn a_world_opens_with_a_valid_a_damaged_and_a_missing_checkpoint() {
             state[100] ^= 1;
             fs::write(path, state).unwrap();
         }
-        let server = start(stored_config(directory.path())).await;
+        let server = start(config_with_storage(directory.path())).await;
         assert_eq!(server.lost_worlds().await.len(), 0);
         assert_eq!(read_all(&server).await, expected);
         let notices = server.openings().borrow().notices.clone();
@@ -142,7 +142,6 @@ async fn a_world_opens_with_a_valid_a_damaged_and_a_missing_checkpoint() {
             "{notices:?}"
         );
         server.stop().await;
-        // A missing checkpoint was written when the world opened.
         assert!(states.iter().all(|state| state.exists()));
     }
 }
@@ -152,7 +151,7 @@ async fn an_invalid_world_file_is_rejected_and_left_unchanged() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("world.redb");
     fs::write(&file, "a diary").unwrap();
-    let error = start_error(stored_config(directory.path())).await;
+    let error = start_error(config_with_storage(directory.path())).await;
     assert!(error.to_string().contains("the world in"), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "a diary");
 }
@@ -163,7 +162,7 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
     let mut hanging = Receiver::http(ReceiverBehavior::RespondAndHang("")).await;
     let config = |receiver: &Receiver| {
         let sender = sender::sender_config(&TestResolver::default(), &[shop_forward(receiver)]);
-        Config { data: data(directory.path()), ..sender::config(sender) }
+        Config { data: storage_config(directory.path()), ..sender::config(sender) }
     };
     let server = start(config(&hanging)).await;
     let (_, endpoint) = add_endpoint(&server, "https://shop.example").await;
@@ -202,7 +201,7 @@ async fn saved_scenario(server: &Server) -> String {
 #[tokio::test]
 async fn a_world_is_restored_to_an_earlier_and_to_a_later_snapshot() {
     let directory = TempDir::new().unwrap();
-    for config in [crate::config(), stored_config(directory.path())] {
+    for config in [crate::config(), config_with_storage(directory.path())] {
         let is_stored = config.data.is_some();
         let server = start(config).await;
         let first = open_charge(&server).await;
@@ -244,7 +243,7 @@ async fn a_world_is_restored_to_an_earlier_and_to_a_later_snapshot() {
         }
         server.stop().await;
         if is_stored {
-            let server = start(stored_config(directory.path())).await;
+            let server = start(config_with_storage(directory.path())).await;
             assert_eq!(read_world(&server).await.1, late.1);
             assert_eq!(saved_scenario(&server).await, scenario);
             let list = call_ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
@@ -275,9 +274,9 @@ async fn all_worlds(server: &Server) -> Value {
 #[tokio::test]
 async fn worlds_opened_on_request_continue_after_a_restart() {
     let directory = TempDir::new().unwrap();
-    let server = start(stored_config(directory.path())).await;
-    let opening = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
-    let (fast, _) = open_world(&server, &opening).await;
+    let server = start(config_with_storage(directory.path())).await;
+    let options = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
+    let (fast, _) = open_world(&server, &options).await;
     let (plain, code) = open_world(&server, &json!({ "name": "plain", "rate_limit": 9 })).await;
     let (branch, _) = open_world(&server, &json!({ "from": { "world": plain } })).await;
     let (deleted, _) = open_world(&server, &json!({})).await;
@@ -294,7 +293,7 @@ async fn worlds_opened_on_request_continue_after_a_restart() {
 
     // The directory of a world whose creation was never acknowledged.
     fs::create_dir(directory.path().join("worlds").join("0a1b2c3d4e5f")).unwrap();
-    let server = start(Config { seed: Seed(99), ..stored_config(directory.path()) }).await;
+    let server = start(Config { seed: Seed(99), ..config_with_storage(directory.path()) }).await;
     let lost = server.lost_worlds().await;
     assert!(lost.is_empty(), "{lost:?}");
     let after = all_worlds(&server).await;
@@ -317,21 +316,21 @@ async fn worlds_opened_on_request_continue_after_a_restart() {
     let restore = format!("/w/{plain}/sandbox/restore");
     call_ok(&server, "POST", &restore, &json!({ "snapshot": "here" })).await;
     // No id is reused, and worlds with the same name have the same codes.
-    let (next, again) = open_world(&server, &json!({ "name": "plain" })).await;
-    assert!(next != deleted && again == code, "{next} {deleted}");
+    let (next, same_code) = open_world(&server, &json!({ "name": "plain" })).await;
+    assert!(next != deleted && same_code == code, "{next} {deleted}");
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_request_to_a_stored_world_waits_until_the_world_is_open() {
     let directory = TempDir::new().unwrap();
-    let server = start(stored_config(directory.path())).await;
+    let server = start(config_with_storage(directory.path())).await;
     let mut worlds = Vec::new();
     for _ in 0..12 {
         worlds.push(open_world(&server, &json!({})).await);
     }
     server.stop().await;
-    let server = start(stored_config(directory.path())).await;
+    let server = start(config_with_storage(directory.path())).await;
     // The newest worlds open last and are requested first, each in another way.
     let nth_newest = |n: usize| &worlds[worlds.len() - 1 - n];
     for (n, path) in ["/w/{}/sandbox/books/acme/live/charges", "/sandbox/worlds/{}"].iter().enumerate() {
@@ -349,8 +348,8 @@ async fn a_request_to_a_stored_world_waits_until_the_world_is_open() {
     server.stop().await;
 
     // A server that is stopped right after its start closes every world, open or not.
-    start(stored_config(directory.path())).await.stop().await;
-    let server = start(stored_config(directory.path())).await;
+    start(config_with_storage(directory.path())).await.stop().await;
+    let server = start(config_with_storage(directory.path())).await;
     assert!(server.lost_worlds().await.is_empty());
     server.stop().await;
 }
@@ -358,7 +357,7 @@ async fn a_request_to_a_stored_world_waits_until_the_world_is_open() {
 #[tokio::test]
 async fn a_damaged_world_is_reported_and_the_others_open() {
     let directory = TempDir::new().unwrap();
-    let server = start(stored_config(directory.path())).await;
+    let server = start(config_with_storage(directory.path())).await;
     let (broken, _) = open_world(&server, &json!({})).await;
     let (moved, _) = open_world(&server, &json!({})).await;
     let (valid, _) = open_world(&server, &json!({})).await;
@@ -368,7 +367,7 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     fs::rename(world_path(&moved), world_path("0a1b2c3d4e5f")).unwrap();
     fs::write(world_path("notes.txt"), "a diary").unwrap();
 
-    let server = start(stored_config(directory.path())).await;
+    let server = start(config_with_storage(directory.path())).await;
     let open = all_worlds(&server).await;
     assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
     assert_eq!(open["worlds"][0]["world"], valid);
@@ -393,7 +392,7 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
 async fn changes_are_refused_while_the_directory_is_missing() {
     let temp_dir = TempDir::new().unwrap();
     let (path, moved_path) = (temp_dir.path().join("world"), temp_dir.path().join("aside"));
-    let server = start(stored_config(&path)).await;
+    let server = start(config_with_storage(&path)).await;
     let first = open_charge(&server).await;
     fs::rename(&path, &moved_path).unwrap();
     let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
@@ -413,7 +412,7 @@ async fn changes_are_refused_while_the_directory_is_missing() {
     }
     assert_eq!(status, 201);
     server.stop().await;
-    let server = start(stored_config(&path)).await;
+    let server = start(config_with_storage(&path)).await;
     assert_eq!(read_world(&server).await.0.as_array().map(Vec::len), Some(2));
     server.stop().await;
 }
@@ -421,7 +420,7 @@ async fn changes_are_refused_while_the_directory_is_missing() {
 #[tokio::test]
 async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request() {
     let directory = TempDir::new().unwrap();
-    let server = start(stored_config(directory.path())).await;
+    let server = start(config_with_storage(directory.path())).await;
     for _ in 0..3 {
         open_charge(&server).await;
     }
@@ -437,13 +436,13 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
         }
         fs::write(file, damaged).unwrap();
     }
-    let error = start_error(stored_config(directory.path())).await;
+    let error = start_error(config_with_storage(directory.path())).await;
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     for part in ["`world.redb` is damaged: record", "`--recover`"] {
         assert!(error.to_string().contains(part), "{error}");
     }
-    let recovering = StorageConfig { recover: true, ..data(directory.path()).unwrap() };
-    let server = start(Config { data: Some(recovering), ..stored_config(directory.path()) }).await;
+    let recovering = StorageConfig { recover: true, ..storage_config(directory.path()).unwrap() };
+    let server = start(Config { data: Some(recovering), ..config_with_storage(directory.path()) }).await;
     assert!(server.lost_worlds().await.is_empty());
     let notices = server.openings().borrow().notices.clone();
     assert_eq!(notices.iter().filter(|notice| notice.contains("was damaged")).count(), 2, "{notices:?}");
@@ -453,7 +452,7 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
     for file in &files {
         assert!(file.with_extension("redb.damaged-1").exists());
     }
-    let server = start(stored_config(directory.path())).await;
+    let server = start(config_with_storage(directory.path())).await;
     assert!(server.lost_worlds().await.is_empty());
     assert_eq!(read_world(&server).await.0.as_array().map(Vec::len), Some(1));
     server.stop().await;
@@ -463,7 +462,7 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
 async fn a_world_ahead_of_real_time_is_reset_on_request() {
     let directory = TempDir::new().unwrap();
     let config = |clock_reset| {
-        let data = StorageConfig { clock_reset, ..data(directory.path()).unwrap() };
+        let data = StorageConfig { clock_reset, ..storage_config(directory.path()).unwrap() };
         Config { data: Some(data), clock: ClockKind::Wall, start: None, ..crate::config() }
     };
     let server = start(config(false)).await;
@@ -519,7 +518,7 @@ async fn an_exported_snapshot_opens_on_another_server() {
     let (keys, before) = (server.first_keys().unwrap(), read_world(&server).await);
 
     let directory = TempDir::new().unwrap();
-    for config in [crate::config(), stored_config(directory.path())] {
+    for config in [crate::config(), config_with_storage(directory.path())] {
         let is_stored = config.data.is_some();
         let other = start(Config { exported_world: Some(file.clone()), ..config.clone() }).await;
         assert_eq!((other.seed(), other.now()), (Seed(5), server.now()));
@@ -534,14 +533,14 @@ async fn an_exported_snapshot_opens_on_another_server() {
         if is_stored {
             let error = start_error(Config { exported_world: Some(file.clone()), ..config }).await;
             assert!(error.to_string().contains("has a world already"), "{error}");
-            let other = start(stored_config(directory.path())).await;
+            let other = start(config_with_storage(directory.path())).await;
             assert_eq!(other.first_keys().unwrap().live, keys.live);
         }
     }
 }
 
 #[tokio::test]
-async fn a_modified_world_file_is_rejected() {
+async fn an_invalid_snapshot_file_is_rejected() {
     let server = start(crate::config()).await;
     open_charge(&server).await;
     call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
@@ -553,7 +552,7 @@ async fn a_modified_world_file_is_rejected() {
             String::from_utf8(file[end + 1..].to_vec()).unwrap(),
         )
     };
-    // Returns a file with these records and their digest.
+    // Returns a snapshot file with these records and their digest.
     let with_records = |records: &str| {
         use sha2::{Digest, Sha256};
         let mut header: Value = serde_json::from_str(&header).unwrap();

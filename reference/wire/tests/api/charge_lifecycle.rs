@@ -1,4 +1,4 @@
-//! The states of a charge, edge by edge: input, new state, and events.
+//! The state transitions of a charge: inputs, the resulting status, and events.
 
 use reference_core::{
     command::SettingsDraft,
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::test_service::{DROPPED, LOCK, MEMPOOL, TICK, TestService, confirmed, string};
 
-/// A step on a charge. A status is that of the expected response.
+/// A step on a charge. A `u16` is the expected status of the response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Wait(Span),
     /// Waits until this many microseconds after the end of the lock; negative: before it.
     Until(i64),
-    /// A sighting of a transfer: its transaction id, amount and depth.
+    /// A sighting of a transfer: its transaction id, amount and depth (unconfirmed, confirmed or absent).
     Transfer(&'static str, &'static str, Depth),
     /// Several sightings at the same time.
     Transfers(&'static [(&'static str, &'static str, Depth)]),
@@ -153,7 +153,7 @@ fn many_small_transfers_add_up() {
 }
 
 #[test]
-fn a_zero_amount_is_not_a_payment() {
+fn zero_amounts_and_absent_transfers_are_not_payments() {
     check_steps(&[Transfer("a", "0", confirmed(9))], "pending 0:");
     check_steps(&[Transfer("a", "0.0025", DROPPED)], "pending 0:");
     check_steps(&[Transfer("a", "0", confirmed(9)), Cancel(200)], "canceled 0: canceled");
@@ -224,10 +224,10 @@ fn a_charge_keeps_the_terms_it_was_opened_with() {
 
 #[test]
 fn a_payment_in_the_microsecond_of_the_lock_end_is_late() {
-    let pays = Transfer("a", "0.0025", confirmed(2));
-    check_steps(&[Until(-1), pays], "paid 0.0025: payment_detected paid");
-    check_steps(&[Until(0), pays], "expired 0: expired late_payment");
-    check_steps(&[Until(1), pays], "expired 0: expired late_payment");
+    let payment = Transfer("a", "0.0025", confirmed(2));
+    check_steps(&[Until(-1), payment], "paid 0.0025: payment_detected paid");
+    check_steps(&[Until(0), payment], "expired 0: expired late_payment");
+    check_steps(&[Until(1), payment], "expired 0: expired late_payment");
     check_steps(&[Until(-1), Cancel(200)], "canceled 0: canceled");
     check_steps(&[Until(0), Cancel(409)], "expired 0: expired");
 }
@@ -419,19 +419,19 @@ fn a_reorganisation_removes_credit_until_the_transfer_is_confirmed_again() {
 
 #[test]
 fn a_paid_charge_stays_paid_after_a_reorganisation() {
-    let pays = Transfer("a", "0.0025", confirmed(2));
+    let payment = Transfer("a", "0.0025", confirmed(2));
     let (mut service, charge) =
-        run_steps(&[pays, Transfer("a", "0.0025", Depth::Absent(Disappearance::DoubleSpent)), Until(9)]);
+        run_steps(&[payment, Transfer("a", "0.0025", Depth::Absent(Disappearance::DoubleSpent)), Until(9)]);
     let object = service.read_charge(&charge);
     assert_eq!(object["status"], "paid");
     assert_eq!(
         object["transactions"][0]["confirmations"], 0,
         "the dropped transfer is still in the list, without confirmations"
     );
-    check_steps(&[pays, Transfer("a", "0.0025", MEMPOOL), pays], "paid 0.0025: payment_detected paid");
-    check_steps(&[pays, Transfer("a", "0.0025", DROPPED)], "paid 0: payment_detected paid");
+    check_steps(&[payment, Transfer("a", "0.0025", MEMPOOL), payment], "paid 0.0025: payment_detected paid");
+    check_steps(&[payment, Transfer("a", "0.0025", DROPPED)], "paid 0: payment_detected paid");
     check_steps(
-        &[pays, Transfer("a", "0.0025", DROPPED), Refund("0.001", 422)],
+        &[payment, Transfer("a", "0.0025", DROPPED), Refund("0.001", 422)],
         "paid 0: payment_detected paid",
     );
 }
@@ -453,20 +453,20 @@ fn paid_at_is_the_time_of_the_confirmation_that_completes_the_payment() {
 
 #[test]
 fn refunds_are_limited_to_the_received_amount() {
-    let pays = Transfer("a", "0.0025", confirmed(2));
+    let payment = Transfer("a", "0.0025", confirmed(2));
     check_steps(&[Refund("0.001", 422)], "pending 0:");
     check_steps(
         &[Transfer("a", "0.0025", MEMPOOL), Refund("0.00000001", 422)],
         "pending 0: payment_detected",
     );
-    check_steps(&[pays, Refund("0.0025", 201)], "paid 0.0025: payment_detected paid refunded");
-    check_steps(&[pays, Refund("0.00250001", 422)], "paid 0.0025: payment_detected paid");
+    check_steps(&[payment, Refund("0.0025", 201)], "paid 0.0025: payment_detected paid refunded");
+    check_steps(&[payment, Refund("0.00250001", 422)], "paid 0.0025: payment_detected paid");
     check_steps(
-        &[pays, Refund("0.001", 201), Refund("0.0015", 201), Refund("0.00000001", 422)],
+        &[payment, Refund("0.001", 201), Refund("0.0015", 201), Refund("0.00000001", 422)],
         "paid 0.0025: payment_detected paid refunded refunded",
     );
     for bad in ["0", "-1", "0.000000001", "x", "1e-5", ""] {
-        check_steps(&[pays, Refund(bad, 422)], "paid 0.0025: payment_detected paid");
+        check_steps(&[payment, Refund(bad, 422)], "paid 0.0025: payment_detected paid");
     }
     let part = Transfer("a", "0.001", confirmed(2));
     check_steps(&[part, Refund("0.001", 201)], "underpaid 0.001: payment_detected underpaid refunded");
@@ -488,7 +488,7 @@ fn refunds_are_limited_to_the_received_amount() {
 }
 
 #[test]
-fn event_details_contain_the_transaction_and_amount() {
+fn event_details_depend_on_the_event_type() {
     let (mut service, charge) =
         run_steps(&[Transfer("a", "0.001", confirmed(2)), Transfer("b", "0.0016", confirmed(2))]);
     let refund = json!({"amount": "0.0001", "txid": "back", "reason": "change"});

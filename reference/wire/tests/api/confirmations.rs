@@ -25,19 +25,20 @@ fn confirmations(service: &mut TestService, charge: &str) -> u64 {
     single
 }
 
-fn set_height(service: &mut TestService, height: u64) {
+/// Reports a height of the live BTC chain to the service.
+fn report_height(service: &mut TestService, height: u64) {
     service.api.service.on_height(Mode::Live, Asset::Btc, height);
 }
 
 #[test]
 fn every_block_adds_a_confirmation_to_confirmed_transfers() {
-    for (first, expected) in [(0, [0, 0, 0]), (1, [1, 1, 1]), (2, [2, 3, 902]), (7, [7, 8, 907])] {
-        let (mut service, charge) = charge_with_transfer(first);
+    for (initial, expected) in [(0, [0, 0, 0]), (1, [1, 1, 1]), (2, [2, 3, 902]), (7, [7, 8, 907])] {
+        let (mut service, charge) = charge_with_transfer(initial);
         let found = [100, 101, 1_000].map(|height| {
-            set_height(&mut service, height);
+            report_height(&mut service, height);
             confirmations(&mut service, &charge)
         });
-        assert_eq!(found, expected, "seen with {first}");
+        assert_eq!(found, expected, "seen with {initial}");
     }
 }
 
@@ -47,31 +48,31 @@ fn blocks_of_other_chains_add_no_confirmation() {
     service.api.service.on_height(Mode::Test, Asset::Btc, 200);
     service.api.service.on_height(Mode::Live, Asset::Ltc, 200);
     assert_eq!(confirmations(&mut service, &charge), 2);
-    set_height(&mut service, 99);
+    report_height(&mut service, 99);
     assert_eq!(confirmations(&mut service, &charge), 2, "a chain does not shrink");
 }
 
 #[test]
 fn a_reorganisation_restarts_the_count() {
     let (mut service, charge) = charge_with_transfer(2);
-    set_height(&mut service, 110);
+    report_height(&mut service, 110);
     assert_eq!(confirmations(&mut service, &charge), 12);
     service.height = 111;
     for depth in [MEMPOOL, DROPPED] {
         service.report_sighting(&charge, "a", "0.0025", depth);
-        set_height(&mut service, 120);
+        report_height(&mut service, 120);
         assert_eq!(confirmations(&mut service, &charge), 0);
     }
     service.height = 121;
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
-    set_height(&mut service, 123);
+    report_height(&mut service, 123);
     assert_eq!(confirmations(&mut service, &charge), 4);
 }
 
 #[test]
 fn a_late_sighting_counts_from_its_own_height() {
     let (mut service, charge) = charge_with_transfer(0);
-    set_height(&mut service, 150);
+    report_height(&mut service, 150);
     service.height = 102;
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     assert_eq!(confirmations(&mut service, &charge), 50);
@@ -85,9 +86,9 @@ fn a_delivery_keeps_the_confirmations_of_its_event() {
     let charge = service.create_charge();
     service.height = 100;
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
-    set_height(&mut service, 105);
+    report_height(&mut service, 105);
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.001"})).data();
-    set_height(&mut service, 200);
+    report_height(&mut service, 200);
     let attempts = service.attempt_all(&AttemptResult::Response(200));
     let bodies = attempts.iter().map(|(_, attempt)| serde_json::from_slice::<Value>(&attempt.body).unwrap());
     let found: Vec<Value> =

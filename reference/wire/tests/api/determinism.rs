@@ -18,19 +18,24 @@ use crate::test_service::{TICK, TestRequest, TestService, parse_code};
 /// An operation in one mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
+    /// Creates a charge in a coin.
     Charge(&'static str),
     Link,
     Invoice,
+    /// Chooses a coin for the newest invoice.
     ChooseCoin(&'static str),
     View,
+    /// Reports a payment of the newest charge with this number of confirmations.
     Pay(u32),
     Cancel,
     Refund,
     Accept,
+    /// Sends `GET` to a path.
     Read(&'static str),
     Endpoint,
     SendTest,
     Rotate,
+    /// Makes all due delivery attempts of both modes, each with this status.
     AttemptAll(u16),
 }
 
@@ -73,14 +78,15 @@ impl Run {
         self.observations[mode as usize].push(format!("{} {text}", self.service.now));
     }
 
+    /// Sends a request with the key of a mode, and records the response.
     fn call(&mut self, mode: Mode, method: &str, target: &str, body: Option<Value>) {
         let key =
             if mode == Mode::Live { self.service.live_key.clone() } else { self.service.test_key.clone() };
-        let mut call = TestRequest::new(method, target).key(&key);
+        let mut request = TestRequest::new(method, target).key(&key);
         if let Some(body) = body {
-            call = call.json(&body);
+            request = request.json(&body);
         }
-        let response = self.service.send(&call);
+        let response = self.service.send(&request);
         let text = format!("{} {:?} {}", response.status(), response.0.headers, response.text());
         self.record_observation(mode, text);
     }
@@ -124,7 +130,7 @@ impl Run {
         self.service.api.service.on_sightings(self.service.now, &[sighting]);
     }
 
-    /// Makes all due delivery attempts of both modes, each with this status.
+    /// Makes all due delivery attempts of both modes, each with this status, and records them.
     fn attempt_all(&mut self, mode: Mode, status: u16) {
         let attempts = self.service.attempt_all(&AttemptResult::Response(status));
         for (attempt_mode, attempt) in attempts {
@@ -176,6 +182,7 @@ impl Run {
     }
 }
 
+/// Operations, each with the time before it and its mode.
 type Script = Vec<(Span, Mode, Op)>;
 
 fn any_script() -> impl Strategy<Value = Script> {
@@ -197,8 +204,8 @@ fn run(seed: u64, script: &Script, modes: &[Mode]) -> Run {
     run
 }
 
-/// Returns the pending deliveries to a mode's endpoints, with their bodies.
-fn pending_deliveries(run: &Run, mode: Mode) -> Vec<(String, String)> {
+/// Returns the id and the body of each delivery of a mode.
+fn deliveries(run: &Run, mode: Mode) -> Vec<(String, String)> {
     let book = run.service.book(mode);
     let body = |delivery| {
         String::from_utf8_lossy(&reference_wire::delivery_body(
@@ -228,7 +235,7 @@ proptest! {
         for mode in Mode::ALL {
             let alone = run(seed, &script, &[mode]);
             prop_assert_eq!(&alone.observations[mode as usize], &both.observations[mode as usize]);
-            prop_assert!(pending_deliveries(&alone, mode) == pending_deliveries(&both, mode), "the deliveries differ");
+            prop_assert!(deliveries(&alone, mode) == deliveries(&both, mode), "the deliveries differ");
         }
     }
 }
@@ -252,10 +259,10 @@ fn another_seed_gives_other_keys_and_codes() {
 }
 
 #[test]
-fn account_slugs_are_unique_and_have_1_to_40_characters() {
+fn account_ids_are_unique_and_have_1_to_40_characters() {
     let mut service = TestService::new();
     let (longest, too_long) = ("a".repeat(40), "a".repeat(41));
-    for (slug, status) in [
+    for (id, status) in [
         ("a-1", 201),
         ("z9", 201),
         (longest.as_str(), 201),
@@ -267,8 +274,8 @@ fn account_slugs_are_unique_and_have_1_to_40_characters() {
         ("acme", 409),
     ] {
         let account =
-            service.api.service.open_account(service.now, slug, AccountKind::Personal, Settings::new(slug));
-        assert_eq!(account.map_or_else(|error| error.status(), |_| 201), status, "{slug}");
+            service.api.service.open_account(service.now, id, AccountKind::Personal, Settings::new(id));
+        assert_eq!(account.map_or_else(|error| error.status(), |_| 201), status, "{id}");
     }
 }
 

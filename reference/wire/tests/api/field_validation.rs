@@ -143,11 +143,11 @@ fn check_body(path: &str, body: Value, invalid: &[&str]) {
 
 #[test]
 fn a_charge_needs_a_coin_and_a_price() {
-    let charge = |body: Value, invalid: &[&str]| check_body("/v1/charges", body, invalid);
-    charge(json!({}), &["amount", "asset"]);
-    charge(json!({"asset": "BTC"}), &["amount"]);
-    charge(json!({"asset": "btc", "amount": "1"}), &["asset"]);
-    charge(json!({"asset": "BTC", "amount": "1", "currency": "eur"}), &["currency"]);
+    let check_charge = |body: Value, invalid: &[&str]| check_body("/v1/charges", body, invalid);
+    check_charge(json!({}), &["amount", "asset"]);
+    check_charge(json!({"asset": "BTC"}), &["amount"]);
+    check_charge(json!({"asset": "btc", "amount": "1"}), &["asset"]);
+    check_charge(json!({"asset": "BTC", "amount": "1", "currency": "eur"}), &["currency"]);
     for amount in [
         json!("0"),
         json!(0),
@@ -167,14 +167,14 @@ fn a_charge_needs_a_coin_and_a_price() {
         json!("+1"),
         json!(".5"),
     ] {
-        charge(json!({"asset": "BTC", "amount": amount}), &["amount"]);
+        check_charge(json!({"asset": "BTC", "amount": amount}), &["amount"]);
     }
     for amount in [json!("1"), json!("1.0"), json!("1.00"), json!(1), json!(0.5), json!("0.01")] {
-        charge(json!({"asset": "BTC", "amount": amount}), &[]);
+        check_charge(json!({"asset": "BTC", "amount": amount}), &[]);
     }
-    charge(json!({"asset": "BTC", "payment_link": "aaaaaaaaaaaa"}), &["payment_link"]);
-    charge(json!({"asset": "BTC", "payment_link": "no code"}), &["payment_link"]);
-    charge(
+    check_charge(json!({"asset": "BTC", "payment_link": "aaaaaaaaaaaa"}), &["payment_link"]);
+    check_charge(json!({"asset": "BTC", "payment_link": "no code"}), &["payment_link"]);
+    check_charge(
         json!({"asset": 7, "amount": "1", "payment_link": 7, "description": 7}),
         &["asset", "description", "payment_link"],
     );
@@ -182,37 +182,37 @@ fn a_charge_needs_a_coin_and_a_price() {
 
 #[test]
 fn a_customer_has_known_fields_only() {
-    let customer = |customer: Value, invalid: &[&str]| {
+    let check_customer = |customer: Value, invalid: &[&str]| {
         check_body("/v1/charges", json!({"asset": "BTC", "amount": "1", "customer": customer}), invalid);
     };
-    customer(json!({}), &[]);
-    customer(json!(null), &[]);
-    customer(json!({"emial": "x"}), &["customer.emial"]);
-    customer(json!("ada"), &["customer"]);
-    customer(json!(["ada"]), &["customer"]);
-    customer(
+    check_customer(json!({}), &[]);
+    check_customer(json!(null), &[]);
+    check_customer(json!({"emial": "x"}), &["customer.emial"]);
+    check_customer(json!("ada"), &["customer"]);
+    check_customer(json!(["ada"]), &["customer"]);
+    check_customer(
         json!({"email": "nobody", "country": "de", "ip_address": "1.2.3"}),
         &["customer.country", "customer.email", "customer.ip_address"],
     );
-    customer(json!({"metadata": {"a": []}}), &["customer.metadata.a"]);
+    check_customer(json!({"metadata": {"a": []}}), &["customer.metadata.a"]);
 }
 
 #[test]
 fn metadata_has_20_keys_of_40_characters_and_values_of_500() {
-    let metadata = |metadata: Value, invalid: &[&str]| {
+    let check_metadata = |metadata: Value, invalid: &[&str]| {
         check_body("/v1/charges", json!({"asset": "BTC", "amount": "1", "metadata": metadata}), invalid);
     };
     let keys = |n: usize| Value::Object((0..n).map(|i| (format!("k{i}"), json!(i))).collect());
-    metadata(keys(20), &[]);
-    metadata(keys(21), &["metadata"]);
+    check_metadata(keys(20), &[]);
+    check_metadata(keys(21), &["metadata"]);
     let (good, bad) = ("ä".repeat(40), "ä".repeat(41));
-    metadata(json!({ good: "ö".repeat(500) }), &[]);
-    metadata(json!({ bad.clone(): 1 }), &[&format!("metadata.{bad}")]);
-    metadata(json!({"a": "x".repeat(501)}), &["metadata.a"]);
-    metadata(json!({"a": {}, "b": [1]}), &["metadata.a", "metadata.b"]);
-    metadata(json!({"a": "", "b": null, "c": false, "d": 1.5}), &[]);
-    metadata(json!([]), &[]);
-    metadata(json!("x"), &["metadata"]);
+    check_metadata(json!({ good: "ö".repeat(500) }), &[]);
+    check_metadata(json!({ bad.clone(): 1 }), &[&format!("metadata.{bad}")]);
+    check_metadata(json!({"a": "x".repeat(501)}), &["metadata.a"]);
+    check_metadata(json!({"a": {}, "b": [1]}), &["metadata.a", "metadata.b"]);
+    check_metadata(json!({"a": "", "b": null, "c": false, "d": 1.5}), &[]);
+    check_metadata(json!([]), &[]);
+    check_metadata(json!("x"), &["metadata"]);
 }
 
 #[test]
@@ -233,52 +233,58 @@ fn metadata_is_returned_unchanged() {
 
 #[test]
 fn invoices_have_an_amount_or_items() {
-    let invoice = |body: Value, invalid: &[&str]| check_body("/v1/invoices", body, invalid);
-    invoice(json!({}), &["amount"]);
-    invoice(json!({"amount": "1"}), &[]);
-    invoice(json!({"amount": "0"}), &["amount"]);
+    let check_invoice = |body: Value, invalid: &[&str]| check_body("/v1/invoices", body, invalid);
+    check_invoice(json!({}), &["amount"]);
+    check_invoice(json!({"amount": "1"}), &[]);
+    check_invoice(json!({"amount": "0"}), &["amount"]);
     let item = json!({"description": "Hat", "quantity": 1, "unit_amount": "1"});
-    invoice(json!({"items": [item]}), &[]);
-    invoice(json!({"items": [item], "amount": "1"}), &["amount"]);
-    invoice(json!({"items": []}), &["amount"]);
-    invoice(json!({"items": [{}]}), &["items.0.description", "items.0.quantity", "items.0.unit_amount"]);
-    invoice(
+    check_invoice(json!({"items": [item]}), &[]);
+    check_invoice(json!({"items": [item], "amount": "1"}), &["amount"]);
+    check_invoice(json!({"items": []}), &["amount"]);
+    check_invoice(
+        json!({"items": [{}]}),
+        &["items.0.description", "items.0.quantity", "items.0.unit_amount"],
+    );
+    check_invoice(
         json!({"items": [item, {"description": "", "quantity": "0.0001", "unit_amount": "1.999"}]}),
         &["items.1.description", "items.1.quantity", "items.1.unit_amount"],
     );
-    invoice(json!({"items": vec![item.clone(); 101]}), &["items"]);
-    invoice(json!({"amount": "1", "due_at": "2026-02-30"}), &["due_at"]);
-    invoice(json!({"amount": "1", "due_at": "2026-10-15T00:00:00Z"}), &["due_at"]);
-    invoice(json!({"amount": "1", "send_email": true}), &["customer_email"]);
-    invoice(json!({"amount": "1", "send_email": "yes"}), &["send_email"]);
+    check_invoice(json!({"items": vec![item.clone(); 101]}), &["items"]);
+    check_invoice(json!({"amount": "1", "due_at": "2026-02-30"}), &["due_at"]);
+    check_invoice(json!({"amount": "1", "due_at": "2026-10-15T00:00:00Z"}), &["due_at"]);
+    check_invoice(json!({"amount": "1", "send_email": true}), &["customer_email"]);
+    check_invoice(json!({"amount": "1", "send_email": "yes"}), &["send_email"]);
 }
 
 #[test]
 fn links_have_a_title_and_a_price() {
-    let link = |body: Value, invalid: &[&str]| check_body("/v1/payment-links", body, invalid);
-    link(json!({}), &["amount", "title"]);
-    link(json!({"title": "", "amount": "1"}), &["title"]);
-    link(json!({"title": "A", "pricing_type": "free", "amount": "1"}), &["pricing_type"]);
-    link(json!({"title": "A", "amount": "1", "min_amount": "1"}), &["min_amount"]);
-    link(json!({"title": "A", "amount": "1", "suggested_amounts": ["1"]}), &["suggested_amounts"]);
-    link(json!({"title": "A", "amount": "1", "suggested_amounts": []}), &[]);
-    link(json!({"title": "A", "pricing_type": "open", "amount": "1"}), &["amount"]);
-    link(
+    let check_link = |body: Value, invalid: &[&str]| check_body("/v1/payment-links", body, invalid);
+    check_link(json!({}), &["amount", "title"]);
+    check_link(json!({"title": "", "amount": "1"}), &["title"]);
+    check_link(json!({"title": "A", "pricing_type": "free", "amount": "1"}), &["pricing_type"]);
+    check_link(json!({"title": "A", "amount": "1", "min_amount": "1"}), &["min_amount"]);
+    check_link(json!({"title": "A", "amount": "1", "suggested_amounts": ["1"]}), &["suggested_amounts"]);
+    check_link(json!({"title": "A", "amount": "1", "suggested_amounts": []}), &[]);
+    check_link(json!({"title": "A", "pricing_type": "open", "amount": "1"}), &["amount"]);
+    check_link(
         json!({"title": "A", "pricing_type": "open", "min_amount": "2", "max_amount": "1"}),
         &["max_amount"],
     );
-    link(
+    check_link(
         json!({"title": "A", "pricing_type": "open", "suggested_amounts": ["1", "x"]}),
         &["suggested_amounts.1"],
     );
-    link(json!({"title": "A", "amount": "1", "accepted_assets": ["BTC", "btc"]}), &["accepted_assets.1"]);
-    link(json!({"title": "A", "amount": "1", "success_url": "javascript:1"}), &["success_url"]);
-    link(json!({"title": "A", "amount": "1", "max_payments": 0}), &["max_payments"]);
-    link(
+    check_link(
+        json!({"title": "A", "amount": "1", "accepted_assets": ["BTC", "btc"]}),
+        &["accepted_assets.1"],
+    );
+    check_link(json!({"title": "A", "amount": "1", "success_url": "javascript:1"}), &["success_url"]);
+    check_link(json!({"title": "A", "amount": "1", "max_payments": 0}), &["max_payments"]);
+    check_link(
         json!({"title": "A", "amount": "1", "custom_fields": [{"required": 1}]}),
         &["custom_fields.0.label", "custom_fields.0.required"],
     );
-    link(json!({"title": "A", "amount": "1", "expires_at": "tomorrow"}), &["expires_at"]);
+    check_link(json!({"title": "A", "amount": "1", "expires_at": "tomorrow"}), &["expires_at"]);
 }
 
 #[test]
@@ -300,10 +306,10 @@ fn metadata_numbers_must_fit_a_double() {
     {
         let mut service = TestService::new();
         let body = format!(r#"{{"asset": "BTC", "amount": "1", "metadata": {{"a": {number}}}}}"#);
-        let call = TestRequest::new("POST", "/v1/charges")
+        let request = TestRequest::new("POST", "/v1/charges")
             .key(&service.live_key.clone())
             .raw_body("application/json", body);
-        let response = service.send(&call);
+        let response = service.send(&request);
         let invalid: &[&str] = if status == 422 { &["metadata.a"] } else { &[] };
         assert_eq!(
             (response.status(), response.invalid_fields()),

@@ -18,11 +18,14 @@ use crate::test_service::{LOCK, TestService, parse_code, string};
 
 /// The amount due of every charge of these histories.
 const DUE: &str = "0.0025";
+/// The smallest amount that pays such a charge.
+const SUFFICIENT: &str = "0.002475";
+/// The number of confirmations that a transfer needs.
 const REQUIRED: u32 = 2;
-/// The transaction ids and amounts of transfers. 0.002475 is the smallest sufficient amount.
+/// The transaction ids and amounts of transfers.
 const TRANSFERS: [(&str, &str); 7] = [
     ("all", "0.0025"),
-    ("enough", "0.002475"),
+    ("enough", SUFFICIENT),
     ("short", "0.00247499"),
     ("part", "0.001"),
     ("rest", "0.0015"),
@@ -121,7 +124,7 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
         object["refunds"].as_array().expect("a list").iter().map(|refund| coin_of(&refund["amount"])).sum();
     prop_assert_eq!(coin_of(&object["refunded_amount"]), refunds);
 
-    // Each reported transaction is shown exactly once.
+    // Each reported transaction is shown exactly once, and a credited one is confirmed.
     let mut received = Coin::ZERO;
     // The credited amount without late payments that were not accepted.
     let mut counted = Coin::ZERO;
@@ -155,19 +158,19 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     // While the charge is not paid, refunded parts of the received amount are due again. Refunded late payments were never
     // part of it.
     let remaining = coin_of(&object["remaining_amount"]);
-    let largest_received = if status == "paid" { received } else { received.saturating_sub(refunds) };
+    let received_after_refunds = if status == "paid" { received } else { received.saturating_sub(refunds) };
     prop_assert!(
-        (coin(DUE).saturating_sub(received)..=coin(DUE).saturating_sub(largest_received))
+        (coin(DUE).saturating_sub(received)..=coin(DUE).saturating_sub(received_after_refunds))
             .contains(&remaining),
         "{remaining} remains"
     );
     // A late payment pays a charge only after it was accepted.
-    let is_enough = counted >= coin("0.002475");
+    let is_enough = counted >= coin(SUFFICIENT);
     prop_assert!(!becomes_paid || is_enough, "paid with {counted}");
     let present = charge.transfers.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
     let present: Coin = present.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
     prop_assert!(
-        !becomes_paid || present.saturating_sub(refunds) >= coin("0.002475"),
+        !becomes_paid || present.saturating_sub(refunds) >= coin(SUFFICIENT),
         "paid with refunded money"
     );
     prop_assert!(
@@ -176,7 +179,7 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     );
     let is_open = matches!(status.as_str(), "pending" | "underpaid");
     prop_assert!(
-        !(is_open && counted.saturating_sub(refunds) >= coin("0.002475")),
+        !(is_open && counted.saturating_sub(refunds) >= coin(SUFFICIENT)),
         "{status} with {received}"
     );
 
@@ -184,8 +187,9 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     let on_time = charge.transfers.iter().filter(|(_, (seen_at, depth))| {
         *seen_at < charge.lock_ends_at && matches!(depth, Depth::Confirmations(_))
     });
-    let unexpired: Coin = on_time.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
-    let is_held = unexpired >= coin("0.002475") && service.now < charge.lock_ends_at.plus(Span::hours(24));
+    let on_time_amount: Coin = on_time.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
+    let is_held =
+        on_time_amount >= coin(SUFFICIENT) && service.now < charge.lock_ends_at.plus(Span::hours(24));
     prop_assert!(!is_open || service.now < charge.lock_ends_at || is_held, "an expired charge is still open");
     prop_assert!(status != "expired" || service.now >= charge.lock_ends_at, "expired before its time");
 
@@ -239,7 +243,8 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     Ok(())
 }
 
-fn open(service: &mut TestService) -> ExpectedCharge {
+/// Creates a charge; returns its expected state.
+fn open_charge(service: &mut TestService) -> ExpectedCharge {
     let code = service.create_charge();
     ExpectedCharge {
         code,
@@ -256,10 +261,10 @@ fn open(service: &mut TestService) -> ExpectedCharge {
 #[expect(clippy::too_many_lines, reason = "one arm for each step of a history")]
 fn run_history(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut service = TestService::new();
-    let mut charges = vec![open(&mut service)];
+    let mut charges = vec![open_charge(&mut service)];
     for step in steps {
         match step.clone() {
-            Step::Open if charges.len() < 3 => charges.push(open(&mut service)),
+            Step::Open if charges.len() < 3 => charges.push(open_charge(&mut service)),
             Step::Open => {}
             Step::Sighting { charge: nth, transfer: index, depth } => {
                 let nth = nth % charges.len();

@@ -66,11 +66,11 @@ fn equal_json_in_another_notation_is_the_same_request() {
     let mut service = TestService::new();
     let live = service.live_key.clone();
     let mut send = |body: &str| {
-        let call = TestRequest::new("POST", "/v1/charges")
+        let request = TestRequest::new("POST", "/v1/charges")
             .key(&live)
             .raw_body("application/json", body)
             .idempotency_key("k");
-        service.send(&call)
+        service.send(&request)
     };
     let first = send(r#"{"asset":"BTC","amount":150.00,"metadata":{"a":1,"b":"ä"}}"#);
     let again =
@@ -166,13 +166,13 @@ fn a_key_has_up_to_255_characters() {
             key.len()
         );
     }
-    let mut call = TestRequest::new("POST", "/v1/charges").key(&live).json(&charge_body());
-    call.idempotency_key = Some(vec![0xff, 0xfe]);
-    assert_eq!(service.send(&call).status(), 400);
+    let mut request = TestRequest::new("POST", "/v1/charges").key(&live).json(&charge_body());
+    request.idempotency_key = Some(vec![0xff, 0xfe]);
+    assert_eq!(service.send(&request).status(), 400);
     // Empty, sent more than once, or blank.
     for invalid in ["", " ", " \t ", "\u{a0}"] {
-        call.idempotency_key = Some(invalid.as_bytes().to_vec());
-        assert_eq!(service.send(&call).status(), 400, "{invalid:?}");
+        request.idempotency_key = Some(invalid.as_bytes().to_vec());
+        assert_eq!(service.send(&request).status(), 400, "{invalid:?}");
     }
     assert_eq!(service.total("/v1/charges"), 2);
 }

@@ -12,6 +12,7 @@ use crate::test_service::{
     LOCK, MEMPOOL, ReceivedResponse, TICK, TestService, code_of, confirmed, parse_code, string,
 };
 
+/// Creates an invoice and returns its code.
 fn issue(service: &mut TestService) -> String {
     service.create(
         "/v1/invoices",
@@ -194,6 +195,7 @@ fn an_accepted_late_payment_settles_an_invoice_that_is_still_open() {
 
 #[test]
 fn an_invoice_is_overdue_when_its_day_is_over() {
+    // The service starts at 10:00 on that day.
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &json!({"amount": "1", "due_at": "2026-09-20"}));
     service.wait(Span::hours(14));

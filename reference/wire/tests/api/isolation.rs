@@ -38,29 +38,29 @@ fn comparable_parts(response: &ReceivedResponse, id: &str) -> (u16, Vec<(&'stati
 fn check(
     service: &mut TestService,
     key: &str,
-    call: &TestRequest,
+    request: &TestRequest,
     (theirs, absent): (&str, &str),
     status: u16,
 ) {
     let with_id = |id: &str| {
-        let mut call = call.clone().key(key);
-        call.path = call.path.replace("{}", id);
-        call.query = call.query.map(|query| query.replace("{}", id));
-        call.body = String::from_utf8(call.body).unwrap().replace("{}", id).into_bytes();
-        call
+        let mut request = request.clone().key(key);
+        request.path = request.path.replace("{}", id);
+        request.query = request.query.map(|query| query.replace("{}", id));
+        request.body = String::from_utf8(request.body).unwrap().replace("{}", id).into_bytes();
+        request
     };
     let (foreign, unknown) = (service.send(&with_id(theirs)), service.send(&with_id(absent)));
-    assert_eq!(foreign.status(), status, "{} {}: {}", call.method, call.path, foreign.text());
+    assert_eq!(foreign.status(), status, "{} {}: {}", request.method, request.path, foreign.text());
     assert_eq!(
         comparable_parts(&foreign, theirs),
         comparable_parts(&unknown, absent),
         "{} {}",
-        call.method,
-        call.path
+        request.method,
+        request.path
     );
 }
 
-/// Checks that requests with ids of `theirs` get the same responses as requests with absent ids.
+/// Checks that requests with the ids of these foreign objects get the same responses as requests with absent ids.
 fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
     let raw = |method: &str, target: &str, body: &str| {
         TestRequest::new(method, target).raw_body("application/json", body)

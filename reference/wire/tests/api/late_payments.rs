@@ -1,8 +1,8 @@
 //! Late payments: reported by an event, and credited only if the owner accepts them.
 //!
-//! A case is a list of steps on one charge: `Transfer(txid, amount, depth)` is a sighting of a transfer, `Until(µs)`
-//! waits until that time after the lock expired, `Accept(txid, status)` accepts late payments. The expected string is
-//! the status, the received amount and the events after `charge.created`.
+//! A test case is a list of steps on one charge: `Transfer(txid, amount, depth)` is a sighting of a transfer,
+//! `Until(µs)` waits until that time after the lock expired, `Accept(txid, status)` accepts late payments. The expected
+//! string is the status, the received amount and the events after `charge.created`.
 
 use reference_core::{
     event::EventType, mode::Mode, money::Coin, outbox::AttemptResult, sighting::Sighting, time::Span,
@@ -19,7 +19,6 @@ use crate::{
 
 #[test]
 fn payments_to_expired_canceled_and_paid_charges_are_late() {
-    // To an expired charge, to a canceled one, and to a paid one.
     check_steps(&[Until(0), Transfer("a", "0.0025", confirmed(2))], "expired 0: expired late_payment");
     check_steps(&[Cancel(200), Transfer("a", "0.0025", confirmed(2))], "canceled 0: canceled late_payment");
     let paid = Transfer("a", "0.0025", confirmed(2));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::test_service::{ReceivedResponse, TICK, TestRequest, TestService, code_of, confirmed, parse_code};
 
 /// Creates a charge from a link, with these fields besides coin and link.
-fn pay(service: &mut TestService, link: &str, fields: &Value) -> ReceivedResponse {
+fn create_linked_charge(service: &mut TestService, link: &str, fields: &Value) -> ReceivedResponse {
     let mut body = json!({"asset": "BTC", "payment_link": link});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     service.post("/v1/charges", &body)
@@ -24,7 +24,7 @@ fn pay(service: &mut TestService, link: &str, fields: &Value) -> ReceivedRespons
 fn check(terms: &Value, fields: Value, status: u16, invalid: &[&str]) {
     let mut service = TestService::new();
     let link = service.create("/v1/payment-links", terms);
-    let response = pay(&mut service, &link, &fields);
+    let response = create_linked_charge(&mut service, &link, &fields);
     assert_eq!(
         (response.status(), response.invalid_fields()),
         (status, invalid.iter().map(|&name| name.to_owned()).collect()),
@@ -101,9 +101,9 @@ fn a_link_accepts_no_payment_after_expires_at() {
     );
     service.wait(Span::secs(1));
     service.now = service.now.minus(TICK);
-    assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
+    assert_eq!(create_linked_charge(&mut service, &link, &json!({})).status(), 201);
     service.wait(TICK);
-    assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
+    assert_eq!(create_linked_charge(&mut service, &link, &json!({})).status(), 409);
     assert_eq!(service.get(&format!("/v1/payment-links/{link}")).data()["accepting_payments"], false);
 }
 
@@ -113,32 +113,32 @@ fn a_link_accepts_no_payment_after_max_payments() {
     let link =
         service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
     for txid in ["a", "b"] {
-        let charge = code_of(&pay(&mut service, &link, &json!({})).data());
+        let charge = code_of(&create_linked_charge(&mut service, &link, &json!({})).data());
         service.report_sighting(&charge, txid, "0.0025", confirmed(2));
     }
-    assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
+    assert_eq!(create_linked_charge(&mut service, &link, &json!({})).status(), 409);
     let patch =
         TestRequest::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live_key.clone());
     let object = service.send(&patch.json(&json!({"max_payments": null}))).data();
     assert_eq!((&object["max_payments"], &object["accepting_payments"]), (&Value::Null, &json!(true)));
-    assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
+    assert_eq!(create_linked_charge(&mut service, &link, &json!({})).status(), 201);
 }
 
 #[test]
 fn an_archived_link_opens_no_charge_and_can_be_restored() {
     let mut service = TestService::new();
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
-    let charge = code_of(&pay(&mut service, &link, &json!({})).data());
+    let charge = code_of(&create_linked_charge(&mut service, &link, &json!({})).data());
     service.post(&format!("/v1/payment-links/{link}/archive"), &json!({}));
-    assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
+    assert_eq!(create_linked_charge(&mut service, &link, &json!({})).status(), 409);
     assert_eq!(
-        pay(&mut service, &link, &json!({"amount": "76"})).status(),
+        create_linked_charge(&mut service, &link, &json!({"amount": "76"})).status(),
         422,
         "invalid fields are reported before the state"
     );
     assert_eq!(service.charge_status(&charge), "pending", "earlier charges stay open");
     service.request("DELETE", &format!("/v1/payment-links/{link}/archive"));
-    assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
+    assert_eq!(create_linked_charge(&mut service, &link, &json!({})).status(), 201);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_change_sets_the_given_fields_and_does_not_affect_earlier_charges() {
     let mut service = TestService::new();
     let terms = json!({"title": "A hat", "description": "Felt", "amount": "75", "success_url": "https://acme.example/"});
     let link = service.create("/v1/payment-links", &terms);
-    let charge = code_of(&pay(&mut service, &link, &json!({})).data());
+    let charge = code_of(&create_linked_charge(&mut service, &link, &json!({})).data());
     service.wait(Span::secs(1));
     let before = service.get(&format!("/v1/payment-links/{link}")).data();
     let patch =

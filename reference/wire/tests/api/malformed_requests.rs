@@ -34,7 +34,8 @@ pub(crate) fn populated_service() -> (TestService, Vec<String>) {
     (service, vec![pending, unconfirmed, paid, link, invoice, event, foreign, "aaaaaaaaaaaa".to_owned()])
 }
 
-/// Returns the responses to all reads, which a refused write must not change.
+/// Returns the state that a refused write must not change: the responses to reads, and the numbers of events, e-mails
+/// and deliveries.
 pub(crate) fn read_everything(service: &mut TestService) -> Vec<String> {
     let mut all = Vec::new();
     for key in [service.live_key.clone(), service.test_key.clone()] {
@@ -60,13 +61,13 @@ pub(crate) fn read_everything(service: &mut TestService) -> Vec<String> {
 
 /// Checks the rules that every response follows, independent of the request.
 pub(crate) fn check_response_rules(
-    call: &TestRequest,
+    request: &TestRequest,
     response: &ReceivedResponse,
 ) -> Result<(), TestCaseError> {
     let status = response.status();
     prop_assert!(
         matches!(status, 200 | 201 | 400 | 401 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 503),
-        "{status} for {call:?}"
+        "{status} for {request:?}"
     );
     prop_assert!(
         serde_json::from_slice::<IgnoredAny>(&response.0.body).is_ok(),
@@ -178,6 +179,7 @@ fn json_text() -> impl Strategy<Value = String> {
     })
 }
 
+/// Generates bodies: JSON, JSON with one changed byte, random bytes, deep lists, and none.
 fn a_body() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => json_text().prop_map(String::into_bytes),
@@ -196,17 +198,18 @@ fn a_body() -> impl Strategy<Value = Vec<u8>> {
 /// Generates paths in which `{n}` is replaced by the id of the nth object of the populated service.
 fn a_path() -> impl Strategy<Value = String> {
     let kind = select(&["charges", "payment-links", "invoices", "events", "account", "nowhere"][..]);
-    let verb = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);
+    let action = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);
     let id = prop_oneof![8 => (0_usize..8).prop_map(|n| format!("{{{n}}}")), 1 => "[ -~]{0,40}", 1 => "(%[0-9a-f]{2}){0,20}"];
     prop_oneof![
         4 => kind.clone().prop_map(|kind| format!("/v1/{kind}")),
         4 => (kind.clone(), id.clone()).prop_map(|(kind, id)| format!("/v1/{kind}/{id}")),
-        6 => (kind, id, verb).prop_map(|(kind, id, verb)| format!("/v1/{kind}/{id}/{verb}")),
+        6 => (kind, id, action).prop_map(|(kind, id, action)| format!("/v1/{kind}/{id}/{action}")),
         1 => "[ -~]{0,60}",
         1 => ".{0,60}",
     ]
 }
 
+/// Generates query strings; `{n}` as in [`a_path`].
 fn a_query() -> impl Strategy<Value = String> {
     let name = select(
         &["page", "per_page", "status", "type", "charge", "invoice", "payment_link", "anchor", "x", ""][..],
@@ -224,7 +227,8 @@ fn a_query() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    fn a_call()(
+    /// A request without a key, and the mode of the key that it gets.
+    fn a_request()(
         method in prop_oneof![
             8 => select(&["GET", "POST", "POST", "PATCH", "DELETE", "HEAD", "PUT"][..]).prop_map(str::to_owned),
             1 => "[A-Za-z]{0,10}",
@@ -244,47 +248,48 @@ prop_compose! {
         ],
         body in a_body(),
     ) -> (TestRequest, Option<&'static str>) {
-        let call = TestRequest { method, path, query, authorization: raw_authorization, content_type, idempotency_key, body };
-        (call, key)
+        let authorization = raw_authorization;
+        let request = TestRequest { method, path, query, authorization, content_type, idempotency_key, body };
+        (request, key)
     }
 }
 
-/// Replaces `{n}` by ids, and adds the key that the call names.
+/// Replaces `{n}` by ids, and adds the live or the test key, unless the request has random credentials.
 fn with_ids_and_key(
-    (call, key): &(TestRequest, Option<&str>),
+    (request, key): &(TestRequest, Option<&str>),
     service: &TestService,
     ids: &[String],
 ) -> TestRequest {
     let fill = |text: &str| {
         ids.iter().enumerate().fold(text.to_owned(), |text, (n, id)| text.replace(&format!("{{{n}}}"), id))
     };
-    let mut call = call.clone();
-    call.path = fill(&call.path);
-    call.query = call.query.map(|query| fill(&query));
+    let mut request = request.clone();
+    request.path = fill(&request.path);
+    request.query = request.query.map(|query| fill(&query));
     let key = match key {
         Some("live") => &service.live_key,
         Some(_) => &service.test_key,
-        None => return call,
+        None => return request,
     };
-    if call.authorization.is_none() { call.key(key) } else { call }
+    if request.authorization.is_none() { request.key(key) } else { request }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn every_request_gets_a_valid_response_and_a_refused_one_changes_nothing(calls in vec(a_call(), 1..24)) {
+    fn every_request_gets_a_valid_response_and_a_refused_one_changes_nothing(requests in vec(a_request(), 1..24)) {
         let (mut service, ids) = populated_service();
         let mut before = read_everything(&mut service);
-        for call in &calls {
-            let call = with_ids_and_key(call, &service, &ids);
-            let response = service.send(&call);
-            check_response_rules(&call, &response)?;
+        for request in &requests {
+            let request = with_ids_and_key(request, &service, &ids);
+            let response = service.send(&request);
+            check_response_rules(&request, &response)?;
             let after = read_everything(&mut service);
-            let is_read = matches!(call.method.as_str(), "GET" | "HEAD");
+            let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
             let is_replayed = response.header("idempotent-replayed").is_some();
             if response.status() >= 400 || is_read || is_replayed {
-                prop_assert_eq!(&after, &before, "{:?} changed something", call);
+                prop_assert_eq!(&after, &before, "{:?} changed something", request);
             }
             before = after;
         }
@@ -301,9 +306,9 @@ proptest! {
         };
         let body = format!("{{{other_fields},{}:{value}}}", json!(name));
         let before = read_everything(&mut service);
-        let call = TestRequest::new("POST", "/v1/charges").key(&live).raw_body("application/json", body);
-        let response = service.send(&call);
-        check_response_rules(&call, &response)?;
+        let request = TestRequest::new("POST", "/v1/charges").key(&live).raw_body("application/json", body);
+        let response = service.send(&request);
+        check_response_rules(&request, &response)?;
         let after = read_everything(&mut service);
         prop_assert_eq!(after != before, response.status() == 201, "{}", response.text());
     }
@@ -313,17 +318,18 @@ proptest! {
         sightings in vec((0_usize..3, "[a-z0-9]{0,80}", 0_u32..3, any::<u128>(), any::<u32>(), 0_usize..5), 1..40),
     ) {
         let (mut service, ids) = populated_service();
-        for (target, txid, output, amount, confirmations, variant) in sightings {
-            let charge = service.book(Mode::Live).find_charge(parse_code(&ids[target])).unwrap();
+        // `variant` 0 is a double-spent transfer, 4 one of the other mode.
+        for (nth, txid, output, amount, confirmations, variant) in sightings {
+            let charge = service.book(Mode::Live).find_charge(parse_code(&ids[nth])).unwrap();
             let terms = service.book(Mode::Live).charge(charge).terms.clone();
-            let amounts = reference_core::money::Coin::MAX.atto() + 1;
+            let amount_end = reference_core::money::Coin::MAX.atto() + 1;
             let sighting = reference_core::sighting::Sighting {
                 mode: if variant == 4 { Mode::Test } else { Mode::Live },
                 asset: if output == 2 { Asset::Xmr } else { terms.asset },
                 address: terms.deposit_address.clone(),
                 txid,
                 output,
-                amount: reference_core::money::Coin::new(amount % amounts).unwrap(),
+                amount: reference_core::money::Coin::new(amount % amount_end).unwrap(),
                 depth: match variant {
                     0 => Depth::Absent(Disappearance::DoubleSpent),
                     _ => Depth::Confirmations(confirmations),
@@ -331,7 +337,7 @@ proptest! {
                 height: 0,
             };
             service.api.service.on_sightings(service.now, &[sighting]);
-            let response = service.get(&format!("/v1/charges/{}", ids[target]));
+            let response = service.get(&format!("/v1/charges/{}", ids[nth]));
             prop_assert_eq!(response.status(), 200);
         }
         read_everything(&mut service);

@@ -48,7 +48,7 @@ fn report_attempt(service: &mut TestService, attempt: &InFlight, result: Attempt
 fn a_failed_delivery_is_tried_14_times_on_schedule() {
     let (mut service, _) = service_with_endpoint();
     service.create_charge();
-    let minutes = [1, 5, 30, 60, 120, 240, 480, 600, 600, 600, 600, 600, 600];
+    let delays_in_minutes = [1, 5, 30, 60, 120, 240, 480, 600, 600, 600, 600, 600, 600];
     let mut first: Option<AttemptRequest> = None;
     for number in 1..=14_u32 {
         let attempt = start_attempt(&mut service);
@@ -62,7 +62,7 @@ fn a_failed_delivery_is_tried_14_times_on_schedule() {
         );
         service.wait(Span::secs(15));
         report_attempt(&mut service, &attempt, AttemptResult::TimedOut);
-        let Some(&minutes) = minutes.get(number as usize - 1) else { break };
+        let Some(&minutes) = delays_in_minutes.get(number as usize - 1) else { break };
         let delay = Span::mins(minutes);
         let next = service.now.plus(delay);
         let delivery = service.book(Mode::Live).outbox().get(attempt.request.delivery);
@@ -110,6 +110,7 @@ fn fail_all_attempts(service: &mut TestService) {
     }
 }
 
+/// Returns the states of all live deliveries, oldest first.
 fn states(service: &TestService) -> Vec<&'static str> {
     service.book(Mode::Live).outbox().iter().map(|delivery| delivery.state.as_str()).collect()
 }
@@ -219,14 +220,14 @@ fn a_resend_keeps_the_delivery_id_and_is_one_attempt() {
     report_attempt(&mut service, &again, FAILURE);
     assert_eq!(states(&service), ["delivered"], "a failed resend does not change the state");
     fail_all_attempts(&mut service);
-    assert_eq!(attempts(&service, &attempt), 2, "a failed resend is not retried");
+    assert_eq!(attempt_count(&service, &attempt), 2, "a failed resend is not retried");
     let disable = BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
     service.run_command(Mode::Live, disable).unwrap();
     assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 409);
 }
 
 /// Returns the number of recorded attempts of a delivery.
-fn attempts(service: &TestService, attempt: &InFlight) -> usize {
+fn attempt_count(service: &TestService, attempt: &InFlight) -> usize {
     service.book(Mode::Live).outbox().get(attempt.request.delivery).attempts.len()
 }
 
@@ -257,7 +258,7 @@ fn a_failed_resend_does_not_change_the_retry_schedule() {
     report_attempt(&mut service, &slow_resend, FAILURE);
     assert_eq!(state(&service), DeliveryState::Waiting(service.now));
     fail_all_attempts(&mut service);
-    assert_eq!((states(&service), attempts(&service, &attempt)), (vec!["failed"], 14 + 2));
+    assert_eq!((states(&service), attempt_count(&service, &attempt)), (vec!["failed"], 14 + 2));
     for (result, after) in [(FAILURE, "failed"), (SUCCESS, "delivered")] {
         assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
         let again = start_attempt(&mut service);
@@ -270,7 +271,7 @@ fn a_failed_resend_does_not_change_the_retry_schedule() {
         0,
         "a success resets the count of failures"
     );
-    assert_eq!(attempts(&service, &attempt), 14 + 4);
+    assert_eq!(attempt_count(&service, &attempt), 14 + 4);
 }
 
 #[test]
@@ -476,16 +477,17 @@ fn next_tick_is_the_time_of_the_next_attempt_or_expiry() {
 }
 
 #[test]
-fn the_work_of_an_expiry_includes_its_notified_endpoints() {
+fn the_work_of_an_expiry_includes_the_enabled_endpoints() {
     let (mut service, _) = service_with_endpoint();
     service.add_endpoint(Mode::Live, URL, &[EventType::ChargePaid]);
-    let off = service.add_endpoint(Mode::Live, URL, &EventType::ALL);
-    let disable = BookCommand::ChangeEndpoint { id: off, url: None, events: None, enabled: Some(false) };
+    let disabled = service.add_endpoint(Mode::Live, URL, &EventType::ALL);
+    let disable = BookCommand::ChangeEndpoint { id: disabled, url: None, events: None, enabled: Some(false) };
     service.run_command(Mode::Live, disable).unwrap();
     for _ in 0..3 {
         service.create_charge();
     }
     service.wait(crate::test_service::LOCK);
+    // Each expiry is three units of work: the lock, and two enabled endpoints. The bound is checked before each.
     let work = [4, 9].map(|work_max| service.api.service.on_tick_in_part(service.now, work_max));
     assert_eq!(work, [6, 3]);
 }

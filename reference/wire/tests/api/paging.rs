@@ -38,6 +38,7 @@ impl PopulatedService {
         populated
     }
 
+    /// Adds a charge. `n` selects its link and its status.
     fn add_charge(&mut self, n: usize) {
         let body = match n % 4 {
             3 => json!({"asset": "BTC", "amount": "150"}),
@@ -58,6 +59,7 @@ impl PopulatedService {
         self.service.wait(Span::millis(1));
     }
 
+    /// Adds an invoice. `n` selects its status.
     fn add_invoice(&mut self, n: usize) {
         let invoice = self.service.create("/v1/invoices", &json!({"amount": "150"}));
         match n % 4 {
@@ -86,6 +88,7 @@ impl PopulatedService {
         response.json()
     }
 
+    /// Returns the records of all pages.
     fn read_whole_list(&mut self, list: &str) -> Vec<Value> {
         let mut records = Vec::new();
         let mut next = Some(format!("{list}{}per_page=100", if list.contains('?') { '&' } else { '?' }));
@@ -123,6 +126,7 @@ impl PopulatedService {
     }
 }
 
+/// Returns the path with these filters as its query; empty values are left out.
 fn target(path: &str, filters: &[(&str, &str)]) -> String {
     let parameters: Vec<String> = filters
         .iter()
@@ -132,6 +136,7 @@ fn target(path: &str, filters: &[(&str, &str)]) -> String {
     if parameters.is_empty() { path.to_owned() } else { format!("{path}?{}", parameters.join("&")) }
 }
 
+/// Adds parameters to a target that may have a query.
 fn add_query(list: &str, parameters: &str) -> String {
     format!("{list}{}{parameters}", if list.contains('?') { '&' } else { '?' })
 }
@@ -178,7 +183,8 @@ fn lists_are_newest_first() {
     );
 }
 
-/// Reads a list page by page, and adds records between the pages. The pages must contain the list as of page 1.
+/// Reads a list page by page, and adds records between the pages. The pages must contain the list as it was when page 1
+/// was read. `next_page` returns the target of the page after this one, with this number.
 #[track_caller]
 fn check_stable(
     populated: &mut PopulatedService,
@@ -187,7 +193,7 @@ fn check_stable(
     next_page: impl Fn(&Value, usize) -> Option<String>,
 ) {
     let snapshot = ids(&populated.read_whole_list(list));
-    let last = snapshot.len().div_ceil(per_page).max(1);
+    let last_page = snapshot.len().div_ceil(per_page).max(1);
     let mut ids_read = Vec::new();
     let mut next = Some(add_query(list, &format!("per_page={per_page}")));
     let mut number = 0;
@@ -197,18 +203,22 @@ fn check_stable(
         let records = ids(page["data"].as_array().unwrap());
         let meta = &page["meta"];
         assert_eq!(meta["current_page"], number, "{target}");
-        assert_eq!((&meta["total"], &meta["last_page"]), (&json!(snapshot.len()), &json!(last)), "{target}");
+        assert_eq!(
+            (&meta["total"], &meta["last_page"]),
+            (&json!(snapshot.len()), &json!(last_page)),
+            "{target}"
+        );
         assert_eq!(meta["per_page"], per_page);
         let from = (!records.is_empty()).then_some((number - 1) * per_page + 1);
         assert_eq!(meta["from"], json!(from), "{target}");
         assert_eq!(meta["to"], json!(from.map(|from| from + records.len() - 1)), "{target}");
         assert_eq!(page["links"]["prev"].is_string(), number > 1, "{target}");
-        assert_eq!(page["links"]["next"].is_string(), number < last, "{target}");
+        assert_eq!(page["links"]["next"].is_string(), number < last_page, "{target}");
         ids_read.extend(records);
         next = next_page(&page, number);
         populated.add_records(number);
     }
-    assert_eq!((number, ids_read), (last, snapshot), "{list}");
+    assert_eq!((number, ids_read), (last_page, snapshot), "{list}");
 }
 
 fn next_link(page: &Value, _: usize) -> Option<String> {
@@ -261,7 +271,7 @@ fn page_1_is_always_current_and_an_anchor_lives_10_minutes() {
     let other = service.new_key(service.acme, Mode::Live);
     let page = service.send(&TestRequest::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
     assert_eq!(page.json()["meta"]["total"], 4, "an anchor applies to one key only");
-    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=1"), 4, "page 1 is fresh");
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=1"), 4, "page 1 is current");
     service.create_charge();
     service.wait(Span::mins(10));
     service.now = service.now.minus(Span::micros(1));

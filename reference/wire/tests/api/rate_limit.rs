@@ -36,7 +36,7 @@ fn the_121st_request_is_refused_until_retry_after_has_passed() {
 fn every_response_except_401_and_429_counts() {
     let mut service = TestService::with_rate_limit();
     let live = service.live_key.clone();
-    let calls = [
+    let requests = [
         TestRequest::new("GET", "/v1/nowhere").key(&live),
         TestRequest::new("GET", "/v1/charges/aaaaaaaaaaaa").key(&live),
         TestRequest::new("PUT", "/v1/charges").key(&live),
@@ -53,15 +53,15 @@ fn every_response_except_401_and_429_counts() {
             .json(&json!({"asset": "BTC", "amount": "1"}))
             .idempotency_key("k"),
     ];
-    for (nth, call) in calls.iter().enumerate() {
-        assert_eq!(remaining_quota(&service.send(call)), 119 - nth as u64, "{call:?}");
+    for (nth, request) in requests.iter().enumerate() {
+        assert_eq!(remaining_quota(&service.send(request)), 119 - nth as u64, "{request:?}");
     }
     let unknown = service.send(&TestRequest::new("GET", "/v1/account").key("svc_live_nobody"));
     assert_eq!(unknown.status(), 401);
     assert_eq!((unknown.header("x-ratelimit-limit"), unknown.header("x-ratelimit-remaining")), (None, None));
     assert_eq!(
         remaining_quota(&service.get("/v1/account")),
-        119 - calls.len() as u64,
+        119 - requests.len() as u64,
         "a request with an unknown key does not count"
     );
 }

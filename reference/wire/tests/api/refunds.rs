@@ -16,7 +16,7 @@ const OTHER_HALF: Step = Transfer("b", "0.00125", confirmed(2));
 
 /// Checks `remaining_amount` and `overpaid` of the charge after the steps.
 #[track_caller]
-fn check_shown(steps: &[Step], remaining: &str, overpaid: bool) {
+fn check_remaining(steps: &[Step], remaining: &str, overpaid: bool) {
     let (mut service, charge) = run_steps(steps);
     let object = service.read_charge(&charge);
     let found = (string(&object["remaining_amount"]), object["overpaid"] == true);
@@ -49,20 +49,20 @@ fn a_refunded_part_payment_does_not_count_towards_the_amount_due() {
 
 #[test]
 fn refunded_amounts_are_due_again() {
-    check_shown(&[HALF], "0.00125", false);
-    check_shown(&[HALF, Refund("0.00125", 201)], "0.0025", false);
-    check_shown(&[HALF, Refund("0.0005", 201)], "0.00175", false);
-    check_shown(&[HALF, Refund("0.0005", 201), Until(0)], "0.00175", false);
-    check_shown(&[HALF, Refund("0.00125", 201), OTHER_HALF], "0.00125", false);
+    check_remaining(&[HALF], "0.00125", false);
+    check_remaining(&[HALF, Refund("0.00125", 201)], "0.0025", false);
+    check_remaining(&[HALF, Refund("0.0005", 201)], "0.00175", false);
+    check_remaining(&[HALF, Refund("0.0005", 201), Until(0)], "0.00175", false);
+    check_remaining(&[HALF, Refund("0.00125", 201), OTHER_HALF], "0.00125", false);
     // More than the amount due was received, but most was refunded: an unpaid charge is not overpaid.
     let much = Transfer("c", "0.0024", confirmed(2));
     let most = [much, Refund("0.0024", 201), HALF, Refund("0.00125", 201), OTHER_HALF];
-    check_shown(&most, "0.00125", false);
+    check_remaining(&most, "0.00125", false);
     // A transfer may be orphaned after it was refunded.
-    check_shown(&[HALF, Refund("0.00125", 201), Transfer("a", "0.00125", DROPPED)], "0.0025", false);
+    check_remaining(&[HALF, Refund("0.00125", 201), Transfer("a", "0.00125", DROPPED)], "0.0025", false);
     // A paid charge shows the amount on the chain.
-    check_shown(&[HALF, OTHER_HALF, Refund("0.0025", 201)], "0", false);
-    check_shown(&[Transfer("a", "0.003", confirmed(2)), Refund("0.0005", 201)], "0", true);
+    check_remaining(&[HALF, OTHER_HALF, Refund("0.0025", 201)], "0", false);
+    check_remaining(&[Transfer("a", "0.003", confirmed(2)), Refund("0.0005", 201)], "0", true);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn refunded_late_payments_are_not_accepted() {
     // A partly refunded transfer is accepted, and is too little.
     let part = [Until(0), late, Refund("0.001", 201), Accept(None, 200)];
     check_steps(&part, "expired 0.0025: expired late_payment refunded underpaid");
-    check_shown(&part, "0.001", false);
+    check_remaining(&part, "0.001", false);
 }
 
 #[test]
@@ -129,14 +129,14 @@ fn a_refund_uses_late_payments_before_received_ones() {
     let two_late = [HALF, Until(0), first, second];
     let two_late_then = |more: &[Step]| [&two_late[..], more].concat();
     // No part of the received amount was refunded.
-    check_shown(&two_late_then(&[Refund("0.0025", 201)]), "0.00125", false);
-    check_shown(&two_late_then(&[Refund("0.0026", 201)]), "0.00135", false);
+    check_remaining(&two_late_then(&[Refund("0.0025", 201)]), "0.00125", false);
+    check_remaining(&two_late_then(&[Refund("0.0026", 201)]), "0.00135", false);
     let events = "payment_detected underpaid expired late_payment late_payment";
-    // Refunds, then accepts both transfers with these statuses. 409 + 409: none is accepted.
-    let check_accepts = |refund: Step, c_status: u16, d_status: u16, end: &str| {
+    // Refunds, then accepts both transfers with these statuses. The charge is paid if one is accepted.
+    let check_accepts = |refund: Step, c_status: u16, d_status: u16, status_and_amount: &str| {
         let steps = two_late_then(&[refund, Accept(Some("c"), c_status), Accept(Some("d"), d_status)]);
-        let paid = if c_status + d_status == 818 { "" } else { " paid" };
-        check_steps(&steps, &format!("{end}: {events} refunded{paid}"));
+        let paid = if (c_status, d_status) == (409, 409) { "" } else { " paid" };
+        check_steps(&steps, &format!("{status_and_amount}: {events} refunded{paid}"));
     };
     // The oldest is refunded first, unless another has exactly this amount.
     check_accepts(Refund("0.001", 201), 409, 200, "paid 0.00275");
@@ -150,9 +150,9 @@ fn a_refund_uses_late_payments_before_received_ones() {
         &two_late_then(&[RefundOf("0.001", "d"), Accept(Some("c"), 200)]),
         &format!("expired 0.00225: {events} refunded underpaid"),
     );
-    check_shown(&two_late_then(&[RefundOf("0.001", "c")]), "0.00125", false);
-    check_shown(&two_late_then(&[RefundOf("0.001", "a")]), "0.00225", false);
-    check_shown(&two_late_then(&[RefundOf("0.001", "another")]), "0.00125", false);
+    check_remaining(&two_late_then(&[RefundOf("0.001", "c")]), "0.00125", false);
+    check_remaining(&two_late_then(&[RefundOf("0.001", "a")]), "0.00225", false);
+    check_remaining(&two_late_then(&[RefundOf("0.001", "another")]), "0.00125", false);
 }
 
 #[test]

@@ -147,16 +147,16 @@ fn a_request_without_a_valid_key_gets_401_for_every_path() {
         &format!("Bearer {live}x"),
         &format!("Bearer {}", live.to_lowercase()),
     ] {
-        let mut call = TestRequest::new("GET", "/v1/account");
-        call.authorization = Some(authorization.as_bytes().to_vec());
-        assert_eq!(service.send(&call), refused, "{authorization}");
+        let mut request = TestRequest::new("GET", "/v1/account");
+        request.authorization = Some(authorization.as_bytes().to_vec());
+        assert_eq!(service.send(&request), refused, "{authorization}");
     }
-    let mut call = TestRequest::new("GET", "/v1/account");
-    call.authorization = Some(vec![b'B', b'e', b'a', b'r', b'e', b'r', b' ', 0xff, 0x00]);
-    assert_eq!(service.send(&call), refused);
-    call.authorization = Some(format!("bearer  {live} ").into_bytes());
+    let mut request = TestRequest::new("GET", "/v1/account");
+    request.authorization = Some(vec![b'B', b'e', b'a', b'r', b'e', b'r', b' ', 0xff, 0x00]);
+    assert_eq!(service.send(&request), refused);
+    request.authorization = Some(format!("bearer  {live} ").into_bytes());
     assert_eq!(
-        service.send(&call).status(),
+        service.send(&request).status(),
         200,
         "the scheme is case-insensitive, and blanks around the token are ignored"
     );
@@ -167,11 +167,11 @@ fn a_body_needs_a_json_content_type() {
     #[track_caller]
     fn check(content_type: Option<&[u8]>, body: &str, status: u16) {
         let mut service = TestService::new();
-        let mut call = TestRequest::new("POST", "/v1/charges").key(&service.live_key.clone());
-        call.content_type = content_type.map(<[u8]>::to_vec);
-        call.body = body.as_bytes().to_vec();
+        let mut request = TestRequest::new("POST", "/v1/charges").key(&service.live_key.clone());
+        request.content_type = content_type.map(<[u8]>::to_vec);
+        request.body = body.as_bytes().to_vec();
         let type_text = content_type.map(String::from_utf8_lossy);
-        assert_eq!(service.send(&call).status(), status, "{type_text:?} {body}");
+        assert_eq!(service.send(&request).status(), status, "{type_text:?} {body}");
     }
     let body = json!({"asset": "BTC", "amount": "1.00"}).to_string();
     for good in [
@@ -209,9 +209,12 @@ fn a_body_has_at_most_256_kib() {
         let json = r#"{"asset": "BTC", "amount": "1.00"}"#;
         format!("{json}{}", " ".repeat(len - json.len()))
     };
-    let call = TestRequest::new("POST", "/v1/charges").key(&live);
-    assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024))).status(), 201);
-    assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024 + 1))).status(), 413);
+    let request = TestRequest::new("POST", "/v1/charges").key(&live);
+    assert_eq!(service.send(&request.clone().raw_body("application/json", body(256 * 1024))).status(), 201);
+    assert_eq!(
+        service.send(&request.clone().raw_body("application/json", body(256 * 1024 + 1))).status(),
+        413
+    );
 }
 
 #[test]
@@ -220,11 +223,11 @@ fn writes_without_fields_accept_no_body_or_any_object() {
     let live = service.live_key.clone();
     for (body, status) in [("", 200), ("{}", 200), ("{\"why\": 1}", 200), ("nonsense", 400), ("{", 400)] {
         let charge = service.create_charge();
-        let mut call = TestRequest::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
+        let mut request = TestRequest::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
         if !body.is_empty() {
-            call = call.raw_body("application/json", body);
+            request = request.raw_body("application/json", body);
         }
-        assert_eq!(service.send(&call).status(), status, "{body}");
+        assert_eq!(service.send(&request).status(), status, "{body}");
     }
     let link = code_of(&service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     for (method, status) in
@@ -255,27 +258,27 @@ fn errors_are_checked_in_a_fixed_order() {
     let mut service = TestService::new();
     let live = service.live_key.clone();
     let charge = service.create_charge();
-    let body = vec![b'x'; 256 * 1024 + 1];
-    let mut status = |method: &str, path: &str, key: &str, content_type: &str, body: &[u8]| {
+    let oversized = vec![b'x'; 256 * 1024 + 1];
+    let mut status_of = |method: &str, path: &str, key: &str, content_type: &str, body: &[u8]| {
         service.send(&TestRequest::new(method, path).key(key).raw_body(content_type, body)).status()
     };
     let known = format!("/v1/charges/{charge}");
     // 401 comes before everything, 404 before the method, the method before the body, its size before its type, its
     // type before its format, its format before the state.
-    assert_eq!(status("DELETE", "/v1/charges/aaaaaaaaaaaa", "svc_live_x", "text/plain", &body), 401);
-    assert_eq!(status("DELETE", "/v1/charges/aaaaaaaaaaaa", &live, "text/plain", &body), 404);
-    assert_eq!(status("POST", "/v1/charges/aaaaaaaaaaaa/cancel", &live, "text/plain", &body), 404);
-    assert_eq!(status("DELETE", &known, &live, "text/plain", &body), 405);
+    assert_eq!(status_of("DELETE", "/v1/charges/aaaaaaaaaaaa", "svc_live_x", "text/plain", &oversized), 401);
+    assert_eq!(status_of("DELETE", "/v1/charges/aaaaaaaaaaaa", &live, "text/plain", &oversized), 404);
+    assert_eq!(status_of("POST", "/v1/charges/aaaaaaaaaaaa/cancel", &live, "text/plain", &oversized), 404);
+    assert_eq!(status_of("DELETE", &known, &live, "text/plain", &oversized), 405);
     let cancel = format!("{known}/cancel");
-    assert_eq!(status("POST", &cancel, &live, "text/plain", &body), 413);
-    assert_eq!(status("POST", &cancel, &live, "text/plain", b"x"), 415);
-    assert_eq!(status("POST", &cancel, &live, "application/json", b"x"), 400);
+    assert_eq!(status_of("POST", &cancel, &live, "text/plain", &oversized), 413);
+    assert_eq!(status_of("POST", &cancel, &live, "text/plain", b"x"), 415);
+    assert_eq!(status_of("POST", &cancel, &live, "application/json", b"x"), 400);
     assert_eq!(
-        status("POST", &cancel, &live, "application/json", b"[]"),
+        status_of("POST", &cancel, &live, "application/json", b"[]"),
         200,
         "PHP clients send [] for an empty map"
     );
     let refunds = format!("{known}/refunds");
-    assert_eq!(status("POST", &refunds, &live, "application/json", b"{}"), 422);
-    assert_eq!(status("POST", &cancel, &live, "application/json", b"{}"), 409);
+    assert_eq!(status_of("POST", &refunds, &live, "application/json", b"{}"), 422);
+    assert_eq!(status_of("POST", &cancel, &live, "application/json", b"{}"), 409);
 }

@@ -24,6 +24,7 @@ fn response_text(response: &ReceivedResponse) -> String {
     format!("{text}\n{}", indent_json(&response.0.body))
 }
 
+/// Compares a response with the snapshot of this name.
 #[track_caller]
 fn check(name: &str, response: &ReceivedResponse) {
     insta::assert_snapshot!(name, response_text(response));
@@ -159,17 +160,17 @@ fn an_event_of_a_charge_and_one_of_an_invoice() {
 }
 
 /// Returns the ids, links and meta of a list as one string, without its records, which have their own snapshots.
-fn list_without_records(response: &ReceivedResponse) -> String {
+fn ids_links_and_meta(response: &ReceivedResponse) -> String {
     let json = response.json();
-    let codes: Vec<&str> =
+    let ids: Vec<&str> =
         json["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
-    format!("{codes:?}\n{}\n{}", indent_json(json["links"].to_string().as_bytes()), {
+    format!("{ids:?}\n{}\n{}", indent_json(json["links"].to_string().as_bytes()), {
         indent_json(json["meta"].to_string().as_bytes())
     })
 }
 
 #[test]
-fn lists_without_records_with_a_middle_page_and_with_filters() {
+fn empty_filtered_and_middle_pages_of_a_list() {
     let mut service = TestService::new();
     check("list_empty", &service.get("/v1/charges"));
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
@@ -180,11 +181,11 @@ fn lists_without_records_with_a_middle_page_and_with_filters() {
     service.get("/v1/charges?per_page=3");
     insta::assert_snapshot!(
         "list_middle_page",
-        list_without_records(&service.get("/v1/charges?per_page=3&page=2"))
+        ids_links_and_meta(&service.get("/v1/charges?per_page=3&page=2"))
     );
     let filtered = format!("/v1/charges?status=pending&payment_link={link}&per_page=2");
-    insta::assert_snapshot!("list_filtered", list_without_records(&service.get(&filtered)));
-    insta::assert_snapshot!("list_past_the_end", list_without_records(&service.get("/v1/charges?page=9")));
+    insta::assert_snapshot!("list_filtered", ids_links_and_meta(&service.get(&filtered)));
+    insta::assert_snapshot!("list_past_the_end", ids_links_and_meta(&service.get("/v1/charges?page=9")));
 }
 
 #[test]

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 /// The time at the start of every test: 2026-09-20T10:00:00Z.
 pub(crate) const START: Timestamp = Timestamp(1_789_898_400_000_000);
-/// The address that clients call.
+/// The base URL that clients use.
 pub(crate) const BASE: &str = "https://api.svc.example";
 /// The duration of a rate lock.
 pub(crate) const LOCK: Span = Span::mins(30);
@@ -37,6 +37,7 @@ pub(crate) struct TestService {
     /// The block height that reported sightings have.
     pub(crate) height: u64,
     pub(crate) now: Timestamp,
+    /// The account that every test service has.
     pub(crate) acme: AccountNo,
     /// The live key of acme, with which most requests are sent.
     pub(crate) live_key: String,
@@ -156,7 +157,7 @@ impl TestService {
         let acme = api
             .service
             .open_account(START, "acme", AccountKind::Organization, Settings::new("Acme"))
-            .expect("a new slug");
+            .expect("a new id");
         for asset in Asset::ALL {
             // Round prices, so that amounts are easy to compute.
             let price = match asset {
@@ -190,7 +191,7 @@ impl TestService {
         self.api
             .service
             .open_account(self.now, id, AccountKind::Personal, Settings::new(id))
-            .expect("a new slug")
+            .expect("a new id")
     }
 
     pub(crate) fn new_key(&mut self, account: AccountNo, mode: Mode) -> String {
@@ -222,18 +223,18 @@ impl TestService {
 
     // Requests.
 
-    pub(crate) fn send(&mut self, call: &TestRequest) -> ReceivedResponse {
-        let request = Request {
-            method: &call.method,
-            path: &call.path,
-            query: call.query.as_deref(),
-            authorization: call.authorization.as_deref(),
-            content_type: call.content_type.as_deref(),
-            idempotency_key: call.idempotency_key.as_deref(),
+    pub(crate) fn send(&mut self, request: &TestRequest) -> ReceivedResponse {
+        let wire_request = Request {
+            method: &request.method,
+            path: &request.path,
+            query: request.query.as_deref(),
+            authorization: request.authorization.as_deref(),
+            content_type: request.content_type.as_deref(),
+            idempotency_key: request.idempotency_key.as_deref(),
             base: BASE,
-            body: &call.body,
+            body: &request.body,
         };
-        ReceivedResponse(self.api.respond(self.now, &request))
+        ReceivedResponse(self.api.respond(self.now, &wire_request))
     }
 
     /// Sends a request with acme's live key.
@@ -255,7 +256,7 @@ impl TestService {
         self.send(&TestRequest::new("POST", path).key(key).json(body))
     }
 
-    /// Creates an object and returns its code.
+    /// Creates an object with acme's live key and returns its code.
     #[track_caller]
     pub(crate) fn create(&mut self, path: &str, body: &Value) -> String {
         code_of(&self.post(path, body).data())
@@ -330,6 +331,7 @@ impl TestService {
 
     // The dashboard and the hosted pages.
 
+    /// Executes a command of acme's owner in this mode.
     pub(crate) fn run_command(
         &mut self,
         mode: Mode,
@@ -382,7 +384,7 @@ impl TestService {
         self.api.poll_delivery(self.now)
     }
 
-    /// Makes all delivery attempts that are due now, each with this result.
+    /// Makes all delivery attempts that are due now, each with this result; returns their modes and requests.
     pub(crate) fn attempt_all(&mut self, result: &AttemptResult) -> Vec<(Mode, AttemptRequest)> {
         let mut attempts = Vec::new();
         while let Some((account, mode, attempt)) = self.poll_delivery() {
@@ -394,6 +396,7 @@ impl TestService {
     }
 }
 
+/// The depth of an unconfirmed transfer.
 pub(crate) const MEMPOOL: Depth = Depth::Confirmations(0);
 pub(crate) const DROPPED: Depth = Depth::Absent(Disappearance::Dropped);
 

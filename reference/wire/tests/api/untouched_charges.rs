@@ -1,4 +1,4 @@
-//! Untouched charges: those without an unconfirmed or credited transfer. The rules that require one.
+//! Rules that require an untouched charge: one without an unconfirmed or credited transfer.
 
 use reference_core::{
     asset::Asset,
@@ -96,8 +96,8 @@ fn a_link_for_one_payment_is_not_paid_twice() {
         let mut service = TestService::new();
         let terms = json!({"title": "A hat", "amount": "150", "max_payments": 1});
         let link = service.create("/v1/payment-links", &terms);
-        let order = json!({"asset": "BTC", "payment_link": link});
-        let [other, paid] = [(); 2].map(|()| code_of(&service.post("/v1/charges", &order).data()));
+        let charge_body = json!({"asset": "BTC", "payment_link": link});
+        let [other, paid] = [(); 2].map(|()| code_of(&service.post("/v1/charges", &charge_body).data()));
         report_all(&mut service, &other, depths);
         service.report_sighting(&paid, "pays", "0.0025", confirmed(2));
         assert_eq!(

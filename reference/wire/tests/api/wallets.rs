@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::test_service::{TestService, string};
 
+/// Two addresses of SOL.
 const FIRST: &str = "So11111111111111111111111111111111111111112";
 const SECOND: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 
@@ -23,7 +24,7 @@ impl TestService {
 
     /// Returns the deposit address of a new charge in SOL.
     #[track_caller]
-    fn deposit_address(&mut self, mode: Mode) -> String {
+    fn new_deposit_address(&mut self, mode: Mode) -> String {
         let key = if mode == Mode::Live { self.live_key.clone() } else { self.test_key.clone() };
         let charge = self.post_as(&key, "/v1/charges", &json!({"asset": "SOL", "amount": "10"})).data();
         string(&charge["deposit_address"])
@@ -36,7 +37,7 @@ impl TestService {
         let expected =
             ApiError::field("addresses", "The addresses field is in use for another mode or account.");
         assert_eq!(error, expected);
-        let assigned = self.deposit_address(mode);
+        let assigned = self.new_deposit_address(mode);
         assert!(!addresses.contains(&assigned.as_str()), "{assigned} belongs to another book");
     }
 }
@@ -44,7 +45,7 @@ impl TestService {
 #[test]
 fn an_address_of_a_built_in_wallet_is_refused_in_the_other_mode() {
     let mut service = TestService::new();
-    let address = service.deposit_address(Mode::Test);
+    let address = service.new_deposit_address(Mode::Test);
     service.check_addresses_refused(Mode::Live, &[FIRST, &address]);
 }
 
@@ -52,7 +53,7 @@ fn an_address_of_a_built_in_wallet_is_refused_in_the_other_mode() {
 fn an_address_of_a_charge_is_refused_in_the_other_mode_after_its_wallet_was_removed() {
     let mut service = TestService::new();
     service.set_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
-    assert_eq!(service.deposit_address(Mode::Live), FIRST);
+    assert_eq!(service.new_deposit_address(Mode::Live), FIRST);
     service
         .run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol))
         .expect("the book has a SOL wallet");
@@ -100,7 +101,7 @@ fn the_account_shows_its_current_wallets_and_settings() {
 fn an_edited_address_list_skips_addresses_of_charges() {
     let mut service = TestService::new();
     service.set_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
-    assert_eq!(service.deposit_address(Mode::Live), FIRST);
+    assert_eq!(service.new_deposit_address(Mode::Live), FIRST);
     service.set_addresses(Mode::Live, &[FIRST, SECOND]).expect("the addresses belong to this book");
-    assert_eq!(service.deposit_address(Mode::Live), SECOND);
+    assert_eq!(service.new_deposit_address(Mode::Live), SECOND);
 }

@@ -13,6 +13,7 @@ pub(crate) struct Client {
     key: String,
     /// Additional header lines, each with its line break.
     pub(crate) header_lines: String,
+    /// The value of the `Host` header.
     pub(crate) host: String,
 }
 
@@ -24,6 +25,7 @@ pub(crate) struct McpResponse {
 }
 
 impl McpResponse {
+    /// Returns the value of a header. Name and value are in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
@@ -40,12 +42,12 @@ impl Client {
         Client { address: self.address, key: self.key.clone(), header_lines: lines, host: self.host.clone() }
     }
 
-    /// Returns the client with another host name for the server.
+    /// Returns the client with another `Host` header.
     pub(crate) fn with_host(&self, host: &str) -> Client {
         Client { host: host.to_owned(), ..self.with_header_lines("") }
     }
 
-    /// Returns the client with another key.
+    /// Returns the client with another key; without a key if it is empty.
     pub(crate) fn with_key(&self, key: &str) -> Client {
         Client { key: key.to_owned(), ..self.with_header_lines("") }
     }
@@ -62,7 +64,7 @@ impl Client {
     }
 
     /// Sends a JSON-RPC request.
-    pub(crate) async fn rpc_response(&self, method: &str, params: Value) -> McpResponse {
+    pub(crate) async fn send_rpc(&self, method: &str, params: Value) -> McpResponse {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let client = self.with_header_lines(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
         client.send("POST", "/mcp", &message.to_string()).await
@@ -70,7 +72,7 @@ impl Client {
 
     /// Sends a JSON-RPC request and returns its result.
     pub(crate) async fn rpc_result(&self, method: &str, params: Value) -> Value {
-        let mut response = self.rpc_response(method, params).await;
+        let mut response = self.send_rpc(method, params).await;
         assert_eq!((response.status, &response.body["id"]), (200, &json!(7)), "{response:?}");
         assert_eq!(response.header("content-type"), Some("application/json"));
         let result = response.body["result"].take();
@@ -83,7 +85,7 @@ impl Client {
         self.rpc_result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Returns the content of a successful result.
+    /// Checks that a tool call succeeded and returns its content.
     #[track_caller]
     pub(crate) fn success(result: Value) -> Value {
         assert_eq!(result["isError"], false, "{result}");
@@ -93,7 +95,7 @@ impl Client {
         response
     }
 
-    /// Returns the message of a failed result.
+    /// Checks that a tool call failed and returns its error message.
     #[track_caller]
     pub(crate) fn failure_message(result: &Value) -> &str {
         assert_eq!(result["isError"], true, "{result}");

@@ -38,6 +38,7 @@ async fn earlier_revisions_start_with_initialize() {
 async fn the_current_revision_needs_no_initialize() {
     let (_server, live, _) = start(config()).await;
     let revision = "2026-07-28";
+    // `name`: the tool, empty for other methods.
     let call = async |method: &str, mut params: Value, name: &str| {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": revision,
@@ -96,7 +97,7 @@ async fn invalid_messages_get_json_errors() {
         assert_eq!(not_json.status, 415, "{body}: {not_json:?}");
     }
     for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {
-        let response = live.rpc_response(method, json!({})).await;
+        let response = live.send_rpc(method, json!({})).await;
         assert_eq!(response.body["error"]["code"], -32601, "{response:?}");
     }
     let large = live.send("POST", "/mcp", &"x".repeat(300_000)).await;

@@ -1,4 +1,4 @@
-//! The sandbox tools: available to test keys, from this machine, for the key's own book.
+//! The sandbox tools: available to test keys, from this machine or with the sandbox token, for the key's own book.
 
 use reference_server::{ClockKind, Config, McpClockAccess};
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::{Client, config, start};
 async fn a_live_key_has_no_sandbox_tools() {
     let (_server, live, _) = start(config()).await;
     let response =
-        live.rpc_response("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
+        live.send_rpc("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
     let message = response.body["error"]["message"].as_str().expect("a protocol error");
     assert!(message.contains("`advance`") && message.contains("mode test"), "{message}");
 }
@@ -19,13 +19,13 @@ async fn other_machines_need_the_token() {
     let (server, _, test) = start(config()).await;
     let proxied = test.with_header_lines("Via: 1.1 proxy\r\n");
     let arguments = json!({ "name": "advance", "arguments": { "by": "1s" } });
-    let response = proxied.rpc_response("tools/call", arguments.clone()).await;
+    let response = proxied.send_rpc("tools/call", arguments.clone()).await;
     assert_eq!(response.body["error"]["code"], -32602, "{response:?}");
     assert_eq!(proxied.call_tool("get_account", json!({})).await["isError"], false);
     for (token, is_valid) in [(server.sandbox_token(), true), ("sandbox_0", false)] {
         let response = proxied
             .with_header_lines(&format!("Sandbox-Token: {token}\r\n"))
-            .rpc_response("tools/call", arguments.clone())
+            .send_rpc("tools/call", arguments.clone())
             .await;
         assert_eq!(response.body.get("result").is_some(), is_valid, "{response:?}");
     }

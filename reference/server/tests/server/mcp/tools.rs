@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Client, config, start};
 
-/// Returns for each tool its name, its arguments (`!` for required ones), its effect and its description.
+/// Checks the schemas of all tools, and returns for each its name, its arguments (`!` for required ones), its effect
+/// and its description.
 async fn tool_list(client: &Client) -> String {
     let result = client.rpc_result("tools/list", json!({})).await;
     let mut lines = String::new();
@@ -58,7 +59,7 @@ async fn a_test_key_has_those_of_the_sandbox_too() {
 async fn account_and_mode_arguments_are_limited_to_the_key() {
     let (_server, _, test) = start(config()).await;
     let result = test.rpc_result("tools/list", json!({})).await;
-    let mut described = 0;
+    let mut checked_arguments = 0;
     for tool in result["tools"].as_array().expect("a list") {
         for name in ["account", "mode"] {
             if let Some(argument) = tool["inputSchema"]["properties"].get(name) {
@@ -67,11 +68,11 @@ async fn account_and_mode_arguments_are_limited_to_the_key() {
                     format!("The key's own {name}; no other is reached."),
                     "{tool}"
                 );
-                described += 1;
+                checked_arguments += 1;
             }
         }
     }
-    assert!(described > 5, "only {described}");
+    assert!(checked_arguments > 5, "only {checked_arguments}");
 }
 
 #[tokio::test]
@@ -163,7 +164,7 @@ async fn tool_errors_contain_the_messages_of_the_api() {
     );
     let missing = live.call_tool("get_charge", json!({})).await;
     assert_eq!(Client::failure_message(&missing), "The id field is required.");
-    let unknown = live.rpc_response("tools/call", json!({ "name": "burn", "arguments": {} })).await;
+    let unknown = live.send_rpc("tools/call", json!({ "name": "burn", "arguments": {} })).await;
     assert_eq!(unknown.body["error"]["code"], -32602, "{unknown:?}");
 }
 

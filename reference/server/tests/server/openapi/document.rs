@@ -10,6 +10,7 @@ pub(crate) const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi.j
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 pub(crate) struct Document {
+    /// The document as it is in the file.
     pub(crate) value: Value,
     /// The document with closed response schemas, so that undocumented fields are errors.
     closed: Value,
@@ -192,6 +193,7 @@ fn close_inside(node: &mut Value) {
     }
 }
 
+/// Returns the value at a path of keys.
 fn descend<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     path.iter().try_fold(value, |inside, key| inside.get(key))
 }

@@ -57,6 +57,7 @@ fn array_bounds_match_the_enums() {
     for (schema, count) in [("Asset", Asset::ALL.len()), ("EventType", EventType::ALL.len())] {
         let mut found = Vec::new();
         collect_max_items(&document.value, schema, &mut found);
+        // The document has two lists of each.
         assert_eq!(found, [count as u64; 2], "reference/openapi.json: `maxItems` of the lists of {schema}");
     }
 }
@@ -66,7 +67,7 @@ fn length_bounds_match_the_service() {
     let document = Document::read();
     let bound = |pointer: &str| {
         let value = document.value.pointer(&format!("/components/schemas/{pointer}"));
-        value.and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} is not a limit"))
+        value.and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} is not a bound"))
     };
     for (pointer, expected) in [
         ("NewCharge/properties/payment_link/maxLength", TEXT_MAX),

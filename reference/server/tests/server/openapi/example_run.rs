@@ -1,5 +1,6 @@
-//! A run that performs every operation and causes every event. The examples of the document are recorded from it: most
-//! functions take the name of the example as which the response is recorded, empty for none.
+//! A run that performs every operation and causes every event. The examples of the document are recorded from it.
+//!
+//! The last parameter of most functions, `name`, is the example as which the response is recorded; empty for none.
 
 use std::fs;
 
@@ -13,12 +14,13 @@ use super::{
 };
 
 impl CheckedWorld {
+    /// Sends `GET` to the API with the test key.
     fn get(&mut self, target: &str, name: &str) -> Value {
         let key = self.test_key.clone();
         self.record("GET", target, 200, RequestParts { key: &key, ..RequestParts::default() }, name)
     }
 
-    /// Sends a request with the test key and expects this error.
+    /// Sends a request with the test key and expects an error with this status.
     fn check_refusal(&mut self, method: &str, target: &str, status: u16, body: &str, name: &str) {
         let key = self.test_key.clone();
         self.record(
@@ -30,7 +32,7 @@ impl CheckedWorld {
         );
     }
 
-    /// Calls the API without a body, or with a body that is not an example.
+    /// Calls the API with the test key, and without a body or with one that is not an example; expects 200.
     fn call(&mut self, method: &str, target: &str, body: &Value, name: &str) -> Value {
         let key = self.test_key.clone();
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -43,7 +45,7 @@ impl CheckedWorld {
         )
     }
 
-    /// Calls the sandbox.
+    /// Calls the sandbox, without a body or with one that is not an example; expects 200.
     fn call_sandbox(&mut self, method: &str, path: &str, body: &Value, name: &str) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let target = format!("/sandbox{path}");
@@ -56,9 +58,9 @@ impl CheckedWorld {
         )
     }
 
-    /// Sends the request body of an example, with these fields replaced.
+    /// Sends the request body of an example, with these fields replaced, and records the sent body as that example.
     #[track_caller]
-    fn example(
+    fn send_example(
         &mut self,
         (method, target): (&str, &str),
         example: &str,
@@ -91,14 +93,14 @@ impl CheckedWorld {
         )
     }
 
-    /// Opens a charge in bitcoin and returns its code.
+    /// Creates a charge in bitcoin and returns its code.
     fn open_charge(&mut self) -> String {
-        let response = self.example(("POST", "/v1/charges"), "new_charge", &[], "");
+        let response = self.send_example(("POST", "/v1/charges"), "new_charge", &[], "");
         code(&response)
     }
 
     fn mine(&mut self) {
-        self.example(("POST", "/sandbox/mine"), "mine", &[], "mined");
+        self.send_example(("POST", "/sandbox/mine"), "mine", &[], "mined");
     }
 }
 
@@ -114,7 +116,7 @@ fn text(response: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-/// Runs all requests in a valid order.
+/// Sends all requests of the run, and returns the world after them.
 pub(crate) fn run_all() -> CheckedWorld {
     let mut world = CheckedWorld::new();
     prepare(&mut world);
@@ -132,20 +134,20 @@ pub(crate) fn run_all() -> CheckedWorld {
 fn prepare(world: &mut CheckedWorld) {
     world.get("/v1/account", "account");
     world.call_sandbox("POST", "/endpoints", &json!({ "url": RECEIVER }), "");
-    world.example(("POST", "/sandbox/endpoints"), "add_endpoint", &[], "endpoint_added");
-    world.example(("POST", "/sandbox/merchants"), "set_merchant", &[], "");
-    world.example(("POST", "/sandbox/rates"), "set_rate", &[], "");
+    world.send_example(("POST", "/sandbox/endpoints"), "add_endpoint", &[], "endpoint_added");
+    world.send_example(("POST", "/sandbox/merchants"), "set_merchant", &[], "");
+    world.send_example(("POST", "/sandbox/rates"), "set_rate", &[], "");
 }
 
 fn charges(world: &mut CheckedWorld) {
-    let opened = world.example(("POST", "/v1/charges"), "new_charge", &[], "charge_pending");
+    let opened = world.send_example(("POST", "/v1/charges"), "new_charge", &[], "charge_pending");
     let paid = code(&opened);
-    world.example(("POST", "/sandbox/pay"), "pay", &[("charge", &paid)], "paid");
+    world.send_example(("POST", "/sandbox/pay"), "pay", &[("charge", &paid)], "paid");
     world.mine();
     let charge = world.get(&format!("/v1/charges/{paid}"), "charge_paid");
     let txid = text(&charge, "/data/transactions/0/txid");
     let target = format!("/v1/charges/{paid}/refunds");
-    world.example(("POST", &target), "new_refund", &[("txid", &txid)], "charge_refunded");
+    world.send_example(("POST", &target), "new_refund", &[("txid", &txid)], "charge_refunded");
     world.check_refusal("POST", &format!("/v1/charges/{paid}/cancel"), 409, "", "conflict");
 
     let canceled = world.open_charge();
@@ -155,28 +157,28 @@ fn charges(world: &mut CheckedWorld) {
     world.call_sandbox("POST", &format!("/charges/{canceled}/accept"), &Value::Null, "");
 
     let underpaid = world.open_charge();
-    world.example(("POST", "/sandbox/pay"), "pay_half", &[("charge", &underpaid)], "");
+    world.send_example(("POST", "/sandbox/pay"), "pay_half", &[("charge", &underpaid)], "");
     // The blocks are mined without a delay: an underpayment does not hold the charge open until the next blocks.
     world.call_sandbox("POST", "/mine", &json!({ "asset": "BTC", "blocks": 2, "at_once": true }), "");
-    world.example(("POST", "/sandbox/advance"), "advance", &[], "advanced");
-    let owner = world.open_charge();
-    world.call_sandbox("POST", &format!("/charges/{owner}/cancel"), &Value::Null, "");
+    world.send_example(("POST", "/sandbox/advance"), "advance", &[], "advanced");
+    let canceled_by_owner = world.open_charge();
+    world.call_sandbox("POST", &format!("/charges/{canceled_by_owner}/cancel"), &Value::Null, "");
     world.get("/v1/charges?per_page=1&status=paid", "charge_page");
 }
 
 /// Performs the operations on payment links; returns the code of an open link.
 fn links(world: &mut CheckedWorld) -> String {
     let links = ("POST", "/v1/payment-links");
-    let fixed = code(&world.example(links, "new_payment_link_fixed", &[], "payment_link_fixed"));
+    let fixed = code(&world.send_example(links, "new_payment_link_fixed", &[], "payment_link_fixed"));
     let target = format!("/v1/payment-links/{fixed}");
     world.get(&target, "");
-    world.example(("PATCH", &target), "payment_link_change", &[], "payment_link_changed");
+    world.send_example(("PATCH", &target), "payment_link_change", &[], "payment_link_changed");
     let archive = format!("{target}/archive");
     world.call("POST", &archive, &Value::Null, "payment_link_archived");
     world.call("DELETE", &archive, &Value::Null, "");
-    let open = code(&world.example(links, "new_payment_link_open", &[], "payment_link_open"));
+    let open = code(&world.send_example(links, "new_payment_link_open", &[], "payment_link_open"));
     world.get("/v1/payment-links?per_page=1", "payment_link_page");
-    world.example(("POST", "/v1/charges"), "new_charge_from_link", &[("payment_link", &open)], "");
+    world.send_example(("POST", "/v1/charges"), "new_charge_from_link", &[("payment_link", &open)], "");
     world.call_sandbox("POST", &format!("/links/{fixed}/view"), &Value::Null, "");
     world.call_sandbox("POST", &format!("/links/{fixed}/choose"), &json!({ "asset": "ETH" }), "");
     open
@@ -184,16 +186,16 @@ fn links(world: &mut CheckedWorld) -> String {
 
 fn invoices(world: &mut CheckedWorld, link: &str) {
     let create = ("POST", "/v1/invoices");
-    let paid = code(&world.example(create, "new_invoice", &[], "invoice_open"));
+    let paid = code(&world.send_example(create, "new_invoice", &[], "invoice_open"));
     world.check_refusal("POST", &format!("/v1/invoices/{paid}/send"), 429, "", "too_many");
     world.call_sandbox("POST", &format!("/invoices/{paid}/view"), &Value::Null, "");
     let choose = format!("/sandbox/invoices/{paid}/choose");
-    let chosen = world.example(("POST", &choose), "choose_coin", &[], "coin_chosen");
+    let chosen = world.send_example(("POST", &choose), "choose_coin", &[], "coin_chosen");
     world.call_sandbox("POST", "/pay", &json!({ "charge": chosen["charge"] }), "");
     world.mine();
     world.get(&format!("/v1/invoices/{paid}"), "invoice_paid");
 
-    let void = code(&world.example(create, "new_invoice_of_items", &[], ""));
+    let void = code(&world.send_example(create, "new_invoice_of_items", &[], ""));
     world.call("POST", &format!("/v1/invoices/{void}/void"), &Value::Null, "invoice_void");
     let key = world.test_key.clone();
     let body = r#"{"amount":"5.00","customer_email":"owner@acme.example"}"#;
@@ -206,7 +208,7 @@ fn invoices(world: &mut CheckedWorld, link: &str) {
     let sent = code(&world.record("POST", "/v1/invoices", 201, repeated, ""));
     assert_eq!(code(&world.record("POST", "/v1/invoices", 201, repeated, "")), sent);
     world.call("POST", &format!("/v1/invoices/{sent}/send"), &Value::Null, "invoice_sent");
-    world.example(("POST", "/sandbox/advance"), "advance", &[], "");
+    world.send_example(("POST", "/sandbox/advance"), "advance", &[], "");
     world.call_sandbox("POST", &format!("/invoices/{sent}/send"), &Value::Null, "");
     world.call_sandbox("POST", &format!("/invoices/{sent}/void"), &Value::Null, "");
     world.get("/v1/invoices?per_page=1&status=paid", "invoice_page");
@@ -262,11 +264,11 @@ fn book_operations(world: &mut CheckedWorld) {
     let waiting = world.call_sandbox("GET", &format!("{book}/late"), &Value::Null, "");
     let waiting = waiting["late"].as_array().expect("a list");
     assert!(waiting.iter().any(|payment| payment["charge"] == late.as_str()), "{waiting:?}");
-    let first = |response: &Value| text(response, "/data/0/id");
-    let paid = first(&world.call_sandbox("GET", &format!("{book}/charges?status=paid"), &Value::Null, ""));
+    let first_id = |response: &Value| text(response, "/data/0/id");
+    let paid = first_id(&world.call_sandbox("GET", &format!("{book}/charges?status=paid"), &Value::Null, ""));
     let refund = RequestParts { body: br#"{"amount":"0.00000001"}"#, ..RequestParts::default() };
     world.record("POST", &format!("/sandbox{book}/charges/{paid}/refunds"), 201, refund, "");
-    let link = first(&world.call_sandbox("GET", &format!("{book}/payment-links"), &Value::Null, ""));
+    let link = first_id(&world.call_sandbox("GET", &format!("{book}/payment-links"), &Value::Null, ""));
     for method in ["POST", "DELETE"] {
         world.call_sandbox(method, &format!("{book}/payment-links/{link}/archive"), &Value::Null, "");
     }
@@ -278,13 +280,13 @@ fn refusals(world: &mut CheckedWorld) {
     world.check_refusal("POST", "/v1/charges", 422, r#"{"amount":"ten","currency":"EUR"}"#, "invalid");
     world.record("GET", "/v1/account", 401, RequestParts::default(), "unauthenticated");
     let key = world.test_key.clone();
-    let text = RequestParts {
+    let plain_text = RequestParts {
         key: &key,
         content_type: Some("text/plain"),
         body: b"asset=BTC",
         ..RequestParts::default()
     };
-    world.record("POST", "/v1/charges", 415, text, "not_json");
+    world.record("POST", "/v1/charges", 415, plain_text, "not_json");
     world.call_sandbox("POST", "/rates", &json!({ "asset": "DOGE", "currency": "PLN", "rate": null }), "");
     let body = r#"{"asset":"DOGE","amount":"10.00","currency":"PLN"}"#;
     world.check_refusal("POST", "/v1/charges", 503, body, "no_rate");
@@ -340,8 +342,8 @@ fn dashboard(world: &mut CheckedWorld) {
     world.call_sandbox("GET", "/endpoints", &Value::Null, "");
     world.call_sandbox("GET", "/mails", &Value::Null, "");
     let wallets = world.call_sandbox("GET", "/wallets", &Value::Null, "");
-    let all = wallets["wallets"].as_array().expect("a list");
-    let doge = all
+    let rows = wallets["wallets"].as_array().expect("a list");
+    let doge_wallet = rows
         .iter()
         .find(|wallet| wallet["asset"] == "DOGE" && wallet["mode"] == "live")
         .expect("a wallet")
@@ -351,7 +353,7 @@ fn dashboard(world: &mut CheckedWorld) {
     world.call_sandbox(
         "PUT",
         "/wallets",
-        &json!({ "asset": "DOGE", "mode": "live", "key": doge["key"] }),
+        &json!({ "asset": "DOGE", "mode": "live", "key": doge_wallet["key"] }),
         "",
     );
     let key = text(&world.call_sandbox("POST", "/keys", &json!({ "mode": "test" }), ""), "/key/id");

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+/// The longest line, in bytes.
 const WIDTH: usize = 118;
 
 /// A JSON value that preserves the order of its keys.
@@ -40,7 +41,7 @@ impl Node {
         text
     }
 
-    /// `column`: the length of the line before this value.
+    /// Appends the value. `column`: the length of the line before it.
     fn write(&self, text: &mut String, depth: usize, column: usize) {
         let line = self.line();
         let (open, close, items): (_, _, Vec<(String, &Node)>) = match self {
@@ -60,6 +61,7 @@ impl Node {
             text.push_str(if n > 0 { ",\n" } else { "\n" });
             text.push_str(&indent);
             text.push_str(key);
+            // 1 for the comma after the value.
             node.write(text, depth + 1, indent.len() + key.len() + 1);
         }
         text.push('\n');
@@ -67,6 +69,7 @@ impl Node {
         text.push(close);
     }
 
+    /// Returns the value on one line.
     fn line(&self) -> String {
         match self {
             Node::Leaf(value) => value.to_string(),

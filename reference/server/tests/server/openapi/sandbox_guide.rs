@@ -64,12 +64,12 @@ fn fields(document: &Node, operation: &Node) -> Vec<Field> {
     let schema = ["content", "application/json", "schema"];
     let schema = body.and_then(|body| schema.iter().try_fold(body, |node, key| get(node, key)));
     let parts = schema.map(|schema| parts(document, schema)).unwrap_or_default();
-    let required = |name: &str| {
+    let is_required = |name: &str| {
         let mut all = parts.iter().flat_map(|part| items(get(part, "required")));
         all.any(|required| text(Some(required)) == Some(name))
     };
     let properties = parts.iter().filter_map(|part| get(part, "properties")).flat_map(entries);
-    let body = properties.map(|(name, schema)| field(document, name, required(name), schema));
+    let body = properties.map(|(name, schema)| field(document, name, is_required(name), schema));
     let parameters = items(get(operation, "parameters")).iter().map(|item| resolve(document, item));
     let query = parameters.filter(|parameter| text(get(parameter, "in")) == Some("query")).map(|parameter| {
         let name = format!("?{}", text(get(parameter, "name")).expect("a parameter has a name"));
@@ -85,7 +85,7 @@ fn cell(Field { name, is_required, values }: &Field) -> String {
     if values.is_empty() { name } else { format!("{name} ({})", values.join(", ")) }
 }
 
-/// Returns the rows of the calls under `/sandbox`, without those that echo_world a call under `/v1`.
+/// Returns the rows of the calls under `/sandbox`, without those that mirror a call under `/v1`.
 fn rows(document: &Node) -> String {
     let paths = get(document, "paths").expect("the document has paths");
     let mirrors =
@@ -109,6 +109,7 @@ fn rows(document: &Node) -> String {
 fn the_sandbox_guide_lists_every_call() {
     let guide = fs::read_to_string(GUIDE).expect("the guide is in the tree");
     let (before, rest) = guide.split_once(HEAD).expect("the guide has the table");
+    // The table ends at the next empty line.
     let after =
         &rest[rest.find("\n\n").map_or(rest.len(), |end| if rest.starts_with('\n') { 0 } else { end + 1 })..];
     let expected = format!("{before}{HEAD}{}{after}", rows(&Node::read(TEXT.as_bytes())));

@@ -63,6 +63,7 @@ async fn responses_of_the_server_itself_match_the_document() {
         ("/sandbox", "evil.example", 403),
         ("/sandbox", "localhost", 200),
         ("/v1/account", "localhost", 401),
+        // A second `Host` header.
         ("/v1/account", "localhost\r\nHost: again", 400),
     ] {
         let (found, head, body) = call(&server, "GET", path, host).await;

@@ -26,10 +26,12 @@ pub(crate) struct CheckedWorld {
     pub(crate) delivered_types: BTreeSet<String>,
 }
 
-/// A request of the run.
+/// The key, headers and body of a request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct RequestParts<'a> {
+    /// Empty for a request without a key.
     pub(crate) key: &'a str,
+    /// `None` for `application/json`.
     pub(crate) content_type: Option<&'a str>,
     pub(crate) idempotency_key: Option<&'a str>,
     pub(crate) body: &'a [u8],
@@ -61,7 +63,8 @@ impl CheckedWorld {
         }
     }
 
-    /// Sends a request, compares the response with the document, and stores it as the example with this name.
+    /// Sends a request, compares the response with this status and the document, and stores its body as the example
+    /// with this name, unless the name is empty.
     #[track_caller]
     pub(crate) fn record(
         &mut self,
@@ -80,7 +83,7 @@ impl CheckedWorld {
             self.document.find(method, path).unwrap_or_else(|| panic!("{method} {path} is not documented"));
         let verdict = self.document.validate_response(&operation, status, &body);
         verdict.unwrap_or_else(|error| panic!("{method} {target}: {error}\n{text}"));
-        self.judge_headers(&operation, &response);
+        self.check_headers(&operation, &response);
         self.observed.insert((operation, status));
         if !name.is_empty() {
             self.examples.insert(name.to_owned(), response.body.into());
@@ -88,9 +91,10 @@ impl CheckedWorld {
         body
     }
 
-    /// Checks that all headers except the common ones are documented.
+    /// Checks that the headers of a response are documented. They do not include those that the HTTP server adds to
+    /// every response.
     #[track_caller]
-    fn judge_headers(&self, operation: &Operation, response: &Response) {
+    fn check_headers(&self, operation: &Operation, response: &Response) {
         let documented = &self.document.operation(operation)["responses"][response.status.to_string()];
         let documented = match documented.get("$ref").and_then(Value::as_str) {
             Some(reference) => {
@@ -134,7 +138,8 @@ impl CheckedWorld {
         }
     }
 
-    /// Checks all attempts that leave the simulated network, and reports success for each.
+    /// Compares each webhook that leaves the simulated network with the document, stores the first of each type as an
+    /// example, and reports success.
     fn finish_attempts(&mut self) {
         for dispatch in self.sandbox.take_outgoing() {
             let body: Value = serde_json::from_slice(&dispatch.request.body).expect("a webhook is JSON");

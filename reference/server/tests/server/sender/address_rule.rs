@@ -15,8 +15,8 @@ use super::{
 
 const PUBLIC: &str = "93.184.216.34";
 
-/// Checks if an endpoint can be saved whose name, shop.example, resolves to these addresses. `refusal`: a part of the
-/// error message.
+/// Checks that an endpoint is saved or refused if shop.example resolves to these addresses (`None`: an unknown name).
+/// `refusal`: a part of the error message; `None` if the endpoint is saved.
 async fn check_save(url: &str, addresses: Option<&[&str]>, refusal: Option<&str>) {
     let names = TestResolver::default();
     if let Some(addresses) = addresses {
@@ -86,7 +86,7 @@ async fn a_changed_url_is_checked() {
     let names = TestResolver::default();
     names.set("shop.example", &[PUBLIC]);
     names.set("inside.example", &["192.168.0.1"]);
-    let shop = Shop::open(sender_config(&names, &[])).await;
+    let shop = Shop::start(sender_config(&names, &[])).await;
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     let change = |url: &str| json!({ "url": url });
     assert_eq!(call(&shop.server, "PATCH", &path, &change("https://inside.example")).await.0, 422);
@@ -99,12 +99,12 @@ async fn check_delivery(later: &[&str], refusal: &str) {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let names = TestResolver::default();
     names.set("shop.example", &[PUBLIC]);
-    let shop = Shop::open(sender_config(&names, &[])).await;
+    let shop = Shop::start(sender_config(&names, &[])).await;
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     let url = format!("https://shop.example:{}/hooks", receiver.address.port());
     assert_eq!(call(&shop.server, "PATCH", &path, &json!({ "url": url })).await.0, 200);
     names.set("shop.example", later);
-    let attempt = shop.attempt().await;
+    let attempt = shop.make_attempt().await;
     assert_eq!(attempt["error"], refusal);
     assert!(attempt["address"].is_null() && attempt["request_headers"] == json!([]), "{attempt}");
     assert_eq!(receiver.connections(), 0, "no connection is made");
@@ -131,12 +131,12 @@ async fn a_forward_applies_to_one_host_and_port() {
     let names = TestResolver::default();
     names.set("other.example", &["127.0.0.1"]);
     names.set("shop.example", &["127.0.0.1"]);
-    let shop = Shop::open(sender_config(&names, &[super::shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&names, &[super::shop_forward(&receiver)])).await;
     for url in ["https://other.example", "https://shop.example:8443"] {
         let (status, response) = add_endpoint(&shop.server, url).await;
         assert_eq!(status, 422, "{url}: {response}");
     }
-    let attempt = shop.attempt().await;
+    let attempt = shop.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     let note =
         format!("forwarded to http://{}; the address rule refuses 127.0.0.1: loopback", receiver.address);
@@ -149,7 +149,7 @@ async fn only_the_target_of_a_forward_is_looked_up() {
     let names = TestResolver::default();
     names.set("localhost", &["127.0.0.1"]);
     let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
-    let attempt = Shop::open(sender_config(&names, &[forward])).await.attempt().await;
+    let attempt = Shop::start(sender_config(&names, &[forward])).await.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     assert_eq!(attempt["address"], json!(receiver.address.to_string()));
 }
@@ -158,7 +158,7 @@ async fn only_the_target_of_a_forward_is_looked_up() {
 async fn a_public_address_can_be_forwarded() {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let forwards = [super::shop_forward(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
-    let shop = Shop::open(sender_config(&TestResolver::default(), &forwards)).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &forwards)).await;
     let (status, _) = call(
         &shop.server,
         "PATCH",
@@ -169,7 +169,7 @@ async fn a_public_address_can_be_forwarded() {
     )
     .await;
     assert_eq!(status, 200);
-    let attempt = shop.attempt().await;
+    let attempt = shop.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     assert_eq!(attempt["request_headers"][0], json!({ "name": "Host", "value": PUBLIC }));
 }

@@ -17,7 +17,7 @@ use super::{
 /// Shorter than any hanging attempt in these tests, so that a delivery that waits for one is detected.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Waits for a delivery that nothing may delay.
+/// Waits for an operation, which must end within [`DELIVERY_TIMEOUT`].
 async fn without_delay<T>(operation: impl Future<Output = T>) -> T {
     timeout(DELIVERY_TIMEOUT, operation).await.expect("other receivers and lookups cause no delay")
 }
@@ -78,7 +78,7 @@ async fn slow_hosts_of_one_account_do_not_delay_another() {
     forwards.extend([shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)]);
     let bounds = SenderBounds { attempts: 8, attempts_per_host: 2, ..super::BOUNDS };
     let shop =
-        Shop::open(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
+        Shop::start(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
     let paths = add_endpoints(&shop, (0..20).map(host)).await;
     let waiting = send_all(&shop, &paths).await;
 
@@ -112,7 +112,7 @@ async fn an_account_without_a_slot_gets_one_when_other_accounts_use_all() {
         ..super::BOUNDS
     };
     let shop =
-        Shop::open(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
+        Shop::start(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
     let path = add_second_account(&shop, "https://quick.example/").await;
     let mut hanging = Vec::new();
     for n in 0..6 {
@@ -138,7 +138,7 @@ async fn a_slow_host_shared_by_two_accounts_leaves_slots_for_both() {
     let permits = Arc::new(Semaphore::new(0));
     let mut slow = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
     let bounds = SenderBounds { attempts: 8, attempts_per_host: 2, ..super::BOUNDS };
-    let shop = Shop::open(SenderConfig {
+    let shop = Shop::start(SenderConfig {
         bounds,
         ..sender_config(&TestResolver::default(), &[shop_forward(&slow)])
     })
@@ -175,7 +175,7 @@ async fn slow_lookups_of_one_account_do_not_delay_another_and_time_out() {
         connect_timeout: Duration::from_secs(1),
         ..super::BOUNDS
     };
-    let shop = Shop::open(SenderConfig { bounds, ..sender_config(&names, &forwards) }).await;
+    let shop = Shop::start(SenderConfig { bounds, ..sender_config(&names, &forwards) }).await;
     let paths = add_endpoints(&shop, (0..12).map(host)).await;
     let path = add_second_account(&shop, "https://quick.example/").await;
     // From now on, lookups of these names never end and keep their slots.
@@ -208,7 +208,7 @@ async fn saving_an_endpoint_with_a_slow_lookup_does_not_delay_another_account() 
         ..super::BOUNDS
     };
     let forward = "https://shop.example=http://127.0.0.1:9".to_owned();
-    let shop = Shop::open(SenderConfig { bounds, ..sender_config(&names, &[forward]) }).await;
+    let shop = Shop::start(SenderConfig { bounds, ..sender_config(&names, &[forward]) }).await;
     let account = json!({ "id": "neighbour" });
     assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &account).await.0, 200);
     let save_for = async |account: &str, url: &str| {
@@ -227,7 +227,7 @@ async fn saving_an_endpoint_with_a_slow_lookup_does_not_delay_another_account() 
 #[tokio::test]
 async fn a_book_has_at_most_fifty_endpoints() {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     // The shop already has one.
     add_endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
     let (status, response) = add_endpoint(&shop.server, "https://h49.sim/").await;

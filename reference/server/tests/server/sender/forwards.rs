@@ -14,7 +14,7 @@ use crate::openapi::{Document, Operation};
 
 const PATH: &str = "/sandbox/forwards";
 
-async fn open() -> Server {
+async fn start() -> Server {
     Server::start(config(sender_config(&TestResolver::default(), &[])))
         .await
         .expect("loopback has a free port")
@@ -44,9 +44,10 @@ async fn check_deliveries(server: &Server, receiver: &mut Receiver, secrets: &Va
 #[tokio::test]
 async fn a_handler_added_at_start_gets_the_webhooks_of_both_modes() {
     let (server, mut receiver) =
-        (open().await, Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await);
+        (start().await, Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let handler = LocalHandler::parse(&to).expect("the URL is valid");
+    // `serve --forward-to` calls this after the start.
     let forwarded = server.forward_to(&handler).await.expect("the handler has no forward yet");
     assert_eq!((&*forwarded.to, &*forwarded.url), (&*to, handler.url()));
     let secrets = serde_json::to_value(&forwarded).expect("strings are JSON");
@@ -58,7 +59,7 @@ async fn a_handler_added_at_start_gets_the_webhooks_of_both_modes() {
 #[tokio::test]
 async fn a_handler_is_added_while_the_server_runs() {
     let (server, mut receiver) =
-        (open().await, Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await);
+        (start().await, Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let mut document = Document::read();
     let mut check_documented = |method: &str, status: u16, response: &Value| {
@@ -94,7 +95,7 @@ async fn a_handler_is_added_while_the_server_runs() {
 
 #[tokio::test]
 async fn a_server_has_at_most_256_forwards() {
-    let server = open().await;
+    let server = start().await;
     let (mut count, mut refused, mut path) = (0, Value::Null, PATH.to_owned());
     for port in 1..=257 {
         // An account has at most 50 endpoints in each mode.
@@ -119,7 +120,7 @@ async fn a_server_has_at_most_256_forwards() {
 
 #[tokio::test]
 async fn a_forward_is_removed_with_the_last_world_that_uses_it() {
-    let server = open().await;
+    let server = start().await;
     let open_world = async |body: Value| {
         let (status, response) = call(&server, "POST", "/sandbox/worlds", &body).await;
         assert_eq!(status, 201, "{response}");
@@ -127,7 +128,7 @@ async fn a_forward_is_removed_with_the_last_world_that_uses_it() {
     };
     let count_forwards =
         async || call(&server, "GET", PATH, &Value::Null).await.1["forwards"].as_array().map(Vec::len);
-    let close = async |world: &str| {
+    let close_world = async |world: &str| {
         assert_eq!(call(&server, "DELETE", &format!("/sandbox/worlds/{world}"), &Value::Null).await.0, 200);
     };
 
@@ -138,14 +139,14 @@ async fn a_forward_is_removed_with_the_last_world_that_uses_it() {
     }
     let branch = open_world(json!({ "from": { "world": second } })).await;
     for (closed, remaining) in [(first, 1), (second, 1), (branch, 0)] {
-        close(&closed).await;
+        close_world(&closed).await;
         assert_eq!(count_forwards().await, Some(remaining), "{closed}");
     }
 }
 
 #[tokio::test]
 async fn a_forward_whose_endpoints_cannot_be_added_is_rolled_back() {
-    let server = open().await;
+    let server = start().await;
     // The maximum number of endpoints in one of the modes.
     for n in 0..50 {
         let body = json!({ "url": format!("https://shop-{n}.sim/"), "mode": "test" });
@@ -157,8 +158,8 @@ async fn a_forward_whose_endpoints_cannot_be_added_is_rolled_back() {
     assert!(status == 422 && message.starts_with(expected), "{response}");
     assert_eq!(response["errors"].as_object().map(serde_json::Map::len), Some(1), "{response}");
     let (_, all) = call(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
-    let live = |value: &&Value| value["mode"] == "live" && value["status"] != "removed";
-    assert_eq!(all["endpoints"].as_array().expect("a list").iter().filter(live).count(), 0, "{all}");
+    let is_live = |value: &&Value| value["mode"] == "live" && value["status"] != "removed";
+    assert_eq!(all["endpoints"].as_array().expect("a list").iter().filter(is_live).count(), 0, "{all}");
     assert_eq!(call(&server, "GET", PATH, &Value::Null).await.1["forwards"], json!([]));
 }
 

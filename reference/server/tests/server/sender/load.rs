@@ -41,7 +41,7 @@ struct Hosts {
     connections: AtomicUsize,
 }
 
-/// Returns `true` for every other host.
+/// Returns `true` for every other host: h0, h2, …
 fn is_failing(host: &str) -> bool {
     let number = host.strip_prefix('h').and_then(|rest| rest.strip_suffix(".example"));
     number.and_then(|n| n.parse::<usize>().ok()).expect("hosts are h0 to h49").is_multiple_of(2)
@@ -137,6 +137,7 @@ async fn ten_thousand_deliveries_are_each_sent_once_per_attempt() {
 
     let (max, max_per_host) = hosts.max_concurrent();
     assert!(max <= BOUNDS.attempts && max_per_host <= BOUNDS.attempts_per_host, "{max} {max_per_host}");
+    // One attempt of each delivery, and a second one to the half of the hosts that fail.
     assert_eq!(hosts.connections.load(SeqCst), ENDPOINTS * EVENTS * 3 / 2);
     let (_, log) = call(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
     for delivery in log["deliveries"].as_array().expect("deliveries") {

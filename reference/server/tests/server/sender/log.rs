@@ -29,7 +29,7 @@ pub(super) fn is_signed(request: &Message, header: &str, secret: &str) -> bool {
     hex::encode(mac.finalize().into_bytes()) == signature
 }
 
-/// Returns the `t` of a signature.
+/// Returns the `t` of a signature, in seconds since 1970.
 fn signed_at(request: &Message) -> i64 {
     let value = request.header("X-Service-Signature").expect("a signature");
     value["t=".len()..].split(',').next().and_then(|t| t.parse().ok()).expect("a time")
@@ -43,7 +43,7 @@ fn unix_time() -> i64 {
 #[tokio::test]
 async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
     let request = receiver.next_request().await;
     assert_eq!(request.start_line, "POST /hooks?a=1 HTTP/1.1");
@@ -57,6 +57,7 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     ] {
         assert_eq!(request.header(name), Some(value), "{name}");
     }
+    // Those six, and the signature.
     assert_eq!(request.headers.len(), 7, "the request has other headers: {:?}", request.headers);
     assert!(is_signed(&request, "X-Service-Signature", &shop.secret));
     assert!(!is_signed(&request, "X-Service-Signature", "whsec_other"));
@@ -67,7 +68,7 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
 #[tokio::test]
 async fn the_signature_has_the_real_time_and_the_body_the_service_time() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(super::RESPONSE_500)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     shop.send().await;
     shop.wait_for_attempts().await;
     call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
@@ -88,7 +89,7 @@ async fn header_names_follow_the_dialect() {
     let dialect =
         Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
     let sender = sender_config(&TestResolver::default(), &[shop_forward(&receiver)]);
-    let shop = Shop::open_with(Config { dialect, ..config(sender) }).await;
+    let shop = Shop::start_with(Config { dialect, ..config(sender) }).await;
     shop.send().await;
     let request = receiver.next_request().await;
     assert_eq!(request.header("X-Acme-Event"), Some("charge.paid"));
@@ -99,8 +100,8 @@ async fn header_names_follow_the_dialect() {
 #[tokio::test]
 async fn the_log_contains_request_and_response_headers() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    let attempt = shop.attempt().await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let attempt = shop.make_attempt().await;
     let request = receiver.next_request().await;
     let sent: Vec<String> = attempt["request_headers"]
         .as_array()
@@ -126,8 +127,10 @@ async fn the_log_contains_request_and_response_headers() {
 async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
     let receiver = Receiver::http(ReceiverBehavior::RespondEndlessly(endless, "äöü")).await;
-    let attempt =
-        Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await.attempt().await;
+    let attempt = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)]))
+        .await
+        .make_attempt()
+        .await;
     let excerpt = attempt["response_body"].as_str().expect("a string");
     assert_eq!(excerpt.len(), 2_048);
     assert!(excerpt.starts_with("äöü") && !excerpt.contains('\u{fffd}'));
@@ -138,7 +141,7 @@ async fn the_log_stores_the_beginning_of_a_long_response() {
 #[tokio::test]
 async fn responses_of_the_sandbox_contain_no_signing_secret() {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
     shop.wait_for_attempts().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
@@ -151,7 +154,7 @@ async fn responses_of_the_sandbox_contain_no_signing_secret() {
 #[tokio::test]
 async fn a_rotated_secret_signs_the_next_attempt() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
     let (_, response) = call(&shop.server, "POST", &path, &json!({})).await;
     shop.send().await;

@@ -60,16 +60,17 @@ pub(crate) fn shop_forward(receiver: &Receiver) -> String {
 /// A server with a frozen clock and a live endpoint `https://shop.example/hooks?a=1`.
 struct Shop {
     server: Server,
+    /// The id of the endpoint.
     endpoint: String,
     secret: String,
 }
 
 impl Shop {
-    async fn open(sender: SenderConfig) -> Shop {
-        Shop::open_with(config(sender)).await
+    async fn start(sender: SenderConfig) -> Shop {
+        Shop::start_with(config(sender)).await
     }
 
-    async fn open_with(config: Config) -> Shop {
+    async fn start_with(config: Config) -> Shop {
         let server = Server::start(config).await.expect("loopback has a free port");
         let (status, response) = add_endpoint(&server, "https://shop.example/hooks?a=1").await;
         assert_eq!(status, 200, "{response}");
@@ -98,7 +99,7 @@ impl Shop {
     }
 
     /// Sends a test delivery and returns the log entry of its only attempt.
-    async fn attempt(&self) -> Value {
+    async fn make_attempt(&self) -> Value {
         let delivery = self.send().await;
         self.wait_for_attempts().await;
         let mut delivery = self.delivery_record(&delivery).await;
@@ -112,14 +113,14 @@ pub(crate) async fn add_endpoint(server: &Server, url: &str) -> (u16, Value) {
     call(server, "POST", "/sandbox/endpoints", &json!({ "mode": "live", "url": url })).await
 }
 
-/// Sends a JSON request with the live key on a new connection; returns status and body.
+/// Sends a JSON request with the live key on a new connection; returns status and body (null if it is not JSON).
 pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let (status, text) = call_text(server, method, path, &body).await;
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
-/// Sends a request on a new connection and returns the response as text.
+/// Sends a request with the live key on a new connection; returns status and body as text.
 pub(crate) async fn call_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
     let key = server.first_keys().expect("the world has not failed").live;
     let request = Request { method, body, key: Some(&key), ..Request::get(path) };

@@ -20,7 +20,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// The behaviour of a receiver after it has read a request.
+/// The behaviour of a receiver on each connection. Unless stated otherwise, it reads a request first.
 #[derive(Clone)]
 pub(crate) enum ReceiverBehavior {
     /// Sends these bytes and closes.
@@ -60,7 +60,7 @@ impl Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("the listener is bound");
         let connections = Arc::new(AtomicUsize::new(0));
-        let (sender, seen) = unbounded_channel();
+        let (sender, requests) = unbounded_channel();
         let mut task = JoinSet::new();
         let count = Arc::clone(&connections);
         task.spawn(async move {
@@ -71,7 +71,7 @@ impl Receiver {
                 tasks.spawn(serve(stream, acceptor.clone(), behavior.clone(), sender.clone()));
             }
         });
-        Receiver { address, requests: seen, connections, _task: task }
+        Receiver { address, requests, connections, _task: task }
     }
 
     /// Returns the number of accepted connections.

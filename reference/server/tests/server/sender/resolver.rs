@@ -10,7 +10,7 @@ use std::{
 use reference_server::{Resolve, ResolveFuture};
 use tokio::sync::Notify;
 
-/// The name whose lookup never ends.
+/// A name whose lookup never ends, in every test.
 pub(crate) const STALLED_NAME: &str = "slow.example";
 /// The address for which the test resolver panics.
 pub(crate) const PANIC_ADDRESS: &str = "0.0.0.99";
@@ -28,6 +28,7 @@ struct NameTable {
 }
 
 impl TestResolver {
+    /// Sets the addresses of a name.
     pub(crate) fn set(&self, host: &str, addresses: &[&str]) {
         let addresses =
             addresses.iter().map(|ip| ip.parse().expect("addresses in tests are valid")).collect();
@@ -39,7 +40,7 @@ impl TestResolver {
         self.0.lock().expect("no test panics here").stalled = Some(prefix);
     }
 
-    /// Waits until such a lookup has started.
+    /// Waits until a lookup that never ends has started.
     pub(crate) async fn wait_for_stall(&self) {
         let stalls = Arc::clone(&self.0.lock().expect("no test panics here").stalls);
         stalls.notified().await;

@@ -68,7 +68,8 @@ impl World for ReportingWorld {
     }
 }
 
-/// Starts a server that makes one attempt at a time and has `count` test deliveries for the receiver.
+/// Starts a server that makes one attempt at a time and has `count` test deliveries for the receiver. Returns it and
+/// the results of the attempts.
 async fn start_busy_server(
     receiver: &Receiver,
     count: usize,
@@ -89,6 +90,7 @@ async fn start_busy_server(
     (server, reports)
 }
 
+/// Returns the result of an attempt that the stop of the server prevented or interrupted.
 fn stopped_result() -> AttemptResult {
     AttemptResult::Unreachable("the server stopped".to_owned())
 }

@@ -15,7 +15,7 @@ use super::{
 
 async fn start_shop(behavior: ReceiverBehavior) -> (Shop, Receiver) {
     let receiver = Receiver::http(behavior).await;
-    (Shop::open(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await, receiver)
+    (Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await, receiver)
 }
 
 /// Returns time, number and result of each attempt in the history that an advance returns.
@@ -94,7 +94,7 @@ async fn with_a_wall_clock_only_advances_wait_for_attempts() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
     let sender = sender_config(&TestResolver::default(), &[shop_forward(&receiver)]);
-    let shop = Shop::open_with(Config { clock: ClockKind::Wall, ..config(sender) }).await;
+    let shop = Shop::start_with(Config { clock: ClockKind::Wall, ..config(sender) }).await;
     let delivery = shop.send().await;
     receiver.next_request().await;
     assert_eq!(shop.delivery_record(&delivery).await["status"], "in_flight");
@@ -110,7 +110,7 @@ async fn a_client_that_waits_for_a_response_is_not_idle() {
     let sender =
         SenderConfig { bounds, ..sender_config(&TestResolver::default(), &[shop_forward(&receiver)]) };
     let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
-    let shop = Shop::open_with(Config { bounds, ..config(sender) }).await;
+    let shop = Shop::start_with(Config { bounds, ..config(sender) }).await;
     shop.send().await;
     let (status, response) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
     assert_eq!(status, 200);
@@ -127,7 +127,7 @@ async fn a_slow_host_does_not_delay_another() {
     let forwards = [shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)];
     let bounds = SenderBounds { attempts: 6, attempts_per_host: 2, ..super::BOUNDS };
     let shop =
-        Shop::open(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
+        Shop::start(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
     for _ in 0..10 {
         shop.send().await;
     }

@@ -15,7 +15,7 @@ use reference_server::{SenderBounds, SenderConfig, Server};
 
 /// Starts a server that makes one attempt at a time per host, and opens a world with an endpoint; returns the server, the
 /// id of the world, and the path that sends a test delivery.
-async fn with_world(receiver: &Receiver) -> (Server, String, String) {
+async fn start_with_world(receiver: &Receiver) -> (Server, String, String) {
     let bounds = SenderBounds { attempts_per_host: 1, ..BOUNDS };
     let sender =
         SenderConfig { bounds, ..sender_config(&TestResolver::default(), &[shop_forward(receiver)]) };
@@ -34,8 +34,8 @@ async fn with_world(receiver: &Receiver) -> (Server, String, String) {
 #[tokio::test]
 async fn deliveries_of_an_opened_world_are_sent_and_logged() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(super::RESPONSE_200)).await;
-    let (server, id, test) = with_world(&receiver).await;
-    let (_, sent) = call(&server, "POST", &test, &json!({})).await;
+    let (server, id, test_path) = start_with_world(&receiver).await;
+    let (_, sent) = call(&server, "POST", &test_path, &json!({})).await;
     receiver.next_request().await;
     let advance = format!("/w/{id}/sandbox/advance");
     assert_eq!(call(&server, "POST", &advance, &json!({ "by": "1s" })).await.0, 200);
@@ -49,9 +49,9 @@ async fn deliveries_of_an_opened_world_are_sent_and_logged() {
 async fn a_closed_world_starts_no_attempt_and_waiting_requests_end() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
-    let (server, id, test) = with_world(&receiver).await;
+    let (server, id, test_path) = start_with_world(&receiver).await;
     for _ in 0..3 {
-        assert_eq!(call(&server, "POST", &test, &json!({})).await.0, 200);
+        assert_eq!(call(&server, "POST", &test_path, &json!({})).await.0, 200);
     }
     receiver.next_request().await;
     let server = Arc::new(server);

@@ -5,6 +5,7 @@ use reference_server::{Bounds, ClockKind, Config, Server};
 
 const BODY_MAX: usize = 256 * 1_024;
 
+/// Starts a server with these limits, and connects to it.
 async fn start_with_bounds(bounds: Bounds) -> (Server, Client) {
     let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
     let client = Client::connect(server.address()).await;
@@ -122,7 +123,7 @@ async fn a_new_connection_evicts_the_longest_idle_one() {
 }
 
 #[tokio::test]
-async fn clients_with_an_incomplete_body_are_evicted() {
+async fn a_client_with_an_incomplete_body_is_evicted() {
     let (server, mut first) = start_with_bounds(Bounds { connections: 2, ..Bounds::default() }).await;
     let mut second = Client::connect(server.address()).await;
     for client in [&mut first, &mut second] {

@@ -8,7 +8,7 @@ use super::{Client, config};
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
 const PROGRAM: &str = "Accept: */*\r\n";
 
-async fn open() -> (Server, Client) {
+async fn start() -> (Server, Client) {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let client = Client::connect(server.address()).await;
     (server, client)
@@ -20,7 +20,7 @@ async fn call(client: &mut Client, method: &str, path: &str, accept: &str) -> Me
 
 #[tokio::test]
 async fn a_browser_gets_pages_and_a_program_gets_json() {
-    let (_server, mut client) = open().await;
+    let (_server, mut client) = start().await;
     let (html, json) = ("text/html; charset=utf-8", "application/json");
     for (method, path, accept, status, kind, part) in [
         ("GET", "/", BROWSER, 200, html, "href=\"/docs\""),
@@ -46,8 +46,8 @@ async fn a_browser_gets_pages_and_a_program_gets_json() {
 }
 
 #[tokio::test]
-async fn the_docs_show_every_call_and_load_only_local_resources() {
-    let (server, mut client) = open().await;
+async fn the_docs_show_calls_and_load_only_local_resources() {
+    let (server, mut client) = start().await;
     let page = call(&mut client, "GET", "/docs", BROWSER).await.body;
     for call in [
         "POST /v1/charges",
@@ -73,7 +73,7 @@ async fn the_docs_show_every_call_and_load_only_local_resources() {
 /// The page offers no calls to users on other machines or behind a proxy.
 #[tokio::test]
 async fn the_docs_send_calls_from_this_machine_only() {
-    let (_server, mut client) = open().await;
+    let (_server, mut client) = start().await;
     for (proxy_line, is_offered) in [("", true), ("Via: 1.1 proxy\r\n", false)] {
         let page = call(&mut client, "GET", "/docs", &format!("{BROWSER}{proxy_line}")).await;
         assert_eq!(page.status, 200);

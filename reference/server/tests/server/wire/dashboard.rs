@@ -11,20 +11,23 @@ pub(super) const HOST: &str = "Host: localhost\r\n";
 const REMOTE_CLIENT: &str = "Host: localhost\r\nVia: 1.1 proxy\r\n";
 pub(super) const BOOK_PATH: &str = "/dashboard/acme/live";
 
-pub(super) async fn open() -> (Server, Client) {
-    open_with(config(ClockKind::Frozen)).await
+/// Starts a sandbox with a frozen clock, and connects to it.
+pub(super) async fn start() -> (Server, Client) {
+    start_with(config(ClockKind::Frozen)).await
 }
 
-async fn open_with(config: Config) -> (Server, Client) {
+async fn start_with(config: Config) -> (Server, Client) {
     let server = Server::start(config).await.expect("loopback has a free port");
     let client = Client::connect(server.address()).await;
     (server, client)
 }
 
+/// Sends `GET` with these header lines.
 pub(super) async fn get(client: &mut Client, path: &str, lines: &str) -> Message {
     client.call(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await
 }
 
+/// Sends `POST` with these header lines and this body.
 pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Message {
     client.call(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
 }
@@ -50,7 +53,7 @@ async fn count_keys(client: &mut Client) -> usize {
 
 #[tokio::test]
 async fn clients_on_this_machine_need_no_login() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     let response = get(&mut client, "/dashboard", HOST).await;
     assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/acme/test")));
     let page = get(&mut client, BOOK_PATH, HOST).await;
@@ -76,7 +79,7 @@ async fn clients_on_this_machine_need_no_login() {
 
 #[tokio::test]
 async fn clients_on_other_machines_must_log_in() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     for path in ["/dashboard", BOOK_PATH, "/dashboard/acme/live/keys", "/dashboard/nobody/live"] {
         let page = get(&mut client, path, REMOTE_CLIENT).await;
         assert_eq!(page.status, 401, "{path}");
@@ -117,7 +120,7 @@ async fn clients_on_other_machines_must_log_in() {
 
 #[tokio::test]
 async fn a_token_in_the_url_is_exchanged_for_a_cookie() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     let path = format!("{BOOK_PATH}/keys?token={}", server.sandbox_token());
     let response = get(&mut client, &path, REMOTE_CLIENT).await;
     assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/acme/live/keys")));
@@ -130,7 +133,7 @@ async fn a_token_in_the_url_is_exchanged_for_a_cookie() {
 
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_refused_even_with_credentials() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     let (port, token) = (server.address().port(), server.sandbox_token());
     for lines in [
         "Host: evil.example\r\n".to_owned(),
@@ -154,7 +157,7 @@ async fn foreign_hosts_and_origins_are_refused_even_with_credentials() {
 
 #[tokio::test]
 async fn forms_without_a_valid_token_or_origin_change_nothing() {
-    let (_server, mut client) = open().await;
+    let (_server, mut client) = start().await;
     let page = get(&mut client, "/dashboard/acme/live/keys", HOST).await;
     let valid = format!("word={}", form_token(&page));
     let before = count_keys(&mut client).await;
@@ -181,7 +184,7 @@ async fn forms_without_a_valid_token_or_origin_change_nothing() {
 
 #[tokio::test]
 async fn a_secret_is_shown_once_and_is_in_no_url() {
-    let (_server, mut client) = open().await;
+    let (_server, mut client) = start().await;
     let page = get(&mut client, "/dashboard/acme/test/keys", HOST).await;
     let lines = format!("{HOST}{FORM}");
     let body = format!("word={}", form_token(&page));
@@ -202,7 +205,7 @@ async fn a_secret_is_shown_once_and_is_in_no_url() {
 
 #[tokio::test]
 async fn a_refused_form_is_shown_with_its_input() {
-    let (_server, mut client) = open().await;
+    let (_server, mut client) = start().await;
     let page = get(&mut client, "/dashboard/acme/live/endpoints", HOST).await;
     let lines = format!("{HOST}{FORM}");
     for (typed, expected) in [
@@ -220,7 +223,7 @@ async fn a_refused_form_is_shown_with_its_input() {
 
 #[tokio::test]
 async fn objects_of_other_books_are_not_found() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     let live = server.first_keys().expect("the world has not failed").live;
     let json = "Content-Type: application/json\r\n";
     let lines = format!("{HOST}Authorization: Bearer {live}\r\n{json}");
@@ -269,7 +272,7 @@ async fn objects_of_other_books_are_not_found() {
 #[tokio::test]
 async fn links_and_the_cookie_have_the_public_path_prefix() {
     let public_url = Some("https://shop.example/pay".to_owned());
-    let (server, mut client) = open_with(Config { public_url, ..config(ClockKind::Frozen) }).await;
+    let (server, mut client) = start_with(Config { public_url, ..config(ClockKind::Frozen) }).await;
     let host = "Host: shop.example\r\n";
     let path = format!("/pay/dashboard?token={}", server.sandbox_token());
     let response = get(&mut client, &path, host).await;
@@ -285,7 +288,7 @@ async fn links_and_the_cookie_have_the_public_path_prefix() {
 
 #[tokio::test]
 async fn forms_redirect_to_pages_of_their_book_only() {
-    let (_server, mut client) = open().await;
+    let (_server, mut client) = start().await;
     let page = get(&mut client, "/dashboard/acme/live/world", HOST).await;
     for (back, location) in [
         ("%2Fcharges", "/dashboard/acme/live/charges?notice="),
@@ -321,7 +324,7 @@ async fn check_requests(client: &mut Client, query: &str, shown: &[&str], hidden
 
 #[tokio::test]
 async fn requests_to_the_api_are_shown_with_their_responses_and_without_keys() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     let keys = server.first_keys().expect("the world has not failed");
     let lines =
         |key: &str| format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
@@ -381,7 +384,7 @@ async fn requests_to_the_api_are_shown_with_their_responses_and_without_keys() {
 
 #[tokio::test]
 async fn the_overview_offers_mining_instead_of_payment_while_a_payment_is_unconfirmed() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     let key = server.first_keys().expect("the world has not failed").live;
     let json = format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
     let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#;
@@ -410,7 +413,7 @@ async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden:
 
 #[tokio::test]
 async fn the_history_is_filtered_and_its_rows_can_start_branches() {
-    let (server, mut client) = open().await;
+    let (server, mut client) = start().await;
     let keys = server.first_keys().expect("the world has not failed");
     check_history(&mut client, "", &["No entries here", "curl -s"], &["<table"]).await;
     let json = "Content-Type: application/json\r\n";

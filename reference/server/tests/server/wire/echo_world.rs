@@ -8,9 +8,9 @@ use reference_wire::{Request, Response};
 use simulator::sandbox::{FirstKeys, Progress, Setup};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Responds to every request with one line that describes it. Some paths have effects: `/v1/bug` panics, `/v1/due` sets a timer to a
-/// span from now, `/v1/long` responds with a number of bytes, `/sandbox/advance` advances the clock by a span,
-/// `/sandbox/world` restarts at 1970.
+/// Responds to every request with one line that describes it, except on some paths: `/v1/bug` panics, `/v1/due` sets a
+/// timer to a span from now, `/v1/long` responds with a number of bytes, `/v1/now` with the time, `/v1/public` with the
+/// public URL, `/sandbox/advance` advances the clock by a span, `/sandbox/world` restarts at 1970.
 pub(crate) struct EchoWorld {
     now: Timestamp,
     due: Option<Timestamp>,
@@ -77,6 +77,7 @@ impl World for EchoWorld {
     }
 }
 
+/// Returns the line that describes a request.
 fn description(request: &Request<'_>) -> String {
     format!(
         "{} {} ?{} auth={} type={} key={} base={} body={}",
@@ -91,6 +92,7 @@ fn description(request: &Request<'_>) -> String {
     )
 }
 
+/// Returns the value of a header; `-` if it is missing.
 fn header_text(header: Option<&[u8]>) -> Cow<'_, str> {
     header.map_or("-".into(), String::from_utf8_lossy)
 }

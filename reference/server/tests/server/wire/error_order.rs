@@ -16,7 +16,7 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open(rate_limit: u32) -> Shop {
+    async fn start(rate_limit: u32) -> Shop {
         let config = Config { rate_limit: Some(rate_limit), ..crate::config() };
         let server = Server::start(config).await.expect("loopback has a free port");
         let keys = server.first_keys().expect("the world has not failed");
@@ -27,10 +27,11 @@ impl Shop {
         Client::connect(self.server.address()).await
     }
 
-    /// Sends a request with these additional header lines on a new connection. The body may be shorter than announced.
+    /// Sends a request with these additional header lines on a new connection. `announced`: its `Content-Length`, which
+    /// the body may not reach.
     async fn call(
         &self,
-        line: &str,
+        method_and_path: &str,
         key: &str,
         header_lines: &str,
         (announced, body): (usize, &str),
@@ -38,13 +39,13 @@ impl Shop {
         let mut client = self.client().await;
         client
             .call(format!(
-                "{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n{header_lines}Content-Length: {announced}\r\n\r\n{body}"
+                "{method_and_path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n{header_lines}Content-Length: {announced}\r\n\r\n{body}"
             ))
             .await
     }
 
-    /// Opens a charge and returns its code.
-    async fn charge(&self, key: &str) -> String {
+    /// Creates a charge and returns its id.
+    async fn create_charge(&self, key: &str) -> String {
         let body = r#"{"asset":"BTC","amount":"1"}"#;
         let response = self.call("POST /v1/charges", key, JSON, (body.len(), body)).await;
         assert_eq!(response.status, 201, "{response:?}");
@@ -60,18 +61,18 @@ const EMPTY_KEY: &str = "Content-Type: application/json\r\nIdempotency-Key:\r\n"
 
 #[tokio::test]
 async fn the_first_error_in_the_order_is_returned() {
-    let shop = Shop::open(120).await;
-    let (canceled, foreign) = (shop.charge(&shop.live).await, shop.charge(&shop.test).await);
+    let shop = Shop::start(120).await;
+    let (canceled, foreign) = (shop.create_charge(&shop.live).await, shop.create_charge(&shop.test).await);
     let cancel = format!("POST /v1/charges/{canceled}/cancel");
     assert_eq!(shop.call(&cancel, &shop.live, JSON, (2, "{}")).await.status, 200);
-    let foreign = format!("PUT /v1/charges/{foreign}/cancel");
+    let put_foreign = format!("PUT /v1/charges/{foreign}/cancel");
     let (invalid, large) = (r#"{"asset":"XYZ","amount":"1"}"#, (FAR_TOO_LARGE, ""));
     // Each request has all the errors of the following ones, where possible.
     let mut previous = None;
     for (line, key, header_lines, body, status) in [
         ("PUT /v1/nowhere", "svc_live_x", TEXT, large, 401),
         ("PUT /v1/nowhere", &shop.live, TEXT, large, 404),
-        (&foreign, &shop.live, TEXT, large, 404),
+        (&put_foreign, &shop.live, TEXT, large, 404),
         ("PUT /v1/charges/aaaaaaaaaaaa/cancel", &shop.live, TEXT, large, 404),
         ("PUT /v1/charges", &shop.live, TEXT, large, 405),
         ("POST /v1/charges", &shop.live, TEXT, large, 413),
@@ -103,7 +104,7 @@ async fn the_first_error_in_the_order_is_returned() {
 
 #[tokio::test]
 async fn errors_of_the_head_are_returned_before_the_body_arrives() {
-    let shop = Shop::open(2).await;
+    let shop = Shop::start(2).await;
     for (line, key, status) in [
         ("POST /v1/charges", "svc_live_x", 401),
         ("POST /v1/nowhere", &*shop.live, 404),
@@ -119,7 +120,7 @@ async fn errors_of_the_head_are_returned_before_the_body_arrives() {
 
 #[tokio::test]
 async fn pages_and_the_sandbox_return_errors_of_the_head_before_the_body_arrives() {
-    let shop = Shop::open(120).await;
+    let shop = Shop::start(120).await;
     const PROXY: &str = "Via: 1.1 proxy\r\n";
     for (line, header_lines, status) in [
         ("POST /c/aaaaaaaaaaaa/sandbox", "", 404),
@@ -146,7 +147,7 @@ async fn pages_and_the_sandbox_return_errors_of_the_head_before_the_body_arrives
 
 #[tokio::test]
 async fn a_body_that_arrives_after_the_error_response_is_discarded() {
-    let shop = Shop::open(120).await;
+    let shop = Shop::start(120).await;
     let mut client = shop.client().await;
     for _ in 0..2 {
         let head = format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Content-Length: 200000\r\n\r\n");

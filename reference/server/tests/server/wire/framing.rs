@@ -9,6 +9,7 @@ fn check(request: &str, expected: &str) {
     check_with(config(ClockKind::Frozen), request, expected);
 }
 
+/// Like [`check`], with this configuration.
 #[track_caller]
 fn check_with(config: Config, request: &str, expected: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -77,7 +78,7 @@ fn exactly_one_host_header_is_required() {
 }
 
 #[test]
-fn a_public_address_starts_every_link_and_its_prefix_is_stripped() {
+fn the_public_url_starts_every_link_and_its_path_is_stripped() {
     for target in ["/pay/v1/charges", "/v1/charges", "http://elsewhere/pay/v1/charges"] {
         let public_url = Some("https://shop.example/pay/".to_string());
         check_with(
@@ -141,12 +142,12 @@ async fn pipelined_requests_get_responses_in_order() {
 
 #[tokio::test]
 async fn a_connection_closes_when_the_client_requests_it() {
-    for last in [
+    for request in [
         "GET /v1/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         "GET /v1/a HTTP/1.0\r\nHost: a\r\n\r\n",
     ] {
         let (_server, mut client) = start_frozen().await;
-        assert_eq!(client.call(last).await.status, 200);
+        assert_eq!(client.call(request).await.status, 200);
         assert!(client.is_closed().await);
     }
 }

@@ -35,9 +35,9 @@ async fn other_requests_are_served_during_a_long_advance() {
     let added: EndpointResponse = call(&mut client, "POST", "/sandbox/endpoints", url).await;
     let down = r#"{"name":"shop","state":"down","answers":[]}"#;
     let _: Now = call(&mut client, "POST", "/sandbox/merchants", down).await;
-    let test = format!("/sandbox/endpoints/{}/test", added.endpoint.id);
+    let test_path = format!("/sandbox/endpoints/{}/test", added.endpoint.id);
     for _ in 0..DELIVERIES {
-        let _: Now = call(&mut client, "POST", &test, "").await;
+        let _: Now = call(&mut client, "POST", &test_path, "").await;
     }
 
     let address = server.address();
@@ -45,15 +45,16 @@ async fn other_requests_are_served_during_a_long_advance() {
         let mut client = Client::connect(address).await;
         call::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"10d"}"#).await
     });
-    let (end, mut between) = (START.plus(Span::days(10)), 0);
+    let (end, mut served_between) = (START.plus(Span::days(10)), 0);
     while !advance.is_finished() {
         let Now { now } = call(&mut client, "GET", "/sandbox/keys", "").await;
         let now = Timestamp::parse(&now).expect("a time");
-        between += usize::from(START < now && now < end);
+        served_between += usize::from(START < now && now < end);
     }
     assert_eq!(advance.await.expect("the advance ends").now, end.to_string());
-    assert!(between > 0, "no request was served in between");
+    assert!(served_between > 0, "no request was served in between");
     let overview: Overview = call(&mut client, "GET", "/sandbox", "").await;
+    // The merchant is down, so every delivery is attempted 14 times.
     assert!(overview.happenings >= 14 * DELIVERIES as u64, "{}", overview.happenings);
 }
 
@@ -84,12 +85,12 @@ async fn other_requests_are_served_while_many_rate_locks_expire_at_once() {
         call::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"30m"}"#).await
     });
     // A read during the advance sees a state in which only some of the rate locks have expired.
-    let mut between = 0;
+    let mut served_between = 0;
     while !advance.is_finished() {
         let overview: Overview = call(&mut client, "GET", "/sandbox", "").await;
         let new_entries = overview.happenings - before.happenings;
-        between += u64::from((1..CHARGES).contains(&new_entries));
+        served_between += u64::from((1..CHARGES).contains(&new_entries));
     }
     advance.await.expect("the advance ends");
-    assert!(between > 0, "no request was served in between");
+    assert!(served_between > 0, "no request was served in between");
 }

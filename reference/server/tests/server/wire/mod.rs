@@ -26,13 +26,14 @@ fn config(clock: ClockKind) -> Config {
     Config { clock, ..crate::config() }
 }
 
-/// Starts a server with a [`EchoWorld`]; also returns the times at which the timer wakes it.
+/// Starts a server with an [`EchoWorld`]; also returns the times at which the timer wakes it.
 async fn start(config: Config) -> (Server, UnboundedReceiver<Timestamp>) {
     let (woken, wakeups) = unbounded_channel();
     let server = Server::start_with(config, |setup| EchoWorld::new(setup, woken)).await;
     (server.expect("loopback has a free port"), wakeups)
 }
 
+/// Starts a server with an [`EchoWorld`] and a frozen clock, and connects to it.
 async fn start_frozen() -> (Server, Client) {
     let (server, _) = start(config(ClockKind::Frozen)).await;
     let client = Client::connect(server.address()).await;

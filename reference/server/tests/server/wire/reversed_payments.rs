@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Client,
-    dashboard::{BOOK_PATH, FORM, HOST, form_token, get, open, post},
+    dashboard::{BOOK_PATH, FORM, HOST, form_token, get, post, start},
 };
 
 /// A charge of 0.01 BTC in a world with a frozen clock.
@@ -17,8 +17,8 @@ struct Sale {
 }
 
 impl Sale {
-    async fn open() -> Sale {
-        let (server, client) = open().await;
+    async fn start() -> Sale {
+        let (server, client) = start().await;
         let key = server.first_keys().expect("the world has not failed").live;
         let mut sale = Sale { _server: server, client, key, code: String::new() };
         sale.call("/sandbox/rates", json!({"asset": "BTC", "currency": "EUR", "rate": "1000"})).await;
@@ -36,7 +36,7 @@ impl Sale {
         serde_json::from_str(&response.body).expect("JSON")
     }
 
-    /// Pays the charge and mines two blocks; returns the transaction id.
+    /// Pays this amount to the charge and mines two blocks; returns the transaction id.
     async fn pay(&mut self, amount: &str) -> String {
         let paid = self.call("/sandbox/pay", json!({"charge": self.code, "amount": amount})).await;
         self.mine(2).await;
@@ -67,7 +67,7 @@ impl Sale {
 
 #[tokio::test]
 async fn a_checkout_requests_the_refunded_amount_again() {
-    let mut sale = Sale::open().await;
+    let mut sale = Sale::start().await;
     sale.pay("0.004").await;
     sale.check_page("/c/{code}", &[">0.006</span>", "amount=0.006", "0.004 received"], &["sent back"]).await;
     sale.refund("0.003").await;
@@ -81,7 +81,7 @@ async fn a_checkout_requests_the_refunded_amount_again() {
 
 #[tokio::test]
 async fn a_late_payment_that_was_refunded_is_not_accepted_from_an_old_page() {
-    let mut sale = Sale::open().await;
+    let mut sale = Sale::start().await;
     sale.call("/sandbox/advance", json!({"by": "1h"})).await;
     let txid = sale.pay("0.01").await;
     let path = format!("{BOOK_PATH}/charges/{}", sale.code);
@@ -102,7 +102,7 @@ async fn a_late_payment_that_was_refunded_is_not_accepted_from_an_old_page() {
 
 #[tokio::test]
 async fn a_paid_checkout_shows_a_reorganisation_of_its_block() {
-    let mut sale = Sale::open().await;
+    let mut sale = Sale::start().await;
     let txid = sale.pay("0.01").await;
     sale.mine(3).await;
     sale.check_page("/c/{code}", &["Other blocks replace the newest 5.", "&#34;depth&#34;:5"], &[]).await;

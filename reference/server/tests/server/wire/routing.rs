@@ -148,7 +148,7 @@ async fn the_public_path_prefix_does_not_change_access() {
 }
 
 #[tokio::test]
-async fn a_public_address_requires_the_token() {
+async fn a_public_url_requires_the_token_unless_loopback_is_trusted() {
     let public_url = Some("https://shop.example".to_string());
     for (access, status) in [(SandboxAccess::TokenWhenPublic, 403), (SandboxAccess::TrustLoopback, 200)] {
         let config =

@@ -51,7 +51,7 @@ const LANGUAGES: [Language; 4] = [
     },
 ];
 
-/// Returns a recorded body.
+/// Returns the body of a webhook, an example of the OpenAPI document.
 fn body() -> String {
     let document: Value = serde_json::from_str(include_str!("../../../../openapi.json")).expect("JSON");
     document["components"]["examples"]["webhook_charge_paid"]["value"].to_string()

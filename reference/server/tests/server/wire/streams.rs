@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Client, config};
 use crate::sender::call;
 
-/// Opens a charge in mode live and returns its code.
+/// Creates a live charge and returns its code.
 async fn open_charge(server: &Server) -> String {
     let body = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
     let (status, response) = call(server, "POST", "/v1/charges", &body).await;
@@ -21,7 +21,7 @@ async fn open_stream(server: &Server, path: &str) -> Client {
     client
 }
 
-/// Returns the ids of the parts in a message.
+/// Returns the ids of the page's parts that a message replaces.
 fn parts(event: &Value) -> Vec<&str> {
     event["parts"].as_array().expect("a list").iter().filter_map(|part| part["id"].as_str()).collect()
 }

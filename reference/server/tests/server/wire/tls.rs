@@ -20,7 +20,7 @@ fn identity() -> TlsIdentity {
     }
 }
 
-async fn open(identity: &TlsIdentity) -> Server {
+async fn start(identity: &TlsIdentity) -> Server {
     start_with_bounds(identity, Bounds::default()).await
 }
 
@@ -73,7 +73,7 @@ async fn clients_in_a_handshake_are_evicted() {
 #[tokio::test]
 async fn one_port_serves_https_and_http_and_links_use_https() {
     let identity = identity();
-    let server = open(&identity).await;
+    let server = start(&identity).await;
     let port = server.address().port();
     assert_eq!(server.url(), format!("https://127.0.0.1:{port}"));
     let response =
@@ -96,7 +96,7 @@ async fn one_port_serves_https_and_http_and_links_use_https() {
 #[tokio::test]
 async fn a_world_opened_over_tls_has_https_urls() {
     let identity = identity();
-    let (server, connector) = (open(&identity).await, connector(&identity));
+    let (server, connector) = (start(&identity).await, connector(&identity));
     let origin = format!("https://localhost:{}", server.address().port());
     let request = Request { method: "POST", ..Request::get("/sandbox/worlds") };
     let world = send(&server, &connector, request).await.expect("the server responds").json();

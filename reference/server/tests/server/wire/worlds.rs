@@ -39,6 +39,7 @@ impl ConnectedClient {
         self.call("GET", path, key, Value::Null).await
     }
 
+    /// Opens a world with these options.
     async fn open(&mut self, body: Value) -> OpenedWorld {
         let (status, response) = self.call("POST", "/sandbox/worlds", "", body).await;
         assert_eq!(status, 201, "{response}");
@@ -51,8 +52,8 @@ impl ConnectedClient {
         }
     }
 
-    /// Opens a charge and returns its code.
-    async fn charge(&mut self, key: &str) -> String {
+    /// Creates a charge and returns its code.
+    async fn create_charge(&mut self, key: &str) -> String {
         let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
         let (status, response) = self.call("POST", "/v1/charges", key, body).await;
         assert_eq!(status, 201, "{response}");
@@ -66,6 +67,7 @@ impl ConnectedClient {
 }
 
 struct OpenedWorld {
+    /// `/w/` and the id.
     path: String,
     live: String,
     test: String,
@@ -149,11 +151,11 @@ async fn a_key_gives_access_to_its_own_world_only() {
         "{response}"
     );
     // Objects of one world are absent in the other, although both have the same seed.
-    let code = client.charge(&a.live).await;
+    let code = client.create_charge(&a.live).await;
     for (key, status) in [(&a.live, 200), (&b.live, 404), (&a.test, 404), (&first, 404)] {
         assert_eq!(client.get(&format!("/v1/charges/{code}"), key).await.0, status);
     }
-    assert_eq!(client.charge(&b.live).await, code, "worlds with the same seed have the same codes");
+    assert_eq!(client.create_charge(&b.live).await, code, "worlds with the same seed have the same codes");
 }
 
 #[tokio::test]
@@ -194,7 +196,7 @@ async fn links_in_a_world_start_with_its_path() {
     let mut client = ConnectedClient::start(frozen_config()).await;
     let world = client.open(json!({})).await;
     let base = format!("{}{}", client.server.url(), world.path);
-    let code = client.charge(&world.live).await;
+    let code = client.create_charge(&world.live).await;
     let (_, charge) = client.get(&format!("{}/v1/charges/{code}", world.path), &world.live).await;
     let checkout = charge["data"]["checkout_url"].as_str().expect("an address").to_owned();
     assert_eq!(checkout, format!("{base}/c/{code}"));
@@ -273,8 +275,8 @@ async fn invalid_requests_for_worlds_are_refused() {
         let (found, response) = client.call(method, path, "", body).await;
         assert_eq!(found, status, "{method} {path}: {response}");
     }
-    let foreign = "POST /sandbox/worlds HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n";
-    assert_eq!(client.connection.call(foreign).await.status, 403);
+    let foreign_host = "POST /sandbox/worlds HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(client.connection.call(foreign_host).await.status, 403);
     let (_, all) = client.get("/sandbox/worlds", "").await;
     assert_eq!(all["worlds"].as_array().map(Vec::len), Some(1));
 }
@@ -292,14 +294,14 @@ async fn lists_without_filters_refuse_query_parameters() {
 #[tokio::test]
 async fn at_most_a_thousand_worlds_are_open() {
     let mut client = ConnectedClient::start(config(ClockKind::Wall)).await;
-    let mut keys = BTreeSet::new();
+    let mut keys_and_paths = BTreeSet::new();
     let mut last = None;
     for _ in 0..1_000 {
         let world = client.open(json!({ "seed": 7 })).await;
-        keys.extend([world.live.clone(), world.test.clone(), world.path.clone()]);
+        keys_and_paths.extend([world.live.clone(), world.test.clone(), world.path.clone()]);
         last = Some(world);
     }
-    assert_eq!(keys.len(), 3_000, "worlds with the same seed have different keys and paths");
+    assert_eq!(keys_and_paths.len(), 3_000, "worlds with the same seed have different keys and paths");
     let (status, response) = client.call("POST", "/sandbox/worlds", "", json!({})).await;
     assert!(
         status == 409 && response["message"].as_str().is_some_and(|text| text.contains("ttl")),
@@ -382,28 +384,28 @@ async fn the_memory_limit_covers_all_worlds() {
     assert!(grown > 0 && used < limit + SLACK, "{used}");
 
     // The first world continues, and so do the others once there is memory.
-    client.charge(&first_key).await;
+    client.create_charge(&first_key).await;
     assert_eq!(client.call("POST", "/sandbox/snapshots", "", json!({ "name": "more" })).await.0, 200);
     for branch in &branches[1..] {
         let path = format!("/sandbox/worlds/{}", branch["world"].as_str().expect("an id"));
         assert_eq!(client.call("DELETE", &path, "", Value::Null).await.0, 200);
     }
     assert!(memory(&mut client).await.0 < used);
-    client.charge(&branch).await;
+    client.create_charge(&branch).await;
     let (_, all) = client.get("/sandbox/worlds", "").await;
     let memory = all["worlds"][0]["memory"].as_u64().expect("a number");
     assert!(memory > 20 * 10_000 && memory < LIMIT as u64, "{memory}");
 }
 
-/// Starts a server; opens a charge, creates a snapshot, and opens another charge an hour later, an hour before the current
-/// time. Returns the codes of the charges, newest first.
+/// Starts a server; creates a charge and a snapshot, an hour later another charge, and lets another hour pass. Returns
+/// the codes of the charges, newest first.
 async fn with_two_charges() -> (ConnectedClient, Vec<String>) {
     let mut client = ConnectedClient::start(frozen_config()).await;
     let key = client.server.first_keys().expect("the world has not failed").live;
-    let early = client.charge(&key).await;
+    let early = client.create_charge(&key).await;
     assert_eq!(client.call("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
     assert_eq!(client.call("POST", "/sandbox/advance", "", json!({ "by": "1h" })).await.0, 200);
-    let late = client.charge(&key).await;
+    let late = client.create_charge(&key).await;
     assert_eq!(client.call("POST", "/sandbox/advance", &key, json!({ "by": "1h" })).await.0, 200);
     (client, vec![late, early])
 }
@@ -438,7 +440,7 @@ async fn a_world_can_branch_from_any_time_of_another() {
         let (_, charge) = client.get(&format!("/v1/charges/{}", codes[1]), &world.live).await;
         let link = charge["data"]["checkout_url"].as_str().expect("an address");
         assert!(link.starts_with(&format!("{}{}/c/", client.server.url(), world.path)), "{link}");
-        let new_charge = client.charge(&world.live).await;
+        let new_charge = client.create_charge(&world.live).await;
         if charges == 1 && now.contains("11:05:41") {
             assert_eq!(new_charge, codes[0], "the same requests create objects with the same codes");
         }
@@ -457,6 +459,7 @@ async fn replayed_responses_of_a_branch_link_into_it() {
     let mut client = ConnectedClient::start(frozen_config()).await;
     let original = client.open(json!({ "rate_limit": 4 })).await;
     let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
+    // `call` sends the key at the end of a header line, so another line can follow.
     let key_lines = format!("{}\r\nIdempotency-Key: once", original.live);
     let (_, created) = client.call("POST", "/v1/charges", &key_lines, body.clone()).await;
     let branch = client.open(json!({ "from": { "world": &original.path["/w/".len()..] } })).await;
@@ -513,7 +516,7 @@ async fn a_world_is_restored_to_any_earlier_time() {
         assert_eq!(client.charges(&key).await, codes[1..]);
     }
     // New changes are a branch that starts with the restored state.
-    let other = client.charge(&key).await;
+    let other = client.create_charge(&key).await;
     assert_eq!(client.charges(&key).await, [other, codes[1].clone()]);
     let branch = client.open(json!({ "from": { "at": "2026-09-20T10:05:41Z" } })).await;
     assert_eq!(client.charges(&branch.live).await, codes[1..]);
