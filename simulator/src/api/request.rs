@@ -277,7 +277,7 @@ request_bodies! {
         pub r#for: Duration,
     }
 
-    /// `POST /sandbox/congest`: shares of the future blocks, in percent.
+    /// `POST /sandbox/congest`: sets the shares of future blocks that are empty or full, in percent.
     pub struct CongestRequest {
         /// The coin of the chain.
         pub asset: Asset,

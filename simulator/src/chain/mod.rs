@@ -18,7 +18,7 @@
 //! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires; then
 //! it is no longer *followed*. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
 //! Transactions that the new branch does not contain return to the mempool, are reported with 0 confirmations and are
-//! followed again. A double spend and a replacement remove a waiting transaction for good, and it is reported as
+//! followed again. A double spend and a replacement remove a waiting transaction, and it is reported with a
 //! [`Disappearance`](reference_core::sighting::Disappearance).
 //!
 //! Example: a payment in BTC (2 confirmations required) and a reorganisation of depth 1.
@@ -99,7 +99,7 @@ pub struct Chain {
     blocks: BTreeMap<u64, BTreeSet<usize>>,
     /// The mined transactions that do not have the required confirmations yet: each new block is reported for them.
     followed: BTreeSet<usize>,
-    /// The watcher's reports that were not fetched yet, with their times.
+    /// The watcher's notices that were not fetched yet: sightings with their times.
     notices: Vec<(Timestamp, Sighting)>,
 }
 
@@ -178,8 +178,8 @@ impl Chain {
         self.transactions[number].txid.clone()
     }
 
-    /// Returns the time of the watcher's next notice, or of the next block with an effect; `None` if there is neither. It is
-    /// in the past if a notice has not been fetched.
+    /// Returns the time of the oldest notice that was not fetched yet, or else of the next block with an effect; `None` if
+    /// there is neither.
     pub fn next_due(&self) -> Option<Timestamp> {
         // Fast path: most chains of a world are never used, and all are queried often.
         if !self.is_used() {
@@ -198,7 +198,8 @@ impl Chain {
         std::mem::take(&mut self.notices)
     }
 
-    /// Mines this number of blocks now, each with room for all waiting transactions. The natural blocks keep their times.
+    /// Mines this number of blocks now, each with room for every transaction that can be mined at its height. The natural
+    /// blocks keep their times.
     pub fn mine_at_once(&mut self, now: Timestamp, blocks: u32) {
         self.catch_up(now);
         let last = self.tip + u64::from(blocks);

@@ -42,7 +42,7 @@ pub struct ApiState {
 }
 
 impl ApiState {
-    /// Returns the charge with this code, and its book.
+    /// Returns the charge with this code, and the id of its book.
     pub fn charge(&self, code: &str) -> Option<(BookId, &ChargeView)> {
         let (id, index) = self.charge_index.get(code)?;
         Some((*id, &self.books[id].charges[*index]))
@@ -128,8 +128,8 @@ pub(super) fn read_list<T: for<'de> Deserialize<'de>>(
     Err(format!("GET {target} has more than {PAGES_MAX} pages"))
 }
 
-/// Returns the path and query of an absolute link.
+/// Returns the path and query of an absolute link; `/` if it has no path.
 pub fn path_and_query(link: &str) -> &str {
-    let host = link.find("://").map_or(0, |scheme_end| scheme_end + 3);
-    link[host..].find('/').map_or("/", |path| &link[host + path..])
+    let host_start = link.find("://").map_or(0, |scheme_end| scheme_end + 3);
+    link[host_start..].find('/').map_or("/", |host_length| &link[host_start + host_length..])
 }
