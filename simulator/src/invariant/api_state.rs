@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
-    model::{ChargeView, EventView, InvoiceView, LinkView, List, WithText},
+    model::{ChargeView, EventView, InvoiceView, LinkView, List, WithJson},
     record::BookId,
 };
 
@@ -23,11 +23,11 @@ pub trait Reader {
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names are those of the API")]
 pub struct BookApiState {
-    pub charges: Vec<WithText<ChargeView>>,
-    pub invoices: Vec<WithText<InvoiceView>>,
-    pub links: Vec<WithText<LinkView>>,
+    pub charges: Vec<WithJson<ChargeView>>,
+    pub invoices: Vec<WithJson<InvoiceView>>,
+    pub links: Vec<WithJson<LinkView>>,
     /// The events; empty unless they were read.
-    pub events: Vec<WithText<EventView>>,
+    pub events: Vec<WithJson<EventView>>,
     /// The kinds of objects that were read.
     pub depth: ReadDepth,
 }
@@ -83,7 +83,7 @@ pub fn read_api_state(
 ) -> Result<ApiState, String> {
     let mut api_state = ApiState::default();
     for id in books {
-        let charges: Vec<WithText<ChargeView>> = read_all(reader, id, List::Charges)?;
+        let charges: Vec<WithJson<ChargeView>> = read_all(reader, id, List::Charges)?;
         for (index, charge) in charges.iter().enumerate() {
             api_state.charge_index.insert(charge.code.clone(), (id, index));
         }
