@@ -153,7 +153,7 @@ impl Exploration {
             hash.update(&path.0);
         }
         let mut run = runner.heal_and_settle(dry_run);
-        let verdict = runner.judge(&script, &mut run, self.scope.reading);
+        let verdict = runner.judge(&script, &mut run, self.scope.read_depth);
         hash.update(Trace::from_index(&run.record, record_len).digest());
         hash.update(runner.final_api_state(&mut run));
         let digest = hash.finalize();
