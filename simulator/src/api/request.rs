@@ -82,7 +82,7 @@ request_bodies! {
         pub by: Option<Span>,
         /// The time to advance to.
         pub to: Option<Timestamp>,
-        /// Stops at the first world event.
+        /// Stops at the first world event; with `after`, at the first one with a higher number.
         pub stop_early: bool,
         /// The response lists the world events after the one with this number.
         pub after: Option<u64>,

@@ -231,7 +231,7 @@ pub struct EndpointRecord {
     /// The time of registration.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// The signing secret; only in the response to its creation.
+    /// The signing secret; only in the responses that add the endpoint or rotate the secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }

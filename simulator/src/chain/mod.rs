@@ -2,8 +2,8 @@
 //!
 //! A [`Chain`] is the chain of one coin in one mode. Coins that share a network have separate chains: a reorganisation
 //! of ETH does not affect USDT. The chain contains addresses and amounts, but no charge and no account. Its only
-//! output is a list of [`Sighting`]s with their times, which is what a chain watcher in front of the service would
-//! report.
+//! output is a list of *notices*: [`Sighting`]s with their times, which is what a chain watcher in front of the service
+//! would report.
 //!
 //! The chain does not tick. The times of blocks are a formula of the seed (`schedule`): the time of block *n* and the
 //! number of blocks at a time each take one draw, so a jump over ten idle years costs as much as one over a block.
@@ -16,7 +16,7 @@
 //! one for normal and high fees, a few blocks later for a low fee, none for a stuck one. [`Congestion`] makes some
 //! blocks empty and others full, so that only high fees get in. The watcher reports a transfer when it is broadcast
 //! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires; then
-//! it is no longer *followed*. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
+//! it is no longer *followed*. A reorganisation of depth *d* replaces the last *d* blocks by a new branch of *d* + 1.
 //! Transactions that the new branch does not contain return to the mempool, are reported with 0 confirmations and are
 //! followed again. A double spend and a replacement remove a waiting transaction, and it is reported with a
 //! [`Disappearance`](reference_core::sighting::Disappearance).

@@ -20,8 +20,8 @@ use crate::{
 
 /// The number of objects of each kind that are also read individually.
 const SINGLE_READS: usize = 2;
-/// The number of pages from which on a list is not read in a page size, because that is expensive.
-const PAGES_MAX: usize = 60;
+/// A list that would have this many pages or more is not read with that page size: it would take too long.
+const PAGES_LIMIT: usize = 60;
 
 /// The tolerance for `confirmations`: a chain may have grown by any number of blocks.
 const ANY_BLOCKS: u64 = u32::MAX as u64;
@@ -139,7 +139,7 @@ impl<R: Reader> ListJudge<'_, R> {
         for list in List::ALL {
             let (length, path) = (self.book.book.length(list), list.path());
             self.check_list(Invariant::Paging, SHAPE, path);
-            for per_page in [1, 7].into_iter().filter(|size| length / size < PAGES_MAX) {
+            for per_page in [1, 7].into_iter().filter(|size| length / size < PAGES_LIMIT) {
                 self.check_list(Invariant::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
             }
             // About three pages, so that page 2 has a previous and a next one; the last two numbers are beyond the end.

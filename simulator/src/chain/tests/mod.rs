@@ -69,7 +69,7 @@ impl ChainFixture {
             }
             ["replace", name, fee] => {
                 let old = self.txid(name);
-                let new = self.chain.replace(now, &old, vec![output("b", 2)], level(fee))?;
+                let new = self.chain.replace(now, &old, vec![output("b", 2)], fee_level(fee))?;
                 self.txids.push(new);
             }
             ["drop", name] => {
@@ -92,7 +92,7 @@ impl ChainFixture {
     /// Broadcasts a payment of one coin to each address.
     fn pay(&mut self, addresses: &[&str], fee: &str, unseen: bool) {
         let outputs = addresses.iter().map(|address| output(address, 1)).collect();
-        let txid = self.chain.broadcast(self.now, Payment { outputs, fee: level(fee), unseen });
+        let txid = self.chain.broadcast(self.now, Payment { outputs, fee: fee_level(fee), unseen });
         self.txids.push(txid);
     }
 
@@ -130,7 +130,7 @@ impl ChainFixture {
 }
 
 /// Parses a fee level.
-fn level(fee: &str) -> FeeLevel {
+fn fee_level(fee: &str) -> FeeLevel {
     match fee {
         "low" => FeeLevel::Low,
         "normal" => FeeLevel::Normal,
