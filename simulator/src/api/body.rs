@@ -46,9 +46,9 @@ pub(crate) trait FieldValue: Sized {
     /// Returns the value; `None` if it is missing or invalid. Records an error if it is invalid.
     fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<Self>;
 
-    /// Returns the value of an optional field that is missing, and the placeholder for a required field that is missing or
-    /// any invalid value. A request with an error is never applied, but the placeholder allows the checks across fields to
-    /// run, so that all errors of a request are reported together.
+    /// Returns the value of an optional field that is missing, and the placeholder for a required field that
+    /// is missing or any invalid value. A request with an error is never applied, but the placeholder allows
+    /// the checks across fields to run, so that all errors of a request are reported together.
     fn placeholder() -> Self;
 
     /// Reads the value. Records an error if it is invalid, or required and missing.
@@ -94,10 +94,11 @@ impl<T: FieldValue> FieldValue for Option<T> {
     }
 }
 
-/// Implements [`FieldValue`] for types, given for each its reader and its placeholder. The first word determines how a
-/// value is written: `text` as its [`ApiText`], `list` as a list of such strings, `inner` as its inner value, and `plain`
-/// by serde. A `default` type is written like `plain`, but not required. An `optional` type is like `default`, and not
-/// written if it equals the placeholder. The string after `required` is the error of a missing field.
+/// Implements [`FieldValue`] for types, given for each its reader and its placeholder. The first word
+/// determines how a value is written: `text` as its [`ApiText`], `list` as a list of such strings, `inner` as
+/// its inner value, and `plain` by serde. A `default` type is written like `plain`, but not required. An
+/// `optional` type is like `default`, and not written if it equals the placeholder. The string after
+/// `required` is the error of a missing field.
 macro_rules! field_values {
     ($($kind:ident $type:ty $(, required $message:literal)?: $read:expr, $placeholder:expr;)*) => {$(
         impl $crate::api::FieldValue for $type {

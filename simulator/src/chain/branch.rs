@@ -1,5 +1,5 @@
-//! The growth of the active branch (the blocks that no reorganisation has replaced), and the watcher's sightings that it
-//! causes. A *rival* of a transaction spends the same money.
+//! The growth of the active branch (the blocks that no reorganisation has replaced), and the watcher's
+//! sightings that it causes. A *rival* of a transaction spends the same money.
 
 use std::collections::BTreeSet;
 
@@ -67,8 +67,8 @@ impl Chain {
         self.report_followed(at);
     }
 
-    /// Creates a transaction, which the caller must put into the mempool. `rival` is a transaction that spends the same
-    /// money, if any.
+    /// Creates a transaction, which the caller must put into the mempool. `rival` is a transaction that
+    /// spends the same money, if any.
     pub(super) fn create(&mut self, outputs: Vec<Output>, fee: FeeLevel, rival: Option<usize>) -> usize {
         let number = self.transactions.len();
         let txid = TxId::draw(self.asset, self.txid_rng.stream(number as u64));

@@ -37,8 +37,8 @@ impl Chain {
         self.reorganise_where(now, depth, keep, |_, _| true)
     }
 
-    /// Works like [`Chain::reorganise`], but the new branch also contains every transaction that, like its rivals, pays no
-    /// address for which `is_own` holds.
+    /// Works like [`Chain::reorganise`], but the new branch also contains every transaction that, like its
+    /// rivals, pays no address for which `is_own` holds.
     ///
     /// # Errors
     ///
@@ -104,7 +104,8 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// An unknown transaction, one that is not in the mempool, or one that already has a conflicting transaction there.
+    /// An unknown transaction, one that is not in the mempool, or one that already has a conflicting
+    /// transaction there.
     pub(crate) fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
         self.catch_up(now);
         let number = self.find_in_mempool(txid)?;
@@ -153,8 +154,8 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// An unknown transaction, one that is not gone, or one whose money another transaction in the mempool or a block
-    /// spends.
+    /// An unknown transaction, one that is not gone, or one whose money another transaction in the mempool or
+    /// a block spends.
     pub fn rebroadcast(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
         let number = self.number(txid)?;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChainError, FeeLevel};
 
-/// The shares of natural blocks without room for all transactions. Both are 0 by default, so that a scenario behaves the
-/// same with every seed.
+/// The shares of natural blocks without room for all transactions. Both are 0 by default, so that a scenario
+/// behaves the same with every seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Congestion {
     /// Blocks without any transaction, in percent.

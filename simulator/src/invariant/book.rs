@@ -54,8 +54,8 @@ pub fn judge_books(
     findings
 }
 
-/// Checks that a timeline has only allowed transitions, in order of time, and leads to the status of the charge. A
-/// charge has `paid_at` and exactly one `charge.paid` event if it is paid, and none otherwise.
+/// Checks that a timeline has only allowed transitions, in order of time, and leads to the status of the
+/// charge. A charge has `paid_at` and exactly one `charge.paid` event if it is paid, and none otherwise.
 fn check_transitions(findings: &mut Findings, charge: &ChargeView) {
     let mut status = None;
     let mut wrong_transition = None;
@@ -117,8 +117,8 @@ fn check_closed(findings: &mut Findings, charge: &ChargeView) {
     });
 }
 
-/// Checks the amounts and confirmations of a charge's transfers against the chain. `heights` is the range of heights of
-/// the chain while the charge was read.
+/// Checks the amounts and confirmations of a charge's transfers against the chain. `heights` is the range of
+/// heights of the chain while the charge was read.
 fn check_transfers(
     findings: &mut Findings,
     (chain, heights): (&Chain, RangeInclusive<u64>),
@@ -131,8 +131,8 @@ fn check_transfers(
     let on_chain = chain.balance(&charge.deposit_address).atto() / money::atto_per_unit(asset);
     let credited_transfers = charge.transactions.iter().filter(|transfer| transfer.credited);
     let credited: u128 = credited_transfers.map(|transfer| units(&transfer.amount)).sum();
-    // The balance on the chain is the credited amount without the reversed one (credited, but no longer in a block), plus
-    // the waiting one (in a block, but not yet credited).
+    // The balance on the chain is the credited amount without the reversed one (credited, but no longer in a
+    // block), plus the waiting one (in a block, but not yet credited).
     let reversed: u128 = charge
         .transactions
         .iter()
@@ -196,8 +196,8 @@ fn check_transfers(
     });
 }
 
-/// Checks that an invoice has one `invoice.paid` event if it is paid and none otherwise, and that a closed invoice has no
-/// pending charge.
+/// Checks that an invoice has one `invoice.paid` event if it is paid and none otherwise, and that a closed
+/// invoice has no pending charge.
 fn check_invoice(findings: &mut Findings, invoice: &InvoiceView) {
     let code = &invoice.code;
     let paid_events = invoice.timeline.iter().filter(|entry| entry.event == "invoice.paid").count();

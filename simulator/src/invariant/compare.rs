@@ -236,8 +236,8 @@ fn compare_events(
             Some("charge.paid") => Invariant::PaidMoney,
             _ => Invariant::SameObject,
         };
-        // In lists of different lengths, other differences are more informative: reports list violations without a time
-        // after those with one.
+        // In lists of different lengths, other differences are more informative: reports list violations
+        // without a time after those with one.
         let shown_at = actual.and_then(|event| Timestamp::parse(&event.created_at));
         let at = expected.map(|event| event.at).or(shown_at).filter(|_| invariant != Invariant::Once);
         findings.check(invariant, at, || {

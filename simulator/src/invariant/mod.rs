@@ -49,8 +49,8 @@ macro_rules! invariants {
                 match self { $(Invariant::$variant => $name),* }
             }
 
-            /// Returns the ids of the statements that it is based on, separated by `, `: of the catalogue (`events.id`),
-            /// or of the choices of the reference server (`open.charge.lock`).
+            /// Returns the ids of the statements that it is based on, separated by `, `: of the catalogue
+            /// (`events.id`), or of the choices of the reference server (`open.charge.lock`).
             pub const fn rests_on(self) -> &'static str {
                 match self { $(Invariant::$variant => $rests_on),* }
             }

@@ -1,5 +1,5 @@
-//! The expected pages of lists: the rows, their order, `links` and `meta`, computed from the model's objects. The
-//! *anchor* of a list is the newest record when its first page was read; later pages omit newer records.
+//! The expected pages of lists: the rows, their order, `links` and `meta`, computed from the model's objects.
+//! The *anchor* of a list is the newest record when its first page was read; later pages omit newer records.
 
 use std::borrow::Cow;
 

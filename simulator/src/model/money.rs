@@ -36,7 +36,8 @@ pub(crate) fn is_enough(received: u128, due: u128, tolerance: u32) -> bool {
     received * HUNDRED_PERCENT >= due * (HUNDRED_PERCENT - u128::from(tolerance).min(HUNDRED_PERCENT))
 }
 
-/// Returns `true` if the received amount exceeds the amount due plus the threshold, which is in hundredths of a percent.
+/// Returns `true` if the received amount exceeds the amount due plus the threshold, which is in hundredths of
+/// a percent.
 pub fn is_overpaid(received: u128, due: u128, threshold: u32) -> bool {
     received * HUNDRED_PERCENT > due * (HUNDRED_PERCENT + u128::from(threshold))
 }

@@ -269,8 +269,8 @@ pub fn is_json(content_type: Option<&str>) -> bool {
     essence.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
-/// Parses a decimal, given as a string or a number, into units of 10 to the power of `-decimals`; `None` if it is invalid,
-/// has more decimal places (even zeros), or leading zeros.
+/// Parses a decimal, given as a string or a number, into units of 10 to the power of `-decimals`; `None` if
+/// it is invalid, has more decimal places (even zeros), or leading zeros.
 pub fn parse_units_strictly(value: &Value, decimals: u32) -> Option<u128> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -320,7 +320,8 @@ fn are_distinct<'v>(values: impl Iterator<Item = Option<&'v str>>) -> bool {
 }
 
 impl FieldKind {
-    /// Returns `true` for decimals, for which an empty string is invalid; for other kinds it is a missing value.
+    /// Returns `true` for decimals, for which an empty string is invalid; for other kinds it is a missing
+    /// value.
     fn is_decimal(self) -> bool {
         matches!(self, FieldKind::Fiat | FieldKind::CoinAmount | FieldKind::Quantity)
     }

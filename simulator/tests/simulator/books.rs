@@ -80,7 +80,8 @@ fn the_owner_gets_the_same_bytes_as_a_key() {
     }
 }
 
-/// An object created by the owner is in the book of the path only. Unless it is a payment link, its creation is an event.
+/// An object created by the owner is in the book of the path only. Unless it is a payment link, its creation
+/// is an event.
 #[test]
 fn the_owner_creates_objects_in_one_book() {
     for (list, body, status, expected_text) in [

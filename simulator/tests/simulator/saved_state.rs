@@ -20,7 +20,8 @@ fn setup() -> Setup {
     Setup { rate_limit: Some(120), ..Setup::new(Seed(1), Timestamp::default(), BASE) }
 }
 
-/// A stage that serializes and restores its world before each call whose number is a multiple of `restore_interval`.
+/// A stage that serializes and restores its world before each call whose number is a multiple of
+/// `restore_interval`.
 struct RestoringStage {
     sandbox: Sandbox,
     /// `None`: never.

@@ -78,7 +78,8 @@ impl Client {
         }
     }
 
-    /// Sends a request, which may be refused: the world does not export refused calls. Returns the body of the response.
+    /// Sends a request, which may be refused: the world does not export refused calls. Returns the body of
+    /// the response.
     fn call(&mut self, method: &str, path: &str, key: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let response = world::send(&mut self.sandbox, method, path, key, &body);

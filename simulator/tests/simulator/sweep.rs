@@ -40,7 +40,8 @@ fn random_worlds_satisfy_every_invariant() {
 
 #[test]
 fn a_few_worlds_check_every_invariant() {
-    // Worlds that are compared with a variant (remainder 5), and worlds of which all events are read (remainder 8).
+    // Worlds that are compared with a variant (remainder 5), and worlds of which all events are read
+    // (remainder 8).
     let mut checks = [0; Invariant::ALL.len()];
     for seed in (0..120).filter(|seed| seed % 16 == 5 || seed % 16 == 8) {
         let verdict = Runner::default().try_seed(seed);

@@ -30,7 +30,8 @@ fn operations() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// Runs steps, and calls `fetch` after each. Returns the chain and all notices: those that `fetch` returned, and the rest.
+/// Runs steps, and calls `fetch` after each. Returns the chain and all notices: those that `fetch` returned,
+/// and the rest.
 fn play(
     seed: u64,
     asset: Asset,

@@ -26,8 +26,8 @@ fn output(address: &str, n: u128) -> Output {
     Output { address: address.to_owned(), amount: coins(n) }
 }
 
-/// A chain that tests control by steps such as `pay normal` or `mine 1`, with a clock. Steps name the transactions `t1`,
-/// `t2` and so on, in order of creation.
+/// A chain that tests control by steps such as `pay normal` or `mine 1`, with a clock. Steps name the
+/// transactions `t1`, `t2` and so on, in order of creation.
 #[derive(Clone)]
 struct ChainFixture {
     chain: Chain,

@@ -252,7 +252,8 @@ impl ModelReplay<'_> {
             other != id && (book.wallets.shares_with(&wallet) || has_deposit_address(&other))
         });
         let is_accepted = call.status == 200;
-        // A refusal is judged only for Solana addresses, by their format: other wallets can be refused for other reasons.
+        // A refusal is judged only for Solana addresses, by their format: other wallets can be refused for
+        // other reasons.
         let is_address = |entry: &String| {
             (32..=44).contains(&entry.len()) && entry.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };

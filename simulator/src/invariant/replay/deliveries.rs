@@ -87,8 +87,8 @@ impl DeliveryTracker<'_> {
 }
 
 impl<'a> ModelReplay<'a> {
-    /// Applies a successful request that creates, changes or removes an endpoint, or rotates its secret. `path` is the part
-    /// after `/sandbox/`.
+    /// Applies a successful request that creates, changes or removes an endpoint, or rotates its secret.
+    /// `path` is the part after `/sandbox/`.
     pub(super) fn replay_endpoint_change(
         &mut self,
         path: &[&str],

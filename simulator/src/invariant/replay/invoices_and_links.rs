@@ -74,7 +74,8 @@ impl ModelReplay<'_> {
         self.check_mail_retry(now, (id, Some(number)), call);
     }
 
-    /// Checks `Retry-After` of a response with 429 to a request that e-mails `invoice`, or a new invoice if it is `None`.
+    /// Checks `Retry-After` of a response with 429 to a request that e-mails `invoice`, or a new invoice if
+    /// it is `None`.
     fn check_mail_retry(
         &mut self,
         now: Timestamp,

@@ -82,8 +82,8 @@ impl ModelReplay<'_> {
         }
     }
 
-    /// Returns the refusal of a request for this operation, if its object, headers or body are invalid. `code` is that of
-    /// the object in the path.
+    /// Returns the refusal of a request for this operation, if its object, headers or body are invalid.
+    /// `code` is that of the object in the path.
     fn invalid_request_of(
         &self,
         operation: Operation,

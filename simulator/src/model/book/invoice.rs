@@ -204,8 +204,8 @@ impl Book {
         Ok(())
     }
 
-    /// Checks the choice of a coin on the hosted page. Returns the number of the open charge in this coin, or `None` if one
-    /// must be opened with [`Book::switch_asset`].
+    /// Checks the choice of a coin on the hosted page. Returns the number of the open charge in this coin, or
+    /// `None` if one must be opened with [`Book::switch_asset`].
     ///
     /// # Errors
     ///
@@ -267,8 +267,8 @@ impl Book {
         self.invoices[invoice].charges.iter().copied().find(|number| self.charges[*number].is_open())
     }
 
-    /// Returns the number of the open charge of an invoice, or `None` if it has none; 409 if the charge is not
-    /// [untouched](crate::model::Charge::is_untouched).
+    /// Returns the number of the open charge of an invoice, or `None` if it has none; 409 if the charge is
+    /// not [untouched](crate::model::Charge::is_untouched).
     fn untouched_charge(&self, invoice: usize) -> Result<Option<usize>, u16> {
         match self.open_charge(invoice) {
             Some(number) if !self.charges[number].is_untouched() => Err(409),

@@ -222,7 +222,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if the charge is neither expired nor canceled, or has no such payment that is confirmed and not refunded.
+    /// 409 if the charge is neither expired nor canceled, or has no such payment that is confirmed and not
+    /// refunded.
     pub fn accept(&mut self, now: Timestamp, number: usize, txid: Option<&str>) -> Result<(), u16> {
         let events = self.charges[number].accept(txid).ok_or(409_u16)?;
         self.record_all(now, number, events);
@@ -268,8 +269,8 @@ impl Book {
         }
     }
 
-    /// Records the events of a charge. A payment also settles its invoice, and cancels the other charges of its link if
-    /// it was the last payment that the link accepts.
+    /// Records the events of a charge. A payment also settles its invoice, and cancels the other charges of
+    /// its link if it was the last payment that the link accepts.
     fn record_all(&mut self, at: Timestamp, number: usize, events: Vec<ChargeEvent>) {
         for event in events {
             let transfer = |txid, units| Details::Transfer { txid, units };

@@ -288,8 +288,8 @@ impl Charge {
         transfer.depth.is_some_and(|depth| depth >= self.required)
     }
 
-    /// Returns `true` if the timely transfers together are sufficient, and hold the charge open: until a day after the end
-    /// of its lock.
+    /// Returns `true` if the timely transfers together are sufficient, and hold the charge open: until a day
+    /// after the end of its lock.
     pub fn is_held(&self, now: Timestamp) -> bool {
         let timely = self
             .transfers
@@ -558,8 +558,8 @@ impl Charge {
         self.status.is_open()
     }
 
-    /// Accepts the confirmed late transfers that were not refunded in full: all, or those of one transaction. Returns `None`
-    /// if there are none, or if the charge is neither expired nor canceled.
+    /// Accepts the confirmed late transfers that were not refunded in full: all, or those of one transaction.
+    /// Returns `None` if there are none, or if the charge is neither expired nor canceled.
     pub fn accept(&mut self, txid: Option<&str>) -> Option<Vec<ChargeEvent>> {
         if !matches!(self.status, Status::Expired | Status::Canceled) {
             return None;

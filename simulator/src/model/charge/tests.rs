@@ -25,8 +25,8 @@ fn sighting(text: &str) -> Sighting {
     }
 }
 
-/// Checks the events of a charge of 1000 units. `inputs` are sightings, by minutes after opening. `expected` lists the
-/// minute, the event and the transaction of each event.
+/// Checks the events of a charge of 1000 units. `inputs` are sightings, by minutes after opening. `expected`
+/// lists the minute, the event and the transaction of each event.
 #[track_caller]
 fn check(inputs: &[(u64, &str)], expected: &str) -> Charge {
     let terms = Terms {
