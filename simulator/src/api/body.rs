@@ -24,6 +24,8 @@ use crate::{
 
 /// The maximum length of a list of strings.
 const LIST_MAX: usize = 10_000;
+/// The maximum number of transactions that a reorganisation keeps by name.
+const KEPT_TXIDS_MAX: usize = 1_000;
 
 /// A request body: a JSON object with these fields and no others.
 pub(crate) trait RequestBody: Sized {
@@ -36,7 +38,7 @@ pub(crate) trait RequestBody: Sized {
     fn read(fields: &mut Fields<'_>) -> Self;
 }
 
-/// A type of fields of request bodies.
+/// The type of a field of a request body.
 pub(crate) trait FieldValue: Sized {
     /// The error of a missing field; `None` if the field is optional.
     const REQUIRED: Option<&'static str> = Some("The {} field is required.");
@@ -44,11 +46,12 @@ pub(crate) trait FieldValue: Sized {
     /// Returns the value; `None` if it is missing or invalid. Records an error if it is invalid.
     fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<Self>;
 
-    /// Returns the placeholder for a missing or invalid value. After an error it is never applied, but it allows the checks
-    /// across fields to run, so that all errors of a request are reported together.
+    /// Returns the value of an optional field that is missing, and the placeholder for a required field that
+    /// is missing or any invalid value. A request with an error is never applied, but the placeholder allows
+    /// the checks across fields to run, so that all errors of a request are reported together.
     fn placeholder() -> Self;
 
-    /// Reads the value. Records an error if a required value is missing.
+    /// Reads the value. Records an error if it is invalid, or required and missing.
     fn read(fields: &mut Fields<'_>, name: &str) -> Self {
         let value = Self::read_given(fields, name);
         if let (None, Some(message)) = (&value, Self::REQUIRED)
@@ -91,10 +94,11 @@ impl<T: FieldValue> FieldValue for Option<T> {
     }
 }
 
-/// Implements [`FieldValue`] for types, given for each its reader and its placeholder. The first word determines how a
-/// value is written: `text` as its [`ApiText`], `list` as a list of such strings, `inner` as its inner value, and `plain`
-/// by serde. A `default` type is not required. An `optional` type is not required, and not written if it equals the
-/// placeholder.
+/// Implements [`FieldValue`] for types, given for each its reader and its placeholder. The first word
+/// determines how a value is written: `text` as its [`ApiText`], `list` as a list of such strings, `inner` as
+/// its inner value, and `plain` by serde. A `default` type is written like `plain`, but not required. An
+/// `optional` type is like `default`, and not written if it equals the placeholder. The string after
+/// `required` is the error of a missing field.
 macro_rules! field_values {
     ($($kind:ident $type:ty $(, required $message:literal)?: $read:expr, $placeholder:expr;)*) => {$(
         impl $crate::api::FieldValue for $type {
@@ -164,8 +168,8 @@ field_values! {
     plain FeeLevel: |f, name| f.choice(name, &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse), FeeLevel::Normal;
     default Vec<String>: |f, name| Some(f.texts(name, LIST_MAX)), Vec::new();
     optional Vec<CustomFieldValue>: |f, name| {
-        let answers = f.custom_fields(name).into_iter();
-        Some(answers.map(|CustomField { label, value }| CustomFieldValue { label, value }).collect())
+        let fields = f.custom_fields(name).into_iter();
+        Some(fields.map(|CustomField { label, value }| CustomFieldValue { label, value }).collect())
     }, Vec::new();
     list Vec<EventType>: |f, name| {
         let allowed = EventType::ALL.map(EventType::as_str);
@@ -182,7 +186,7 @@ field_values! {
     plain NoticePolicy, required "The {} field is required: up, late, reversed, lost or twice.":
         |f, name| f.choice(name, &NoticePolicy::ALL.map(NoticePolicy::as_str), NoticePolicy::parse), NoticePolicy::Up;
     default KeepRequest<String>: |f, name| match f.is_list(name) {
-        true => Some(KeepRequest::Only(f.texts(name, 1_000))),
+        true => Some(KeepRequest::Only(f.texts(name, KEPT_TXIDS_MAX))),
         false => f.choice(name, &["all", "none", "a list of txids"], KeepRequest::parse),
     }, KeepRequest::None;
 }

@@ -104,7 +104,7 @@ pub struct NewLink {
     /// The currency; the account's default if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The accepted coins; all of the account if empty.
+    /// The accepted coins; all coins of the account if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted_assets: Vec<String>,
     /// Requests a name from the customer.
@@ -118,10 +118,10 @@ pub struct NewLink {
 /// `POST /sandbox/books/{account}/{mode}/charges/{id}/refunds`, with unchecked user input.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NewRefund {
-    /// The refunded amount of the coin.
+    /// The refunded amount, in the coin of the charge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<String>,
-    /// The transaction.
+    /// The id of the transaction that refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub txid: Option<String>,
     /// The reason.
@@ -143,7 +143,7 @@ pub struct SearchHit {
     pub kind: Keyword,
     /// The code or id of the object.
     pub id: String,
-    /// The field that matches: `customer_email`, `txid`, `metadata.order_id`.
+    /// The field that matches, such as `customer_email`, `txid` or `metadata.order_id`.
     pub field: String,
     /// The value of the field.
     pub value: String,

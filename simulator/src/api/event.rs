@@ -146,8 +146,9 @@ impl WorldEventKind {
         }
     }
 
-    /// Returns `true` if the event concerns this account in this mode. A transfer concerns an account if `is_own`
-    /// holds for the address that it pays. A reorganisation concerns every account of the mode.
+    /// Returns `true` if the event concerns this account in this mode. A transfer concerns an account if
+    /// `is_own` holds for the address that it pays. A reorganisation concerns every account of its mode, a
+    /// restart all accounts.
     pub fn concerns(&self, own_account: &str, own_mode: Mode, is_own: impl Fn(&str) -> bool) -> bool {
         match self {
             WorldEventKind::Event { mode, account, .. }
@@ -163,7 +164,7 @@ impl WorldEventKind {
     }
 }
 
-/// Displays the event as a sentence.
+/// Displays a description of one line.
 impl fmt::Display for WorldEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -82,7 +82,7 @@ request_bodies! {
         pub by: Option<Span>,
         /// The time to advance to.
         pub to: Option<Timestamp>,
-        /// Stops at the first world event.
+        /// Stops at the first world event; with `after`, at the first one with a higher number.
         pub stop_early: bool,
         /// The response lists the world events after the one with this number.
         pub after: Option<u64>,
@@ -277,7 +277,7 @@ request_bodies! {
         pub r#for: Duration,
     }
 
-    /// `POST /sandbox/congest`: shares of the future blocks, in percent.
+    /// `POST /sandbox/congest`: sets the shares of future blocks that are empty or full, in percent.
     pub struct CongestRequest {
         /// The coin of the chain.
         pub asset: Asset,

@@ -1,5 +1,4 @@
-//! The responses under `/sandbox`. Every success also has `now`; the response of a call that changes something also
-//! has `happened`. [`CausedEvents`] has these fields.
+//! The responses under `/sandbox`. Every success also has the fields of [`CausedEvents`].
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -155,7 +154,7 @@ pub struct KeyRecord {
     /// The time of revocation; `None` if the key is valid.
     #[serde(with = "text::option")]
     pub revoked_at: Option<Timestamp>,
-    /// The complete key; only in the response that creates it.
+    /// The complete key; only in the response to its creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -170,7 +169,7 @@ pub struct WalletList {
 /// `PUT /sandbox/wallets`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WalletResponse {
-    /// The new wallet. Its first address lets the owner check that it is the right one.
+    /// The new wallet. By its first address the owner can check that the key or the list is the right one.
     pub wallet: WalletRecord,
 }
 
@@ -205,7 +204,7 @@ pub struct EndpointList {
 /// `POST` and `PATCH` under `/sandbox/endpoints`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EndpointResponse {
-    /// The changed endpoint.
+    /// The new or changed endpoint.
     pub endpoint: EndpointRecord,
 }
 
@@ -232,7 +231,7 @@ pub struct EndpointRecord {
     /// The time of registration.
     #[serde(with = "text")]
     pub created_at: Timestamp,
-    /// The signing secret; only in the response that creates it.
+    /// The signing secret; only in the responses that add the endpoint or rotate the secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }

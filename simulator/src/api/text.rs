@@ -1,4 +1,4 @@
-//! Conversion between the service's types, which know no JSON, and strings of the API.
+//! Conversion between types of `reference_core` and their strings in the API.
 
 use std::borrow::Cow;
 
@@ -66,16 +66,16 @@ pub(super) fn serialize<T: ApiText, S: Serializer>(value: &T, serializer: S) -> 
 
 /// Deserializes a value from a string.
 pub(super) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    read(&Cow::<str>::deserialize(deserializer)?)
+    parse_or_error(&Cow::<str>::deserialize(deserializer)?)
 }
 
-fn read<T: ApiText, E: Error>(text: &str) -> Result<T, E> {
+fn parse_or_error<T: ApiText, E: Error>(text: &str) -> Result<T, E> {
     T::parse(text).ok_or_else(|| E::custom(format!("`{text}` is not a valid {}", T::NAME)))
 }
 
 /// Serializes optional values, which may be null; for `#[serde(with = "text::option")]`.
 pub(super) mod option {
-    use super::{ApiText, Cow, Deserialize, Deserializer, Serialize, Serializer, read};
+    use super::{ApiText, Cow, Deserialize, Deserializer, Serialize, Serializer, parse_or_error};
 
     pub(crate) fn serialize<T: ApiText, S: Serializer>(
         value: &Option<T>,
@@ -87,13 +87,13 @@ pub(super) mod option {
     pub(crate) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {
-        Option::<Cow<'_, str>>::deserialize(deserializer)?.map(|text| read(&text)).transpose()
+        Option::<Cow<'_, str>>::deserialize(deserializer)?.map(|text| parse_or_error(&text)).transpose()
     }
 }
 
 /// Serializes lists of values; for `#[serde(with = "text::list")]`.
 pub(super) mod list {
-    use super::{ApiText, Cow, Deserialize, Deserializer, Serializer, read};
+    use super::{ApiText, Cow, Deserialize, Deserializer, Serializer, parse_or_error};
 
     pub(crate) fn serialize<T: ApiText, S: Serializer>(
         values: &[T],
@@ -105,6 +105,6 @@ pub(super) mod list {
     pub(crate) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<T>, D::Error> {
-        Vec::<Cow<'_, str>>::deserialize(deserializer)?.iter().map(|text| read(text)).collect()
+        Vec::<Cow<'_, str>>::deserialize(deserializer)?.iter().map(|text| parse_or_error(text)).collect()
     }
 }

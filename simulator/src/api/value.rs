@@ -151,6 +151,6 @@ impl NoticePolicy {
 
     /// Parses the name in the API.
     pub(super) fn parse(name: &str) -> Option<NoticePolicy> {
-        NoticePolicy::ALL.into_iter().find(|notices| notices.as_str() == name)
+        NoticePolicy::ALL.into_iter().find(|policy| policy.as_str() == name)
     }
 }

@@ -1,5 +1,5 @@
-//! The growth of the active branch, and the watcher's sightings that it causes. A *rival* of a transaction spends the same
-//! money.
+//! The growth of the active branch (the blocks that no reorganisation has replaced), and the watcher's
+//! sightings that it causes. A *rival* of a transaction spends the same money.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,8 @@ impl Chain {
         self.report_followed(at);
     }
 
-    /// Creates a transaction that is not in the mempool yet. `rival` is a transaction that spends the same money, if any.
+    /// Creates a transaction, which the caller must put into the mempool. `rival` is a transaction that
+    /// spends the same money, if any.
     pub(super) fn create(&mut self, outputs: Vec<Output>, fee: FeeLevel, rival: Option<usize>) -> usize {
         let number = self.transactions.len();
         let txid = TxId::draw(self.asset, self.txid_rng.stream(number as u64));
@@ -132,12 +133,12 @@ impl Chain {
         self.enter_mempool(number, self.tip + blocks);
     }
 
-    /// Puts a transaction into the mempool; it can be mined from the height `ready` on.
-    pub(super) fn enter_mempool(&mut self, number: usize, ready: u64) {
+    /// Puts a transaction into the mempool; it can be mined from the height `minable_from` on.
+    pub(super) fn enter_mempool(&mut self, number: usize, minable_from: u64) {
         let transaction = &mut self.transactions[number];
         transaction.state = TransactionState::Mempool;
-        transaction.minable_from = ready;
-        self.mempool.add(number, transaction.fee, ready);
+        transaction.minable_from = minable_from;
+        self.mempool.add(number, transaction.fee, minable_from);
     }
 
     fn leave_mempool(&mut self, number: usize) {
@@ -145,7 +146,7 @@ impl Chain {
         self.mempool.remove(number, transaction.fee, transaction.minable_from);
     }
 
-    /// Removes a waiting transaction for good. Reports it only if the watcher had seen it.
+    /// Removes a transaction from the mempool. Reports it only if the watcher had seen it.
     pub(super) fn remove_transaction(&mut self, number: usize, at: Timestamp, gone: Disappearance) {
         self.leave_mempool(number);
         self.transactions[number].state = TransactionState::Gone(gone);

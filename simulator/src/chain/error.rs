@@ -49,7 +49,7 @@ pub enum ChainError {
     Depth {
         /// The number of blocks to replace.
         depth: u32,
-        /// The number of existing blocks.
+        /// The number of blocks since the start of the chain.
         deepest: u64,
     },
     /// The transaction to keep is not in the replaced blocks.

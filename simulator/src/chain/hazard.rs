@@ -23,7 +23,7 @@ pub enum KeptTransactions {
 impl Chain {
     /// Replaces the last `depth` blocks by `depth` + 1 new ones. Transactions that the new branch does not contain
     /// return to the mempool, are reported with 0 confirmations, are followed again, and enter the next block with
-    /// room. Returns them, oldest first.
+    /// room. Returns the ids of these transactions, oldest first.
     ///
     /// # Errors
     ///
@@ -37,8 +37,8 @@ impl Chain {
         self.reorganise_where(now, depth, keep, |_, _| true)
     }
 
-    /// Works like [`Chain::reorganise`], but the new branch also contains every transaction that pays no address for which
-    /// `is_own` holds.
+    /// Works like [`Chain::reorganise`], but the new branch also contains every transaction that, like its
+    /// rivals, pays no address for which `is_own` holds.
     ///
     /// # Errors
     ///
@@ -100,11 +100,12 @@ impl Chain {
     }
 
     /// Double-spends a waiting transaction: a conflicting one enters the next block that is not empty and displaces
-    /// it. Returns the conflicting transaction.
+    /// it. Returns the id of the conflicting transaction.
     ///
     /// # Errors
     ///
-    /// An unknown transaction, or one that is not in the mempool.
+    /// An unknown transaction, one that is not in the mempool, or one that already has a conflicting
+    /// transaction there.
     pub(crate) fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
         self.catch_up(now);
         let number = self.find_in_mempool(txid)?;
@@ -115,11 +116,11 @@ impl Chain {
     }
 
     /// Replaces a waiting transaction by one with other outputs or another fee. The old one is gone and the new one is
-    /// seen immediately. Returns the new one.
+    /// seen immediately. Returns the id of the new one.
     ///
     /// # Errors
     ///
-    /// An unknown transaction, or one that is not in the mempool.
+    /// An unknown transaction, one that is not in the mempool, or one that already has a conflicting transaction there.
     pub fn replace(
         &mut self,
         now: Timestamp,
@@ -149,12 +150,12 @@ impl Chain {
         Ok(())
     }
 
-    /// Broadcasts a gone transaction again, under the same id; it is seen immediately. No other transaction may have
-    /// spent its money.
+    /// Broadcasts a gone transaction again, under the same id; it is seen immediately.
     ///
     /// # Errors
     ///
-    /// An unknown transaction, one that is not gone, or one whose money was spent.
+    /// An unknown transaction, one that is not gone, or one whose money another transaction in the mempool or
+    /// a block spends.
     pub fn rebroadcast(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
         let number = self.number(txid)?;

@@ -1,9 +1,9 @@
 //! One simulated blockchain: mempool, blocks, reorganisations, double spends, and the watcher's reports about them.
 //!
-//! A [`Chain`] is the chain of one coin in one mode. Coins that share a network have separate chains: a reorganisation
-//! of ETH does not affect USDT. The chain contains addresses and amounts, but no charge and no account. Its only
-//! output is a list of [`Sighting`]s with their times, which is what a chain watcher in front of the service would
-//! report.
+//! A [`Chain`] is the chain of one coin in one mode. Coins that share a network have separate chains: a
+//! reorganisation of ETH does not affect USDT. The chain contains addresses and amounts, but no charge and no
+//! account. Its only output is a list of *notices*: [`Sighting`]s with their times, which is what a chain
+//! watcher in front of the service would report.
 //!
 //! The chain does not tick. The times of blocks are a formula of the seed (`schedule`): the time of block *n* and the
 //! number of blocks at a time each take one draw, so a jump over ten idle years costs as much as one over a block.
@@ -12,13 +12,14 @@
 //! transaction whose confirmations the watcher still reports. One long jump therefore has the same result as many short
 //! ones. If `now` is before that of an earlier call, the earlier one is used.
 //!
-//! A transaction waits in the mempool from `broadcast` on. Its fee determines the first block that takes it: the next
-//! one for normal and high fees, a few blocks later for a low fee, none for a stuck one. [`Congestion`] makes some
-//! blocks empty and others full, so that only high fees get in. The watcher reports a transfer when it is broadcast
-//! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires; then
-//! it is no longer *followed*. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
-//! Transactions that the new branch does not contain return to the mempool, are reported with 0 confirmations and are
-//! followed again. A double spend and a replacement remove a waiting transaction for good, and it is reported as
+//! A transaction waits in the mempool from `broadcast` on. Its fee determines the first block that takes it:
+//! the next one for normal and high fees, a few blocks later for a low fee, none for a stuck one.
+//! [`Congestion`] makes some blocks empty and others full, so that only high fees get in. The watcher reports
+//! a transfer when it is broadcast (unless the payment is *unseen*), and with every block until it has the
+//! confirmations that the coin requires; then it is no longer *followed*. A reorganisation of depth *d*
+//! replaces the last *d* blocks by a new branch of *d* + 1. Transactions that the new branch does not contain
+//! return to the mempool, are reported with 0 confirmations and are followed again. A double spend and a
+//! replacement remove a waiting transaction, and it is reported with a
 //! [`Disappearance`](reference_core::sighting::Disappearance).
 //!
 //! Example: a payment in BTC (2 confirmations required) and a reorganisation of depth 1.
@@ -99,7 +100,7 @@ pub struct Chain {
     blocks: BTreeMap<u64, BTreeSet<usize>>,
     /// The mined transactions that do not have the required confirmations yet: each new block is reported for them.
     followed: BTreeSet<usize>,
-    /// The watcher's reports that were not fetched yet, with their times.
+    /// The watcher's notices that were not fetched yet: sightings with their times.
     notices: Vec<(Timestamp, Sighting)>,
 }
 
@@ -178,8 +179,8 @@ impl Chain {
         self.transactions[number].txid.clone()
     }
 
-    /// Returns the time of the watcher's next notice, or of the next block with an effect; `None` if there is neither. It is
-    /// in the past if a notice has not been fetched.
+    /// Returns the time of the oldest notice that was not fetched yet, or else of the next block with an
+    /// effect; `None` if there is neither.
     pub fn next_due(&self) -> Option<Timestamp> {
         // Fast path: most chains of a world are never used, and all are queried often.
         if !self.is_used() {
@@ -198,7 +199,8 @@ impl Chain {
         std::mem::take(&mut self.notices)
     }
 
-    /// Mines this number of blocks now, each with room for all waiting transactions. The natural blocks keep their times.
+    /// Mines this number of blocks now, each with room for every transaction that can be mined at its height.
+    /// The natural blocks keep their times.
     pub fn mine_at_once(&mut self, now: Timestamp, blocks: u32) {
         self.catch_up(now);
         let last = self.tip + u64::from(blocks);

@@ -1,9 +1,10 @@
 //! The times of blocks, by a formula: a jump over ten idle years costs as much as one over a block.
 //!
-//! Natural blocks, as opposed to those that a caller mines at once, are numbered from 1. Eight of them share a window of
-//! eight block times; the number of the window is the key of the draw of their offsets in it. So the time of a block and
-//! the number of blocks at a time each take one draw, and the average never drifts. Operations on the chain change the formula without new draws: blocks mined at once shift the
-//! heights, a stall shifts the times.
+//! Natural blocks, as opposed to those that a caller mines at once, are numbered from 1. Eight of them share
+//! a window of eight block times; the number of the window is the key of the draw of their offsets in it. So
+//! the time of a block and the number of blocks at a time each take one draw, and the average never drifts.
+//! Operations on the chain change the formula without new draws: blocks mined at once shift the heights, a
+//! stall shifts the times.
 
 use std::cell::Cell;
 
@@ -32,6 +33,7 @@ enum BlockDistribution {
 pub(super) struct Schedule {
     rng_key: RngKey,
     distribution: BlockDistribution,
+    /// The average time between two blocks, in microseconds.
     block_time: u64,
     start: Timestamp,
     /// The height at the start.
@@ -153,8 +155,8 @@ impl Schedule {
                 // each: uniform, and never two at the same time.
                 offsets.fill_with(|| rng.below(self.window_length() - WINDOW + 1));
                 offsets.sort_unstable();
-                for (gap, offset) in (1..).zip(&mut offsets) {
-                    *offset += gap;
+                for (shift, offset) in (1..).zip(&mut offsets) {
+                    *offset += shift;
                 }
             }
             BlockDistribution::Slotted => {
@@ -174,9 +176,10 @@ mod tests {
     use super::*;
 
     const START: Timestamp = Timestamp(1_750_000_000_000_000);
+    const START_HEIGHT: u64 = 1_000;
 
     fn schedule(seed: u64, asset: Asset) -> Schedule {
-        Schedule::new(Seed(seed), Mode::Live, asset, START, 1_000)
+        Schedule::new(Seed(seed), Mode::Live, asset, START, START_HEIGHT)
     }
 
     /// Checks that heights and times are inverse functions from `now` on, and that times increase.
@@ -204,16 +207,17 @@ mod tests {
     fn the_average_is_the_coins_block_time() {
         for asset in Asset::ALL {
             let year = Span::days(365);
-            let blocks = schedule(7, asset).height(START.plus(year)) - 1_000;
+            let blocks = schedule(7, asset).height(START.plus(year)) - START_HEIGHT;
             assert!(blocks.abs_diff(year.0 / asset.facts().block_time.0) <= WINDOW, "{asset}: {blocks}");
         }
     }
 
     #[test]
     fn proof_of_work_has_short_and_long_gaps() {
+        // The shortest and the longest gap, in tenths of the block time.
         let gaps = |asset: Asset| {
             let schedule = schedule(7, asset);
-            let times: Vec<_> = (1_001..3_001).map(|height| schedule.time(height)).collect();
+            let times: Vec<_> = (1..=2_000).map(|block| schedule.time(START_HEIGHT + block)).collect();
             let block_time = asset.facts().block_time.0;
             let tenths = times.windows(2).map(|pair| pair[1].since(pair[0]).0 * 10 / block_time);
             let tenths: Vec<_> = tenths.collect();
@@ -252,6 +256,7 @@ mod tests {
                 let tip = schedule.height(now);
                 schedule.add_at_once(blocks);
                 prop_assert_eq!(schedule.height(now), tip + blocks);
+                // Half of the changes, those with an odd length, do not stall.
                 if stall % 2 == 0 {
                     schedule.stall(now, Span(stall));
                     prop_assert_eq!(schedule.height(now.plus(Span(stall))), tip + blocks);

@@ -25,7 +25,7 @@ use crate::{
     sweep::{Runner, Trace},
 };
 
-/// The maximum number of states.
+/// The maximum number of known states; sequences that reach others are not extended.
 const STATES_MAX: usize = 2_000_000;
 
 /// A sequence of inputs, as indexes into [`Scope::inputs`].
@@ -34,15 +34,15 @@ pub struct Path(Vec<u8>);
 
 /// The hash of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct State([u8; 16]);
+struct StateHash([u8; 16]);
 
 /// The result of one sequence.
 #[derive(Clone, Debug)]
 pub struct PathResult {
-    state: State,
+    state: StateHash,
     /// The first violation.
     pub violation: Option<Violation>,
-    /// The number of checks of each invariant.
+    /// The number of invariant checks.
     pub checks: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Exploration {
     inputs: Vec<Vec<At<Step>>>,
     /// The sequences that reached new states in the last round.
     frontier: Vec<Path>,
-    seen: BTreeSet<State>,
+    known_states: BTreeSet<StateHash>,
     /// The extent of the search.
     pub extent: Extent,
 }
@@ -69,7 +69,7 @@ pub struct Extent {
     pub checks: u64,
     /// The length up to which every sequence was tried.
     pub depth: usize,
-    /// `true` if no longer sequence reaches a new state.
+    /// `true` if longer sequences would reach no new state.
     pub is_exhausted: bool,
 }
 
@@ -80,15 +80,15 @@ impl Exploration {
     ///
     /// If a step of the scope is invalid. The scopes are constants, and a test parses them all.
     pub fn new(scope: &'static Scope) -> Exploration {
-        let read = |steps| {
+        let parse = |steps| {
             parse_steps(steps).unwrap_or_else(|error| panic!("scope `{}`: {error}: {steps}", scope.name))
         };
         Exploration {
             scope,
-            setup: read(scope.setup),
-            inputs: scope.inputs.iter().map(|(_, steps)| read(steps)).collect(),
+            setup: parse(scope.setup),
+            inputs: scope.inputs.iter().map(|(_, steps)| parse(steps)).collect(),
             frontier: Vec::new(),
-            seen: BTreeSet::new(),
+            known_states: BTreeSet::new(),
             extent: Extent::default(),
         }
     }
@@ -132,13 +132,13 @@ impl Exploration {
         Script::from_steps(&title, self.steps(path))
     }
 
-    /// Returns the names of the inputs of a sequence.
+    /// Returns the names of the inputs of a sequence; `nothing` for the empty one.
     pub fn input_names(&self, path: &Path) -> String {
         let names: Vec<&str> = path.0.iter().map(|input| self.scope.inputs[usize::from(*input)].0).collect();
         if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
     }
 
-    /// Plays a sequence and checks the invariants.
+    /// Plays a sequence, checks the invariants, and hashes the state that it reaches.
     pub fn run(&self, runner: &Runner<'_>, path: &Path) -> PathResult {
         let script = self.script(path);
         let dry_run = runner.dry_run(&script);
@@ -153,11 +153,11 @@ impl Exploration {
             hash.update(&path.0);
         }
         let mut run = runner.heal_and_settle(dry_run);
-        let verdict = runner.judge(&script, &mut run, self.scope.reading);
+        let verdict = runner.judge(&script, &mut run, self.scope.read_depth);
         hash.update(Trace::from_index(&run.record, record_len).digest());
         hash.update(runner.final_api_state(&mut run));
         let digest = hash.finalize();
-        let mut state = State([0; 16]);
+        let mut state = StateHash([0; 16]);
         state.0.copy_from_slice(&digest[..16]);
         PathResult {
             state,
@@ -176,11 +176,11 @@ impl Exploration {
             self.extent.depth = path.0.len();
             if let Some(violation) = violation {
                 first.get_or_insert((path, violation));
-            } else if self.seen.len() < STATES_MAX && self.seen.insert(state) {
+            } else if self.known_states.len() < STATES_MAX && self.known_states.insert(state) {
                 self.frontier.push(path);
             }
         }
-        self.extent.states = self.seen.len() as u64;
+        self.extent.states = self.known_states.len() as u64;
         first
     }
 }

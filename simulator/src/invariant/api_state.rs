@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::{
-    model::{ChargeView, EventView, InvoiceView, LinkView, List, WithText},
+    model::{ChargeView, EventView, InvoiceView, LinkView, List, WithJson},
     record::BookId,
 };
 
@@ -23,11 +23,11 @@ pub trait Reader {
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names are those of the API")]
 pub struct BookApiState {
-    pub charges: Vec<WithText<ChargeView>>,
-    pub invoices: Vec<WithText<InvoiceView>>,
-    pub links: Vec<WithText<LinkView>>,
+    pub charges: Vec<WithJson<ChargeView>>,
+    pub invoices: Vec<WithJson<InvoiceView>>,
+    pub links: Vec<WithJson<LinkView>>,
     /// The events; empty unless they were read.
-    pub events: Vec<WithText<EventView>>,
+    pub events: Vec<WithJson<EventView>>,
     /// The kinds of objects that were read.
     pub depth: ReadDepth,
 }
@@ -42,7 +42,7 @@ pub struct ApiState {
 }
 
 impl ApiState {
-    /// Returns the charge with this code, and its book.
+    /// Returns the charge with this code, and the id of its book.
     pub fn charge(&self, code: &str) -> Option<(BookId, &ChargeView)> {
         let (id, index) = self.charge_index.get(code)?;
         Some((*id, &self.books[id].charges[*index]))
@@ -83,7 +83,7 @@ pub fn read_api_state(
 ) -> Result<ApiState, String> {
     let mut api_state = ApiState::default();
     for id in books {
-        let charges: Vec<WithText<ChargeView>> = read_all(reader, id, List::Charges)?;
+        let charges: Vec<WithJson<ChargeView>> = read_all(reader, id, List::Charges)?;
         for (index, charge) in charges.iter().enumerate() {
             api_state.charge_index.insert(charge.code.clone(), (id, index));
         }
@@ -128,8 +128,8 @@ pub(super) fn read_list<T: for<'de> Deserialize<'de>>(
     Err(format!("GET {target} has more than {PAGES_MAX} pages"))
 }
 
-/// Returns the path and query of an absolute link.
+/// Returns the path and query of an absolute link; `/` if it has no path.
 pub fn path_and_query(link: &str) -> &str {
-    let host = link.find("://").map_or(0, |scheme_end| scheme_end + 3);
-    link[host..].find('/').map_or("/", |path| &link[host + path..])
+    let host_start = link.find("://").map_or(0, |scheme_end| scheme_end + 3);
+    link[host_start..].find('/').map_or("/", |host_length| &link[host_start + host_length..])
 }

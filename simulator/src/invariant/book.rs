@@ -54,10 +54,11 @@ pub fn judge_books(
     findings
 }
 
-/// Checks that a timeline has only allowed transitions, in order of time, and leads to the status of the charge.
+/// Checks that a timeline has only allowed transitions, in order of time, and leads to the status of the
+/// charge. A charge has `paid_at` and exactly one `charge.paid` event if it is paid, and none otherwise.
 fn check_transitions(findings: &mut Findings, charge: &ChargeView) {
     let mut status = None;
-    let mut wrong = None;
+    let mut wrong_transition = None;
     for entry in &charge.timeline {
         let next = match (status, entry.event.as_str()) {
             (None, "charge.created") => Some("pending"),
@@ -73,13 +74,14 @@ fn check_transitions(findings: &mut Findings, charge: &ChargeView) {
             _ => None,
         };
         if next.is_none() {
-            wrong = Some((status.unwrap_or("none"), entry.event.clone()));
+            wrong_transition = Some((status.unwrap_or("none"), entry.event.clone()));
             break;
         }
         status = next;
     }
     findings.check(Invariant::Edges, None, || {
-        wrong.map(|(from, event)| (format!("{event} after the status {from}"), charge.code.clone()))
+        wrong_transition
+            .map(|(from, event)| (format!("{event} after the status {from}"), charge.code.clone()))
     });
     findings.check(Invariant::Edges, None, || {
         (status.is_some_and(|status| status != charge.status)).then(|| {
@@ -96,10 +98,13 @@ fn check_transitions(findings: &mut Findings, charge: &ChargeView) {
     findings.check(Invariant::Order, None, || {
         (!times.is_sorted()).then(|| ("the times of a timeline decrease".to_owned(), charge.code.clone()))
     });
-    let paid = charge.timeline.iter().filter(|entry| entry.event == "charge.paid").count();
+    let paid_events = charge.timeline.iter().filter(|entry| entry.event == "charge.paid").count();
     findings.check(Invariant::Once, None, || {
-        (paid > 1 || (paid == 1) != (charge.status == "paid")).then(|| {
-            (format!("{paid} charge.paid events for a charge that is {}", charge.status), charge.code.clone())
+        (paid_events > 1 || (paid_events == 1) != (charge.status == "paid")).then(|| {
+            (
+                format!("{paid_events} charge.paid events for a charge that is {}", charge.status),
+                charge.code.clone(),
+            )
         })
     });
 }
@@ -112,8 +117,8 @@ fn check_closed(findings: &mut Findings, charge: &ChargeView) {
     });
 }
 
-/// Checks that a charge shows exactly the transfers that the chain has at its address. `heights` is the range of heights
-/// of the chain while the charge was read.
+/// Checks the amounts and confirmations of a charge's transfers against the chain. `heights` is the range of
+/// heights of the chain while the charge was read.
 fn check_transfers(
     findings: &mut Findings,
     (chain, heights): (&Chain, RangeInclusive<u64>),
@@ -121,11 +126,13 @@ fn check_transfers(
 ) {
     let asset = chain.asset();
     let decimals = asset.facts().decimals;
+    // An invalid amount counts as a huge one, so that the sums differ; they must not overflow.
     let units = |text: &str| money::parse_units(text, decimals).unwrap_or(u128::MAX / 4);
     let on_chain = chain.balance(&charge.deposit_address).atto() / money::atto_per_unit(asset);
     let credited_transfers = charge.transactions.iter().filter(|transfer| transfer.credited);
     let credited: u128 = credited_transfers.map(|transfer| units(&transfer.amount)).sum();
-    // Credited and confirmed, waiting, and reversed amounts together are the balance on the chain.
+    // The balance on the chain is the credited amount without the reversed one (credited, but no longer in a
+    // block), plus the waiting one (in a block, but not yet credited).
     let reversed: u128 = charge
         .transactions
         .iter()
@@ -167,6 +174,7 @@ fn check_transfers(
             let outputs = chain.transaction(&transfer.txid.as_str().into()).map_or(0, |tx| {
                 tx.outputs.iter().filter(|output| output.address == charge.deposit_address).count()
             });
+            // A transaction with several outputs to the address is listed once for each.
             outputs <= 1 && !known.insert(&transfer.txid)
         });
         duplicate.map(|transfer| {
@@ -188,13 +196,16 @@ fn check_transfers(
     });
 }
 
-/// Checks that an invoice is paid at most once, and that a closed one has no pending charge.
+/// Checks that an invoice has one `invoice.paid` event if it is paid and none otherwise, and that a closed
+/// invoice has no pending charge.
 fn check_invoice(findings: &mut Findings, invoice: &InvoiceView) {
     let code = &invoice.code;
-    let settled = invoice.timeline.iter().filter(|entry| entry.event == "invoice.paid").count();
+    let paid_events = invoice.timeline.iter().filter(|entry| entry.event == "invoice.paid").count();
     findings.check(Invariant::Once, None, || {
-        (settled > 1 || (settled == 1) != (invoice.status == "paid")).then(|| {
-            (format!("{settled} invoice.paid events for an invoice that is {}", invoice.status), code.clone())
+        (paid_events > 1 || (paid_events == 1) != (invoice.status == "paid")).then(|| {
+            let shape =
+                format!("{paid_events} invoice.paid events for an invoice that is {}", invoice.status);
+            (shape, code.clone())
         })
     });
     findings.check(Invariant::Once, None, || {

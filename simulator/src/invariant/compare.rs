@@ -8,7 +8,7 @@ use super::{
     BookApiState, Findings, Invariant, ReadDepth,
     diff::{CHARGE_INVARIANTS, Difference, differences},
 };
-use crate::model::{Book, EventView, Ids, ObjectContext, Presentation, Subject, TimelineEntry, WithText};
+use crate::model::{Book, EventView, Ids, ObjectContext, Presentation, Subject, TimelineEntry, WithJson};
 
 /// The circumstances in which a book was read.
 #[derive(Clone, Copy)]
@@ -23,11 +23,11 @@ pub struct ReadingContext<'a> {
     pub request_base_url: &'a str,
 }
 
-/// The kind of object that charges have in reports.
+/// The `kind` of charges in reports.
 const CHARGE: &str = "a charge";
 
 /// Compares a JSON document with the expected one; reports each field that differs. `kind` and `about` name the object:
-/// `an invoice` and its code.
+/// `an invoice` and its code. `blocks`: the growth of the chain while the document was read.
 pub(super) fn compare_json(
     findings: &mut Findings,
     (kind, about): (&str, &str),
@@ -100,10 +100,10 @@ pub fn compare_book(
 }
 
 /// Returns the expected object with the timeline of the actual one.
-fn with_timeline<T>(expected: &str, actual: &WithText<T>) -> String {
-    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-    let mut expected = read(expected);
-    expected["timeline"] = read(actual.json.get())["timeline"].take();
+fn with_timeline<T>(expected: &str, actual: &WithJson<T>) -> String {
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    let mut expected = parse(expected);
+    expected["timeline"] = parse(actual.json.get())["timeline"].take();
     expected.to_string()
 }
 
@@ -133,6 +133,7 @@ fn check_list<'s, T>(
 }
 
 /// Returns the invariant that a missing, extra or different event violates, given the expected and the actual type.
+/// `at_lock_end`: its time is that of the end of the rate lock, or one microsecond from it.
 fn invariant_of_event(expected: Option<&str>, actual: Option<&str>, at_lock_end: bool) -> Invariant {
     let involves = |kind: &str| expected == Some(kind) || actual == Some(kind);
     if at_lock_end
@@ -145,6 +146,7 @@ fn invariant_of_event(expected: Option<&str>, actual: Option<&str>, at_lock_end:
     if involves("charge.paid") && involves("charge.underpaid") {
         return Invariant::Tolerance;
     }
+    // Only the times differ.
     if expected == actual {
         return Invariant::Confirmations;
     }
@@ -213,10 +215,10 @@ fn compare_events(
     findings: &mut Findings,
     book: &Book,
     context: ObjectContext<'_>,
-    listed: &[WithText<EventView>],
+    listed: &[WithJson<EventView>],
     reading: ReadingContext<'_>,
 ) {
-    let oldest_first: Vec<&WithText<EventView>> = listed.iter().rev().collect();
+    let oldest_first: Vec<&WithJson<EventView>> = listed.iter().rev().collect();
     findings.check(Invariant::Order, None, || {
         let is_increasing = oldest_first.is_sorted_by(|one, two| one.id < two.id);
         (!is_increasing).then(|| ("the ids of events do not increase".to_owned(), book.mode.to_string()))
@@ -234,7 +236,8 @@ fn compare_events(
             Some("charge.paid") => Invariant::PaidMoney,
             _ => Invariant::SameObject,
         };
-        // In lists of different lengths, other differences are more informative.
+        // In lists of different lengths, other differences are more informative: reports list violations
+        // without a time after those with one.
         let shown_at = actual.and_then(|event| Timestamp::parse(&event.created_at));
         let at = expected.map(|event| event.at).or(shown_at).filter(|_| invariant != Invariant::Once);
         findings.check(invariant, at, || {

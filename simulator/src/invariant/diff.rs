@@ -134,7 +134,8 @@ fn invariant_of_field(name: &str) -> Invariant {
     }
 }
 
-/// Returns the invariant that a page violates if its rows or its total differ; `None` if only fields of its rows differ.
+/// Returns the invariant that a page violates if its rows or its total differ; `None` if only other values
+/// differ.
 pub(super) fn invariant_of_page(found: &[Difference], is_filtered: bool) -> Option<Invariant> {
     let is_row_or_total = |path: &str| match path.strip_prefix("data[").and_then(|rest| rest.split_once(']'))
     {
@@ -160,15 +161,15 @@ pub(super) fn differences(expected: &str, actual: &str, blocks: u64) -> Vec<Diff
     if expected == actual || is_same_text(expected, actual, blocks) {
         return Vec::new();
     }
-    let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    let parse = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
     let mut found = Vec::new();
-    compare(&mut found, String::new(), Some(read(expected)), Some(read(actual)));
+    compare(&mut found, String::new(), Some(parse(expected)), Some(parse(actual)));
     found.retain(|difference| !difference.is_allowed(blocks));
     found
 }
 
 /// Returns `true` if two documents are equal except for allowed differences. Fast path: most responses differ only in
-/// counts of confirmations, and need no parsing.
+/// counts of confirmations, and need no parsing. After `false`, they must be parsed to be compared.
 fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
     let (mut expected, mut actual) = (expected.as_bytes(), actual.as_bytes());
     while expected != actual {
@@ -176,8 +177,9 @@ fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
         let Some(colon) = expected[..same].iter().rposition(|byte| *byte == b':') else { return false };
         let (name, rest, other) = (&expected[..=colon], &expected[colon + 1..], &actual[colon + 1..]);
         let ends = if name.ends_with(b"\"confirmations\":") {
-            consecutive_counts(rest, other, blocks)
+            lengths_of_confirmations(rest, other, blocks)
         } else if name.ends_with(b"\"event_id\":") && rest.starts_with(b"\"\"") {
+            // The expected id is unknown: two quotes.
             quoted_length(other).map(|end| (2, end))
         } else {
             None
@@ -204,7 +206,7 @@ fn common_prefix_length(one: &[u8], other: &[u8]) -> usize {
 
 /// Parses the confirmations of a confirmed transfer at the start of both texts. Returns the lengths of the two numbers if
 /// the actual one is at most `blocks` larger than the expected one.
-fn consecutive_counts(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(usize, usize)> {
+fn lengths_of_confirmations(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(usize, usize)> {
     let read = |text: &[u8]| {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let number: u64 = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
@@ -257,6 +259,7 @@ fn compare(found: &mut Vec<Difference>, path: String, expected: Option<Value>, a
 mod tests {
     use super::*;
 
+    /// Checks the paths of the differences, if the chain may have grown by two blocks.
     #[track_caller]
     fn check(expected: &str, actual: &str, differing: &[&str]) {
         let found = differences(expected, actual, 2);

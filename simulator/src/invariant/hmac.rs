@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 
 /// The block size of SHA-256, in bytes.
-const BLOCK: usize = 64;
+const BLOCK_SIZE: usize = 64;
 
 /// A key, with the states of the inner and the outer hash after the padded key.
 #[derive(Clone)]
@@ -14,12 +14,13 @@ pub(super) struct HmacKey {
 
 impl HmacKey {
     pub(super) fn new(key: &[u8]) -> HmacKey {
-        let mut block = [0_u8; BLOCK];
-        if key.len() > BLOCK {
+        let mut block = [0_u8; BLOCK_SIZE];
+        if key.len() > BLOCK_SIZE {
             block[..32].copy_from_slice(&Sha256::digest(key));
         } else {
             block[..key.len()].copy_from_slice(key);
         }
+        // The pads of RFC 2104.
         let state_after = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
         HmacKey { inner: state_after(0x36), outer: state_after(0x5c) }
     }

@@ -23,7 +23,8 @@ impl LimitWindows {
         self.windows.clear();
     }
 
-    /// Counts a request with a valid key. If it must be refused, returns the seconds until one is accepted.
+    /// Counts a request with a valid key and returns `None` if it is within the limit. Otherwise returns the
+    /// seconds until a request is accepted.
     pub(super) fn admit(&mut self, at: Timestamp, call: &RecordedCall) -> Option<u64> {
         let window = self.windows.entry(call.key().to_owned()).or_default();
         while window.front().is_some_and(|first| at.since(*first) >= MINUTE) {

@@ -20,8 +20,8 @@ use crate::{
 
 /// The number of objects of each kind that are also read individually.
 const SINGLE_READS: usize = 2;
-/// The number of pages from which on a list is not read in a page size, because that is expensive.
-const PAGES_MAX: usize = 60;
+/// A list that would have this many pages or more is not read with that page size: it would take too long.
+const PAGES_LIMIT: usize = 60;
 
 /// The tolerance for `confirmations`: a chain may have grown by any number of blocks.
 const ANY_BLOCKS: u64 = u32::MAX as u64;
@@ -36,7 +36,8 @@ pub struct ModelBook<'a> {
     pub reading: ReadingContext<'a>,
 }
 
-/// Checks every page of lists with every filter, single objects, and the isolation from other books.
+/// Checks lists with filters, lists with several page sizes, single objects, and the isolation from other
+/// books.
 pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<'_>>) -> Findings {
     let mut findings = Findings::default();
     for (id, book) in books {
@@ -78,7 +79,7 @@ fn row(book: &ModelBook<'_>, list: List, number: usize) -> String {
 }
 
 impl<R: Reader> ListJudge<'_, R> {
-    /// Reads a list page by page, following its links, and compares each page completely.
+    /// Reads a list page by page, following its links, and compares each page completely, until one differs.
     fn check_list(&mut self, invariant: Invariant, shape: &str, target: &str) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut next = ListRequest::parse(path, Some(query)).and_then(Result::ok);
@@ -139,9 +140,11 @@ impl<R: Reader> ListJudge<'_, R> {
         for list in List::ALL {
             let (length, path) = (self.book.book.length(list), list.path());
             self.check_list(Invariant::Paging, SHAPE, path);
-            for per_page in [1, 7].into_iter().filter(|size| length / size < PAGES_MAX) {
+            for per_page in [1, 7].into_iter().filter(|size| length / size < PAGES_LIMIT) {
                 self.check_list(Invariant::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
             }
+            // About three pages, so that page 2 has a previous and a next one; the last two numbers are
+            // beyond the end.
             let size = (length / 3).clamp(1, 9);
             let last = length.div_ceil(size);
             for page in [2, last, last + 1, last + 7] {
@@ -174,7 +177,8 @@ impl<R: Reader> ListJudge<'_, R> {
         }
         let types = EventType::ALL.map(EventType::as_str);
         targets.extend(types.map(|kind| format!("/v1/events?type={kind}&per_page=100")));
-        // Only some objects, and a few types for each: reading all combinations would take too long.
+        // At most six charges and three invoices, and a few types for each: all combinations would take too
+        // long.
         let charges = (0..book.charges.len()).rev().step_by(book.charges.len() / 6 + 1);
         let charges = charges.map(Subject::Charge);
         for subject in charges.chain((0..book.invoices.len()).rev().take(3).map(Subject::Invoice)) {
@@ -189,7 +193,7 @@ impl<R: Reader> ListJudge<'_, R> {
         }
     }
 
-    /// Checks that an object read individually equals the model.
+    /// Checks that the newest objects of each list, read individually, equal the model.
     fn check_single_reads(&mut self) {
         for list in List::ALL {
             let ids = public_ids(self.book.ids, list);
@@ -207,7 +211,8 @@ impl<R: Reader> ListJudge<'_, R> {
         }
     }
 
-    /// Checks that objects of another account or mode get the same status and body as objects that never existed.
+    /// Checks that objects of another account or mode get the same status and body as objects that never
+    /// existed, and that filters by them return an empty list.
     fn check_isolation(&mut self, other: &Ids) {
         const SHAPE: &str = "a filter returns objects of another account or mode";
         let absent = self.reader.get(self.id, "/v1/charges/aaaaaaaaaaaa");

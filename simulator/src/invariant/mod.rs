@@ -4,7 +4,7 @@
 //! amounts that is the same for the same kind of fault, so that reports can group violations.
 //!
 //! [`ModelReplay`] compares a recorded world with the model; [`judge_books`], [`judge_lists`] and [`judge_limits`] check
-//! the rest. All of them return [`Findings`].
+//! the rest. All of them produce [`Findings`].
 
 mod api_state;
 mod book;
@@ -49,8 +49,8 @@ macro_rules! invariants {
                 match self { $(Invariant::$variant => $name),* }
             }
 
-            /// Returns the statements that it is based on, separated by `, `: of the catalogue (`events.id`), or of the
-            /// choices of the reference server (`open.charge.lock`).
+            /// Returns the ids of the statements that it is based on, separated by `, `: of the catalogue
+            /// (`events.id`), or of the choices of the reference server (`open.charge.lock`).
             pub const fn rests_on(self) -> &'static str {
                 match self { $(Invariant::$variant => $rests_on),* }
             }

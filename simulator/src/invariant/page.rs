@@ -1,4 +1,5 @@
 //! The expected pages of lists: the rows, their order, `links` and `meta`, computed from the model's objects.
+//! The *anchor* of a list is the newest record when its first page was read; later pages omit newer records.
 
 use std::borrow::Cow;
 
@@ -33,7 +34,7 @@ fn filters_of(list: List) -> Vec<(&'static str, Vec<&'static str>)> {
 }
 
 /// Parses a number in a query; `None` if it is not between 1 and `max`.
-fn number(text: &str, max: usize) -> Option<usize> {
+fn parse_number(text: &str, max: usize) -> Option<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let n = is_number.then(|| text.parse().unwrap_or(usize::MAX))?;
     (1..=max).contains(&n).then_some(n)
@@ -66,8 +67,8 @@ impl ListRequest {
         }
         for (name, value) in &given {
             match *name {
-                "page" => request.page = number(value, usize::MAX)?,
-                "per_page" => request.per_page = number(value, PER_PAGE_MAX)?,
+                "page" => request.page = parse_number(value, usize::MAX)?,
+                "per_page" => request.per_page = parse_number(value, PER_PAGE_MAX)?,
                 "anchor" => request.anchor = Some(value.to_string()),
                 _ => {}
             }

@@ -76,6 +76,7 @@ const BUSINESS: [&str; 9] = [
     "monthly_volume",
     "phone",
 ];
+/// The fields of `address`, in order.
 const ADDRESS: [&str; 6] = ["line1", "line2", "city", "state", "postal_code", "country"];
 
 /// Returns the strings of these fields, null if missing; `None` if the object has none of them.

@@ -33,11 +33,11 @@ pub use self::{
         json::{ObjectContext, Presentation},
         view::{
             ChargeView, Envelope, EventView, Ids, InvoiceView, LinkView, NestedCharge, SubjectView,
-            TimelineEntry, TransferView, WithText,
+            TimelineEntry, TransferView, WithJson,
         },
     },
     charge::{Charge, ChargeEvent, ChargeTransfer, HOLD_MAX, RATE_LOCK, Situation, Status, Terms},
-    list::{List, PagePosition, PageReader, PageReads},
+    list::List,
     texts::{
         ChargeTexts, CustomFieldText, CustomerTexts, InvoiceTexts, ItemText, LinkTexts, cents,
         non_empty_string,
@@ -89,12 +89,12 @@ impl Model {
         (&self.accounts[id.0], self.books.get_mut(&id).expect("every account has a book in each mode"))
     }
 
-    /// Returns the time at which the next rate lock expires.
+    /// Returns the time at which the next rate lock or hold ends.
     pub fn next_lock_end(&self) -> Option<Timestamp> {
         self.books.values().filter_map(Book::next_lock_end).min()
     }
 
-    /// Expires the rate locks that end by `now`.
+    /// Expires the rate locks and holds that end by `now`.
     pub fn expire_locks(&mut self, now: Timestamp) {
         self.books.values_mut().for_each(|book| book.expire_locks(now));
     }

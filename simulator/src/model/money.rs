@@ -4,6 +4,8 @@ use reference_core::asset::Asset;
 
 /// 100 percent, in hundredths of a percent.
 const HUNDRED_PERCENT: u128 = 10_000;
+/// The decimal places of rates.
+pub(crate) const RATE_DECIMALS: u32 = 8;
 /// A rate of 1, in units of 10⁻⁸.
 const RATE_ONE: u128 = 100_000_000;
 
@@ -34,7 +36,8 @@ pub(crate) fn is_enough(received: u128, due: u128, tolerance: u32) -> bool {
     received * HUNDRED_PERCENT >= due * (HUNDRED_PERCENT - u128::from(tolerance).min(HUNDRED_PERCENT))
 }
 
-/// Returns `true` if the received amount exceeds the amount due plus the threshold.
+/// Returns `true` if the received amount exceeds the amount due plus the threshold, which is in hundredths of
+/// a percent.
 pub fn is_overpaid(received: u128, due: u128, threshold: u32) -> bool {
     received * HUNDRED_PERCENT > due * (HUNDRED_PERCENT + u128::from(threshold))
 }
@@ -109,12 +112,12 @@ mod tests {
 
     #[test]
     fn one_unit_decides_at_the_bounds() {
-        for (due, percent) in [(76_195, 100), (1, 100), (999, 0), (10_000, 250), (7, 9_999), (3, 10_000)] {
-            let least = least_enough(due, percent);
-            assert!(is_enough(least, due, percent));
-            assert!(least == 0 || !is_enough(least - 1, due, percent));
-            let most = most_not_overpaid(due, percent);
-            assert!(!is_overpaid(most, due, percent) && is_overpaid(most + 1, due, percent));
+        for (due, hundredths) in [(76_195, 100), (1, 100), (999, 0), (10_000, 250), (7, 9_999), (3, 10_000)] {
+            let least = least_enough(due, hundredths);
+            assert!(is_enough(least, due, hundredths));
+            assert!(least == 0 || !is_enough(least - 1, due, hundredths));
+            let most = most_not_overpaid(due, hundredths);
+            assert!(!is_overpaid(most, due, hundredths) && is_overpaid(most + 1, due, hundredths));
         }
     }
 

@@ -230,13 +230,13 @@ impl BodyField {
     fn accepts(&self, body: &Value) -> bool {
         match &body[self.name] {
             Value::Null => !self.is_required,
-            Value::String(text) if text.is_empty() && !self.kind.is_number() => !self.is_required,
+            Value::String(text) if text.is_empty() && !self.kind.is_decimal() => !self.is_required,
             value => self.kind.accepts(value),
         }
     }
 }
 
-/// Adds the paths of the invalid fields of an object: of those within each other, only the innermost.
+/// Adds the paths of the invalid fields of an object; of nested invalid fields, only the innermost.
 fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body: &Value) {
     for field in fields.iter().filter(|field| !field.accepts(body)) {
         let (path, before) = (format!("{prefix}{}", field.name), paths.len());
@@ -269,8 +269,8 @@ pub fn is_json(content_type: Option<&str>) -> bool {
     essence.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
-/// Parses a decimal, given as a string or a number, into units of 10 to the power of `-decimals`. Requests must not have
-/// more decimal places, not even zeros, and no leading zeros.
+/// Parses a decimal, given as a string or a number, into units of 10 to the power of `-decimals`; `None` if
+/// it is invalid, has more decimal places (even zeros), or leading zeros.
 pub fn parse_units_strictly(value: &Value, decimals: u32) -> Option<u128> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -320,8 +320,9 @@ fn are_distinct<'v>(values: impl Iterator<Item = Option<&'v str>>) -> bool {
 }
 
 impl FieldKind {
-    /// Returns `true` for numbers. For them an empty string is invalid; for other kinds it is a missing value.
-    fn is_number(self) -> bool {
+    /// Returns `true` for decimals, for which an empty string is invalid; for other kinds it is a missing
+    /// value.
+    fn is_decimal(self) -> bool {
         matches!(self, FieldKind::Fiat | FieldKind::CoinAmount | FieldKind::Quantity)
     }
 

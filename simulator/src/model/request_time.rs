@@ -7,10 +7,10 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let lengths = [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let months = usize::try_from(month.checked_sub(1)?).ok()?;
-    let is_day = year >= 1970 && (1..=*lengths.get(months)?).contains(&day);
+    let earlier_months = usize::try_from(month.checked_sub(1)?).ok()?;
+    let is_valid_day = year >= 1970 && (1..=*lengths.get(earlier_months)?).contains(&day);
     let years = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 });
-    is_day.then(|| years.sum::<u64>() + lengths[..months].iter().sum::<u64>() + day - 1)
+    is_valid_day.then(|| years.sum::<u64>() + lengths[..earlier_months].iter().sum::<u64>() + day - 1)
 }
 
 /// Parses a number of decimal digits; `None` for any other text.

@@ -1,4 +1,4 @@
-//! The descriptive fields of objects, which the service stores and returns, but which affect no other field.
+//! The descriptive fields of objects, which the service stores and returns. Most affect no other field.
 //!
 //! They are read from request bodies as the contract demands: an empty string counts as missing, and `[]` as an empty map.
 

@@ -65,13 +65,13 @@ impl DescribedOperation {
     fn matches(&self, call: &RecordedCall) -> bool {
         let (method, template) = self.title.split_once(' ').expect("a method and a path");
         let [template, path] = [template, &call.path].map(|path| path.split('/').collect::<Vec<_>>());
-        let fits = |(part, actual): (&&str, &&str)| part.starts_with('{') || part == actual;
-        method == call.method && template.len() == path.len() && template.iter().zip(&path).all(fits)
+        let is_match = |(part, actual): (&&str, &&str)| part.starts_with('{') || part == actual;
+        method == call.method && template.len() == path.len() && template.iter().zip(&path).all(is_match)
     }
 }
 
-/// Returns the operations below a path of the API description.
-fn described_operations(below: &str) -> Vec<DescribedOperation> {
+/// Returns the operations of the API description whose paths begin with this prefix.
+fn described_operations(path_prefix: &str) -> Vec<DescribedOperation> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");
     let api: Value = serde_json::from_str(&fs::read_to_string(file).expect("openapi.json can be read"))
         .expect("openapi.json is JSON");
@@ -79,7 +79,7 @@ fn described_operations(below: &str) -> Vec<DescribedOperation> {
         .as_object()
         .expect("the API has paths")
         .iter()
-        .filter(|(path, _)| path.starts_with(below));
+        .filter(|(path, _)| path.starts_with(path_prefix));
     let operations = paths.flat_map(|(path, operations)| {
         let methods = operations.as_object().expect("a path has operations").iter();
         methods.filter(|(method, _)| *method != "parameters").map(move |found| (path, found))
@@ -200,6 +200,7 @@ fn worlds_draw_every_field_of_the_sandbox_and_the_api() {
     check_all_granted(&drawn, api.chain(sandbox));
 }
 
+/// Returns the part of the API description that a `$ref` names; other values are returned as they are.
 fn resolve_ref<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
     match value["$ref"].as_str() {
         Some(reference) => {

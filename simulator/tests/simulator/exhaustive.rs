@@ -1,4 +1,5 @@
-//! Exhaustive searches of small worlds: no invariant is violated, and a planted fault is found by a shortest path.
+//! Exhaustive searches of small worlds: no invariant is violated, and planted faults are found by short
+//! paths.
 
 use simulator::{
     demo::DemoFault,
@@ -29,7 +30,7 @@ fn exploration(scope: &str) -> Exploration {
 }
 
 /// The scopes, with the numbers of tried sequences and of reached states. The sequences have up to
-/// three inputs, or two in hidden scopes. More states would mean that equal states are not
+/// three inputs, or two in scopes with hidden state. More states would mean that equal states are not
 /// recognized; fewer, that different ones are merged.
 const SEARCH_SIZES: [(&str, u64, u64); 10] = [
     ("charge", 529, 292),
@@ -58,8 +59,8 @@ fn every_scope_satisfies_every_invariant() {
     assert_eq!(sizes.collect::<Vec<_>>(), SEARCH_SIZES);
 }
 
-/// Checks that a planted fault is found by a path of at most this length, and that the exported
-/// scenario fails with the fault and passes without it.
+/// Checks that a planted fault is found by a path of at most this length, and that the shrunk
+/// scenario violates an invariant with the fault and none without it.
 #[track_caller]
 fn check_fault_is_found(fault: &str, scope: &str, length_max: usize) {
     let fault = DemoFault::find(fault).expect("the fault exists");
@@ -75,7 +76,7 @@ fn check_fault_is_found(fault: &str, scope: &str, length_max: usize) {
 }
 
 #[test]
-fn a_planted_fault_is_found_by_a_shortest_path() {
+fn planted_faults_are_found_by_at_most_two_inputs() {
     check_fault_is_found("vanished-unheard", "charge", 2);
     check_fault_is_found("one-confirmation-more", "charge", 2);
     check_fault_is_found("retry-renamed", "endpoint", 2);

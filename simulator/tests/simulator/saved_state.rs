@@ -20,11 +20,13 @@ fn setup() -> Setup {
     Setup { rate_limit: Some(120), ..Setup::new(Seed(1), Timestamp::default(), BASE) }
 }
 
-/// A stage that serializes its world and restores it before each n-th call.
+/// A stage that serializes and restores its world before each call whose number is a multiple of
+/// `restore_interval`.
 struct RestoringStage {
     sandbox: Sandbox,
-    /// The number of calls between two restores. `None`: never.
+    /// `None`: never.
     restore_interval: Option<usize>,
+    /// The number of calls so far.
     calls: usize,
 }
 

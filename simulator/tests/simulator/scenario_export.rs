@@ -56,8 +56,8 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
 /// A client, and the objects that it created.
 struct Client {
     sandbox: Sandbox,
-    live: String,
-    test: String,
+    live_key: String,
+    test_key: String,
     charges: Vec<String>,
     links: Vec<String>,
     transactions: Vec<String>,
@@ -68,18 +68,18 @@ impl Client {
         let mut sandbox = world::open();
         sandbox.enable_history();
         let keys = sandbox.first_keys();
-        let no_ids = Vec::new;
         Client {
             sandbox,
-            live: keys.live,
-            test: keys.test,
-            charges: no_ids(),
-            links: no_ids(),
-            transactions: no_ids(),
+            live_key: keys.live,
+            test_key: keys.test,
+            charges: Vec::new(),
+            links: Vec::new(),
+            transactions: Vec::new(),
         }
     }
 
-    /// Returns the body of the response. The world does not export refused calls.
+    /// Sends a request, which may be refused: the world does not export refused calls. Returns the body of
+    /// the response.
     fn call(&mut self, method: &str, path: &str, key: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let response = world::send(&mut self.sandbox, method, path, key, &body);
@@ -98,13 +98,13 @@ impl Client {
         let pick = |list: &[String], n: usize| list.get(n % list.len().max(1)).cloned();
         match action {
             Action::Open { asset, test } => {
-                let key = if *test { self.test.clone() } else { self.live.clone() };
+                let key = if *test { self.test_key.clone() } else { self.live_key.clone() };
                 let body = json!({ "asset": asset, "amount": 12.5, "currency": "EUR", "description": "a: b # \"c\"" });
                 let created = self.call("POST", "/v1/charges", &key, &body);
                 Client::add_id(&mut self.charges, &created["data"]["id"]);
             }
             Action::Invoice { send } => {
-                let key = self.live.clone();
+                let key = self.live_key.clone();
                 let body = json!({ "customer_email": "ann@example.com", "amount": "99.00", "currency": "EUR", "send_email": send });
                 let created = self.call("POST", "/v1/invoices", &key, &body);
                 if let Some(id) = created["data"]["id"].as_str() {
@@ -114,7 +114,7 @@ impl Client {
                 }
             }
             Action::Link => {
-                let key = self.live.clone();
+                let key = self.live_key.clone();
                 let body =
                     json!({ "title": "Mug", "pricing_type": "fixed", "amount": "12.00", "currency": "EUR" });
                 let created = self.call("POST", "/v1/payment-links", &key, &body);
@@ -135,7 +135,7 @@ impl Client {
             }
             Action::Cancel(n) => {
                 if let Some(charge) = pick(&self.charges, *n) {
-                    let key = self.live.clone();
+                    let key = self.live_key.clone();
                     self.call("POST", &format!("/v1/charges/{charge}/cancel"), &key, &Value::Null);
                 }
             }
@@ -146,7 +146,7 @@ impl Client {
             }
             // The key restricts the call to its own book.
             Action::Endpoint { test, by_key: true } => {
-                let key = if *test { self.test.clone() } else { self.live.clone() };
+                let key = if *test { self.test_key.clone() } else { self.live_key.clone() };
                 let body = json!({ "url": "https://shop.sim/hooks" }).to_string();
                 world::send_authenticated(&mut self.sandbox, "POST", "/sandbox/endpoints", &key, &body);
             }
@@ -176,14 +176,15 @@ impl Client {
                 let rate = if *known { json!("60000") } else { Value::Null };
                 ("/sandbox/rates", json!({ "asset": "BTC", "currency": "EUR", "rate": rate }))
             }
+            // `Action::Key`: the others need a key or an earlier object.
             _ => ("/sandbox/keys", json!({ "mode": "live" })),
         };
         let response_json = self.post(path, &body);
-        // Later calls use the new key.
+        // Later calls use the new live key, of this or a new account.
         if let Some(secret) =
             response_json["key"]["secret"].as_str().or(response_json["keys"]["live"].as_str())
         {
-            self.live = secret.to_owned();
+            self.live_key = secret.to_owned();
         }
     }
 }
@@ -230,7 +231,7 @@ proptest! {
 #[test]
 fn an_omitted_call_is_listed_with_the_reason() {
     let mut client = Client::new();
-    let key = client.live.clone();
+    let key = client.live_key.clone();
     let body = json!({ "asset": "BTC", "amount": "5", "description": "${c1}" });
     let created = client.call("POST", "/v1/charges", &key, &body);
     let code = created["data"]["id"].as_str().expect("a new charge").to_owned();
@@ -300,7 +301,7 @@ fn passing_time_becomes_a_wait() {
 
 #[test]
 fn a_scenario_starts_with_the_latest_world() {
-    for (body, expected) in
+    for (body, account_changes) in
         [(json!({ "seed": 7 }), 0), (json!({ "seed": 7, "account": { "display_name": "Bakery" } }), 1)]
     {
         let mut client = Client::new();
@@ -311,10 +312,14 @@ fn a_scenario_starts_with_the_latest_world() {
         assert!(text.contains("\nseed: 7\n"), "{text}");
         assert_eq!(
             (text.matches("PATCH, path: /sandbox/accounts/acme").count(), omitted_count),
-            (expected, 0),
+            (account_changes, 0),
             "{text}"
         );
-        assert_eq!(text.matches("- request:").count(), expected, "no call to the earlier world: {text}");
+        assert_eq!(
+            text.matches("- request:").count(),
+            account_changes,
+            "no call to the earlier world: {text}"
+        );
         assert!(!text.contains("1m30s"), "no wait in the earlier world: {text}");
     }
 }
@@ -323,7 +328,7 @@ fn a_scenario_starts_with_the_latest_world() {
 fn a_restricted_call_is_exported_with_its_account_and_mode() {
     let mut client = Client::new();
     let body = json!({ "asset": "BTC", "amount": "5", "currency": "EUR" });
-    let key = client.test.clone();
+    let key = client.test_key.clone();
     let created = client.call("POST", "/v1/charges", &key, &body)["data"].clone();
     for (path, body) in [
         ("/sandbox/pay", json!({ "charge": created["id"], "share": "0.5" })),
@@ -366,7 +371,7 @@ fn check_history_limit(calls: usize, bytes: usize, expected: (usize, u64)) {
 }
 
 #[test]
-fn the_history_ends_at_its_limits() {
+fn the_history_ends_after_5000_calls_or_512_kib() {
     check_history_limit(5_000, 48, (5_000, 0));
     check_history_limit(5_003, 48, (5_000, 3));
     check_history_limit(8, 64 * 1_024, (8, 0));

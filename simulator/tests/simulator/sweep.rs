@@ -19,6 +19,7 @@ use crate::scenarios::scenarios;
 /// The number of worlds with a fingerprint in the golden file.
 const GOLDEN_WORLDS: u64 = 100;
 
+/// Returns the first two violations of each seed, and checks that two runs of its world are equal.
 fn violations(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
     let mut violated = Vec::new();
     for seed in seeds {
@@ -39,6 +40,8 @@ fn random_worlds_satisfy_every_invariant() {
 
 #[test]
 fn a_few_worlds_check_every_invariant() {
+    // Worlds that are compared with a variant (remainder 5), and worlds of which all events are read
+    // (remainder 8).
     let mut checks = [0; Invariant::ALL.len()];
     for seed in (0..120).filter(|seed| seed % 16 == 5 || seed % 16 == 8) {
         let verdict = Runner::default().try_seed(seed);
@@ -56,6 +59,7 @@ fn a_few_worlds_check_every_invariant() {
 #[test]
 fn every_fault_has_events_in_the_coverage_matrix() {
     let fault_count = Fault::ALL.len() as u64;
+    // The world of a seed has many faults of the kind `seed % fault_count`.
     let is_reached = |fault: Fault| {
         let seeds = (fault as u64..).step_by(fault_count as usize).take(12);
         seeds

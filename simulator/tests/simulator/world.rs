@@ -6,9 +6,12 @@ use simulator::sandbox::{Progress, Sandbox, Setup};
 
 const BASE: &str = "http://localhost";
 
-/// Creates a world without a rate limit that can be restarted.
+/// The start of the clock: 2026-09-20T10:00:00Z.
+const START: Timestamp = Timestamp(1_789_898_400_000_000);
+
+/// Creates a world that can be restarted and has no rate limit.
 pub(crate) fn open() -> Sandbox {
-    Sandbox::new(&Setup { journal: true, ..Setup::new(Seed(1), Timestamp(1_789_898_400_000_000), BASE) })
+    Sandbox::new(&Setup { journal: true, ..Setup::new(Seed(1), START, BASE) })
 }
 
 /// Sends a request with a key. An empty key is refused where one is required.

@@ -16,7 +16,7 @@ fn check(steps: &str, notices: &str) {
     assert_eq!(notices_by_step, expected, "{steps}");
 }
 
-/// Checks that the last of the steps is refused and changes nothing.
+/// Checks that the last of the steps is refused with this message, and adds no transaction, block or notice.
 #[track_caller]
 fn check_refused(steps: &str, message: &str) {
     let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
@@ -53,7 +53,7 @@ fn an_unseen_transaction_is_first_seen_in_its_block() {
 }
 
 #[test]
-fn blocks_at_once_take_all_waiting_transactions() {
+fn blocks_at_once_take_every_minable_transaction() {
     check("pay normal | at_once 1 | at_once 0 | at_once 5", "t1:0 | t1:1 || t1:2 t1:3");
     check("at_once 3 | pay normal | at_once 1 | mine 1", "| t1:0 | t1:1 | t1:2");
     check("pay low | at_once 2 | at_once 9", "t1:0 || t1:1 t1:2 t1:3");
@@ -105,7 +105,7 @@ fn a_conflict_wins_in_the_next_block() {
 }
 
 #[test]
-fn the_confirmations_of_a_conflict_are_not_counted() {
+fn no_block_is_due_for_the_confirmations_of_a_conflict() {
     let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
     for step in ["pay normal", "double_spend t1", "mine 1"] {
         fixture.run_step(step).unwrap();
@@ -150,7 +150,7 @@ fn no_block_comes_during_a_stall() {
 }
 
 #[test]
-fn only_waiting_transactions_can_be_spent_replaced_or_dropped() {
+fn only_waiting_transactions_can_be_double_spent_replaced_or_dropped() {
     let in_block = "`t1` has 2 confirmations; a transaction in the mempool is required; \
                   reorganise 2 blocks first";
     let dropped = "`t1` is dropped; a transaction in the mempool is required; broadcast it again first";
@@ -220,7 +220,7 @@ fn the_share_of_blocks_without_room_is_limited() {
     );
 }
 
-/// Checks the blocks in which a transaction is first seen, over many seeds.
+/// Checks the numbers of blocks after which the first transaction is mined, over many seeds.
 #[track_caller]
 fn check_blocks_waited(steps: &str, expected: impl IntoIterator<Item = u64>) {
     let waited = (0..200).map(|seed| {
@@ -276,13 +276,13 @@ fn confirmations_are_counted_beyond_the_reported_ones() {
     let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Ltc);
     for (step, confirmations) in [("pay normal", 0), ("at_once 10", 10), ("reorg 3", 11), ("reorg 11", 0)] {
         fixture.run_step(step).unwrap();
-        let transaction = fixture.chain.transaction(&fixture.names[0]).unwrap();
+        let transaction = fixture.chain.transaction(&fixture.txids[0]).unwrap();
         assert_eq!(fixture.chain.confirmations(transaction), confirmations, "{step}");
     }
 }
 
 #[test]
-fn ten_idle_years_cost_nothing() {
+fn no_block_is_due_in_ten_idle_years() {
     let mut fixture = ChainFixture::new(7, Mode::Live, Asset::Sol);
     fixture.run_step("pay stuck").unwrap();
     fixture.run_step("wait 3650d").unwrap();
@@ -305,7 +305,7 @@ fn times_stop_at_the_last_representable_one() {
 }
 
 #[test]
-fn finished_transactions_add_no_work_to_a_step() {
+fn finished_transactions_are_not_followed_or_reported_again() {
     let mut fixture = ChainFixture::new(7, Mode::Test, Asset::Btc);
     for _ in 0..1_000 {
         for _ in 0..100 {

@@ -26,18 +26,19 @@ fn output(address: &str, n: u128) -> Output {
     Output { address: address.to_owned(), amount: coins(n) }
 }
 
-/// A chain that tests control by steps such as `pay normal` or `mine 1`, with a clock. The transactions have the names
-/// `t1`, `t2` and so on, in order of creation.
+/// A chain that tests control by steps such as `pay normal` or `mine 1`, with a clock. Steps name the
+/// transactions `t1`, `t2` and so on, in order of creation.
 #[derive(Clone)]
 struct ChainFixture {
     chain: Chain,
     now: Timestamp,
-    names: Vec<TxId>,
+    /// The ids of the transactions, in order of creation.
+    txids: Vec<TxId>,
 }
 
 impl ChainFixture {
     fn new(seed: u64, mode: Mode, asset: Asset) -> ChainFixture {
-        ChainFixture { chain: Chain::new(Seed(seed), mode, asset, START), now: START, names: Vec::new() }
+        ChainFixture { chain: Chain::new(Seed(seed), mode, asset, START), now: START, txids: Vec::new() }
     }
 
     /// Runs one step: an operation of the chain, or a move of the clock.
@@ -64,12 +65,12 @@ impl ChainFixture {
             ["double_spend", name] => {
                 let original = self.txid(name);
                 let conflict = self.chain.double_spend(now, &original)?;
-                self.names.push(conflict);
+                self.txids.push(conflict);
             }
             ["replace", name, fee] => {
                 let old = self.txid(name);
-                let new = self.chain.replace(now, &old, vec![output("b", 2)], level(fee))?;
-                self.names.push(new);
+                let new = self.chain.replace(now, &old, vec![output("b", 2)], fee_level(fee))?;
+                self.txids.push(new);
             }
             ["drop", name] => {
                 let txid = self.txid(name);
@@ -91,8 +92,8 @@ impl ChainFixture {
     /// Broadcasts a payment of one coin to each address.
     fn pay(&mut self, addresses: &[&str], fee: &str, unseen: bool) {
         let outputs = addresses.iter().map(|address| output(address, 1)).collect();
-        let txid = self.chain.broadcast(self.now, Payment { outputs, fee: level(fee), unseen });
-        self.names.push(txid);
+        let txid = self.chain.broadcast(self.now, Payment { outputs, fee: fee_level(fee), unseen });
+        self.txids.push(txid);
     }
 
     /// Returns the sightings until now: `t1:0 t1:1 t2:dropped`, a later output as `t1.1:0`.
@@ -104,7 +105,7 @@ impl ChainFixture {
 
     /// Formats a sighting as `t1:0`: transaction and confirmations, or the reason why it disappeared.
     fn describe(&self, sighting: &Sighting) -> String {
-        let number = self.names.iter().position(|txid| txid.as_str() == sighting.txid).unwrap() + 1;
+        let number = self.txids.iter().position(|txid| txid.as_str() == sighting.txid).unwrap() + 1;
         let output = if sighting.output == 0 { String::new() } else { format!(".{}", sighting.output) };
         match sighting.depth {
             Depth::Confirmations(n) => format!("t{number}{output}:{n}"),
@@ -115,7 +116,7 @@ impl ChainFixture {
     /// Returns the id of `t1`, the first transaction, and so on; an unknown name is returned as it is.
     fn txid(&self, name: &str) -> TxId {
         let number: Option<usize> = name.strip_prefix('t').and_then(|n| n.parse().ok());
-        match number.and_then(|n| self.names.get(n - 1)) {
+        match number.and_then(|n| self.txids.get(n - 1)) {
             Some(txid) => txid.clone(),
             None => TxId::from(name),
         }
@@ -123,13 +124,13 @@ impl ChainFixture {
 
     /// Replaces the transaction ids in a string by names.
     fn with_names(&self, text: &str) -> String {
-        let named = (1..).zip(&self.names);
+        let named = (1..).zip(&self.txids);
         named.fold(text.to_owned(), |text, (n, txid)| text.replace(txid.as_str(), &format!("t{n}")))
     }
 }
 
 /// Parses a fee level.
-fn level(fee: &str) -> FeeLevel {
+fn fee_level(fee: &str) -> FeeLevel {
     match fee {
         "low" => FeeLevel::Low,
         "normal" => FeeLevel::Normal,

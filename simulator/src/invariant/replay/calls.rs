@@ -15,7 +15,7 @@ use super::{
     request_fields::{RequestFields, read},
 };
 use crate::{
-    invariant::Invariant,
+    invariant::{CODE_MIN, Invariant},
     model::{Account, RepeatKind, WalletModel, money},
     record::{BookId, RecordedCall},
     workload::Fault,
@@ -128,7 +128,7 @@ impl ModelReplay<'_> {
     /// `/sandbox/books/{account}/{mode}/`, with a key of that book; `None` for other requests.
     fn api_call_of_owner(&self, call: &RecordedCall) -> Option<RecordedCall> {
         let mut parts = call.path.strip_prefix("/sandbox/books/")?.splitn(3, '/');
-        let book = self.account(parts.next()?).zip(Mode::parse(parts.next()?))?;
+        let book = self.account_number(parts.next()?).zip(Mode::parse(parts.next()?))?;
         let path = format!("/v1/{}", parts.next()?);
         let key =
             self.books_by_key.iter().find(|(key, id)| **id == book && !self.revoked_keys.contains(*key))?.0;
@@ -190,7 +190,7 @@ impl ModelReplay<'_> {
                 self.open_account(settings, keys);
             }
             ("PATCH", ["accounts", id]) => {
-                if let Some(number) = self.account(id) {
+                if let Some(number) = self.account_number(id) {
                     self.model.accounts[number].change(&read(&call.body).unwrap_or_default());
                 }
             }
@@ -216,7 +216,7 @@ impl ModelReplay<'_> {
     fn record_key_ids(&mut self, call: &RecordedCall) {
         let Some(KeyListResponse { keys }) = read(&call.response_body) else { return };
         for KeyFields { id, hint, account, mode, .. } in keys {
-            let listed_book = self.account(&account).zip(Mode::parse(&mode));
+            let listed_book = self.account_number(&account).zip(Mode::parse(&mode));
             let is_listed =
                 |(key, book): &(&String, &BookId)| Some(**book) == listed_book && key.ends_with(&hint);
             if let Some((key, _)) = self.books_by_key.iter().find(is_listed) {
@@ -227,7 +227,7 @@ impl ModelReplay<'_> {
 
     /// Returns the book that a request names; by default, the test mode of the first account.
     pub(super) fn named_book(&self, fields: &RequestFields) -> Option<BookId> {
-        let account = fields.account.as_deref().map_or(Some(0), |id| self.account(id));
+        let account = fields.account.as_deref().map_or(Some(0), |id| self.account_number(id));
         account.zip(fields.mode.as_deref().map_or(Some(Mode::Test), Mode::parse))
     }
 
@@ -252,7 +252,8 @@ impl ModelReplay<'_> {
             other != id && (book.wallets.shares_with(&wallet) || has_deposit_address(&other))
         });
         let is_accepted = call.status == 200;
-        // Keys can be refused for other reasons, and so can strings that are not addresses.
+        // A refusal is judged only for Solana addresses, by their format: other wallets can be refused for
+        // other reasons.
         let is_address = |entry: &String| {
             (32..=44).contains(&entry.len()) && entry.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
@@ -277,7 +278,7 @@ impl ModelReplay<'_> {
     fn set_rate(&mut self, now: Timestamp, fields: &RequestFields) {
         let asset = fields.asset.as_deref().and_then(Asset::parse);
         let Some(pair) = asset.zip(fields.currency.as_deref().and_then(Currency::parse)) else { return };
-        let rate = fields.rate.as_deref().and_then(|text| money::parse_units(text, 8));
+        let rate = fields.rate.as_deref().and_then(|text| money::parse_units(text, money::RATE_DECIMALS));
         match self.model.rates.insert(pair, rate.and_then(|rate| u64::try_from(rate).ok())) {
             _ if fields.rate.is_none() => self.faults.record_world_fault(now, Fault::RateGone),
             Some(_) => self.faults.record_world_fault(now, Fault::RateMoves),
@@ -349,7 +350,7 @@ impl ModelReplay<'_> {
 
 /// Returns the method, the path without ids, and the status of a call: `POST /v1/charges/{id}/cancel 200`.
 fn call_pattern(call: &RecordedCall) -> String {
-    let is_id = |part: &&str| part.len() >= 12 && part.bytes().any(|b| b.is_ascii_digit());
+    let is_id = |part: &&str| part.len() >= CODE_MIN && part.bytes().any(|b| b.is_ascii_digit());
     let parts: Vec<&str> =
         call.path.split('/').map(|part| if is_id(&part) { "{id}" } else { part }).collect();
     format!("{} {} {}", call.method, parts.join("/"), call.status)

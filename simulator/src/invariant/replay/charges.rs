@@ -200,7 +200,8 @@ impl ModelReplay<'_> {
         let body: Value = read(&call.body).unwrap_or_default();
         let Some(asset) = body["asset"].as_str().and_then(Asset::parse) else { return };
         let pair = (asset, price.currency);
-        let rate_in_api = || u64::try_from(money::parse_units(&view.exchange_rate, 8)?).ok();
+        let rate_in_api =
+            || u64::try_from(money::parse_units(&view.exchange_rate, money::RATE_DECIMALS)?).ok();
         let rate =
             self.model.rates.get(&pair).copied().flatten().or_else(rate_in_api).filter(|rate| *rate > 0);
         let Some(rate) = rate else {
@@ -275,6 +276,7 @@ impl ModelReplay<'_> {
             _ => return,
         };
         let expected = result.err().unwrap_or(success);
+        // The name of the action `refunds` is `refund`.
         self.check_status(invariant, now, (action.trim_end_matches('s'), code), expected, call.status);
     }
 }

@@ -87,7 +87,8 @@ impl DeliveryTracker<'_> {
 }
 
 impl<'a> ModelReplay<'a> {
-    /// Applies a successful request that creates, changes or removes an endpoint. `path` is the part after `/sandbox/`.
+    /// Applies a successful request that creates, changes or removes an endpoint, or rotates its secret.
+    /// `path` is the part after `/sandbox/`.
     pub(super) fn replay_endpoint_change(
         &mut self,
         path: &[&str],
@@ -241,7 +242,7 @@ impl<'a> ModelReplay<'a> {
         });
         let state = book.deliveries[number].state;
         book.start_attempt(number);
-        let tries = book.deliveries[number].scheduled_attempts;
+        let attempt_number = book.deliveries[number].scheduled_attempts;
         self.findings.check(Invariant::Deliveries, Some(now), || {
             (state != DeliveryState::Waiting(now)).then(|| {
                 let shape = match state {
@@ -252,7 +253,10 @@ impl<'a> ModelReplay<'a> {
                     DeliveryState::Failed => "an attempt follows the last one",
                     DeliveryState::Canceled => "an attempt follows the cancellation of the delivery",
                 };
-                (shape.to_owned(), format!("{} attempt {tries} at {now}, {state:?}", attempt.delivery))
+                (
+                    shape.to_owned(),
+                    format!("{} attempt {attempt_number} at {now}, {state:?}", attempt.delivery),
+                )
             })
         });
     }
@@ -481,7 +485,7 @@ impl<'a> ModelReplay<'a> {
     }
 }
 
-/// Returns the host of an endpoint's URL.
+/// Returns the host of an endpoint's URL, in lower case; `None` if the URL does not begin with `https://`.
 fn host_of(url: &str) -> Option<String> {
     let rest = url.strip_prefix("https://")?;
     rest.split(['/', '?', ':']).next().map(str::to_ascii_lowercase)

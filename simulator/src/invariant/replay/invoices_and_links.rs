@@ -22,11 +22,11 @@ impl ModelReplay<'_> {
         fields: &RequestFields,
     ) {
         let Some(id) = self.calling_book(call) else { return };
-        let (texts, sum) = InvoiceTexts::read(&read(&call.body).unwrap_or_default());
+        let (texts, sum_of_items) = InvoiceTexts::read(&read(&call.body).unwrap_or_default());
         let draft = InvoiceDraft {
-            cents: fields.cents().unwrap_or(sum),
+            cents: fields.cents().unwrap_or(sum_of_items),
             currency: self.requested_currency(id, fields),
-            reader: fields.customer_email.clone().filter(|email| !email.is_empty()),
+            recipient: fields.customer_email.clone().filter(|email| !email.is_empty()),
             texts,
         };
         let (account, book) = self.model.account_and_book_mut(id);
@@ -74,7 +74,8 @@ impl ModelReplay<'_> {
         self.check_mail_retry(now, (id, Some(number)), call);
     }
 
-    /// Checks `Retry-After` of a refused e-mail: of an invoice, or of a new one.
+    /// Checks `Retry-After` of a response with 429 to a request that e-mails `invoice`, or a new invoice if
+    /// it is `None`.
     fn check_mail_retry(
         &mut self,
         now: Timestamp,

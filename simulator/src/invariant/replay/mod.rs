@@ -171,7 +171,7 @@ impl<'a> ModelReplay<'a> {
                     replay.limits.restart();
                     replay.faults.record_world_fault(*at, Fault::Restart);
                 }
-                Observation::AttemptStart(post) => replay.check_attempt(*at, post),
+                Observation::AttemptStart(attempt) => replay.check_attempt(*at, attempt),
                 Observation::AttemptEnd { delivery, outcome } => {
                     let is_success = matches!(outcome, AttemptResult::Response(200..=299));
                     replay.apply_attempt_result(*at, *delivery, is_success);
@@ -197,7 +197,7 @@ impl<'a> ModelReplay<'a> {
     }
 
     /// Returns the number of the account with this id.
-    fn account(&self, id: &str) -> Option<usize> {
+    fn account_number(&self, id: &str) -> Option<usize> {
         self.model.accounts.iter().position(|account| account.id == id)
     }
 

@@ -55,6 +55,7 @@ impl ModelReplay<'_> {
         }
     }
 
+    /// Returns the refusal of a request for an object of another account or mode.
     fn foreign_object(&self, call: &RecordedCall) -> Option<ExpectedRefusal> {
         let mut parts = call.path.trim_matches('/').split('/');
         let (Some("v1"), Some(_), Some(code)) = (parts.next(), parts.next(), parts.next()) else {
@@ -65,6 +66,7 @@ impl ModelReplay<'_> {
         (owner != caller).then_some(ExpectedRefusal::ForeignObject { owner, caller })
     }
 
+    /// Returns the refusal of a request with an invalid path, method, object, header or body.
     fn invalid_request(&self, call: &RecordedCall) -> Option<ExpectedRefusal> {
         let method = if call.method == "HEAD" { "GET" } else { &call.method };
         match Operation::find(method, &call.path) {
@@ -80,6 +82,8 @@ impl ModelReplay<'_> {
         }
     }
 
+    /// Returns the refusal of a request for this operation, if its object, headers or body are invalid.
+    /// `code` is that of the object in the path.
     fn invalid_request_of(
         &self,
         operation: Operation,
@@ -101,7 +105,7 @@ impl ModelReplay<'_> {
             (operation.method, operation.path) != ("POST", "/v1/charges")
                 || ["amount", "payment_link"].iter().any(|name| body.get(name).is_some())
         };
-        let is_key =
+        let is_valid_key =
             |key: &String| (1..=IDEMPOTENCY_KEY_MAX).contains(&key.chars().count()) && !key.trim().is_empty();
         // The objects of an account without an observer key are unknown.
         let is_observed = self.calling_book(call).is_some_and(|id| self.api_state.books.contains_key(&id));
@@ -110,7 +114,7 @@ impl ModelReplay<'_> {
             _ if operation.method == "GET" => return None,
             _ if call.body.len() > BODY_MAX => 413,
             _ if !call.body.is_empty() && !is_json(call.content_type.as_deref()) => 415,
-            _ if !call.idempotency_key.as_ref().is_none_or(is_key) => 400,
+            _ if !call.idempotency_key.as_ref().is_none_or(is_valid_key) => 400,
             None => 400,
             Some(body) if invalid_fields.is_empty() && is_priced(body) => return None,
             Some(_) => 422,

@@ -116,8 +116,8 @@ impl Book {
 
     /// Creates a secret. Returns its number.
     fn next_secret(&mut self) -> usize {
-        self.secrets += 1;
-        self.secrets - 1
+        self.secret_count += 1;
+        self.secret_count - 1
     }
 
     /// Enables, disables or removes an endpoint. Waiting deliveries of an endpoint that is not enabled are canceled.
@@ -173,7 +173,7 @@ impl Book {
         self.endpoints.iter().any(|endpoint| endpoint.receives(kind))
     }
 
-    /// Creates a delivery of the newest event for each endpoint that is registered for its type.
+    /// Creates a delivery of the newest event for each enabled endpoint that is registered for its type.
     pub(super) fn create_deliveries(&mut self, at: Timestamp, kind: &str) {
         let event = self.events.len() - 1;
         for endpoint in 0..self.endpoints.len() {

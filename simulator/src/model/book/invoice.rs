@@ -48,7 +48,7 @@ pub struct InvoiceModel {
     pub cents: u64,
     pub currency: Currency,
     /// The recipient of e-mails.
-    pub reader: Option<String>,
+    pub recipient: Option<String>,
     pub texts: InvoiceTexts,
     pub created_at: Timestamp,
     pub status: InvoiceStatus,
@@ -61,7 +61,7 @@ pub struct InvoiceModel {
 }
 
 /// Returns the number of an invoice in the API: `INV-0001`.
-pub(super) fn number(number: usize) -> String {
+pub(super) fn display_number(number: usize) -> String {
     format!("INV-{:04}", number + 1)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn number(number: usize) -> String {
 pub struct InvoiceDraft {
     pub cents: u64,
     pub currency: Currency,
-    pub reader: Option<String>,
+    pub recipient: Option<String>,
     pub texts: InvoiceTexts,
 }
 
@@ -100,17 +100,17 @@ impl Book {
         &mut self,
         now: Timestamp,
         account: &Account,
-        InvoiceDraft { cents, currency, reader, texts }: InvoiceDraft,
+        InvoiceDraft { cents, currency, recipient, texts }: InvoiceDraft,
         sends_email: bool,
     ) -> Result<usize, u16> {
         if sends_email {
-            self.check_mail_allowed(now, account, reader.as_ref())?;
+            self.check_mail_allowed(now, account, recipient.as_ref())?;
         }
         let number = self.invoices.len();
         self.invoices.push(InvoiceModel {
             cents,
             currency,
-            reader,
+            recipient,
             texts,
             created_at: now,
             status: InvoiceStatus::Open,
@@ -140,7 +140,7 @@ impl Book {
         if invoice.sent_at.is_some_and(|sent| now.since(sent) < MAIL_INTERVAL_MIN) {
             return Err(429);
         }
-        self.check_mail_allowed(now, account, invoice.reader.as_ref())?;
+        self.check_mail_allowed(now, account, invoice.recipient.as_ref())?;
         self.record_mail(now, number);
         Ok(())
     }
@@ -204,8 +204,8 @@ impl Book {
         Ok(())
     }
 
-    /// Checks the choice of a coin on the hosted page. Returns the open charge in this coin, or `None` if one must be opened
-    /// with [`Book::switch_asset`].
+    /// Checks the choice of a coin on the hosted page. Returns the number of the open charge in this coin, or
+    /// `None` if one must be opened with [`Book::switch_asset`].
     ///
     /// # Errors
     ///
@@ -214,8 +214,7 @@ impl Book {
         if self.invoices[number].status != InvoiceStatus::Open {
             return Err(409);
         }
-        let in_asset =
-            self.waiting_charge(number).filter(|charge| self.charges[*charge].terms.asset == asset);
+        let in_asset = self.open_charge(number).filter(|charge| self.charges[*charge].terms.asset == asset);
         if in_asset.is_none() {
             self.untouched_charge(number)?;
         }
@@ -232,11 +231,14 @@ impl Book {
         if let Some(earlier) = self.untouched_charge(invoice).expect("the invoice allows another coin") {
             self.cancel_charge(now, earlier, "asset_switched");
         }
-        let InvoiceModel { reader, texts, .. } = &self.invoices[invoice];
-        let customer =
-            CustomerTexts { email: reader.clone(), name: texts.customer_name.clone(), ..Default::default() };
+        let InvoiceModel { recipient, texts, .. } = &self.invoices[invoice];
+        let customer = CustomerTexts {
+            email: recipient.clone(),
+            name: texts.customer_name.clone(),
+            ..Default::default()
+        };
         // The contract leaves the description open: the service uses the number of the invoice.
-        let description = Some(number(invoice));
+        let description = Some(display_number(invoice));
         self.open(now, account, (terms, ChargeTexts { description, customer, ..Default::default() }))
     }
 
@@ -260,14 +262,15 @@ impl Book {
         self.cancel(at, charge, Details::Reason(reason)).expect("only an untouched charge is canceled");
     }
 
-    /// Returns the open charge of an invoice.
-    fn waiting_charge(&self, invoice: usize) -> Option<usize> {
-        self.invoices[invoice].charges.iter().copied().find(|number| self.charges[*number].is_waiting())
+    /// Returns the number of the open charge of an invoice.
+    fn open_charge(&self, invoice: usize) -> Option<usize> {
+        self.invoices[invoice].charges.iter().copied().find(|number| self.charges[*number].is_open())
     }
 
-    /// Returns the open charge of an invoice, or `None` if it has none; 409 if a transfer to the charge was seen.
+    /// Returns the number of the open charge of an invoice, or `None` if it has none; 409 if the charge is
+    /// not [untouched](crate::model::Charge::is_untouched).
     fn untouched_charge(&self, invoice: usize) -> Result<Option<usize>, u16> {
-        match self.waiting_charge(invoice) {
+        match self.open_charge(invoice) {
             Some(number) if !self.charges[number].is_untouched() => Err(409),
             untouched => Ok(untouched),
         }

@@ -99,6 +99,7 @@ struct ChargeJson<'a> {
     metadata: &'a Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     checkout_url: Option<String>,
+    /// Omitted in webhooks; null unless the charge is paid.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_url: Option<Option<String>>,
     expires_at: String,
@@ -107,7 +108,7 @@ struct ChargeJson<'a> {
 }
 
 #[derive(Serialize)]
-struct PayerJson<'a> {
+struct InvoiceCustomerJson<'a> {
     name: Option<&'a str>,
     email: Option<&'a str>,
 }
@@ -130,7 +131,7 @@ struct InvoiceJson<'a> {
     number: String,
     status: &'static str,
     overdue: bool,
-    customer: PayerJson<'a>,
+    customer: InvoiceCustomerJson<'a>,
     customer_name: Option<&'a str>,
     customer_email: Option<&'a str>,
     memo: Option<&'a str>,
@@ -285,7 +286,7 @@ impl<'a> Writer<'a> {
             amount: self.coin(transfer.units, asset),
             confirmations: charge.confirmations(transfer, height),
             required_confirmations: charge.required,
-            status: charge.transfer_state(transfer),
+            status: charge.transfer_status(transfer),
             credited: transfer.is_counted,
             explorer_url: self.explorer(asset, &transfer.txid),
             seen_at: transfer.first_seen.to_string(),
@@ -297,7 +298,7 @@ impl<'a> Writer<'a> {
         let ids = self.context.ids;
         let (terms, code) = (charge.terms, ids.charges[number].as_str());
         let ChargeTexts { description, customer, custom_fields, metadata } = &charge.texts;
-        let is_api = self.presentation != Presentation::Webhook;
+        let has_api_fields = self.presentation != Presentation::Webhook;
         let coin = |units| self.coin(units, terms.asset);
         let refund = |refund: &'a crate::model::charge::RefundModel| RefundJson {
             amount: coin(refund.units),
@@ -311,7 +312,7 @@ impl<'a> Writer<'a> {
             created_at: refund.at.to_string(),
         };
         ChargeJson {
-            id: is_api.then_some(code),
+            id: has_api_fields.then_some(code),
             code,
             object: "charge",
             status: charge.status.as_str(),
@@ -326,8 +327,12 @@ impl<'a> Writer<'a> {
             remaining_amount: coin(charge.due.saturating_sub(charge.effective_units())),
             overpaid: money::is_overpaid(charge.effective_units(), charge.due, charge.threshold),
             refunded_amount: coin(charge.refunded_units()),
-            refunds: is_api.then(|| charge.refunds.iter().map(refund).collect()),
-            exchange_rate: if is_api { money::rate(terms.rate) } else { money::rate_padded(terms.rate) },
+            refunds: has_api_fields.then(|| charge.refunds.iter().map(refund).collect()),
+            exchange_rate: if has_api_fields {
+                money::rate(terms.rate)
+            } else {
+                money::rate_padded(terms.rate)
+            },
             deposit_address: &ids.addresses[number],
             transactions: charge
                 .transfers
@@ -340,8 +345,8 @@ impl<'a> Writer<'a> {
             customer,
             custom_fields,
             metadata,
-            checkout_url: is_api.then(|| self.page("/c/", code, "")),
-            receipt_url: is_api
+            checkout_url: has_api_fields.then(|| self.page("/c/", code, "")),
+            receipt_url: has_api_fields
                 .then(|| (charge.status == Status::Paid).then(|| self.page("/c/", code, "/receipt"))),
             expires_at: charge.lock_ends_at.to_string(),
             paid_at: time_text(charge.paid_at),
@@ -358,18 +363,21 @@ impl<'a> Writer<'a> {
     ) -> InvoiceJson<'a> {
         let ids = self.context.ids;
         let (texts, code) = (&invoice.texts, ids.invoices[number].as_str());
-        let is_api = self.presentation != Presentation::Webhook;
+        let has_api_fields = self.presentation != Presentation::Webhook;
         let charges = invoice.charges.iter().zip(statuses);
         InvoiceJson {
-            id: is_api.then_some(code),
+            id: has_api_fields.then_some(code),
             code,
             object: "invoice",
-            number: super::invoice::number(number),
+            number: super::invoice::display_number(number),
             status: invoice.status.as_str(),
             overdue: invoice.is_overdue(self.context.now),
-            customer: PayerJson { name: texts.customer_name.as_deref(), email: invoice.reader.as_deref() },
+            customer: InvoiceCustomerJson {
+                name: texts.customer_name.as_deref(),
+                email: invoice.recipient.as_deref(),
+            },
             customer_name: texts.customer_name.as_deref(),
-            customer_email: invoice.reader.as_deref(),
+            customer_email: invoice.recipient.as_deref(),
             memo: texts.memo.as_deref(),
             amount: money::fiat(invoice.cents),
             currency: invoice.currency.code(),
@@ -379,7 +387,7 @@ impl<'a> Writer<'a> {
             document_url: self.page("/i/", code, "/document"),
             charges: charges
                 .map(|(number, status)| InvoiceChargeJson {
-                    id: is_api.then(|| ids.charges[*number].as_str()),
+                    id: has_api_fields.then(|| ids.charges[*number].as_str()),
                     code: &ids.charges[*number],
                     status,
                     asset: self.book.charges[*number].terms.asset.code(),

@@ -96,7 +96,7 @@ impl LinkModel {
         }
     }
 
-    /// Applies the fields that a request contains; `null` removes one.
+    /// Applies the fields that a request contains; `null` removes a value.
     pub fn change(&mut self, now: Timestamp, body: &Value) {
         let is_present = |name: &str| body.get(name).is_some();
         let before = self.clone();
@@ -222,7 +222,7 @@ impl Book {
     }
 
     /// Cancels the untouched charges of a link if this paid charge was the last payment it accepts.
-    pub(super) fn close_link(&mut self, at: Timestamp, charge: usize) {
+    pub(super) fn cancel_charges_of_exhausted_link(&mut self, at: Timestamp, charge: usize) {
         let Some(link) = self.charges[charge].terms.link else { return };
         if self.has_room(link) {
             return;

@@ -117,7 +117,7 @@ pub struct Book {
     pub endpoints: Vec<EndpointModel>,
     pub deliveries: Vec<Delivery>,
     /// The number of webhook secrets created.
-    pub secrets: usize,
+    pub secret_count: usize,
     pub wallets: Wallets,
     /// The last known heights of the chains.
     pub(super) heights: BTreeMap<Asset, u64>,
@@ -140,7 +140,7 @@ impl Book {
             object_events: Default::default(),
             endpoints: Vec::new(),
             deliveries: Vec::new(),
-            secrets: 0,
+            secret_count: 0,
             wallets: Wallets::default(),
             heights: BTreeMap::new(),
             mails: Vec::new(),
@@ -185,7 +185,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if a transfer was seen, or the charge is not pending.
+    /// 409 if the charge is not pending, or a transfer to it was seen and has not disappeared.
     pub fn cancel(&mut self, now: Timestamp, number: usize, details: Details) -> Result<(), u16> {
         if !self.charges[number].cancel() {
             return Err(409);
@@ -222,7 +222,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if there is no confirmed late payment.
+    /// 409 if the charge is neither expired nor canceled, or has no such payment that is confirmed and not
+    /// refunded.
     pub fn accept(&mut self, now: Timestamp, number: usize, txid: Option<&str>) -> Result<(), u16> {
         let events = self.charges[number].accept(txid).ok_or(409_u16)?;
         self.record_all(now, number, events);
@@ -251,7 +252,7 @@ impl Book {
 
     /// Returns the time at which the next rate lock or hold of an open charge ends.
     pub(super) fn next_lock_end(&self) -> Option<Timestamp> {
-        self.locks.iter().find(|(_, number)| self.charges[*number].is_waiting()).map(|(end, _)| *end)
+        self.locks.iter().find(|(_, number)| self.charges[*number].is_open()).map(|(end, _)| *end)
     }
 
     /// Expires the rate locks and holds that end by `now`.
@@ -260,7 +261,7 @@ impl Book {
             self.locks.remove(&(end, number));
             let mut events = Vec::new();
             self.charges[number].expire_if_due(now, &mut events);
-            if self.charges[number].is_waiting() && end == self.charges[number].lock_ends_at {
+            if self.charges[number].is_open() && end == self.charges[number].lock_ends_at {
                 // A hold lasts at most this long.
                 self.locks.insert((end.plus(HOLD_MAX), number));
             }
@@ -268,26 +269,27 @@ impl Book {
         }
     }
 
-    /// Records the events of a charge. A payment also settles its invoice, and may close its link.
+    /// Records the events of a charge. A payment also settles its invoice, and cancels the other charges of
+    /// its link if it was the last payment that the link accepts.
     fn record_all(&mut self, at: Timestamp, number: usize, events: Vec<ChargeEvent>) {
         for event in events {
             let transfer = |txid, units| Details::Transfer { txid, units };
             let (kind, details) = match event {
                 ChargeEvent::Detected { txid, units } => ("charge.payment_detected", transfer(txid, units)),
                 ChargeEvent::Paid { txid, units } => ("charge.paid", transfer(txid, units)),
-                ChargeEvent::Short { txid, units } => ("charge.underpaid", transfer(txid, units)),
+                ChargeEvent::Underpaid { txid, units } => ("charge.underpaid", transfer(txid, units)),
                 ChargeEvent::Late { txid, units } => ("charge.late_payment", transfer(txid, units)),
                 ChargeEvent::Expired => ("charge.expired", Details::None),
             };
             self.record(at, kind, Subject::Charge(number), details);
             if kind == "charge.paid" {
                 self.settle_invoice(at, number);
-                self.close_link(at, number);
+                self.cancel_charges_of_exhausted_link(at, number);
             }
         }
     }
 
-    /// Records an event, and creates a delivery for each endpoint that is registered for it.
+    /// Records an event, and creates a delivery for each enabled endpoint that is registered for its type.
     pub(super) fn record(&mut self, at: Timestamp, kind: &'static str, subject: Subject, details: Details) {
         let snapshot = self.snapshot(subject);
         let object = self.has_receiver(kind).then(|| {

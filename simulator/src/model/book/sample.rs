@@ -24,13 +24,15 @@ pub(super) struct Sample {
 impl Sample {
     /// Creates the sample of a test delivery that was created at `at`.
     pub(super) fn new(at: Timestamp, mode: Mode) -> Sample {
+        // 150 EUR at 60,000 EUR per BTC are 0.0025 BTC.
         let (asset, cents, currency) = (Asset::Btc, 15_000, Currency::Eur);
         let terms = Terms { asset, cents, currency, rate: 60_000 * 100_000_000, link: None, invoice: None };
         let customer =
             CustomerTexts { email: Some("customer@shop.example".to_owned()), ..CustomerTexts::default() };
         let description = Some("A test delivery".to_owned());
         let texts = ChargeTexts { description, customer, ..ChargeTexts::default() };
-        let mut charge = Charge::open(at, (terms, texts), (0, 0), mode);
+        let (tolerance, threshold) = (0, 0);
+        let mut charge = Charge::open(at, (terms, texts), (tolerance, threshold), mode);
         // The example addresses of BIP 173.
         let address = match mode {
             Mode::Live => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",

@@ -1,6 +1,6 @@
 //! Views of the objects in responses and webhooks, with only the fields that an invariant reads.
 //!
-//! [`WithText`] also has the complete JSON, which is compared with the model.
+//! [`WithJson`] also has the complete JSON, which is compared with the model.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Deref};
 
@@ -11,13 +11,13 @@ use super::Subject;
 
 /// A view of an object, and its complete JSON.
 #[derive(Clone)]
-pub struct WithText<T> {
+pub struct WithJson<T> {
     view: T,
     /// The JSON.
     pub json: Box<RawValue>,
 }
 
-impl<T> Deref for WithText<T> {
+impl<T> Deref for WithJson<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -25,17 +25,17 @@ impl<T> Deref for WithText<T> {
     }
 }
 
-impl<T> fmt::Debug for WithText<T> {
+impl<T> fmt::Debug for WithJson<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.json.get().fmt(f)
     }
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for WithText<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for WithJson<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
         let view = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
-        Ok(WithText { view, json })
+        Ok(WithJson { view, json })
     }
 }
 
@@ -114,7 +114,7 @@ pub struct EventView {
 }
 
 impl EventView {
-    /// Returns the code of the event's object.
+    /// Returns the code of the event's object; empty if it has none.
     pub fn subject(&self) -> &str {
         self.charge.as_ref().or(self.invoice.as_ref()).map_or("", |view| view.code.as_str())
     }
@@ -127,7 +127,7 @@ pub struct SubjectView {
     pub code: String,
 }
 
-/// The fields of a delivery's body that identify the delivery.
+/// The fields of a delivery's body that identify the delivery, its event and its object.
 #[derive(Debug, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct Envelope<'b> {
@@ -161,7 +161,7 @@ impl<'b> Envelope<'b> {
         serde_json::from_slice(body).ok()
     }
 
-    /// Returns the code of the object.
+    /// Returns the code of the object; empty if the body does not have exactly one.
     pub fn subject(&self) -> &str {
         match (&self.data.charge, &self.data.invoice) {
             (Some(object), None) | (None, Some(object)) => object.code.as_ref(),

@@ -47,8 +47,8 @@ impl Status {
         }
     }
 
-    /// Returns `true` if the charge is open: it waits for payment.
-    const fn is_waiting(self) -> bool {
+    /// Returns `true` for an open charge, which waits for payment.
+    const fn is_open(self) -> bool {
         matches!(self, Status::Pending | Status::Underpaid)
     }
 }
@@ -99,15 +99,15 @@ pub struct ChargeTransfer {
     /// The reason why it disappeared; `None` if it exists.
     pub gone: Option<Disappearance>,
     pub(in crate::model) first_seen: Timestamp,
-    /// The time at which it last reached the required confirmations.
-    deep_since: Option<Timestamp>,
+    /// The time at which it last reached the required confirmations. A reorganisation does not reset it.
+    confirmed_at: Option<Timestamp>,
     role: Role,
     /// `true` if it is part of the received amount.
     pub is_counted: bool,
     /// `true` if an event has reported it as late.
-    late_recorded: bool,
+    is_late_recorded: bool,
     /// `true` if an event has reported the received amount as insufficient because of it.
-    short_recorded: bool,
+    is_underpayment_recorded: bool,
 }
 
 /// An expected event of a charge.
@@ -127,8 +127,8 @@ pub enum ChargeEvent {
         /// The total received amount.
         units: u128,
     },
-    /// The confirmed amount is insufficient.
-    Short {
+    /// The received amount is insufficient.
+    Underpaid {
         /// The transaction.
         txid: String,
         /// The total received amount.
@@ -266,7 +266,7 @@ impl Charge {
         let Some(newest) = self.transfers.last() else { return Situation::NoTransfer };
         match newest.depth {
             None => Situation::Gone,
-            Some(0) if newest.deep_since.is_some() => Situation::Orphaned,
+            Some(0) if newest.confirmed_at.is_some() => Situation::Orphaned,
             Some(0) => Situation::Waiting,
             Some(depth) if depth < self.required => Situation::InBlock,
             Some(_) => Situation::Confirmed,
@@ -276,16 +276,20 @@ impl Charge {
     /// Returns the confirmations of a transfer at a height of its chain. They continue to grow after it is confirmed.
     pub(in crate::model) fn confirmations(&self, transfer: &ChargeTransfer, height: u64) -> u64 {
         let sighted = u64::from(transfer.depth.unwrap_or(0));
-        if self.is_deep(transfer) { height.max(transfer.height) - transfer.height + sighted } else { sighted }
+        if self.is_confirmed(transfer) {
+            height.max(transfer.height) - transfer.height + sighted
+        } else {
+            sighted
+        }
     }
 
     /// Returns `true` if a transfer has the required confirmations.
-    fn is_deep(&self, transfer: &ChargeTransfer) -> bool {
+    fn is_confirmed(&self, transfer: &ChargeTransfer) -> bool {
         transfer.depth.is_some_and(|depth| depth >= self.required)
     }
 
-    /// Returns `true` if the timely transfers together are sufficient. They hold the charge open after its lock, for
-    /// at most a day.
+    /// Returns `true` if the timely transfers together are sufficient, and hold the charge open: until a day
+    /// after the end of its lock.
     pub fn is_held(&self, now: Timestamp) -> bool {
         let timely = self
             .transfers
@@ -313,8 +317,8 @@ impl Charge {
             }
             self.record_depth(now, index, sighting);
             let transfer = &mut self.transfers[index];
-            if transfer.role == Role::Late && transfer.depth.is_some() && !transfer.late_recorded {
-                transfer.late_recorded = true;
+            if transfer.role == Role::Late && transfer.depth.is_some() && !transfer.is_late_recorded {
+                transfer.is_late_recorded = true;
                 events.push(ChargeEvent::Late { txid: transfer.txid.clone(), units: transfer.units });
             }
             changed.push(index);
@@ -411,7 +415,7 @@ impl Charge {
     ) -> usize {
         let role = match self.status {
             Status::Paid => Role::Extra,
-            status if status.is_waiting() && first_seen < self.lock_ends_at => Role::OnTime,
+            status if status.is_open() && first_seen < self.lock_ends_at => Role::OnTime,
             _ => Role::Late,
         };
         let (txid, units) = (sighting.txid.clone(), self.units(sighting));
@@ -427,11 +431,11 @@ impl Charge {
             height: sighting.height,
             gone: None,
             first_seen,
-            deep_since: None,
+            confirmed_at: None,
             role,
             is_counted: false,
-            late_recorded: role != Role::OnTime,
-            short_recorded: false,
+            is_late_recorded: role != Role::OnTime,
+            is_underpayment_recorded: false,
         });
         self.transfers.len() - 1
     }
@@ -440,14 +444,14 @@ impl Charge {
     fn record_depth(&mut self, now: Timestamp, index: usize, sighting: &Sighting) {
         let required = self.required;
         let transfer = &mut self.transfers[index];
-        let was_deep = transfer.depth.is_some_and(|depth| depth >= required);
+        let was_confirmed = transfer.depth.is_some_and(|depth| depth >= required);
         transfer.height = sighting.height;
         (transfer.depth, transfer.gone) = match sighting.depth {
             Depth::Confirmations(n) => (Some(n), None),
             Depth::Absent(reason) => (None, Some(reason)),
         };
-        if !was_deep && transfer.depth.is_some_and(|depth| depth >= required) {
-            transfer.deep_since = Some(now);
+        if !was_confirmed && transfer.depth.is_some_and(|depth| depth >= required) {
+            transfer.confirmed_at = Some(now);
         }
     }
 
@@ -455,16 +459,16 @@ impl Charge {
     fn count_confirmed(&mut self, changed: &[usize], events: &mut Vec<ChargeEvent>) {
         let mut newly_counted = Vec::new();
         for &index in changed {
-            let deep = self.is_deep(&self.transfers[index]);
+            let is_confirmed = self.is_confirmed(&self.transfers[index]);
             let transfer = &mut self.transfers[index];
             if transfer.role == Role::Late {
                 // The owner has to accept it first, which changes its role.
                 continue;
             }
-            if deep && !transfer.is_counted {
+            if is_confirmed && !transfer.is_counted {
                 transfer.is_counted = true;
                 newly_counted.push(index);
-            } else if !deep && transfer.is_counted {
+            } else if !is_confirmed && transfer.is_counted {
                 transfer.is_counted = false;
                 newly_counted.retain(|other| *other != index);
             }
@@ -477,39 +481,39 @@ impl Charge {
         let Some(&last) = newly_counted.last() else { return };
         let has_accepted =
             self.transfers.iter().any(|transfer| transfer.is_counted && transfer.role == Role::Accepted);
-        if self.status == Status::Paid || !(self.status.is_waiting() || has_accepted) {
+        if self.status == Status::Paid || !(self.status.is_open() || has_accepted) {
             return;
         }
         let txid = self.transfers[last].txid.clone();
         if money::is_enough(self.effective_units(), self.due, self.tolerance) {
             let counted = self.transfers.iter().filter(|transfer| transfer.is_counted);
-            self.paid_at = counted.filter_map(|transfer| transfer.deep_since).max();
+            self.paid_at = counted.filter_map(|transfer| transfer.confirmed_at).max();
             self.status = Status::Paid;
             for index in 0..self.transfers.len() {
                 if !self.transfers[index].is_counted && !self.is_fully_refunded(index) {
                     self.transfers[index].role = Role::Extra;
-                    self.transfers[index].is_counted = self.is_deep(&self.transfers[index]);
+                    self.transfers[index].is_counted = self.is_confirmed(&self.transfers[index]);
                 }
             }
             events.push(ChargeEvent::Paid { txid, units: self.received_units() });
             return;
         }
-        if self.status.is_waiting() {
+        if self.status.is_open() {
             self.status = Status::Underpaid;
         }
         let mut is_new = false;
         for &index in newly_counted {
-            is_new |= !self.transfers[index].short_recorded;
-            self.transfers[index].short_recorded = true;
+            is_new |= !self.transfers[index].is_underpayment_recorded;
+            self.transfers[index].is_underpayment_recorded = true;
         }
         if is_new {
-            events.push(ChargeEvent::Short { txid, units: self.received_units() });
+            events.push(ChargeEvent::Underpaid { txid, units: self.received_units() });
         }
     }
 
     /// Expires the charge if its lock has ended and nothing holds it open.
     pub fn expire_if_due(&mut self, now: Timestamp, events: &mut Vec<ChargeEvent>) {
-        if !self.status.is_waiting() || now < self.lock_ends_at || self.is_held(now) {
+        if !self.status.is_open() || now < self.lock_ends_at || self.is_held(now) {
             return;
         }
         self.status = Status::Expired;
@@ -518,7 +522,7 @@ impl Charge {
             if transfer.role == Role::OnTime && !transfer.is_counted {
                 transfer.role = Role::Late;
                 if transfer.depth.is_some() {
-                    transfer.late_recorded = true;
+                    transfer.is_late_recorded = true;
                     events.push(ChargeEvent::Late { txid: transfer.txid.clone(), units: transfer.units });
                 }
             }
@@ -541,21 +545,21 @@ impl Charge {
     }
 
     /// Returns the status of a transfer in the API.
-    pub fn transfer_state(&self, transfer: &ChargeTransfer) -> &'static str {
+    pub fn transfer_status(&self, transfer: &ChargeTransfer) -> &'static str {
         match transfer.gone {
             Some(reason) => reason.as_str(),
-            None if self.is_deep(transfer) => "confirmed",
+            None if self.is_confirmed(transfer) => "confirmed",
             None => "pending",
         }
     }
 
     /// Returns `true` if the charge is open.
-    pub fn is_waiting(&self) -> bool {
-        self.status.is_waiting()
+    pub fn is_open(&self) -> bool {
+        self.status.is_open()
     }
 
-    /// Accepts the confirmed late transfers that were not refunded: all, or those of one transaction. Returns `None` if there
-    /// are none.
+    /// Accepts the confirmed late transfers that were not refunded in full: all, or those of one transaction.
+    /// Returns `None` if there are none, or if the charge is neither expired nor canceled.
     pub fn accept(&mut self, txid: Option<&str>) -> Option<Vec<ChargeEvent>> {
         if !matches!(self.status, Status::Expired | Status::Canceled) {
             return None;
@@ -564,7 +568,9 @@ impl Charge {
             transfer.role == Role::Late && txid.is_none_or(|txid| txid == transfer.txid)
         };
         let accepted: Vec<usize> = (0..self.transfers.len())
-            .filter(|index| is_selected(&self.transfers[*index]) && self.is_deep(&self.transfers[*index]))
+            .filter(|index| {
+                is_selected(&self.transfers[*index]) && self.is_confirmed(&self.transfers[*index])
+            })
             .filter(|index| !self.is_fully_refunded(*index))
             .collect();
         if accepted.is_empty() {
@@ -572,7 +578,8 @@ impl Charge {
         }
         for &index in &accepted {
             let transfer = &mut self.transfers[index];
-            (transfer.role, transfer.is_counted, transfer.short_recorded) = (Role::Accepted, true, false);
+            (transfer.role, transfer.is_counted, transfer.is_underpayment_recorded) =
+                (Role::Accepted, true, false);
         }
         let mut events = Vec::new();
         self.update_status(&accepted, &mut events);

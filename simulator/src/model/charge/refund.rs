@@ -29,8 +29,10 @@ impl Charge {
         self.received_units() + late.map(|transfer| transfer.units).sum::<u128>()
     }
 
+    /// Returns `true` for a confirmed late transfer: it can be refunded, although it is not part of the
+    /// received amount.
     fn is_refundable_late(&self, transfer: &ChargeTransfer) -> bool {
-        transfer.role == Role::Late && self.is_deep(transfer)
+        transfer.role == Role::Late && self.is_confirmed(transfer)
     }
 
     /// Returns the amount of a transfer that was refunded while it was late.

@@ -25,7 +25,8 @@ fn sighting(text: &str) -> Sighting {
     }
 }
 
-/// Checks the events of a charge of 1000 units. `inputs` are sightings, by minutes after opening.
+/// Checks the events of a charge of 1000 units. `inputs` are sightings, by minutes after opening. `expected`
+/// lists the minute, the event and the transaction of each event.
 #[track_caller]
 fn check(inputs: &[(u64, &str)], expected: &str) -> Charge {
     let terms = Terms {
@@ -56,7 +57,7 @@ fn check(inputs: &[(u64, &str)], expected: &str) -> Charge {
             let (name, txid) = match event {
                 ChargeEvent::Detected { txid, .. } => ("detected", txid),
                 ChargeEvent::Paid { txid, .. } => ("paid", txid),
-                ChargeEvent::Short { txid, .. } => ("short", txid),
+                ChargeEvent::Underpaid { txid, .. } => ("underpaid", txid),
                 ChargeEvent::Late { txid, .. } => ("late", txid),
                 ChargeEvent::Expired => ("expired", String::new()),
             };
@@ -68,16 +69,19 @@ fn check(inputs: &[(u64, &str)], expected: &str) -> Charge {
 }
 
 #[test]
-fn dust_does_not_hold_the_rate() {
+fn dust_does_not_hold_a_charge_open() {
     check(&[(29, "t1 1 0"), (31, "t2 1000 9")], "29 detected t1, 30 expired, 30 late t1, 31 late t2");
 }
 
 #[test]
 fn sufficient_transfers_hold_a_charge_for_a_day() {
     let hold = (28, "t1 500 9, t2 490 0");
-    check(&[hold, (900, "t2 490 9")], "28 detected t1, 28 detected t2, 28 short t1, 900 paid t2");
-    check(&[hold, (2_000, "")], "28 detected t1, 28 detected t2, 28 short t1, 1470 expired, 1470 late t2");
-    check(&[hold, (31, "t2 490 dropped")], "28 detected t1, 28 detected t2, 28 short t1, 31 expired");
+    check(&[hold, (900, "t2 490 9")], "28 detected t1, 28 detected t2, 28 underpaid t1, 900 paid t2");
+    check(
+        &[hold, (2_000, "")],
+        "28 detected t1, 28 detected t2, 28 underpaid t1, 1470 expired, 1470 late t2",
+    );
+    check(&[hold, (31, "t2 490 dropped")], "28 detected t1, 28 detected t2, 28 underpaid t1, 31 expired");
 }
 
 #[test]
@@ -89,7 +93,7 @@ fn a_transfer_first_seen_in_a_hold_is_late() {
 }
 
 #[test]
-fn a_sufficient_fee_bump_keeps_its_time() {
+fn a_fee_bump_of_the_same_amount_counts_as_seen_when_the_original_was() {
     let detected = (29, "t1 1000 0");
     check(
         &[detected, (40, "t1 1000 replaced, t2 1000 0"), (50, "t2 1000 9")],

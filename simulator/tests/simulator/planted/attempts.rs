@@ -48,18 +48,18 @@ fn change_body(attempt: &mut AttemptRequest, change: impl FnOnce(String) -> Stri
 }
 
 /// A tamper that changes the results of attempts.
-struct ChangedOutcomes<F>(F);
+struct ChangedResults<F>(F);
 
-impl<F: FnMut(&AttemptRequest, &mut AttemptResult) + Send> Tamper for ChangedOutcomes<F> {
-    fn on_attempt_result(&mut self, _: Timestamp, attempt: &AttemptRequest, outcome: &mut AttemptResult) {
-        (self.0)(attempt, outcome);
+impl<F: FnMut(&AttemptRequest, &mut AttemptResult) + Send> Tamper for ChangedResults<F> {
+    fn on_attempt_result(&mut self, _: Timestamp, attempt: &AttemptRequest, result: &mut AttemptResult) {
+        (self.0)(attempt, result);
     }
 }
 
-fn change_outcomes(
+fn change_results(
     change: impl FnMut(&AttemptRequest, &mut AttemptResult) + Send + 'static,
 ) -> Box<dyn Tamper> {
-    Box::new(ChangedOutcomes(change))
+    Box::new(ChangedResults(change))
 }
 
 /// Returns another valid id.
@@ -67,7 +67,7 @@ fn other_id(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128() ^ 1)
 }
 
-/// A fault: after a restart the last event is sent again, in a new delivery.
+/// A fault: after a restart, the last event of an endpoint is sent again, in a new delivery.
 #[derive(Default)]
 struct RestartRepeats {
     last: BTreeMap<EndpointNo, AttemptRequest>,
@@ -114,8 +114,8 @@ impl Tamper for ResendIsRetried {
         }
     }
 
-    fn on_attempt_result(&mut self, now: Timestamp, attempt: &AttemptRequest, outcome: &mut AttemptResult) {
-        if outcome.is_success() {
+    fn on_attempt_result(&mut self, now: Timestamp, attempt: &AttemptRequest, result: &mut AttemptResult) {
+        if result.is_success() {
             self.delivered.insert(attempt.id);
         } else if self.delivered.contains(&attempt.id) {
             self.pending = Some((now, attempt.clone()));
@@ -124,23 +124,28 @@ impl Tamper for ResendIsRetried {
 }
 
 /// The invariants about deliveries.
-const SENT: &[Invariant] = &[Deliveries, Once, SameObject, Liveness];
+const DELIVERY_INVARIANTS: &[Invariant] = &[Deliveries, Once, SameObject, Liveness];
 
 pub(super) const FAULTS: &[PlantedFault] = &[
-    PlantedFault::new("a retry has a new event id", SENT, || {
+    PlantedFault::new("a retry has a new event id", DELIVERY_INVARIANTS, || {
         change_attempts(|_, _, attempt| {
             if attempt.attempt > 1 {
+                // The ids of events begin with the time, whose first digit is 0.
                 change_body(attempt, |text| text.replacen("\"event_id\":\"0", "\"event_id\":\"1", 1));
             }
             AttemptFate::Unchanged
         })
     }),
-    PlantedFault::new("a resend that failed is tried again", SENT, || Box::<ResendIsRetried>::default()),
-    PlantedFault::new("a retry has a new delivery id", SENT, || demo_fault("retry-renamed")),
-    PlantedFault::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
-    PlantedFault::new("a restart loses a delivery", SENT, || demo_fault("restart-forgets")),
-    PlantedFault::new("every ninth delivery is lost", SENT, || demo_fault("ninth-delivery-lost")),
-    PlantedFault::new("every event goes to one endpoint twice", SENT, || {
+    PlantedFault::new("a resend that failed is tried again", DELIVERY_INVARIANTS, || {
+        Box::<ResendIsRetried>::default()
+    }),
+    PlantedFault::new("a retry has a new delivery id", DELIVERY_INVARIANTS, || demo_fault("retry-renamed")),
+    PlantedFault::new("a restart repeats an event", DELIVERY_INVARIANTS, || Box::<RestartRepeats>::default()),
+    PlantedFault::new("a restart loses a delivery", DELIVERY_INVARIANTS, || demo_fault("restart-forgets")),
+    PlantedFault::new("every ninth delivery is lost", DELIVERY_INVARIANTS, || {
+        demo_fault("ninth-delivery-lost")
+    }),
+    PlantedFault::new("every event goes to one endpoint twice", DELIVERY_INVARIANTS, || {
         change_attempts(|_, _, attempt| {
             let mut repeated = attempt.clone();
             repeated.id = other_id(attempt.id);
@@ -149,7 +154,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             AttemptFate::WithExtra(Box::new(repeated))
         })
     }),
-    PlantedFault::new("the first endpoint receives the events of the second", SENT, || {
+    PlantedFault::new("the first endpoint receives the events of the second", DELIVERY_INVARIANTS, || {
         change_attempts(|_, _, attempt| {
             if attempt.endpoint.index() > 0 {
                 attempt.endpoint = EndpointNo(0);
@@ -157,24 +162,26 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             AttemptFate::Unchanged
         })
     }),
-    PlantedFault::new("deliveries name the other mode", SENT, || {
+    PlantedFault::new("deliveries name the other mode", DELIVERY_INVARIANTS, || {
         replace_in_body("\"mode\":\"live\"", "\"mode\":\"test\"")
     }),
-    PlantedFault::new("a delivery shows its charge as paid before it is", SENT, || {
+    PlantedFault::new("a delivery shows its charge as paid before it is", DELIVERY_INVARIANTS, || {
         replace_in_body("\"status\":\"pending\"", "\"status\":\"paid\"")
     }),
-    PlantedFault::new("a delivery has the time of its attempt", SENT, || {
+    PlantedFault::new("a delivery has the time of its attempt", DELIVERY_INVARIANTS, || {
         change_attempts(|now, _, attempt| {
+            const FIELD: &str = "\"created_at\":\"";
+            const TIME_LENGTH: usize = "2026-01-05T09:00:00.000000Z".len();
             if attempt.attempt > 1 {
                 change_body(attempt, |text| {
-                    let start = text.find("\"created_at\":\"").map_or(0, |index| index + 14);
-                    format!("{}{now}{}", &text[..start], &text[start + 27..])
+                    let start = text.find(FIELD).map_or(0, |index| index + FIELD.len());
+                    format!("{}{now}{}", &text[..start], &text[start + TIME_LENGTH..])
                 });
             }
             AttemptFate::Unchanged
         })
     }),
-    PlantedFault::new("an old secret is used after a rotation", SENT, || {
+    PlantedFault::new("an old secret is used after a rotation", DELIVERY_INVARIANTS, || {
         let mut first: BTreeMap<(Mode, EndpointNo), Secret> = BTreeMap::new();
         change_attempts(move |_, mode, attempt| {
             attempt.secret =
@@ -182,28 +189,28 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             AttemptFate::Unchanged
         })
     }),
-    PlantedFault::new("delivered amounts are written as the API writes them", SENT, || {
+    PlantedFault::new("delivered amounts are written as the API writes them", DELIVERY_INVARIANTS, || {
         replace_in_body("00000000\"", "\"")
     }),
-    PlantedFault::new("a redirect is success", SENT, || {
-        change_outcomes(|_, outcome| {
-            if matches!(outcome, AttemptResult::Response(300..=399)) {
-                *outcome = AttemptResult::Response(200);
+    PlantedFault::new("a redirect is success", DELIVERY_INVARIANTS, || {
+        change_results(|_, result| {
+            if matches!(result, AttemptResult::Response(300..=399)) {
+                *result = AttemptResult::Response(200);
             }
         })
     }),
-    PlantedFault::new("a time-out is success", SENT, || {
-        change_outcomes(|_, outcome| {
-            if *outcome == AttemptResult::TimedOut {
-                *outcome = AttemptResult::Response(200);
+    PlantedFault::new("a time-out is success", DELIVERY_INVARIANTS, || {
+        change_results(|_, result| {
+            if *result == AttemptResult::TimedOut {
+                *result = AttemptResult::Response(200);
             }
         })
     }),
-    PlantedFault::new("nothing is tried a third time", SENT, || demo_fault("two-attempts")),
-    PlantedFault::new("the first attempt fails although the response is 200", SENT, || {
-        change_outcomes(|attempt, outcome| {
-            if attempt.attempt == 1 && *outcome == AttemptResult::Response(200) {
-                *outcome = AttemptResult::Response(500);
+    PlantedFault::new("nothing is tried a third time", DELIVERY_INVARIANTS, || demo_fault("two-attempts")),
+    PlantedFault::new("the first attempt fails although the response is 200", DELIVERY_INVARIANTS, || {
+        change_results(|attempt, result| {
+            if attempt.attempt == 1 && *result == AttemptResult::Response(200) {
+                *result = AttemptResult::Response(500);
             }
         })
     }),

@@ -8,7 +8,7 @@ use simulator::{
 
 use super::{PlantedFault, attempts::change_attempts, http::change_responses};
 
-/// Changes the JSON of every successful read under a path.
+/// Changes the JSON of every successful read under a path. `change` gets the query and the body.
 fn change_reads(path: &'static str, change: fn(&str, &mut Value)) -> Box<dyn Tamper> {
     change_responses(move |_, request, response| {
         if request.method == "GET" && request.path.starts_with(path) && response.status == 200 {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use reference_core::{
     asset::Asset,
     sighting::{Depth, Sighting},
-    time::Timestamp,
+    time::{Span, Timestamp},
 };
 use reference_wire::{Request, Response};
 use serde_json::{Value, json};
@@ -66,10 +66,10 @@ fn change_list(
     })
 }
 
-/// Replaces the status of a refused POST to paths with this ending.
-fn grant_refused(status: u16, path_end: &'static str, granted: u16) -> Box<dyn Tamper> {
+/// Replaces one status of POST requests to paths with this ending by another.
+fn replace_status(refused: u16, path_end: &'static str, granted: u16) -> Box<dyn Tamper> {
     change_responses(move |_, request, response| {
-        if request.method == "POST" && request.path.ends_with(path_end) && response.status == status {
+        if request.method == "POST" && request.path.ends_with(path_end) && response.status == refused {
             response.status = granted;
         }
     })
@@ -150,7 +150,8 @@ impl Tamper for VanishedBlocksCancel {
     }
 }
 
-/// A fault: a late payment cannot be refunded before it was accepted.
+/// A fault: a late payment cannot be refunded before it was accepted. The refund is recorded, but refused
+/// with 422.
 fn refuse_late_refunds() -> Box<dyn Tamper> {
     change_responses(|_, request, response| {
         if request.method == "POST" && request.path.ends_with("/refunds") && response.status == 201 {
@@ -258,14 +259,14 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         },
     ),
     PlantedFault::new("a refund above what was received", &[Conservation], || {
-        grant_refused(422, "/refunds", 201)
+        replace_status(422, "/refunds", 201)
     }),
     PlantedFault::new("a charge with a detected payment is canceled", &[Edges], || {
-        grant_refused(409, "/cancel", 200)
+        replace_status(409, "/cancel", 200)
     }),
-    PlantedFault::new("a completed invoice is voided", &[Edges, Once], || grant_refused(409, "/void", 200)),
+    PlantedFault::new("a completed invoice is voided", &[Edges, Once], || replace_status(409, "/void", 200)),
     PlantedFault::new("a late payment is accepted although there is none", &[LateMoney], || {
-        grant_refused(409, "/accept", 200)
+        replace_status(409, "/accept", 200)
     }),
     PlantedFault::new("a later page lacks its first record", &[Paging, Once, SameObject, Filters], || {
         demo_fault("page-gap")
@@ -280,7 +281,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("an event is left out of the list", &[Once, Paging, Filters], || {
         change_list("/v1/events", |_, data| data.retain(|event| event["type"] != "charge.late_payment"))
     }),
-    // The anchor of the links is the id of the delivered event.
+    // Also violates the paging: the anchors in the links are the ids that the deliveries have.
     PlantedFault::new("the list has other event ids than the deliveries", &[SameObject, Paging], || {
         change_list("/v1/events", |_, data| {
             for event in data {
@@ -288,7 +289,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             }
         })
     }),
-    // The links of the page have lost the filter too.
+    // Also violates the paging: the links of the page lack the filter.
     PlantedFault::new("a filter by status is ignored", &[Filters, Paging], || {
         change_requests(|request| {
             request.query = request.query.take().map(|query| query.replace("status=canceled&", ""));
@@ -309,7 +310,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         "objects of the other mode are refused with a different message",
         &[ModesApart],
         || {
-            let mut codes = std::collections::BTreeSet::new();
+            let mut codes = BTreeSet::new();
             change_responses(move |_, request, response| {
                 if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
                     let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
@@ -322,7 +323,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             })
         },
     ),
-    // A client that reads too fast gets 200 for objects of another book as well.
+    // Also violates the isolation: a request beyond the limit gets 200 for an object of another book.
     PlantedFault::new("there is no limit", &[Limit, ModesApart, Edges], || {
         change_responses(|_, request, response| {
             if response.status == 429 && request.method == "GET" {
@@ -334,7 +335,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         let mut accepted: Vec<Timestamp> = Vec::new();
         change_responses(move |now, request, response| {
             if request.path.starts_with("/v1/account") && response.status == 200 {
-                accepted.retain(|at| now.since(*at).0 < 120_000_000);
+                accepted.retain(|at| now.since(*at) < Span::mins(2));
                 if accepted.len() >= 120 {
                     response.status = 429;
                 }
@@ -424,7 +425,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         change_requests(|request| request.idempotency_key = None)
     }),
     PlantedFault::new("an idempotency key counts for any request", &[Once, Edges], || {
-        grant_refused(409, "/v1/charges", 201)
+        replace_status(409, "/v1/charges", 201)
     }),
     PlantedFault::new("a payment link accepts any number of payments", &[Edges, Once, SameObject], || {
         change_field("/v1/payment-links", "max_payments", |max| *max = Value::Null)
@@ -433,7 +434,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         change_field("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
     }),
     PlantedFault::new("a charge of another account is refused like an existing one", &[ModesApart], || {
-        grant_refused(404, "/refunds", 409)
+        replace_status(404, "/refunds", 409)
     }),
     PlantedFault::new("a description loses its non-ASCII characters", &[SameObject, Edges], || {
         change_field("/v1/charges", "description", |text| {

@@ -1,7 +1,7 @@
 //! Planted faults: each must be found by the invariants in a sweep.
 //!
 //! Each is the correct service with a change to its input or output. `BLESS=1 cargo test -p simulator --test simulator
-//! planted` rewrites the table with the number of worlds until each was found.
+//! planted` rewrites the table with the number of worlds until each was found (the median of three searches).
 
 mod attempts;
 mod fields;
@@ -26,7 +26,7 @@ use simulator::{
     tamper::Tamper,
 };
 
-/// A faulty service.
+/// A fault that a tamper plants in the correct service.
 struct PlantedFault {
     /// The description of the fault.
     name: &'static str,
@@ -99,18 +99,18 @@ fn every_planted_fault_is_found_by_its_invariants() {
     let faults: Vec<&PlantedFault> = faults().collect();
     assert!(faults.len() >= 30, "{} planted faults", faults.len());
     let mut table = String::from("worlds  invariant       planted fault\n");
-    let mut missed = Vec::new();
+    let mut failures = Vec::new();
     for (fault, finds) in faults.iter().zip(find_all(&faults)) {
         let mut worlds = Vec::new();
-        let mut first = None;
+        let mut first_invariant = None;
         for (start, found) in START_SEEDS.into_iter().zip(finds) {
             match found {
-                None => missed.push(format!("{}: not found from seed {start}", fault.name)),
+                None => failures.push(format!("{}: not found from seed {start}", fault.name)),
                 Some((_, violation)) if !fault.invariants.contains(&violation.invariant) => {
-                    missed.push(format!("{}: found from seed {start} by {violation}", fault.name));
+                    failures.push(format!("{}: found from seed {start} by {violation}", fault.name));
                 }
                 Some((count, violation)) => {
-                    first = first.or(Some(violation.invariant));
+                    first_invariant = first_invariant.or(Some(violation.invariant));
                     worlds.push(count);
                 }
             }
@@ -119,11 +119,11 @@ fn every_planted_fault_is_found_by_its_invariants() {
         let median = worlds.get(worlds.len() / 2).copied().unwrap_or_default();
         table.push_str(&format!(
             "{median:>6}  {:<14}  {}\n",
-            first.map_or("-", Invariant::as_str),
+            first_invariant.map_or("-", Invariant::as_str),
             fault.name
         ));
     }
-    assert!(missed.is_empty(), "{}\n{table}", missed.join("\n"));
+    assert!(failures.is_empty(), "{}\n{table}", failures.join("\n"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/planted/found.txt");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &table).expect("the table can be written");

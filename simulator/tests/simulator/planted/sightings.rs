@@ -40,6 +40,9 @@ fn retain_sightings(mut change: impl FnMut(&mut Sighting) -> bool + Send + 'stat
     change_sightings(move |_, sightings| sightings.retain_mut(|sighting| change(sighting)))
 }
 
+/// More confirmations than any coin requires.
+const MANY_CONFIRMATIONS: u32 = 100;
+
 /// The id of a transaction and the index of an output.
 type Outpoint = (String, u32);
 
@@ -120,7 +123,7 @@ impl Tamper for LastMomentIsLate {
     }
 }
 
-/// A fault: another coin at an address counts as the charge's.
+/// A fault: a transfer in another coin counts as one unit of the charge's coin.
 #[derive(Default)]
 struct AnyCoinCounts {
     charges: Charges,
@@ -150,7 +153,7 @@ impl Tamper for AnyCoinCounts {
 const CHAIN: &[Invariant] =
     &[Confirmations, PaidMoney, LockEnd, LateMoney, Tolerance, Conservation, Edges, Once, SameObject];
 
-/// A fault: a fee bump is reported a moment after the removal of the replaced transaction.
+/// A fault: a fee bump is reported after the removal of the replaced transaction, with the next sightings.
 #[derive(Default)]
 struct BumpReportedLater {
     reported: BTreeSet<Outpoint>,
@@ -210,7 +213,7 @@ impl Tamper for HoldCoversNewTransfers {
     }
 }
 
-/// A fault: a transfer stays credited after it disappeared.
+/// A fault: the transfers of a paid charge stay credited after they disappeared or left their block.
 #[derive(Default)]
 struct PaidStaysCredited {
     paid: BTreeSet<String>,
@@ -269,7 +272,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a double-spent transfer is confirmed", CHAIN, || {
         retain_sightings(|sighting| {
             if sighting.depth == Depth::Absent(Disappearance::DoubleSpent) {
-                sighting.depth = Depth::Confirmations(100);
+                sighting.depth = Depth::Confirmations(MANY_CONFIRMATIONS);
             }
             true
         })
@@ -277,7 +280,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a replaced transfer is confirmed", CHAIN, || {
         retain_sightings(|sighting| {
             if sighting.depth == Depth::Absent(Disappearance::Replaced) {
-                sighting.depth = Depth::Confirmations(100);
+                sighting.depth = Depth::Confirmations(MANY_CONFIRMATIONS);
             }
             true
         })
@@ -287,6 +290,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("a transfer that is noticed twice counts twice", CHAIN, || {
         change_sightings(|_, sightings| {
+            // The second notice counts as another output.
             let again: Vec<Sighting> = sightings
                 .iter()
                 .map(|sighting| Sighting { output: sighting.output + 100, ..sighting.clone() })
@@ -310,7 +314,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("transfers count as soon as they are seen", CHAIN, || {
         retain_sightings(|sighting| {
             if sighting.depth == Depth::Confirmations(0) {
-                sighting.depth = Depth::Confirmations(100);
+                sighting.depth = Depth::Confirmations(MANY_CONFIRMATIONS);
             }
             true
         })
