@@ -39,7 +39,7 @@ pub(super) struct World {
     pub(super) is_behind: bool,
     /// The estimated bytes of memory used by inputs so far.
     pub(super) input_bytes: u64,
-    /// The time of the next due event; `None` if it has to be computed again after a change.
+    /// The cached result of `next_due`; `None` if it has to be computed again after a change.
     #[serde(skip)]
     pub(super) due: Cell<Option<Option<Timestamp>>>,
 }
