@@ -1,5 +1,5 @@
 //! Searches for a bug of the service by scenarios with golden transcripts, random worlds and exhausted scopes, and prints
-//! the first difference or violation of each. `cargo xtask planted` runs it on a faulty service.
+//! the first failure that each kind of search finds. `cargo xtask planted` runs it on a faulty service.
 //!
 //! Usage: `search WORLDS FROM DEPTH`: the maximum number of worlds, the seed of the first, and the length of the longest
 //! sequences of a scope. Scopes are slow, so they are only searched for faults that the others miss.
@@ -29,13 +29,13 @@ fn main() {
         .skip(1)
         .map(|text| text.parse().expect("WORLDS, FROM and DEPTH are numbers"))
         .collect();
-    let [worlds, from, depth] = numbers[..] else { panic!("usage: search WORLDS FROM DEPTH") };
+    let [worlds, first_seed, depth] = numbers[..] else { panic!("usage: search WORLDS FROM DEPTH") };
     // A panic of the service is a result.
     std::panic::set_hook(Box::new(|_| {}));
     let depth = usize::try_from(depth).expect("the depth fits into usize");
     let searches: [(&str, &dyn Fn() -> Option<String>); 3] = [
         ("transcripts", &transcripts),
-        ("worlds", &|| random_worlds(from, worlds)),
+        ("worlds", &|| random_worlds(first_seed, worlds)),
         ("exhaustion", &|| exhaustion(depth)),
     ];
     let mut is_found = false;
@@ -65,23 +65,25 @@ fn transcripts() -> Option<String> {
         let script = Script::parse(&format!("scenarios/{name}"), &text)
             .expect("every scenario of the repository is valid");
         let equals_golden = || {
-            let summary = play(&script, None, &mut LocalStage::new()).ok()?;
-            let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
-            golden::compare(&golden, &summary.transcript).is_none().then_some(true)
+            play(&script, None, &mut LocalStage::new()).is_ok_and(|summary| {
+                let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
+                golden::compare(&golden, &summary.transcript).is_none()
+            })
         };
-        let is_same = catch_panic(|| Some(equals_golden().unwrap_or(false)), |_| false);
+        let is_same = catch_panic(|| Some(equals_golden()), |_| false);
         (is_same == Some(false)).then_some(name)
     };
     let failed: Vec<String> = files.iter().filter_map(name_if_different).collect();
     failed.first().map(|first| format!("{} of {}: {first}", failed.len(), files.len()))
 }
 
-/// Returns the number of worlds until the first violation, and the violation.
-fn random_worlds(from: u64, worlds_max: u64) -> Option<String> {
+/// Plays random worlds until one has a violation, a difference between two runs, or a panic. Returns the
+/// number of worlds played, and that failure.
+fn random_worlds(first_seed: u64, worlds_max: u64) -> Option<String> {
     let runner = Runner::default();
     (0..worlds_max).find_map(|n| {
         let violation = || {
-            let verdict = runner.try_seed(from + n);
+            let verdict = runner.try_seed(first_seed + n);
             let differs = verdict.run_difference.map(|differs| format!("two runs differ: {differs}"));
             verdict.findings.violations.first().map(ToString::to_string).or(differs)
         };
@@ -90,7 +92,8 @@ fn random_worlds(from: u64, worlds_max: u64) -> Option<String> {
     })
 }
 
-/// Returns the first scope with a violation, and its shortest sequence.
+/// Returns the name of the first scope with a violation or a panic, its shortest such sequence, and the
+/// message.
 fn exhaustion(depth: usize) -> Option<String> {
     Scope::ALL.iter().find_map(|scope| {
         let runner = Runner::default();

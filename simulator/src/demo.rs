@@ -1,7 +1,7 @@
 //! Demo faults, which a user enables to see a failure, its shrinking and its page.
 //!
-//! Each changes the input or output of the correct service, and only in simulated worlds: a served world has no such
-//! option.
+//! Each fault changes the inputs or outputs of the correct service. Only simulated worlds can have one; the
+//! server has no option for them.
 
 use reference_core::{
     mode::Mode,

@@ -137,12 +137,12 @@ struct Exchange {
     arrival: Arrival,
 }
 
-/// The details of an attempt inside the network that the delivery log records.
+/// The level of detail that the delivery log records for an attempt inside the simulated network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogDetail {
-    /// The result.
+    /// The result only.
     Result,
-    /// The result and the headers.
+    /// The result and the request headers.
     Headers,
 }
 
@@ -157,7 +157,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Sets a merchant's behaviours for the next attempts (`script`), and its behaviour after them.
+    /// Sets a merchant's behaviours for the next attempts (`script`), and its behaviour after them. `None`
+    /// and an empty `script` keep the previous values.
     pub(crate) fn set_behavior(
         &mut self,
         host: &str,
@@ -217,8 +218,9 @@ impl Network {
             return without_arrival(ROUND_TRIP, AttemptResult::Unreachable(reason));
         }
         let merchant = self.merchants.entry(host).or_default();
-        let is_private = matches!(merchant.behavior, ReceiverBehavior::Private);
-        let scripted = if is_private { None } else { merchant.script.pop_front() };
+        // The host name is resolved before a request is sent, so a private address precedes the script.
+        let resolves_to_private = matches!(merchant.behavior, ReceiverBehavior::Private);
+        let scripted = if resolves_to_private { None } else { merchant.script.pop_front() };
         let behavior = scripted.unwrap_or(merchant.behavior);
         let is_private = matches!(behavior, ReceiverBehavior::Private);
         if let Err(refusal) = address_rule::check_resolved(&addresses_of(behavior)) {
@@ -287,15 +289,15 @@ pub fn delivery_headers(
 }
 
 /// Returns an attempt without its body.
-pub(crate) fn without_body(post: &AttemptRequest) -> AttemptRequest {
+pub(crate) fn without_body(attempt: &AttemptRequest) -> AttemptRequest {
     AttemptRequest {
-        delivery: post.delivery,
-        id: post.id,
-        endpoint: post.endpoint,
-        url: post.url.clone(),
-        kind: post.kind,
-        secret: post.secret.clone(),
+        delivery: attempt.delivery,
+        id: attempt.id,
+        endpoint: attempt.endpoint,
+        url: attempt.url.clone(),
+        kind: attempt.kind,
+        secret: attempt.secret.clone(),
         body: Bytes::new(),
-        attempt: post.attempt,
+        attempt: attempt.attempt,
     }
 }

@@ -1,5 +1,5 @@
 //! The record of everything observable around a world, in order: every request with its response, every sighting of a
-//! watcher, every webhook attempt and its result. The main type is [`Record`].
+//! watcher, every webhook attempt and its result, and every restart. The main type is [`Record`].
 //!
 //! The invariants read it. Must not contain verdicts, or anything from inside the service.
 
@@ -56,7 +56,7 @@ pub struct RecordedCall {
     pub path: String,
     /// The query, without `?`.
     pub query: Option<String>,
-    /// The API key of the request.
+    /// The `Authorization` header, without the prefix `Bearer `.
     pub bearer: Option<String>,
     /// The `Idempotency-Key`.
     pub idempotency_key: Option<String>,
@@ -165,11 +165,11 @@ impl Record {
     }
 
     /// Returns the record of these entries.
-    pub(crate) fn from_entries(seen: Vec<Entry>) -> Record {
-        Record { entries: seen, ..Record::default() }
+    pub(crate) fn from_entries(entries: Vec<Entry>) -> Record {
+        Record { entries, ..Record::default() }
     }
 
-    /// Returns the body of an earlier attempt, if the level of detail allows reusing it.
+    /// Returns the body of the delivery's first attempt; `None` if there was none, or with [`Detail::Bytes`].
     pub(crate) fn reusable_body(&self, delivery: Uuid) -> Option<Bytes> {
         self.bodies.get(&delivery).cloned()
     }

@@ -12,7 +12,8 @@
 //!    to one. A charge disappears with its payments.
 //! 2. `drop_steps` removes runs of steps in the same manner. Waits stay, because removing one moves everything
 //!    after it.
-//! 3. `shorten_waits` tries 0, 1 second, 1 minute, half an hour, and the wait rounded down.
+//! 3. `shorten_waits` tries 0, 1 second, 1 minute, half an hour, and the wait rounded down to minutes and to
+//!    seconds.
 //! 4. `simplify` removes account settings, optional fields and elements of lists within steps, and shortens strings.
 //!
 //! After a removal, steps that reference a name which no step defines any more are removed too, and neighbouring waits
@@ -98,7 +99,7 @@ struct Search<'a> {
     best: Script,
 }
 
-/// Returns the size that shrinking reduces while the number of steps stays.
+/// Returns the length of a script's file, which shrinking reduces when the number of steps stays.
 fn size_of(script: &Script) -> usize {
     script.to_yaml().len()
 }
@@ -254,6 +255,7 @@ impl Search<'_> {
             verdict.refusals.keys().filter(|index| !can_expect(index)).copied().collect();
         if !unplayable.is_empty() {
             let script = self.without_steps(|index| unplayable.contains(&index));
+            // One more attempt is always allowed here.
             self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
             if self.try_candidate(script) {
                 (violation, verdict) = self.find_violation(&self.best).expect("the best script fails");
@@ -275,8 +277,8 @@ impl Search<'_> {
         ShrinkResult { script, violation, attempts: self.attempts }
     }
 
-    /// Appends a wait until the violation if it occurs after the last step: a sweep continues there, a play does not.
-    /// Returns `true` if a wait was needed and the script still fails.
+    /// Appends a wait until the violation if it occurs after the last step. A sweep continues after that
+    /// step, but playing the file does not. Returns `true` if a wait was needed and the script still fails.
     fn extend_to(&mut self, violation: &Violation) -> bool {
         let waited: u64 = self.best.steps.iter().map(|step| waited_micros(&step.value)).sum();
         let end = self.best.start.0 + waited;
@@ -287,6 +289,7 @@ impl Search<'_> {
         let second = Span::secs(1).0;
         let mut script = self.best.clone();
         script.steps.push(wait_step(missing.next_multiple_of(second)));
+        // One more attempt is always allowed here.
         self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
         self.try_candidate(script)
     }

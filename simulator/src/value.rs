@@ -465,6 +465,7 @@ impl ScalarValue for DeliveryStatus {
 
 /// Returns ``did you mean `…`?`` with the most similar of the known names, if one is similar enough.
 pub(crate) fn did_you_mean<'a>(unknown: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    // A third of the characters and one more may be wrong.
     let length = unknown.chars().count();
     let distance_max = (length / 3).max(1) + 1;
     names

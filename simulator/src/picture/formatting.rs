@@ -19,7 +19,7 @@ pub(super) fn format_elapsed(span: Span) -> String {
     text + seconds.trim_end_matches('0').trim_end_matches('.') + "s"
 }
 
-/// Formats a date as `2026-12-31 12:01:52.848526`.
+/// Formats a date and time as `2026-12-31 12:01:52.848526`.
 pub(super) fn format_date(at: Timestamp) -> String {
     at.to_string().replace('T', " ").trim_end_matches('Z').to_owned()
 }
@@ -36,12 +36,13 @@ pub(super) fn escape_invisible(text: &str) -> String {
     })
 }
 
-/// Quotes a path as one argument of a POSIX shell.
-pub(super) fn shell_quote(text: &str) -> String {
+/// Quotes a path as one argument of a POSIX shell. A path that starts with `-` gets the prefix `./`, so that
+/// it is not read as an option.
+pub(super) fn shell_quote(path: &str) -> String {
     let needs_no_quotes = |c: char| c.is_ascii_alphanumeric() || "_-./:+,@%=".contains(c);
-    if !text.is_empty() && !text.starts_with('-') && text.chars().all(needs_no_quotes) {
-        return text.to_owned();
+    if !path.is_empty() && !path.starts_with('-') && path.chars().all(needs_no_quotes) {
+        return path.to_owned();
     }
-    let text = if text.starts_with('-') { format!("./{text}") } else { text.to_owned() };
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let path = if path.starts_with('-') { format!("./{path}") } else { path.to_owned() };
+    format!("'{}'", path.replace('\'', r"'\''"))
 }

@@ -1,4 +1,5 @@
-//! The marks of a record: buttons in the lanes of the page, one for each request, transfer, event and delivery attempt.
+//! The marks of a record: buttons in the lanes of the page, one for each request that is not a `GET`, each
+//! transfer, event, delivery attempt and restart.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +20,14 @@ use crate::{
 
 /// The lanes of every world; one lane per merchant follows.
 const LANES: [&str; 3] = ["requests", "chains", "events"];
+/// The index of each lane in [`LANES`].
+const REQUEST_LANE: usize = 0;
+const CHAIN_LANE: usize = 1;
+const EVENT_LANE: usize = 2;
 /// The maximum number of shown characters of a body.
 const BODY_MAX: usize = 1_500;
 
-/// A button of the page: one request, transfer, event or attempt.
+/// A button of the page: one request, transfer, event, attempt or restart.
 pub(super) struct Mark {
     pub(super) at: Timestamp,
     pub(super) lane: usize,
@@ -31,7 +36,7 @@ pub(super) struct Mark {
     pub(super) label: String,
     /// The outcome, such as a status code; empty if there is none.
     pub(super) outcome: String,
-    /// The names of its objects.
+    /// The names of its objects and of their parents.
     pub(super) objects: Vec<String>,
     /// The ids of the mark's own delivery, event or transaction, as a violation may name them.
     pub(super) ids: Vec<String>,
@@ -123,10 +128,10 @@ pub(super) fn build_marks(
 ) -> (Vec<String>, Vec<Mark>) {
     let mut hosts: Vec<&str> = Vec::new();
     for entry in &run.record.entries {
-        if let Observation::AttemptStart(post) = &entry.observation
-            && !hosts.contains(&post.host.as_str())
+        if let Observation::AttemptStart(attempt) = &entry.observation
+            && !hosts.contains(&attempt.host.as_str())
         {
-            hosts.push(&post.host);
+            hosts.push(&attempt.host);
         }
     }
     hosts.sort_unstable();
@@ -141,6 +146,7 @@ pub(super) fn build_marks(
     };
     let mut events = expected.iter().peekable();
     for (index, entry) in run.record.entries.iter().enumerate() {
+        // An event at `2 * index` precedes the entry; one at `2 * index + 1` is caused by it.
         while let Some(event) = events.next_if(|event| event.position <= 2 * index) {
             builder.add_event(event);
         }
@@ -215,7 +221,7 @@ impl MarkBuilder<'_> {
 
     fn add_event(&mut self, event: &ExpectedEvent) {
         let label = format!("{} {}", event.kind, self.names.name(&event.subject));
-        self.add_mark((event.at, 2), "event", label, vec![event.subject.clone()]);
+        self.add_mark((event.at, EVENT_LANE), "event", label, vec![event.subject.clone()]);
         self.last_mark().details = vec![
             ("status", event.status.to_owned()),
             ("transfers", event.situation.as_str().to_owned()),
@@ -235,7 +241,7 @@ impl MarkBuilder<'_> {
             Observation::AttemptStart(attempt) => self.add_attempt(at, attempt),
             Observation::AttemptEnd { delivery, outcome } => self.end_attempt(at, *delivery, outcome),
             Observation::Restart => {
-                self.add_mark((at, 2), "restart", "the service restarts".to_owned(), Vec::new())
+                self.add_mark((at, EVENT_LANE), "restart", "the service restarts".to_owned(), Vec::new())
             }
         }
     }
@@ -265,7 +271,7 @@ impl MarkBuilder<'_> {
             }
         }
         let class = if (200..300).contains(&call.status) { "call" } else { "refused" };
-        self.add_mark((at, 0), class, label.join(" "), ids);
+        self.add_mark((at, REQUEST_LANE), class, label.join(" "), ids);
         let mark = self.last_mark();
         mark.outcome = format!("{}{}", call.status, if call.is_replayed() { " replayed" } else { "" });
         mark.details = vec![
@@ -278,7 +284,8 @@ impl MarkBuilder<'_> {
         mark.details.retain(|(_, text)| !text.is_empty());
     }
 
-    /// Adds growing confirmations to one mark; a transfer that is reversed gets a separate one.
+    /// Adds a sighting. Growing confirmations of a transfer share one mark; its disappearance, and fewer
+    /// confirmations after a reorganisation, get separate marks.
     fn add_sighting(&mut self, at: Timestamp, sighting: &Sighting) {
         let key = (sighting.txid.clone(), sighting.address.clone(), sighting.output);
         let known = self.transfers.get(&key).copied();
@@ -297,7 +304,8 @@ impl MarkBuilder<'_> {
             (Depth::Absent(reason), _) => ("gone", format!("{name} {}", reason.as_str().replace('_', " "))),
         };
         let charge = self.names.charges.get(&sighting.address).cloned();
-        self.add_mark((at, 1), class, label, [sighting.txid.clone()].into_iter().chain(charge).collect());
+        let object_ids = [sighting.txid.clone()].into_iter().chain(charge).collect();
+        self.add_mark((at, CHAIN_LANE), class, label, object_ids);
         let mark = self.last_mark();
         mark.ids = vec![sighting.txid.clone()];
         mark.details = vec![

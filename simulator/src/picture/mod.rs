@@ -1,6 +1,6 @@
-//! An HTML page that shows one world: requests, chains, events and the network in adjacent lanes, with the verdict at
-//! the top and the scenario to download. [`page`] returns it as a string; the same world gives the same page. The page
-//! loads no resource and runs only its own script.
+//! An HTML page that shows one world: requests, chains, events and merchants in adjacent lanes, with the
+//! verdict at the top and the scenario to download. [`page`] returns it as a string; the same world gives the
+//! same page. The page loads no resource and runs only its own script.
 
 mod formatting;
 mod marks;
@@ -46,8 +46,10 @@ pub struct PageInput<'a> {
 #[derive(Template)]
 #[template(path = "world.html")]
 struct PicturePage<'a> {
+    /// The content security policy.
     policy: String,
     style: &'static str,
+    /// The JavaScript of the page.
     behavior: &'static str,
     title: String,
     result: &'static str,
@@ -56,19 +58,26 @@ struct PicturePage<'a> {
     violations: &'a [ViolationGroup],
     summary: String,
     lanes: &'a [String],
+    /// The names of the selectable objects, by kind.
     groups: Vec<(&'static str, Vec<&'a str>)>,
     rows: Vec<Row<'a>>,
+    /// The name of the scenario file.
     file: String,
     scenario: String,
+    /// The commands that serve the scenario and check it again.
     commands: [String; 2],
+    /// The details of the marks, as JSON.
     details: String,
 }
 
-/// A violated invariant, and the number of violations of the same shape.
+/// The violations of one invariant with the same [`ViolationGroup::shape`]; the other fields are those of the
+/// first.
 struct ViolationGroup {
     invariant: String,
+    /// The kind of violation, without names and amounts.
     shape: String,
     details: String,
+    /// The statements that the invariant is based on.
     rests_on: &'static str,
     /// The number of violations.
     count: usize,
@@ -76,13 +85,14 @@ struct ViolationGroup {
 }
 
 impl ViolationGroup {
-    /// Returns `true` if the violation names the mark's own id, or one of its objects at the time of the mark.
+    /// Returns `true` if the violation names the mark's own id, or one of its objects. An object counts only
+    /// at the time of the violation, if that is known.
     fn names(&self, mark: &Mark) -> bool {
-        let names = |ids: &[String]| ids.iter().any(|id| self.details.contains(id.as_str()));
+        let names_id = |ids: &[String]| ids.iter().any(|id| self.details.contains(id.as_str()));
         let mut words = self.details.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
         let mut names_object =
-            || names(&mark.object_ids) || words.any(|word| mark.objects.iter().any(|name| name == word));
-        names(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && names_object()
+            || names_id(&mark.object_ids) || words.any(|word| mark.objects.iter().any(|name| name == word));
+        names_id(&mark.ids) || self.at.is_none_or(|at| at == mark.at) && names_object()
     }
 }
 
@@ -91,7 +101,7 @@ enum Row<'a> {
     /// The heading of a date.
     Day(String),
     TimeRow(TimeRow<'a>),
-    /// The index and violation at this position.
+    /// A violation group, with its index.
     Violation(usize, &'a ViolationGroup),
 }
 
@@ -210,25 +220,28 @@ fn object_groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static st
         // Orders `c2` before `c10`.
         groups.entry(names.kind(object)).or_default().insert((object.len(), object.as_str()));
     }
-    groups.into_iter().map(|(kind, all)| (kind, all.into_iter().map(|(_, name)| name).collect())).collect()
+    groups
+        .into_iter()
+        .map(|(kind, names)| (kind, names.into_iter().map(|(_, name)| name).collect()))
+        .collect()
 }
 
-/// Arranges marks in rows. Marks at the same time share a row as long as their lanes increase; a violation has a
-/// separate row.
+/// Arranges marks in rows. Marks at the same time share a row as long as their lanes do not decrease; a
+/// violation has a separate row.
 fn rows<'a>(
     start: Timestamp,
     marks: &'a [Mark],
     violations: &'a [ViolationGroup],
     lanes: usize,
 ) -> Vec<Row<'a>> {
-    let mut by_time: Vec<(Timestamp, usize)> =
+    let mut violations_by_time: Vec<(Timestamp, usize)> =
         violations.iter().enumerate().filter_map(|(n, violation)| Some((violation.at?, n))).collect();
-    by_time.sort_unstable();
-    let mut by_time = by_time.into_iter().peekable();
+    violations_by_time.sort_unstable();
+    let mut violations_by_time = violations_by_time.into_iter().peekable();
     let mut rows = Vec::new();
     let (mut day, mut last_mark) = (String::new(), None);
     for (index, mark) in marks.iter().enumerate() {
-        while let Some((_, n)) = by_time.next_if(|(at, _)| *at < mark.at) {
+        while let Some((_, n)) = violations_by_time.next_if(|(at, _)| *at < mark.at) {
             rows.push(Row::Violation(n, &violations[n]));
             last_mark = None;
         }
@@ -253,7 +266,7 @@ fn rows<'a>(
         }
         last_mark = Some((mark.at, mark.lane));
     }
-    rows.extend(by_time.map(|(_, n)| Row::Violation(n, &violations[n])));
+    rows.extend(violations_by_time.map(|(_, n)| Row::Violation(n, &violations[n])));
     rows
 }
 

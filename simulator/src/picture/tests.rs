@@ -65,6 +65,7 @@ fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
     let (details, step) = (transfers[0]["details"].to_string(), &transfers[0]["step"]);
     assert!(details.contains("0 at first") && details.contains("2 after"), "{details}");
     assert_eq!((step, &transfers[0]["objects"][0]), (&3.into(), &"c1".into()));
+    // Only the row of a violation has a heading that can be focused.
     assert!(page.contains("<b>pass</b>") && !page.contains("tabindex=\"-1\"><th"), "{page}");
     assert!(page.contains("chargeproof serve --scenario &#39;a b.yaml&#39;"), "{page}");
 }
@@ -82,7 +83,7 @@ fn text_of_the_scenario_is_escaped_in_html() {
 }
 
 #[test]
-fn a_violation_is_named_at_the_top_and_marked_in_place() {
+fn a_violation_fails_the_page_and_has_its_own_row() {
     let fault = DemoFault::ALL.iter().find(|fault| fault.name == "one-confirmation-more");
     let (page, _) = page_of(HOSTILE, fault);
     assert!(page.contains("<b>fail</b>") && page.contains("id=\"here-0\""), "{page}");

@@ -62,8 +62,8 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Returns the index and id of the account that a step names.
-    fn account_id(&self, name: Option<&At<Name>>) -> Result<Option<(usize, String)>, StepError> {
+    /// Returns the index and id of the account that a step names; `None` if it names none.
+    fn named_account(&self, name: Option<&At<Name>>) -> Result<Option<(usize, String)>, StepError> {
         let no = self.account_index(name)?;
         Ok(name.map(|_| (no, self.accounts[no].clone())))
     }
@@ -98,7 +98,7 @@ impl Player<'_> {
     pub(super) fn create_key(&mut self, key: &Key) -> Result<(), StepError> {
         let at = self.now;
         let mode = self.mode_or_default(key.mode);
-        let account = self.account_id(key.account.as_ref())?;
+        let account = self.named_account(key.account.as_ref())?;
         let body = KeyRequest { account: account.as_ref().map(|(_, id)| id.clone()), mode: Some(mode) };
         let created = self.request_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
         let (id, secret) = (self.string_at(&created, "/key/id")?, self.string_at(&created, "/key/secret")?);
@@ -132,7 +132,7 @@ impl Player<'_> {
         };
         let types = events.as_ref().map(list_types).unwrap_or_default();
         let summary = format!("{name}{types}{}", mode_suffix(mode));
-        let account = self.account_id(endpoint.account.as_ref())?;
+        let account = self.named_account(endpoint.account.as_ref())?;
         let body = EndpointRequest {
             account: account.as_ref().map(|(_, id)| id.clone()),
             mode: Some(mode),
@@ -151,7 +151,7 @@ impl Player<'_> {
     pub(super) fn operate_endpoint(
         &mut self,
         name: &At<Name>,
-        switch: EndpointOperation,
+        operation: EndpointOperation,
     ) -> Result<(), StepError> {
         let at = self.now;
         let endpoint = self.named_object(name)?;
@@ -162,7 +162,7 @@ impl Player<'_> {
                 ..EndpointChangeRequest::default()
             }))
         };
-        let (verb, method, path, body) = match switch {
+        let (verb, method, path, body) = match operation {
             EndpointOperation::Enable => ("enable", "PATCH", path, status_change(EndpointStatus::Enabled)),
             EndpointOperation::Disable => ("disable", "PATCH", path, status_change(EndpointStatus::Disabled)),
             EndpointOperation::Remove => ("remove", "DELETE", path, None),
@@ -196,7 +196,7 @@ impl Player<'_> {
         self.perform_action(&Action { refused: resend.refused, ..action })
     }
 
-    /// Returns the id of the newest delivery to an endpoint, with the requested status if there is one.
+    /// Returns the id of the newest delivery to an endpoint, with the status that the step requires, if any.
     fn newest_delivery(&mut self, endpoint: &NamedObject, resend: &Resend) -> Result<String, StepError> {
         let mut path = format!("/sandbox/deliveries?endpoint={}&limit=1", endpoint.id);
         if let Some(status) = resend.status {

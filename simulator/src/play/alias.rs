@@ -25,8 +25,8 @@ pub(super) struct Aliases {
     names: BTreeMap<String, String>,
     /// The names that any step of the script assigns; numbering skips them.
     script_names: BTreeSet<String>,
-    /// The last number of each kind.
-    counts: BTreeMap<Kind, u32>,
+    /// The last number assigned to each kind.
+    last_numbers: BTreeMap<Kind, u32>,
 }
 
 impl Aliases {
@@ -35,7 +35,7 @@ impl Aliases {
             objects: BTreeMap::new(),
             names: BTreeMap::new(),
             script_names: script_names.into_iter().map(str::to_owned).collect(),
-            counts: BTreeMap::new(),
+            last_numbers: BTreeMap::new(),
         }
     }
 
@@ -45,7 +45,8 @@ impl Aliases {
         self.objects.insert(name.to_owned(), object);
     }
 
-    /// Returns the name of an object; assigns a numbered one if it has none. A saved value turns into this object.
+    /// Returns the name of an object; assigns a numbered one if it has none. The name of a saved value then
+    /// stands for this object.
     pub(super) fn name_or_assign(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
         if let Some(name) = self.names.get(id) {
             let object = self.objects.get_mut(name).expect("every name has an object");
@@ -54,10 +55,10 @@ impl Aliases {
             }
             return name.clone();
         }
-        let count = self.counts.entry(kind).or_insert(0);
+        let number = self.last_numbers.entry(kind).or_insert(0);
         let name = loop {
-            *count += 1;
-            let name = format!("{}{count}", kind.letter());
+            *number += 1;
+            let name = format!("{}{number}", kind.letter());
             if !self.script_names.contains(&name) {
                 break name;
             }

@@ -16,9 +16,11 @@ use crate::{
     },
 };
 
-/// The size of a payment, and its text in the transcript.
+/// The size of a payment, and its text in the transcript. Without amount and share, the whole remaining
+/// amount is paid.
 struct PaymentSize {
     amount: Option<Amount>,
+    /// The part of the remaining amount.
     share: Option<Share>,
     summary: String,
 }
@@ -64,8 +66,8 @@ impl Player<'_> {
         self.create_transaction(&Action { refused: pay.refused, ..action }, mode, pay.tx.as_ref())
     }
 
-    /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
-    /// is played.
+    /// Returns the amount to pay. For `over` and `short`, reads the remaining amount of the charge, to which
+    /// they are relative.
     fn payment_size(&mut self, pay: &Pay, book: BookId, code: &str) -> Result<PaymentSize, StepError> {
         let fixed_amount =
             |amount: String, summary| PaymentSize { amount: Some(Amount(amount)), share: None, summary };
@@ -215,6 +217,7 @@ impl Player<'_> {
         let Some(granted) = self.try_action(action)? else { return Ok(()) };
         let txid = self.string_at(&granted.response, "/txid")?;
         if let Some(name) = name {
+            // A transaction belongs to no account; the first one is the default.
             self.assign_name(name, Kind::Transaction, (0, mode), txid.clone());
         }
         let tx = self.aliases.name_or_assign(Kind::Transaction, mode, &txid);

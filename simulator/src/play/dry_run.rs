@@ -1,6 +1,6 @@
-//! Dry runs: a script is played without a transcript, and refused steps are recorded and skipped. For generated
-//! scripts, whose refusals are not known beforehand. The world and the order of events are the same as in
-//! [`super::play`].
+//! Dry runs: a script is played without a transcript, and refused steps are recorded and skipped. They serve
+//! generated scripts, whose refusals are not known beforehand. The world and the order of events are the same
+//! as in [`super::play`].
 
 use std::{collections::BTreeMap, hash::Hasher};
 
@@ -21,7 +21,7 @@ const RELOAD_EVERY: u64 = 30;
 pub struct DryRun {
     /// The world at the end.
     pub sandbox: Sandbox,
-    /// A key of each account and mode for reading state, with an unused rate limit.
+    /// A key of each account and mode for reading state, whose rate limit no step uses.
     pub observers: BTreeMap<BookId, String>,
     /// The statuses of refused actions, by the index of the step.
     pub refusals: BTreeMap<usize, u16>,
@@ -40,7 +40,7 @@ pub struct DryRunError {
     pub step: usize,
     /// The cause.
     pub cause: Cause,
-    /// The expected and the actual value.
+    /// The message in one line.
     pub message: String,
 }
 
@@ -72,10 +72,10 @@ pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
                 player.advance_to(player.now.plus(pace)).and_then(|()| player.perform_step(action))
             }
         };
-        if let Err(stop) = result {
-            errors.push(DryRunError { step: index, cause: stop.cause, message: stop.summary() });
+        if let Err(error) = result {
+            errors.push(DryRunError { step: index, cause: error.cause, message: error.summary() });
         }
-        player.name_new_objects();
+        player.read_world();
     }
     step_starts.push(player.record_len());
     let (observers, refusals) = (player.observers, player.refusals.unwrap_or_default());
@@ -89,7 +89,8 @@ fn is_reloaded_before(step: &Step, seed: u64) -> bool {
     if matches!(step, Step::Wait(_)) {
         return false;
     }
-    // A cryptographic hash of every step would be a noticeable part of the run time.
+    // A cryptographic hash of every step would be a noticeable part of the run time. The hash of no bytes is
+    // FNV's start value; the low bits of FNV are less random than the high ones.
     let mut hasher = FnvHasher::with_key(seed ^ FnvHasher::default().finish());
     hasher.write(&serde_json::to_vec(step).unwrap_or_default());
     (hasher.finish() >> 32).is_multiple_of(RELOAD_EVERY)
@@ -101,7 +102,7 @@ fn refers_to_delivery(step: &Step) -> bool {
 }
 
 impl Player<'_> {
-    /// Reads the keys of an existing world, and creates observer keys.
+    /// Advances an existing world to the script's start, reads its keys, and creates observer keys.
     fn adopt_world(&mut self) {
         let start = self.script.start;
         let sandbox = self.stage.local_world().expect("a dry run has a local world");
@@ -119,8 +120,9 @@ impl Player<'_> {
         self.stage.local_world().map_or(0, |sandbox| sandbox.record_len())
     }
 
-    /// Names the new deliveries, to which later steps may refer as `d1`.
-    fn name_new_objects(&mut self) {
+    /// Reads the clock of the world, and names the deliveries of ended attempts, to which later steps may
+    /// refer as `d1`.
+    fn read_world(&mut self) {
         let Some(sandbox) = self.stage.local_world() else { return };
         // A step such as `mine` moves the clock of the world, but not the player's.
         self.now = sandbox.now();

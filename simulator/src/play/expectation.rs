@@ -58,7 +58,8 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Returns the object with an id from a sandbox list; one with the status `absent` if it is not in the list.
+    /// Returns the object with an id from a sandbox list. If it is not in the list, returns an object whose
+    /// status is `absent`.
     fn find_in_list(
         &mut self,
         path: &str,
@@ -74,7 +75,7 @@ impl Player<'_> {
     }
 }
 
-/// The checks of one object, for their error messages.
+/// The checks of one object. The name and position are for error messages.
 struct Check<'a> {
     name: &'a str,
     expected: &'a At<Expected>,

@@ -27,17 +27,17 @@ pub struct PlayError {
     pub transcript: String,
     path: String,
     source: String,
-    stop: Box<StepError>,
+    error: Box<StepError>,
 }
 
 impl PlayError {
-    pub(super) fn new(script: &Script, transcript: &str, stop: StepError) -> PlayError {
+    pub(super) fn new(script: &Script, transcript: &str, error: StepError) -> PlayError {
         PlayError {
-            cause: stop.cause,
+            cause: error.cause,
             transcript: transcript.to_owned(),
             path: script.path.clone(),
             source: script.source.clone(),
-            stop: Box::new(stop),
+            error: Box::new(error),
         }
     }
 
@@ -47,8 +47,8 @@ impl PlayError {
     }
 
     fn render(&self, renderer: &Renderer) -> String {
-        let mut text = render_diagnostic(renderer, &self.path, &self.source, &self.stop.diagnostic);
-        if let Some((expected, actual)) = &self.stop.difference {
+        let mut text = render_diagnostic(renderer, &self.path, &self.source, &self.error.diagnostic);
+        if let Some((expected, actual)) = &self.error.difference {
             text.push_str(&format!("\n  expected  {expected}\n  actual    {actual}"));
         }
         match self.transcript.is_empty() {

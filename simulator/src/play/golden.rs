@@ -23,13 +23,14 @@ pub enum DiffLineKind {
 /// A line of a diff, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
-    /// The texts that contain the line.
+    /// The kind: a heading, or the texts that contain the line.
     pub kind: DiffLineKind,
     /// The line.
     pub text: String,
 }
 
-/// The difference between a transcript and its golden file. Displays as a unified diff without colour.
+/// The difference between a transcript and its golden file. Displays as a unified diff without file names and
+/// colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
     /// The lines in order.
@@ -38,8 +39,8 @@ pub struct Diff {
 
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for DiffLine { kind: sign, text } in &self.lines {
-            let prefix = match sign {
+        for DiffLine { kind, text } in &self.lines {
+            let prefix = match kind {
                 DiffLineKind::Hunk => "",
                 DiffLineKind::Same => " ",
                 DiffLineKind::Removed => "-",
@@ -51,7 +52,8 @@ impl fmt::Display for Diff {
     }
 }
 
-/// Compares two texts; returns their difference, or `None` if they are equal. CRLF equals LF.
+/// Compares two texts; returns their difference, or `None` if they are equal. A CRLF in `expected` counts
+/// as LF.
 pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
     let expected = expected.replace("\r\n", "\n");
     if expected == actual {
@@ -62,12 +64,12 @@ pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         lines.push(DiffLine { kind: DiffLineKind::Hunk, text: hunk.header().to_string() });
         for change in hunk.iter_changes() {
-            let sign = match change.tag() {
+            let kind = match change.tag() {
                 ChangeTag::Equal => DiffLineKind::Same,
                 ChangeTag::Delete => DiffLineKind::Removed,
                 ChangeTag::Insert => DiffLineKind::Added,
             };
-            lines.push(DiffLine { kind: sign, text: change.value().trim_end_matches('\n').to_owned() });
+            lines.push(DiffLine { kind, text: change.value().trim_end_matches('\n').to_owned() });
         }
     }
     Some(Diff { lines })

@@ -1,4 +1,4 @@
-//! The transcript lines of world events.
+//! The transcript lines of world events, and the [`Tally`] that expectations are checked against.
 
 use std::collections::BTreeMap;
 
@@ -139,18 +139,18 @@ pub(super) struct Tally {
     pub(super) attempt_results: BTreeMap<String, Vec<String>>,
     /// The endpoint of each delivery, and the time of its next attempt.
     pub(super) next_at: BTreeMap<String, (String, Option<Timestamp>)>,
-    /// The types of the events that an endpoint acknowledged.
+    /// The types of the events that each endpoint acknowledged, by its id.
     pub(super) acknowledged: BTreeMap<String, Vec<EventType>>,
-    /// The state of each transaction's transfers.
+    /// The latest state of each transaction's transfers.
     pub(super) transfers: BTreeMap<String, Keyword>,
-    /// The number of events.
+    /// The number of recorded events, which may be delivered.
     pub(super) event_count: u64,
     /// The number of ended attempts.
     pub(super) attempt_count: u64,
 }
 
 impl Tally {
-    /// Adds an event.
+    /// Adds a world event.
     pub(super) fn add_event(&mut self, event: &WorldEventKind) {
         match event {
             WorldEventKind::Event { kind, subject, .. } => {

@@ -107,8 +107,8 @@ pub struct PlaySummary {
 pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result<PlaySummary, PlayError> {
     let mut player = Player::new(script, stage);
     let result = player.create_world(seed.unwrap_or(script.seed)).and_then(|()| player.run());
-    if let Err(stop) = result {
-        return Err(PlayError::new(script, player.transcript.as_str(), stop));
+    if let Err(error) = result {
+        return Err(PlayError::new(script, player.transcript.as_str(), error));
     }
     let lines = player.transcript.as_str();
     let digest = digest(lines);
@@ -127,7 +127,7 @@ struct Player<'a> {
     script: &'a Script,
     stage: &'a mut dyn Stage,
     now: Timestamp,
-    /// API keys by name: the world creates `live` and `test`.
+    /// API keys by name: `live` and `test` from the start, and those that the step `key` creates.
     keys: BTreeMap<String, String>,
     /// The ids of the accounts, in order of opening; the first is the world's own.
     accounts: Vec<String>,
@@ -135,7 +135,8 @@ struct Player<'a> {
     own_keys: BTreeMap<BookId, String>,
     /// Keys for reading state, so that reads do not count towards a rate limit.
     observers: BTreeMap<BookId, String>,
-    /// The index of the account, by code or id, for objects that do not belong to the first account.
+    /// The index of the owning account, by code or id, for each named object that does not belong to the
+    /// first account.
     owners: BTreeMap<String, usize>,
     /// The requests that opened charges and can be repeated, by the name of the charge.
     repeatable: BTreeMap<String, SentRequest>,
@@ -279,7 +280,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Advances the clock and writes the lines of the events on the way.
+    /// Advances the clock and writes the lines of the events on the way. A dry run writes none.
     fn advance_to(&mut self, to: Timestamp) -> Result<(), StepError> {
         if let Some(sandbox) = self.stage.local_world() {
             self.now = self.now.max(to);
@@ -360,7 +361,7 @@ impl<'a> Player<'a> {
         self.stage.call(call).map_err(|error| StepError::from_stage_error(self.step_span, &error))
     }
 
-    /// Sends a request that must succeed. Its response is not part of the scenario.
+    /// Sends a request that must succeed. The scenario cannot expect a refusal of it.
     fn request_ok(
         &mut self,
         method: &str,
@@ -379,7 +380,7 @@ impl<'a> Player<'a> {
     }
 
     /// Performs an action, which must succeed, or be refused as the step expects. Writes the line of a refused action;
-    /// the caller writes that of a successful one.
+    /// the caller writes that of a successful one. A dry run accepts any result, and records refusals.
     fn try_action(&mut self, action: &Action<'_>) -> Result<Option<GrantedAction>, StepError> {
         let at = self.now;
         let bearer = action.book_id.map(|book| self.own_keys[&book].clone());
@@ -442,7 +443,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Reads an object with an observer key. Returns its JSON.
+    /// Reads an object with an observer key. Returns the response's field `data`.
     fn read_json(&mut self, book: BookId, path: &str) -> Result<Value, StepError> {
         Ok(self.read_object(book, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
@@ -554,7 +555,7 @@ fn error_message(response: &StageResponse) -> String {
     response.string_at("/message").unwrap_or_default()
 }
 
-/// Returns the verb of a step's lines if it may be wider than the usual column.
+/// Returns the verb of the lines that a step causes, if it may be wider than the usual column.
 fn long_verb(step: &Step) -> Option<String> {
     match step {
         Step::Endpoint(endpoint) => Some(format!("POST {}", endpoint.0.name.value)),

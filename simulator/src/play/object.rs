@@ -105,7 +105,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Returns ` of bakery (test)`; the first account and live mode are omitted.
+    /// Returns a suffix such as ` of bakery (test)`; the first account and live mode are omitted.
     fn owner_suffix(&self, (account, mode): BookId) -> String {
         match account {
             0 => mode_suffix(mode).to_owned(),

@@ -167,7 +167,8 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Returns the API key for a request: the named one, or by default that of the script's mode.
+    /// Returns the API key for a request: the named one, by default that of the script's mode. The name
+    /// `none` stands for no key; a saved value may be a key, too.
     pub(super) fn bearer(&self, key: Option<&At<Name>>) -> Result<Option<String>, StepError> {
         let (name, span) = match key {
             Some(key) if key.value.0 == "none" => return Ok(None),
@@ -180,7 +181,7 @@ impl Player<'_> {
         }
     }
 
-    /// Replaces each `${name}` in a string by the code or id of the object, or by the API key of this name.
+    /// Replaces each `${name}` in a string by the API key, or by the code or id of the object, of this name.
     pub(super) fn fill_placeholders(&self, text: &str, span: SourceSpan) -> Result<String, StepError> {
         let mut filled = String::new();
         let mut rest = text;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::script::Script;
 
-/// A stage with fixed responses and scripted events, which records the requests.
+/// A stage with fixed responses and scripted events. It records the requests, except those that read events
+/// or create keys.
 struct ScriptedStage {
     now: String,
     calls: Vec<String>,
@@ -81,7 +82,7 @@ fn script(steps: &str) -> Script {
     Script::parse("scenario.yaml", &source).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Plays steps, and returns the player's requests after the one that creates the world.
+/// Plays steps, and returns the recorded requests after the one that creates the world.
 #[track_caller]
 fn calls_of(steps: &str) -> String {
     let mut stage = ScriptedStage::new();
@@ -258,7 +259,7 @@ fn check_resend(resend: &str, expected: Result<(), &str>) {
 }
 
 #[test]
-fn the_newest_delivery_of_an_endpoint_is_resent() {
+fn a_delivery_is_resent_by_its_name_or_that_of_its_endpoint() {
     check_resend("shop", Ok(()));
     check_resend("d1", Ok(()));
     check_resend("{ delivery: shop, status: delivered }", Ok(()));
@@ -267,9 +268,9 @@ fn the_newest_delivery_of_an_endpoint_is_resent() {
 }
 
 #[test]
-fn a_failed_request_of_the_player_is_a_stage_failure() {
+fn a_refusal_that_a_step_cannot_expect_is_a_stage_failure() {
     let (cause, text) = error_of("  - endpoint: shop");
-    assert_eq!(cause, Cause::UnmetExpectation, "the refusal of a step's own request is an unmet expectation");
+    assert_eq!(cause, Cause::UnmetExpectation, "the step `endpoint` can expect a refusal");
     assert!(text.contains("404 Not found."), "{text}");
     let (cause, text) = error_of("  - rate: { asset: BTC, currency: EUR, rate: off }");
     assert_eq!(cause, Cause::StageFailure);

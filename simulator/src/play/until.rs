@@ -65,8 +65,8 @@ impl Player<'_> {
         self.advance_to(moment)
     }
 
-    /// Advances the clock to the first whole second after the event, so that the scenario continues at a round time.
-    /// Returns that time.
+    /// Advances the clock to the end of the second in which the event occurs, counted from the start of the
+    /// wait, so that the scenario continues at a round time. Returns that time.
     fn wait_for_event(&mut self, event: &At<EventTypeName>, until: &Until) -> Result<Timestamp, StepError> {
         let subject = match &until.of {
             Some(name) => Some(self.named_object(name)?.id),

@@ -1,4 +1,5 @@
-//! The step `walk`: reads a list page by page while it grows, and checks that each record appears exactly once.
+//! The step `walk`: reads a list page by page, adds records after each page, and checks that each record that
+//! the list had at the start appears exactly once.
 
 use std::collections::BTreeSet;
 
@@ -56,10 +57,10 @@ impl Player<'_> {
         let bearer = self.bearer(walk.key.as_ref())?;
         let list = self.fill_placeholders(&walk.path.value, walk.path.span)?;
         let separator = if list.contains('?') { '&' } else { '?' };
-        let first = format!("{list}{separator}per_page={}", walk.per_page);
+        let first_path = format!("{list}{separator}per_page={}", walk.per_page);
         let summary =
             format!("{} by {}, {} new after each page", walk.path.value, walk.per_page, walk.insert);
-        let (mut path, mut pages, mut total, mut records_read) = (first.clone(), 0_u32, None, 0_u64);
+        let (mut path, mut pages, mut total, mut records_read) = (first_path.clone(), 0_u32, None, 0_u64);
         let mut ids = BTreeSet::new();
         loop {
             let call = StageRequest {
@@ -99,7 +100,9 @@ impl Player<'_> {
             let last_page = meta.last_page.unwrap_or(0);
             path = match (walk.by, links.next) {
                 (WalkBy::Links, Some(next)) => path_and_query(&next).to_owned(),
-                (WalkBy::Numbers, _) if u64::from(pages) < last_page => format!("{first}&page={}", pages + 1),
+                (WalkBy::Numbers, _) if u64::from(pages) < last_page => {
+                    format!("{first_path}&page={}", pages + 1)
+                }
                 _ => break,
             };
             if pages == WALK_PAGES_MAX {
@@ -124,7 +127,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Adds a record to a list, with the key that reads it.
+    /// Adds an invoice or a charge to a list, with the key that reads it.
     fn insert_record(&mut self, list: &str, bearer: Option<&str>) -> Result<(), StepError> {
         let (path, body) = if list.starts_with("/v1/invoices") {
             ("/v1/invoices", json!({ "amount": "1.00", "currency": "EUR", "customer_name": "Ann" }))

@@ -1,7 +1,8 @@
 //! The history of a world, exported as a scenario that reproduces its state.
 //!
-//! It stores each call that changed something, up to a bound. In the scenario each call is a `request` step, the time
-//! between calls is a `wait` step, and a call that a scenario cannot express is a comment.
+//! It stores each call that changed something besides the clock, up to a bound. In the scenario each call is
+//! a `request` step, the time between calls is a `wait` step, and a call that a scenario cannot express is a
+//! comment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,17 +34,17 @@ const SANDBOX_OBJECTS: [(&str, &str); 5] =
 const API_OBJECTS: [(&str, &str); 3] =
     [("/v1/charges", "c"), ("/v1/payment-links", "l"), ("/v1/invoices", "i")];
 
-/// The calls of a world that changed something.
+/// The stored calls of a world.
 #[derive(Default)]
 pub(super) struct History {
     calls: Vec<StoredCall>,
-    /// The size of the paths and bodies.
+    /// The size of the paths and bodies. Omitted calls count, so that no call is stored after an omitted one.
     bytes: usize,
     /// The number of calls that were not stored for lack of space.
     omitted: u64,
 }
 
-/// A call that changed something.
+/// A stored call.
 struct StoredCall {
     /// The time on the clock of the world.
     at: Timestamp,
@@ -69,7 +70,7 @@ pub(super) struct Caller {
     pub(super) within: Option<(String, Mode)>,
 }
 
-/// Returns `true` if a call is recorded in the history.
+/// Returns `true` for a successful call that changed something besides the clock, which the history records.
 pub(super) fn is_recorded(request: &Request<'_>, response: &Response) -> bool {
     let is_read = matches!(request.method, "GET" | "HEAD");
     !is_read && (200..300).contains(&response.status) && !only_moves_clock(request)
@@ -154,7 +155,7 @@ impl History {
         if self.omitted > 0 {
             text.push_str(&format!("  # omitted: {} later calls, beyond the size limit\n", self.omitted));
         }
-        // A scenario needs at least one step.
+        // A scenario needs at least one step, so an empty one waits for a microsecond.
         let earliest_end = time_in_scenario.plus(Span::micros(u64::from(is_empty)));
         text.push_str(&wait_step(time_in_scenario, now.max(earliest_end)));
         (text, writer.omitted + self.omitted)
@@ -165,6 +166,7 @@ impl History {
 struct ScenarioWriter {
     /// The name of each code or id.
     names: BTreeMap<String, String>,
+    /// The name of each API key.
     keys: BTreeMap<KeyNo, String>,
     /// The number of names with each prefix.
     counts: BTreeMap<&'static str, u32>,
@@ -362,7 +364,7 @@ fn has_long_number(json: &str) -> bool {
     false
 }
 
-/// Returns the step that waits between two times; empty if they are equal.
+/// Returns the step that waits from one time to another; empty if no time passes.
 fn wait_step(from: Timestamp, to: Timestamp) -> String {
     match to.since(from) {
         Span(0) => String::new(),
@@ -370,7 +372,7 @@ fn wait_step(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-/// Replaces invisible characters, such as line breaks.
+/// Replaces invisible characters, such as line breaks, by U+FFFD.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_invisible(c) { '\u{fffd}' } else { c }).collect()
 }

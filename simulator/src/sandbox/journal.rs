@@ -24,18 +24,36 @@ use crate::tamper::OwnedRequest;
 /// An input of the service, as an owned value.
 #[derive(Serialize, Deserialize)]
 enum Input {
-    Tick { work_max: u32 },
-    Account { id: String, kind: AccountKind, settings: Box<Settings> },
+    Tick {
+        work_max: u32,
+    },
+    Account {
+        id: String,
+        kind: AccountKind,
+        settings: Box<Settings>,
+    },
     Request(Box<OwnedRequest>),
+    /// The authentication of a request, by its `Authorization` header.
     Admit(Option<Vec<u8>>),
+    /// A request that was authenticated before.
     Admitted(Admission, Box<OwnedRequest>),
     Command(AccountNo, Mode, Command),
+    /// A customer's visit to a hosted page.
     Visit(Visit),
     Heights(Vec<((Mode, Asset), u64)>),
     Sightings(Vec<Sighting>),
+    /// The next due attempt was taken.
     Poll,
-    Outcome { book: (AccountNo, Mode), delivery: DeliveryNo, report: AttemptReport },
-    Rate { asset: Asset, currency: Currency, rate: Option<Rate> },
+    Outcome {
+        book: (AccountNo, Mode),
+        delivery: DeliveryNo,
+        report: AttemptReport,
+    },
+    Rate {
+        asset: Asset,
+        currency: Currency,
+        rate: Option<Rate>,
+    },
     Restart,
 }
 
@@ -135,7 +153,7 @@ impl JournaledService {
         self.api.service.on_visit(now, visit)
     }
 
-    /// Reports heights of chains; unchanged ones are skipped.
+    /// Reports heights of chains; those that do not exceed the known ones are skipped.
     pub(super) fn on_heights(&mut self, now: Timestamp, mut heights: Vec<((Mode, Asset), u64)>) {
         let known = self.api.service.heights();
         heights.retain(|((mode, asset), height)| *height > known.get(*mode, *asset));

@@ -1,7 +1,7 @@
 //! Records of values that a world hands to its host and gets back, for the host's own journal (write-ahead log).
 //!
-//! They contain numbers only. A journal may be an untrusted file, so numbers that do not exist in the world are
-//! rejected before they are used.
+//! They contain numbers and flags only. A journal may be an untrusted file, so numbers that do not exist in
+//! the world are rejected before they are used.
 
 use reference_core::{
     id::{AccountNo, KeyNo},
@@ -25,10 +25,12 @@ pub struct AdmittedRecord {
     key: u32,
     /// The rate limit and the remaining requests; `None` without a limit.
     quota: Option<(u32, u32)>,
+    /// The number of worlds before the one that authenticated the request.
     era: u64,
 }
 
-/// The journal record of a [`PendingAdvance`]. Times are in microseconds since 1970.
+/// The journal record of a [`PendingAdvance`], with the fields of that type and of its target. Times are in
+/// microseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingRecord {
@@ -90,7 +92,7 @@ impl Sandbox {
     pub fn restore_admitted(&self, record: &AdmittedRecord) -> Option<AdmittedRequest> {
         let (account, mode) = record.book.into();
         let principal = Principal { account, mode, key: KeyNo(record.key) };
-        // A request of an earlier world is refused later, so its key need not exist.
+        // `call_as` refuses a request of an earlier world, so its key need not exist.
         let is_known = || self.service().keys().iter().any(|key| key.principal == principal);
         (record.era != self.era || is_known()).then(|| {
             let quota = record.quota.map(|(limit, remaining)| Quota { limit, remaining });
@@ -98,7 +100,7 @@ impl Sandbox {
         })
     }
 
-    /// Restores a pending call from its record; `None` if this world has no such account.
+    /// Restores a paused call from its record; `None` if this world has no such account.
     pub fn restore_pending(&self, record: &PendingRecord) -> Option<PendingAdvance> {
         let within = record.within.map(Within::from);
         let is_known =
@@ -131,8 +133,13 @@ impl Sandbox {
 
     /// Returns the outside attempts that have not ended.
     pub fn open_attempts(&self) -> impl Iterator<Item = OutgoingAttempt> {
-        self.world.external.open.iter().map(|(id, (account, mode, post))| {
-            self.with_body(OutgoingAttempt { id: *id, account: *account, mode: *mode, request: post.clone() })
+        self.world.external.open.iter().map(|(id, (account, mode, attempt))| {
+            self.with_body(OutgoingAttempt {
+                id: *id,
+                account: *account,
+                mode: *mode,
+                request: attempt.clone(),
+            })
         })
     }
 

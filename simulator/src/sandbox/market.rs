@@ -13,10 +13,11 @@ pub(super) fn rates(seed: Seed) -> Vec<(Asset, Currency, Rate)> {
     for asset in Asset::ALL {
         let per_ten_thousand = seed.rng_key("market", asset.code(), "rate").stream(0).between(9_000, 11_000);
         for currency in Currency::ALL {
-            // Cents per coin, times hundredths of a unit for 100 dollars, in units of 10⁻⁸.
+            // US cents per coin, times hundredths of the currency's unit per 100 dollars. The factor 100
+            // makes it the rate in units of 10⁻⁸.
             let typical = asset.facts().typical_usd_cents * currency.typical_per_hundred_usd() * 100;
             let units = typical / 10_000 * per_ten_thousand;
-            // Rates of expensive coins are rounded to hundredths, others to millionths.
+            // Rates of 100 and more are rounded down to hundredths, others to millionths.
             let step = if units >= 100_00000000 { 1_000_000 } else { 100 };
             let rate = Rate::from_units(units - units % step).expect("every typical price is above zero");
             rates.push((asset, currency, rate));

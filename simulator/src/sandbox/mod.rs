@@ -68,7 +68,7 @@ pub struct Setup {
     pub seed: Seed,
     /// The start of the service clock.
     pub start: Timestamp,
-    /// The address under which hosted pages are reached, without a slash at the end.
+    /// The base URL of hosted pages, without a slash at the end.
     pub public_url: String,
     /// Requests per minute and key; `None` for no limit.
     pub rate_limit: Option<u32>,
@@ -141,10 +141,11 @@ pub struct FirstKeys {
     pub test: String,
 }
 
-/// The authentication of a request by [`Sandbox::admit`].
+/// The authentication of a request, from [`Sandbox::admit`] or [`Sandbox::admit_head`].
 #[derive(Clone, Copy, Debug)]
 pub struct AdmittedRequest {
     admission: Admission,
+    /// The number of worlds before the one that authenticated the request.
     era: u64,
 }
 
@@ -243,7 +244,7 @@ impl Sandbox {
         self.first_keys.clone()
     }
 
-    /// Creates one more key for each mode, for read-only use by observers.
+    /// Creates one more key of the first account for each mode, for read-only use by observers.
     pub(crate) fn create_observer_keys(&mut self) -> BTreeMap<Mode, String> {
         let account =
             self.service().find_account(Sandbox::FIRST_ACCOUNT).expect("the first account is never removed");
@@ -351,7 +352,8 @@ impl Sandbox {
         format!("{chains:?} {:?} {:?}", self.world.watchers, self.world.network)
     }
 
-    /// Returns the requests of the last minute, which count towards the rate limit, with their times and keys.
+    /// Returns the recorded calls and restarts of the last minute, newest first, with times and keys. The
+    /// state of the rate limits depends on them.
     pub(crate) fn calls_of_last_minute(&self) -> String {
         let newest_first = self.observers.record.iter().flat_map(|record| record.entries.iter().rev());
         let recent = newest_first.take_while(|entry| self.now().since(entry.at) < Span::secs(60));
@@ -516,10 +518,10 @@ impl Sandbox {
     }
 
     fn with_body(&self, mut attempt: OutgoingAttempt) -> OutgoingAttempt {
-        let OutgoingAttempt { account, mode, request: post, .. } = &mut attempt;
+        let OutgoingAttempt { account, mode, request, .. } = &mut attempt;
         // A tamper may already have replaced the body.
-        if post.body.is_empty() {
-            post.body = self.world.service.delivery_body((*account, *mode), post.delivery);
+        if request.body.is_empty() {
+            request.body = self.world.service.delivery_body((*account, *mode), request.delivery);
         }
         attempt
     }
@@ -528,10 +530,10 @@ impl Sandbox {
     /// are ignored.
     pub fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
         self.advance_to(now);
-        if let Some((account, mode, post)) = self.world.external.open.remove(&id) {
+        if let Some((account, mode, attempt)) = self.world.external.open.remove(&id) {
             self.world.input_bytes +=
                 report.trace.as_ref().map_or(0, |trace| trace.response_body.len() as u64);
-            self.world.end_attempt((account, mode), &post, report, &mut self.observers);
+            self.world.end_attempt((account, mode), &attempt, report, &mut self.observers);
             self.perform_due();
         }
     }
@@ -541,8 +543,8 @@ impl Sandbox {
         self.world.set_resolution(host, addresses);
     }
 
-    /// Declares that the host forwards deliveries to this name to an address of its own, so that it needs no
-    /// resolution.
+    /// Declares that the host forwards deliveries for this name to an address that it chooses, so that the
+    /// name needs no resolution.
     pub fn declare_forwarded(&mut self, host: &str) {
         self.world.declare_forwarded(host);
     }

@@ -6,7 +6,7 @@ use reference_core::{asset::Asset, charge::Charge, error::ApiError, money::Coin}
 const SHARE_DECIMALS: usize = 6;
 
 /// Returns the amount to pay on a charge: a given amount, a share of the remaining amount, or exactly the remaining
-/// amount. If nothing remains, the share is of the whole amount.
+/// amount. If nothing remains, the charge's whole amount takes its place. `asset` is the coin that is sent.
 pub(super) fn payment(
     charge: &Charge,
     asset: Asset,

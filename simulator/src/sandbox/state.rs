@@ -16,7 +16,7 @@ use crate::{chain::Chain, digest::HashingWriter};
 const CHUNK_BYTES: usize = 256 * 1_024;
 
 impl Sandbox {
-    /// Writes the state, without the observers.
+    /// Writes the state with the log, but without the other observers and the history.
     ///
     /// # Errors
     ///
@@ -58,8 +58,8 @@ impl Sandbox {
         self.world = restored.world;
     }
 
-    /// Returns the digest of the state. Worlds that respond alike have the same digest, however their values are shared
-    /// in memory.
+    /// Returns the digest of the state. Equal states have the same digest, however their values are shared in
+    /// memory.
     pub fn state_digest(&self) -> [u8; 32] {
         let mut writer = HashingWriter::new(io::sink());
         // The output is never read back, so shared values may be written several times.

@@ -19,8 +19,8 @@ use crate::{
     tamper::AttemptFate,
 };
 
-/// A budget of work, after which the host serves other requests. Starting and ending attempts, expiring rate locks,
-/// their deliveries and steps of the clock spend it.
+/// A budget of work, after which the host serves other requests. Each step of the clock, started or ended
+/// attempt, expired rate lock and delivery of its event spends it.
 pub(super) struct WorkBudget(u32);
 
 impl WorkBudget {
@@ -29,7 +29,7 @@ impl WorkBudget {
         WorkBudget(u32::MAX)
     }
 
-    /// Returns a budget of a few milliseconds.
+    /// Returns a budget that takes a few milliseconds.
     pub(super) const fn limited() -> WorkBudget {
         WorkBudget(200)
     }
@@ -64,7 +64,8 @@ impl World {
         while !budget.is_used_up() && self.step(now, observers, budget) {}
     }
 
-    /// Performs the next event due up to `until`, or moves the clock there. Returns `true` if there was an event.
+    /// Moves the clock to the next due time and performs everything due then, within the budget. If nothing
+    /// is due up to `until`, moves the clock there and returns `false`.
     pub(super) fn step(
         &mut self,
         until: Timestamp,
@@ -100,8 +101,8 @@ impl World {
             while !budget.is_used_up()
                 && let Some(in_flight) = self.network.take_due(self.now)
             {
-                let InFlight { account, mode, request: post, result } = in_flight;
-                self.end_attempt((account, mode), &post, result, observers);
+                let InFlight { account, mode, request, result } = in_flight;
+                self.end_attempt((account, mode), &request, result, observers);
                 budget.spend(1);
                 is_idle = false;
             }
@@ -147,6 +148,7 @@ impl World {
                 self.service.on_attempt_result(self.now, (account, mode), attempt.delivery, success);
                 return;
             }
+            // The extra attempt uses a separate network, so that the service receives no result for it.
             AttemptFate::WithExtra(extra) => {
                 let arrival =
                     Network::default().send_attempt(self.now, (account, mode, &extra), LogDetail::Result);

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::NoticePolicy;
 
+/// The watcher of one chain while it has a fault.
 #[derive(Debug, Serialize, Deserialize)]
 struct FaultyWatcher {
-    /// All but [`NoticePolicy::Up`].
+    /// Never [`NoticePolicy::Up`].
     fault: NoticePolicy,
     /// Batches that are reported when the fault ends.
     withheld: Vec<Vec<Sighting>>,
@@ -31,17 +32,17 @@ impl Watchers {
     /// Sets the fault of a chain's watcher; [`NoticePolicy::Up`] ends it. Returns `true` if the watcher must rescan the
     /// chain.
     pub(super) fn change(&mut self, chain: (Mode, Asset), fault: NoticePolicy) -> bool {
-        let before = self.faulty.remove(&chain);
+        let previous = self.faulty.remove(&chain);
         if fault != NoticePolicy::Up {
             self.faulty.insert(chain, FaultyWatcher { fault, withheld: Vec::new() });
         }
-        let Some(FaultyWatcher { fault: before, withheld }) = before else { return false };
-        match before {
+        let Some(FaultyWatcher { fault: old_fault, withheld }) = previous else { return false };
+        match old_fault {
             NoticePolicy::Reversed => self.ready.extend(withheld.into_iter().rev()),
             _ => self.ready.extend(withheld),
         }
-        // Only a rescan repairs a wrong order or a loss.
-        matches!(before, NoticePolicy::Reversed | NoticePolicy::Lost) && fault != before
+        // Only a rescan repairs a wrong order or a loss, once that fault ends.
+        matches!(old_fault, NoticePolicy::Reversed | NoticePolicy::Lost) && fault != old_fault
     }
 
     /// Returns the chains with a faulty watcher.

@@ -34,22 +34,22 @@ pub(super) struct World {
     pub(super) network: Network,
     pub(super) external: External,
     /// The latest result of resolving each real host name.
-    names: BTreeMap<String, KnownName>,
+    resolutions: BTreeMap<String, NameResolution>,
     /// `true` if a slice of work ended before everything due at the current time was done.
     pub(super) is_behind: bool,
     /// The estimated bytes of memory used by inputs so far.
     pub(super) input_bytes: u64,
-    /// The time of the next due event; `None` if it has to be computed again after a change.
+    /// The cached result of `next_due`; `None` if it has to be computed again after a change.
     #[serde(skip)]
     pub(super) due: Cell<Option<Option<Timestamp>>>,
 }
 
 /// The result of resolving a host name.
 #[derive(Serialize, Deserialize)]
-enum KnownName {
+enum NameResolution {
     /// The addresses of the name.
     Addresses(Vec<IpAddr>),
-    /// The host forwards deliveries to the name itself.
+    /// The host of this world forwards deliveries for the name, so its addresses do not matter.
     Forwarded,
 }
 
@@ -103,7 +103,7 @@ impl World {
             watchers: Watchers::default(),
             network: Network::default(),
             external: External::default(),
-            names: BTreeMap::new(),
+            resolutions: BTreeMap::new(),
             is_behind: false,
             input_bytes: 0,
             due: Cell::new(None),
@@ -145,12 +145,12 @@ impl World {
 
     /// Stores the addresses that a host name resolves to. The URLs of new endpoints are checked against them.
     pub(super) fn set_resolution(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        self.names.insert(host.to_owned(), KnownName::Addresses(addresses));
+        self.resolutions.insert(host.to_owned(), NameResolution::Addresses(addresses));
     }
 
     /// Declares that the host forwards deliveries to this name, so that it needs no resolution.
     pub(super) fn declare_forwarded(&mut self, host: &str) {
-        self.names.insert(host.to_owned(), KnownName::Forwarded);
+        self.resolutions.insert(host.to_owned(), NameResolution::Forwarded);
     }
 
     /// Checks that an endpoint may have this URL: none of the addresses of its host may be private.
@@ -166,9 +166,9 @@ impl World {
                 )));
             }
             Host::Address(ip) => vec![*ip],
-            Host::Name(_) => match self.names.get(&host) {
-                Some(KnownName::Forwarded) => return Ok(()),
-                Some(KnownName::Addresses(addresses)) => addresses.clone(),
+            Host::Name(_) => match self.resolutions.get(&host) {
+                Some(NameResolution::Forwarded) => return Ok(()),
+                Some(NameResolution::Addresses(addresses)) => addresses.clone(),
                 None => Vec::new(),
             },
         };

@@ -1,7 +1,7 @@
 //! The scenario format: a title, a few settings, and steps. The main type is [`Script`].
 //!
-//! Contains parsing, validation and the JSON Schema. Must not open files: the input is a string, the output a [`Script`]
-//! or an error with the line that causes it.
+//! Contains parsing, validation, writing and the JSON Schema. Must not open files: the input is a string, the
+//! output a [`Script`] or an error with the line that causes it.
 
 mod diagnostic;
 mod names;

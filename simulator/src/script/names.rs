@@ -103,7 +103,8 @@ pub(crate) fn names_defined_by(step: &At<Step>) -> Vec<&str> {
     names
 }
 
-/// Removes the steps that reference a name which no earlier step defines.
+/// Removes the steps with an invalid use of names: a reference to a name that no earlier step defines, a
+/// second definition of a name, or another error that [`check`] would report.
 pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     let mut kept: Vec<At<Step>> = Vec::with_capacity(steps.len());
     let mut known: BTreeMap<String, Kind> = BTreeMap::new();
@@ -143,7 +144,11 @@ enum NameUse<'a> {
     Error(&'static str, String, SourceSpan),
 }
 
-/// Returns the first error in the names of the steps.
+/// Checks the names of the steps.
+///
+/// # Errors
+///
+/// The first error.
 pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
     const BUILTIN_KEYS: [(&str, Kind); 3] = [("live", Kind::Key), ("test", Kind::Key), ("none", Kind::Key)];
     let mut known: BTreeMap<&str, Kind> = BTreeMap::from(BUILTIN_KEYS);
@@ -151,7 +156,7 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
         if let Step::Merchant(merchants) = &step.value {
             check_merchants(steps, merchants)?;
         }
-        let mut first = None;
+        let mut first_error = None;
         visit(step, &mut |name_use| {
             let diagnostic = match name_use {
                 NameUse::Definition(kind, name, span) => known.insert(name, kind).map(|before| Diagnostic {
@@ -164,11 +169,11 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
                     Some(Diagnostic { title: title.to_owned(), span, label })
                 }
             };
-            if first.is_none() {
-                first = diagnostic;
+            if first_error.is_none() {
+                first_error = diagnostic;
             }
         });
-        if let Some(diagnostic) = first {
+        if let Some(diagnostic) = first_error {
             return Err(diagnostic);
         }
     }
@@ -246,7 +251,7 @@ pub(crate) fn is_numbered(kind: Kind, name: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Calls `on` for each use of a name in one step, in the order of the checks.
+/// Calls `on` for each use of a name in one step, references before definitions.
 fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(NameUse<'a>)) {
     const ACCOUNT: &[Kind] = &[Kind::Account];
     const CHARGE: &[Kind] = &[Kind::Charge];
@@ -317,7 +322,7 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(NameUse<'a>)) {
 
 fn choose_names<'a>(choose: &'a Choose, step_span: SourceSpan, names: &mut NameVisitor<'a, '_>) {
     let pages = [choose.invoice.as_ref(), choose.link.as_ref()];
-    names.exactly_one(
+    names.require_exactly_one(
         "`choose` needs exactly one page",
         "give `invoice` or `link`",
         pages.map(span_of),
@@ -331,7 +336,7 @@ fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut NameVisi
     let event = until.event.as_ref().map(|event| event.span);
     let at = until.at.as_ref().map(|at| at.span);
     let times = [at, span_of(until.expiry.as_ref()), span_of(until.attempt.as_ref()), event];
-    names.exactly_one(
+    names.require_exactly_one(
         "`until` needs exactly one time",
         "give `at`, `expiry`, `attempt` or `event`",
         times,
@@ -359,7 +364,7 @@ fn expect_names<'a>(expect: &'a Expect, names: &mut NameVisitor<'a, '_>) {
 
 fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut NameVisitor<'a, '_>) {
     let targets = [pay.charge.as_ref(), pay.address_of.as_ref()];
-    names.exactly_one(
+    names.require_exactly_one(
         "`pay` needs exactly one charge",
         "give `charge` or `address_of`",
         targets.map(span_of),
@@ -373,7 +378,7 @@ fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut NameVisitor<'a
     ];
     if sizes.iter().flatten().count() > 1 || pay.address_of.is_some() {
         let hint = "give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`";
-        names.exactly_one("`pay` pays exactly one amount", hint, sizes, step_span);
+        names.require_exactly_one("`pay` pays exactly one amount", hint, sizes, step_span);
     }
     names.may_reference(&[Kind::Charge], pay.charge.as_ref());
     names.may_reference(&[Kind::Charge], pay.address_of.as_ref());
@@ -423,7 +428,7 @@ impl<'a> NameVisitor<'a, '_> {
     }
 
     /// Reports an error unless exactly one of the keys is given; its position is the second key, if there is one.
-    fn exactly_one<const N: usize>(
+    fn require_exactly_one<const N: usize>(
         &mut self,
         title: &'static str,
         hint: &str,

@@ -32,7 +32,7 @@ fn remove_null(schema: &mut Value) {
                     map.insert("type".to_owned(), only);
                 }
             }
-            remove_null_branch(map);
+            remove_null_alternative(map);
             map.values_mut().for_each(remove_null);
         }
         Value::Array(list) => list.iter_mut().for_each(remove_null),
@@ -40,11 +40,11 @@ fn remove_null(schema: &mut Value) {
     }
 }
 
-/// Removes null from an `anyOf`. A single remaining branch replaces the `anyOf`.
-fn remove_null_branch(map: &mut Map<String, Value>) {
-    let Some(Value::Array(branches)) = map.get_mut("anyOf") else { return };
-    branches.retain(|branch| branch.get("type").is_none_or(|name| name != "null"));
-    if let [Value::Object(only)] = branches.as_mut_slice() {
+/// Removes null from an `anyOf`. A single remaining alternative replaces the `anyOf`.
+fn remove_null_alternative(map: &mut Map<String, Value>) {
+    let Some(Value::Array(alternatives)) = map.get_mut("anyOf") else { return };
+    alternatives.retain(|alternative| alternative.get("type").is_none_or(|name| name != "null"));
+    if let [Value::Object(only)] = alternatives.as_mut_slice() {
         let only = std::mem::take(only);
         map.remove("anyOf");
         map.extend(only);

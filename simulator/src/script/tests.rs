@@ -44,7 +44,7 @@ fn numbers_keep_their_digits_as_written() {
 }
 
 #[test]
-fn an_unknown_step_gets_a_suggestion() {
+fn an_unknown_step_or_key_gets_a_suggestion() {
     assert_snapshot!(error_of("  - payy: { charge: c1, share: 0.5 }"), @"
     error: unknown step
      --> scenarios/charge/underpaid.yaml:3:5
@@ -62,7 +62,7 @@ fn an_unknown_step_gets_a_suggestion() {
 }
 
 #[test]
-fn a_missing_or_duplicate_key_is_an_error() {
+fn a_missing_duplicate_or_surplus_key_is_an_error() {
     assert_snapshot!(error_of("  - open: { asset: BTC, amount: 49.90 EUR }"), @"
     error: a key is missing
      --> scenarios/charge/underpaid.yaml:3:11
@@ -121,7 +121,7 @@ fn an_unknown_status_is_a_parse_error() {
 }
 
 #[test]
-fn the_error_for_an_invalid_value_shows_a_valid_one() {
+fn the_error_for_an_invalid_value_helps_to_correct_it() {
     assert_snapshot!(error_of("  - wait: 30"), @"
     error: invalid value
      --> scenarios/charge/underpaid.yaml:3:11

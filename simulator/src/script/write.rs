@@ -1,5 +1,5 @@
-//! Writes a script as a file that parses to the same script: one step per line. The output follows from the types of
-//! the steps.
+//! Writes a script as a file that parses to the same script: one step per line, as the types of the steps
+//! serialize.
 
 use reference_core::{mode::Mode, time::Span};
 use serde_json::{Value, json};
@@ -66,7 +66,8 @@ fn scalar(text: &str) -> String {
     let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+ ".contains(&b));
     let is_reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
         .contains(&text.to_ascii_lowercase().as_str());
-    // `49.90 EUR` and `30s` do not read as numbers either.
+    // `49.90 EUR` and `30s` do not read as numbers either, but `0x1f` does, and times such as
+    // `2026-01-05T09:00:00Z` may.
     let has_unit = text.bytes().next().is_some_and(|b| b.is_ascii_digit())
         && text.bytes().last().is_some_and(|b| b.is_ascii_alphabetic())
         && !text.starts_with("0x")

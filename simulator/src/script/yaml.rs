@@ -48,15 +48,17 @@ fn find_tab(source: &str) -> Option<Diagnostic> {
 /// library reports the error elsewhere.
 fn find_unclosed_bracket(source: &str, error_offset: usize) -> Option<Diagnostic> {
     let mut open = Vec::new();
-    let (mut quote, mut before) = (None, ' ');
+    let (mut quote, mut previous) = (None, ' ');
     let mut in_comment = false;
     for (index, char) in source.char_indices() {
         match (quote, char) {
             _ if in_comment => in_comment = char != '\n',
             (Some(open_quote), _) => quote = Some(open_quote).filter(|open_quote| *open_quote != char),
             // Elsewhere quotes are apostrophes or parts of words.
-            (None, '"' | '\'') if matches!(before, ' ' | '\n' | ',' | ':' | '{' | '[') => quote = Some(char),
-            (None, '#') if matches!(before, ' ' | '\n') => in_comment = true,
+            (None, '"' | '\'') if matches!(previous, ' ' | '\n' | ',' | ':' | '{' | '[') => {
+                quote = Some(char)
+            }
+            (None, '#') if matches!(previous, ' ' | '\n') => in_comment = true,
             (None, '{' | '[') => open.push((index, char)),
             (None, '}' | ']') => match open.pop() {
                 // A bracket of the other kind closes here, so this one is unclosed.
@@ -68,7 +70,7 @@ fn find_unclosed_bracket(source: &str, error_offset: usize) -> Option<Diagnostic
             },
             _ => {}
         }
-        before = char;
+        previous = char;
     }
     // Errors that the library finds before the first value have the offset 0.
     let (offset, bracket) =

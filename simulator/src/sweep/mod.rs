@@ -60,6 +60,7 @@ use crate::{
     workload::{self, DrawnWorld},
 };
 
+/// The public URL of all worlds. It is never requested.
 const BASE: &str = "https://pay.example";
 /// The seed of the wallets of all worlds in a sweep, so that their addresses are derived once.
 const WALLETS: Seed = Seed(0x5eed);
@@ -222,7 +223,7 @@ impl Runner<'_> {
             let invariant = if is_walk { Invariant::Paging } else { Invariant::Edges };
             findings.check(invariant, None, || {
                 (is_walk && *cause == Cause::UnmetExpectation)
-                    .then(|| ("a growing list is not read as of its page 1".to_owned(), message.clone()))
+                    .then(|| ("a growing list repeats or omits records".to_owned(), message.clone()))
             });
         }
         let now = dry_run.sandbox.now();
@@ -278,7 +279,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Returns the events that the model expects in a played world, and the state that the API shows at the end.
+    /// Returns the events that the model expects in a played world, and the state that the API shows at the
+    /// end. Both are empty if that state cannot be read.
     pub fn expected_events(
         &self,
         script: &Script,
@@ -343,7 +345,7 @@ impl invariant::Reader for DryRun {
 }
 
 /// Returns the facts that the model needs before it replays a record.
-fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::ApiState) -> ReplayStart<'s> {
+fn replay_start<'s>(script: &Script, dry_run: &DryRun, state: &'s invariant::ApiState) -> ReplayStart<'s> {
     let DryRun { sandbox, observers, .. } = dry_run;
     let settings = Sandbox::first_settings();
     let mut account = Account::new(Sandbox::FIRST_ACCOUNT, &settings.name, script.start);
@@ -354,7 +356,7 @@ fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::Api
         account,
         keys: [(keys.live, Mode::Live), (keys.test, Mode::Test)],
         observers: observers.clone(),
-        api_state: shown,
+        api_state: state,
         public_url: BASE,
     }
 }

@@ -65,7 +65,7 @@ impl WorldVariant {
         }
     }
 
-    /// Returns the changed script.
+    /// Returns the changed script. `seed` determines where restarts are added.
     pub fn transform(self, script: &Script, seed: u64) -> Script {
         let mut variant = script.clone();
         match self {
@@ -135,8 +135,8 @@ impl Runner<'_> {
         let shape = match variant {
             WorldVariant::LiveOnly | WorldVariant::TestOnly => {
                 let mode = if variant == WorldVariant::LiveOnly { Mode::Live } else { Mode::Test };
-                // A step that involves both modes has another effect without one of them. It is removed from both
-                // worlds.
+                // A step that involves both modes has another effect when one mode is empty. It is removed
+                // from both worlds.
                 let mut separable = script.clone();
                 separable.steps.retain(|step| !crosses_modes(&step.value));
                 let base = match separable.steps.len() == script.steps.len() {
@@ -220,7 +220,8 @@ fn final_states(run: &mut Run, script: &Script, variant: WorldVariant) -> BTreeM
             .map(|entry| format!(" {}@{}", entry.event, since(&entry.time)))
             .collect::<String>(),
     };
-    let codes: BTreeMap<&String, &String> = dry_run.names.iter().map(|(name, code)| (code, name)).collect();
+    let names_by_code: BTreeMap<&String, &String> =
+        dry_run.names.iter().map(|(name, code)| (code, name)).collect();
     let original_name = |name: &str| match variant {
         WorldVariant::OtherNames => replace_first_letter(name, REPLACEMENT_LETTERS, FIRST_LETTERS),
         _ => name.to_owned(),
@@ -228,7 +229,7 @@ fn final_states(run: &mut Run, script: &Script, variant: WorldVariant) -> BTreeM
     let mut states = BTreeMap::new();
     for book in state.books.values() {
         for charge in &book.charges {
-            let Some(name) = codes.get(&charge.code) else { continue };
+            let Some(name) = names_by_code.get(&charge.code) else { continue };
             if variant == WorldVariant::SplitPayments && charge.refunded_amount != "0" {
                 // Splitting changes the transfers that refunds cover, and a fully refunded transfer is not accepted.
                 states.insert(original_name(name), "refunded".to_owned());
@@ -245,7 +246,7 @@ fn final_states(run: &mut Run, script: &Script, variant: WorldVariant) -> BTreeM
             states.insert(original_name(name), state);
         }
         for invoice in &book.invoices {
-            let Some(name) = codes.get(&invoice.code) else { continue };
+            let Some(name) = names_by_code.get(&invoice.code) else { continue };
             let state = format!("{}{}", invoice.status, format_timeline(&invoice.timeline));
             states.insert(original_name(name), state);
         }
@@ -344,7 +345,7 @@ fn record_mode<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Optio
                 Step::Walk(step) => step.key.as_ref(),
                 _ => None,
             };
-            let host = match other {
+            let object = match other {
                 Step::Merchant(step) => step.keys().next().map(String::as_str),
                 _ => name.map(|name| name.value.0.as_str()),
             };
@@ -356,7 +357,7 @@ fn record_mode<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Optio
                 Step::Watcher(step) => Some(or_live(step.mode)),
                 _ => None,
             };
-            return chain_mode.or(host.and_then(|host| known.get(host).copied()));
+            return chain_mode.or(object.and_then(|object| known.get(object).copied()));
         }
     };
     if let (Some(name), Some(mode)) = (name, mode) {
@@ -391,7 +392,8 @@ fn first_key(run: &Run, mode: Mode) -> String {
     if mode == Mode::Live { keys.live } else { keys.test }
 }
 
-/// Returns the part of a record that belongs to one mode.
+/// Returns the part of a record that belongs to one mode: the calls with its first key, the sightings and the
+/// attempts.
 fn record_of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     let mut deliveries = BTreeSet::new();
     let mut entries = Vec::new();
@@ -441,19 +443,19 @@ fn rename_objects(text: &str) -> String {
     let mut out = String::new();
     let mut word = String::new();
     // The preceding character: after a backslash a word is not a name.
-    let mut before = ' ';
+    let mut previous = ' ';
     for c in text.chars().chain(['\n']) {
         if is_part(c) {
             word.push(c);
             continue;
         }
-        let is_drawn_name = before != '\\' && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        let is_drawn_name = previous != '\\' && word.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         if is_drawn_name {
             word = replace_first_letter(&word, FIRST_LETTERS, REPLACEMENT_LETTERS);
         }
         out.push_str(&word);
         word.clear();
-        before = c;
+        previous = c;
         out.push(c);
     }
     out

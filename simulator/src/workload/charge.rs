@@ -23,7 +23,9 @@ pub(super) struct OpenedCharge {
 }
 
 impl OpenedCharge {
-    /// Returns the name of its `nth` transaction. The letter depends on that of the charge, so that names are unique.
+    /// Returns the name of its `nth` transaction: 1 to 4 are payments, 5 and 6 are paid around the end of the
+    /// lock, 7 to 9 are faults, 10 is the one that [`Plan::plan_fee_bumps`] replaces. The letter depends on
+    /// that of the charge, so that names are unique.
     pub(super) fn transaction_name(&self, nth: u64) -> String {
         let number = self.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let letter = match self.name.as_bytes().first() {
@@ -150,7 +152,8 @@ impl Plan {
         }
     }
 
-    /// Draws the time of the first payment, relative to the end of the rate lock.
+    /// Draws the time of the first payment: usually within the rate lock, sometimes around its end or after
+    /// it.
     fn draw_first_payment(&self, charge: &OpenedCharge, draw: &mut RngStream) -> u64 {
         let end = charge.at + LOCK;
         if self.draws_fault(Fault::LockEdge, draw) {
@@ -164,6 +167,7 @@ impl Plan {
         }
     }
 
+    /// Plans a payment of an amount in the coin's smallest units.
     fn plan_transaction_of(
         &mut self,
         charge: &OpenedCharge,
@@ -294,7 +298,8 @@ impl Plan {
     }
 }
 
-/// Draws an amount at a bound (paid or not, overpaid or not), where one unit makes a difference.
+/// Draws an amount: usually at a bound (paid or not, overpaid or not), where one unit makes a difference,
+/// otherwise all or half of the amount due.
 fn amount_at_bound(due: u128, (tolerance, threshold): (u32, u32), draw: &mut RngStream) -> u128 {
     let least_paid = money::least_enough(due, tolerance);
     let most_not_overpaid = money::most_not_overpaid(due, threshold);

@@ -54,7 +54,8 @@ impl Plan {
         self.add(0, Step::OpenAccount(Shorthand(open)));
     }
 
-    /// Draws the account of an object. Returns it (`None` for the first account) and its bounds.
+    /// Draws the account of an object. Returns it (`None` for the first account), and its tolerance and
+    /// threshold.
     pub(super) fn draw_account(&self, object: &str) -> (Option<At<Name>>, (u32, u32)) {
         match self.second_account {
             Some(bounds) if self.stream(&format!("account/{object}")).chance(1, 4) => {
@@ -176,8 +177,8 @@ fn pad_to(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }
 
-/// Draws the time from a request with an idempotency key to its repetition: at once, soon, or around the end of the 24
-/// hours for which responses are stored.
+/// Draws the time from a request with an idempotency key to its repetition: at once, within seconds or hours,
+/// or at the end of the 24 hours for which responses are stored.
 pub(super) fn draw_repeat_delay(draw: &mut RngStream) -> u64 {
     match draw.below(6) {
         0 => DAY - 1 + draw.below(2),

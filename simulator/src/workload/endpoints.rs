@@ -65,7 +65,7 @@ impl Plan {
         }
     }
 
-    /// Adds faults of a merchant and its endpoint.
+    /// Adds faults of a merchant and its endpoint, after the time `from`.
     fn add_merchant_failures(&mut self, host: &str, mode: Mode, from: u64) {
         let mut draw = self.stream(&format!("merchant/{host}"));
         let draw_time = |draw: &mut RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
@@ -141,6 +141,7 @@ impl Plan {
             let at = draw.between(MINUTE, DAY);
             let failures = draw.between(1, 4) as usize;
             let body = json!({ "asset": self.coins[0].code(), "amount": "7.00", "currency": "EUR" });
+            // 0 and 1: the first attempt of a new delivery; 2: a resend; 3: a test.
             let kind = draw.below(4);
             // A resend needs an earlier delivery, which was acknowledged or waits for its next attempt.
             let opened_at = if kind < 2 { at } else { at.saturating_sub(draw.between(MINUTE, HOUR)) };

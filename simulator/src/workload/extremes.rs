@@ -1,5 +1,5 @@
 //! Worlds that are extreme in one dimension: many events of one object, an endpoint that fails until it is disabled,
-//! months of time.
+//! months of time. The numbers of their charges start with 9, so that their names are unique.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode, outbox::DeliveryState, rng::RngStream};
 use serde_json::json;
@@ -30,7 +30,7 @@ impl Plan {
         }
     }
 
-    /// Plans a charge with more events than an unindexed timeline holds, read by type and page by page.
+    /// Plans a charge with dozens of events, and reads of them by type and page by page.
     fn add_many_events(&mut self) {
         let mut draw = self.stream("many-events");
         let (mode, asset) = (self.draw_mode(&mut draw), self.draw_coin(&mut draw));

@@ -92,9 +92,11 @@ impl Plan {
         }
     }
 
-    /// Adds bursts with separate keys: as many requests as allowed in a minute and one more, at the last microsecond of
-    /// that minute and after it.
+    /// Adds bursts with separate keys: the 120 requests that are allowed in a minute, in two halves, and one
+    /// more. A minute after the first half the same number is allowed again, but not a microsecond earlier.
     fn add_bursts(&mut self) {
+        /// Half of the allowed requests.
+        const HALF: u32 = 60;
         let mut draw = self.stream("bursts");
         for n in 0..self.swarm.draw_count(Fault::Burst, &mut draw, 2) {
             let mode = self.draw_mode(&mut draw);
@@ -107,12 +109,13 @@ impl Plan {
                 burst.expect.status = Some(steps::without_span(status));
                 Step::Request(burst)
             };
-            self.add(at, burst_of(60, 200));
-            self.add(at + spread, burst_of(60, 200));
+            self.add(at, burst_of(HALF, 200));
+            self.add(at + spread, burst_of(HALF, 200));
             self.add(at + spread, burst_of(1, 429));
             self.add(at + MINUTE - 1, burst_of(1, 429));
-            // Refused requests do not count, so only the first 60 requests leave the window.
-            self.add(at + MINUTE, burst_of(60, 200));
+            // Refused requests do not count. The first half no longer counts; the second does unless it was
+            // sent with it.
+            self.add(at + MINUTE, burst_of(HALF, 200));
             self.add(at + MINUTE, burst_of(1, if spread == 0 { 200 } else { 429 }));
         }
     }

@@ -12,8 +12,8 @@ use crate::{
 /// The labels of custom fields.
 const LABELS: [&str; 3] = ["Size", "Größe 👕", "\"Note\""];
 
-/// Draws the amount that a customer enters, in cents. A fixed price is usually omitted, sometimes repeated, and
-/// sometimes a wrong one is entered, which is refused.
+/// Draws the amount that a customer enters, in cents. A customer of a link with a fixed price usually enters
+/// none, sometimes the same price, and sometimes a wrong one, which is refused.
 fn draw_amount(fixed: Option<u64>, cents: u64, draw: &mut RngStream) -> Option<u64> {
     match fixed {
         None => Some(cents),
@@ -104,8 +104,8 @@ impl Plan {
         self.plan_owner_actions(charge, draw);
     }
 
-    /// Plans a transfer that is dropped a second after it was seen, so that the charge is untouched again. It is
-    /// canceled when the link has reached its maximum number of payments.
+    /// Plans a transfer that is dropped a second after it was seen, so that the charge is untouched again. An
+    /// untouched charge is canceled when the link has reached its maximum number of payments.
     fn plan_dropped_transfer(&mut self, charge: &str, at: u64) {
         let tx = format!("{charge}v");
         let pay = Pay { fee: Some(FeeLevel::Stuck), ..steps::pay(charge, &tx) };

@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Plan {
-    /// Plans fee bumps at the same time as the payment, often around the end of the lock. They pay the same amount,
-    /// more or less.
+    /// Plans a payment and its fee bumps at the same time, often around the end of the lock. A bump pays the
+    /// same amount, a larger or a smaller one.
     pub(super) fn plan_fee_bumps(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("bumps/{}", charge.name));

@@ -34,6 +34,7 @@ use crate::script::{
     value::Duration,
 };
 
+/// A second in microseconds, the unit of all times and durations of a plan.
 const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
@@ -50,9 +51,9 @@ pub struct DrawnWorld {
     pub swarm: Swarm,
 }
 
-/// One world in this number has 20 to 80 charges; the others have a few. A small world takes less than a third of the
-/// time and shows most faults, so planted faults are found in half of the time. Large worlds are needed for effects
-/// such as lists of several pages.
+/// One world in this number has dozens of charges; the others have a few. A small world takes less than a
+/// third of the time and shows most faults, so planted faults are found in half of the time. Large worlds are
+/// needed for effects such as lists of several pages.
 const LARGE_EVERY: u64 = 5;
 
 /// Returns `true` if the world of a seed is a large one.
@@ -177,7 +178,7 @@ impl Plan {
         self.steps.push(PlannedStep { at, order, step });
     }
 
-    /// Draws the occurrence of a fault.
+    /// Draws the occurrence of a fault: returns `true` if it occurs.
     fn draws_fault(&self, fault: Fault, draw: &mut RngStream) -> bool {
         self.swarm.draws_fault(fault, draw)
     }

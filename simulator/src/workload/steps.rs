@@ -71,10 +71,12 @@ pub(super) fn amount(text: String) -> At<Amount> {
     without_span(Amount(text))
 }
 
+/// Returns a payment of the whole remaining amount.
 pub(super) fn pay(charge: &str, tx: &str) -> Pay {
     Pay { charge: Some(name(charge)), tx: Some(name(tx)), ..Pay::default() }
 }
 
+/// Returns a share below 100 percent.
 pub(super) fn share(percent: u64) -> At<Share> {
     without_span(Share(format!("0.{percent:02}")))
 }
@@ -118,9 +120,9 @@ pub(super) fn merchant(host: &str, first: &[&str], then: &str) -> Step {
     Step::Merchant([(host.to_owned(), without_span(responses))].into())
 }
 
-/// Returns a resend of the newest delivery to an endpoint in a status.
-pub(super) fn resend(endpoint: &str, status: Option<DeliveryStatus>) -> Step {
-    Step::Resend(Shorthand(Resend { delivery: name(endpoint), status, refused: None }))
+/// Returns a resend of a delivery, or of the newest delivery to an endpoint, with this status if it is given.
+pub(super) fn resend(delivery_or_endpoint: &str, status: Option<DeliveryStatus>) -> Step {
+    Step::Resend(Shorthand(Resend { delivery: name(delivery_or_endpoint), status, refused: None }))
 }
 
 pub(super) fn watcher(mode: Mode, asset: Asset, notices: NoticePolicy) -> Step {
@@ -131,4 +133,5 @@ pub(super) fn duration(micros: u64) -> Duration {
     Duration(Span::micros(micros))
 }
 
+/// The fee levels of ordinary payments.
 pub(super) const FEES: [FeeLevel; 2] = [FeeLevel::Normal, FeeLevel::High];

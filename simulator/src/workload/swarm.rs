@@ -30,22 +30,29 @@ faults! {
     Drop           "drop";
     LowFee         "low_fee";
     Stuck          "stuck";
+    // A transaction that is first seen in a block.
     Unseen         "unseen";
     Congestion     "congestion";
     Stall          "stall";
     Watcher        "watcher";
     WrongCoin      "wrong_coin";
     WrongNetwork   "wrong_network";
+    // A payment of one smallest unit of the coin.
     Dust           "dust";
+    // A payment in several outputs of one transaction.
     Outputs        "outputs";
+    // Objects that are created at the same time.
     SameMoment     "same_moment";
+    // A payment within a microsecond of the end of the rate lock.
     LockEdge       "lock_edge";
+    // A rate that is unavailable for a while.
     RateGone       "rate_gone";
     RateMoves      "rate_moves";
     Outage         "outage";
     BadAnswer      "bad_answer";
     AnswerLost     "answer_lost";
     DoublePost     "double_post";
+    // Attempts that arrive late, and overtake each other.
     Lag            "lag";
     Rotation       "rotation";
     EndpointChange "endpoint_change";
@@ -53,13 +60,19 @@ faults! {
     Restart        "restart";
     CancelRace     "cancel_race";
     Settings       "settings";
+    // A list that is read page by page while it grows.
     Walk           "walk";
+    // Requests up to the rate limit at the same time.
     Burst          "burst";
     LongOutage     "long_outage";
+    // A stuck transaction shortly before the end of the rate lock.
     StuckAtEnd     "stuck_at_end";
+    // Such a transaction, replaced after the end by one with a higher fee.
     BumpAtEnd      "bump_at_end";
     LateRefund     "late_refund";
+    // More customers than a payment link accepts payments.
     FullLink       "full_link";
+    // A payment that is replaced at the same time.
     BumpAtOnce     "bump_at_once";
 }
 
@@ -68,9 +81,9 @@ faults! {
 pub enum Level {
     /// No fault of the family.
     Off,
-    /// A fault in every eighth case.
+    /// Occasional: a fault in one of eight cases on average.
     Rate,
-    /// A fault in every second case.
+    /// Frequent: a fault in one of two cases on average.
     Burst,
 }
 

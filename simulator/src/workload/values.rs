@@ -143,6 +143,7 @@ pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngSt
         }
         FieldKind::Day => json!(format_date(context.now.plus(Span::days(draw.below(5))))),
         FieldKind::Word(names) => json!(pick(names, draw)),
+        // Some clients encode an empty map as a list.
         FieldKind::Metadata if is_extreme => json!([]),
         FieldKind::Metadata => json!({
             "order": draw.below(1 << 40), "gift": draw.chance(1, 2), "note": pick(&TEXTS, draw), "none": null,

@@ -318,6 +318,10 @@ fn the_delivery_log_is_filtered_and_paged() {
     }
     let older = world.get(&format!("/sandbox/deliveries?before={}&limit=1", ids[2]));
     assert_eq!(older["deliveries"][0]["id"], ids[3]);
+    let of_charge = world.get(&format!("/sandbox/deliveries?charge={}", codes[0]))["deliveries"].clone();
+    let before = of_charge[0]["id"].as_str().expect("an id");
+    let older = world.get(&format!("/sandbox/deliveries?charge={}&before={before}", codes[0]));
+    assert_eq!(older["deliveries"], json!([of_charge[1]]), "`before` applies to a charge, too");
     for (query, status) in [
         ("limit=0", 422),
         ("limit=1001", 422),

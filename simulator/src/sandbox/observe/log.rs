@@ -28,6 +28,7 @@ const KEPT_MAX: usize = 200_000;
 pub struct WorldLog {
     #[serde(with = "stored")]
     kept: VecDeque<WorldEvent>,
+    /// The number of events so far, including those no longer stored.
     count: u64,
 }
 
@@ -44,12 +45,12 @@ impl WorldLog {
         self.kept.iter().skip(skip)
     }
 
-    fn push(&mut self, at: Timestamp, what: WorldEventKind) {
+    fn push(&mut self, at: Timestamp, kind: WorldEventKind) {
         self.count += 1;
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();
         }
-        self.kept.push_back(WorldEvent { n: self.count, at, kind: what });
+        self.kept.push_back(WorldEvent { n: self.count, at, kind });
     }
 }
 

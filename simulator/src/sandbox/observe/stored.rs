@@ -102,7 +102,7 @@ enum StoredKind {
     Restart,
 }
 
-/// Details of events, which must come from the service of the same world.
+/// Details of events. Only those from the service of the same world can be stored; the log has no others.
 mod details {
     use reference_core::event::Details;
     use serde::ser::Error;

@@ -25,6 +25,7 @@ use crate::{
     sandbox::Sandbox,
 };
 
+/// The maximum number of members of an account.
 const MEMBERS_MAX: usize = 100;
 /// The fields of a business.
 const BUSINESS: [&str; 9] = [
@@ -115,6 +116,7 @@ pub(super) fn change(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let account = call.service().find_account(call.parameters()[0]).ok_or(ApiError::NotFound)?;
     let draft = read_settings(&mut f);
     f.finish()?;
+    // Both modes share the settings; the command needs one of them.
     call.execute((account, Mode::Live), Command::ChangeSettings(Box::new(draft)))?;
     empty_response()
 }
@@ -177,8 +179,8 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRe
     let WalletRequest { asset, key, script, addresses, .. } = body.finish()?;
     let script = script.as_deref().and_then(Script::parse);
     let addresses = addresses.unwrap_or_default();
-    let payout = key.map_or(WalletInput::Addresses(addresses), |text| WalletInput::Key { text, script });
-    call.execute(book_id, Command::SetWallet { asset, input: payout })?;
+    let input = key.map_or(WalletInput::Addresses(addresses), |text| WalletInput::Key { text, script });
+    call.execute(book_id, Command::SetWallet { asset, input })?;
     let mut wallets = call.sandbox.wallets(book_id).into_iter();
     let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet is set");
     json_response(WalletResponse { wallet })

@@ -1,8 +1,9 @@
-//! Calls that move the clock. They pause whenever an attempt outside of the simulated network is in flight.
+//! Calls that move the clock. They pause whenever an attempt outside of the simulated network is in flight,
+//! and when the work budget of a call is used up.
 //!
-//! "Advancing returns when everything due has happened" (contract 11): an attempt sent during the call must end before
-//! the clock continues, so that its retries get the correct times. The functions do not block: the host waits without
-//! holding the world's lock, and serves other calls meanwhile.
+//! A call responds when everything due up to its target has happened. An attempt sent during the call must
+//! end before the clock continues, so that its retries get the correct times. The functions do not block: the
+//! host waits without holding the world's lock, and serves other calls meanwhile.
 
 use reference_core::{error::ApiError, time::Timestamp};
 use reference_wire::Response;
@@ -34,7 +35,7 @@ pub(in crate::sandbox) struct AdvanceTarget {
 #[derive(Debug)]
 pub struct PendingAdvance {
     pub(in crate::sandbox) target: AdvanceTarget,
-    /// The number of events before the call.
+    /// The number of the world event after which the response starts.
     pub(in crate::sandbox) before: u64,
     /// The book whose events are reported; `None` for all books.
     pub(in crate::sandbox) within: Option<Within>,
@@ -74,7 +75,8 @@ impl Sandbox {
         self.run_until_blocked(pending)
     }
 
-    /// Moves the clock as far as possible without passing an attempt in flight.
+    /// Moves the clock towards the target, until it would pass an attempt in flight or the work budget is
+    /// used up.
     pub(in crate::sandbox) fn run_until_blocked(&mut self, mut pending: PendingAdvance) -> Progress {
         let mut budget = self.budget();
         loop {
@@ -113,7 +115,8 @@ impl Sandbox {
         pending.target.stop_early && has_events_after(self, pending.before, pending.within)
     }
 
-    /// Performs the next event due up to `until`, or moves the clock there. Returns `true` if there was an event.
+    /// Performs everything due at the next due time up to `until`, or moves the clock there. Returns `true`
+    /// if something was due.
     fn step(&mut self, until: Timestamp, budget: &mut WorkBudget) -> bool {
         self.world.step(until, &mut self.observers, budget)
     }
@@ -261,7 +264,8 @@ mod tests {
             let (_, body) = response_of(world.continue_call(pending));
             assert_eq!(body["happened"].as_array().map(Vec::len), Some(1), "{body}");
             world.check_now(since);
-            // An event is not reported twice to a second call at the same time.
+            // A second call does not report the event again, and ends before the next retry (after 1, then 5
+            // minutes).
             let by = if since == Span::mins(0) { "55s" } else { "4m" };
             let body = world.call_ok("/sandbox/advance", &format!(r#"{{"by":"{by}","stop_early":true}}"#));
             assert_eq!(body["happened"].as_array().map(Vec::len), Some(0), "{body}");

@@ -30,7 +30,8 @@ use crate::{
     sandbox::{Sandbox, observe::AccountBook},
 };
 
-/// The maximum number of late payments that are scanned for unresolved ones, newest first.
+/// The maximum number of late-payment events, newest first, whose charges are searched for unresolved late
+/// payments.
 const LATE_SCANNED_MAX: usize = 1_000;
 
 /// Returns the book that the path names.
@@ -39,14 +40,14 @@ pub(super) fn book_from_path(call: &SandboxCall<'_>) -> Result<AccountBook, ApiE
     call.sandbox.find_book(account, Mode::parse(mode).ok_or(ApiError::NotFound)?)
 }
 
-/// Returns the API path that follows the book: `/v1/charges`.
+/// Returns the API path that the rest of the path stands for, such as `/v1/charges`.
 fn api_path(call: &SandboxCall<'_>) -> String {
     // `/sandbox/books/{account}/{mode}/…`
     let rest = call.request.path.split('/').skip(5);
     format!("/v1/{}", rest.collect::<Vec<_>>().join("/"))
 }
 
-/// Returns exactly the response that a key of the book gets from `/v1/` with the rest of the path.
+/// Returns the body that a key of the book gets from `/v1/` with the rest of the path.
 pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let book_id = book_from_path(call)?;
     let path = api_path(call);
@@ -104,11 +105,12 @@ impl Sandbox {
         self.service().account(account).book(mode)
     }
 
-    /// Returns the number of objects of each kind.
+    /// Returns the number of objects of each kind and status.
     pub fn counts(&self, book_id: (AccountNo, Mode)) -> BookCounts {
         let owner = self.service().account(book_id.0);
         let book = self.book(book_id);
         let count = |list: &List| {
+            // The rank of the newest member is the number of members.
             let listing = book.listing(list);
             listing.newest().map_or(0, |newest| listing.rank(newest)) as u64
         };
@@ -144,7 +146,8 @@ impl Sandbox {
         }
     }
 
-    /// Returns the late payments that wait for the owner, newest first.
+    /// Returns the late payments that the owner has neither accepted nor refunded, by charge: the one with
+    /// the newest late payment first.
     pub fn late_payments(&self, book_id: (AccountNo, Mode)) -> Vec<LatePayment> {
         let book = self.book(book_id);
         let late_payments =
@@ -170,7 +173,8 @@ impl Sandbox {
     }
 }
 
-/// Returns the unresolved late payments, the newest event first.
+/// Returns the late payments that are neither accepted nor refunded, by charge: the one with the newest
+/// late-payment event first.
 fn unresolved_late_payments(book: &Book) -> Vec<(&Charge, &Transfer)> {
     let late_events =
         book.listing(&List::Events { kind: Some(EventType::ChargeLatePayment), charge: None, invoice: None });

@@ -16,7 +16,8 @@ use crate::sandbox::{Sandbox, observe::AccountBook, world::World};
 
 /// The maximum number of days by which one call moves the clock.
 const JUMP_DAYS_MAX: u64 = 3_653;
-/// The same for calls with an API key, because all keys of a world share its clock.
+/// The maximum number of days for calls with an API key. It is lower, because all keys of a world share its
+/// clock.
 const KEY_JUMP_DAYS_MAX: u64 = 366;
 /// The last time of the clock, 9000-01-01, well before the last representable time.
 const CLOCK_LAST: Timestamp = Timestamp(221_845_392_000_000_000);
@@ -114,7 +115,8 @@ impl<'c> SandboxCall<'c> {
         (account, self.mode(mode, fields))
     }
 
-    /// Returns the account with an id; by default the caller's own, or the first one.
+    /// Returns the account with an id; by default the caller's own, or the first one. If the caller may not
+    /// access the account, adds an error and returns any account.
     pub(super) fn account(&self, id: Option<String>, fields: &mut Fields<'_>) -> AccountNo {
         let own = self.within.map(|(account, _)| account);
         let default = || own.or_else(|| self.service().find_account(Sandbox::FIRST_ACCOUNT));
@@ -126,7 +128,8 @@ impl<'c> SandboxCall<'c> {
         no.unwrap_or(default)
     }
 
-    /// Returns the given mode; by default the caller's own, or the world's default mode.
+    /// Returns the given mode; by default the caller's own, or the world's default mode. Adds an error if the
+    /// caller may not access it.
     pub(super) fn mode(&self, mode: Option<impl Into<Mode>>, fields: &mut Fields<'_>) -> Mode {
         let own = self.within.map(|(_, mode)| mode);
         let mode = mode.map(Into::into).or(own).unwrap_or(self.sandbox.world.setup.default_mode);
@@ -159,7 +162,7 @@ pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
     fields.choice("mode", &Mode::ALL.map(Mode::as_str), Mode::parse)
 }
 
-/// Returns the value of a required field.
+/// Returns the value of a required field, or the error that it is missing.
 pub(super) fn required<T>(value: Option<T>, name: &str) -> Result<T, ApiError> {
     value.ok_or_else(|| ApiError::field(name, format!("The {name} field is required.")))
 }

@@ -21,7 +21,9 @@ use crate::{
     value::{Amount, Share},
 };
 
+/// The maximum number of outputs of one payment.
 const OUTPUTS_MAX: u32 = 100;
+/// The maximum number of blocks that one call mines.
 const BLOCKS_MAX: u32 = 100_000;
 
 /// Returns the API error for a chain's refusal.
@@ -29,7 +31,7 @@ fn refusal(error: ChainError) -> ApiError {
     ApiError::conflict(format!("The chain refuses: {error}."))
 }
 
-/// The destination, coin and amount of a payment.
+/// The chain, address and amount of a payment.
 struct Transfer {
     mode: Mode,
     asset: Asset,
@@ -172,6 +174,7 @@ pub(super) fn mine(call: &mut SandboxCall<'_>, mut body: Body<'_, Mine>) -> Outc
 
 pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut body: Body<'_, ReorgRequest>) -> Outcome {
     let mode = call.mode(body.mode, &mut body.fields);
+    // For one account, only transfers to its charges lose confirmations.
     let is_limited = call.within.is_some() || body.account.is_some();
     let account = is_limited.then(|| call.account(body.account.clone(), &mut body.fields));
     let ReorgRequest { asset, depth, keep, .. } = body.finish()?;

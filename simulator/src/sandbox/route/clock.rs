@@ -1,4 +1,5 @@
-//! Calls on the world as a whole: its clock, its market and its replacement.
+//! Calls on the world as a whole: its overview, events, history, clock and market, its restart and its
+//! replacement.
 
 use reference_core::{
     error::ApiError, mode::Mode, money::Rate, rng::Seed, time::Timestamp, wallet::needs_address_list,
@@ -25,6 +26,7 @@ impl Sandbox {
     /// Returns the accounts, chains and rates of the world.
     pub fn overview(&self) -> Overview {
         let (world, service) = (&self.world, self.service());
+        // Every account has one live book.
         let accounts = service.books().filter(|(_, mode, _)| *mode == Mode::Live).map(|(no, _, _)| {
             let account = service.account(no);
             AccountRecord {

@@ -59,7 +59,12 @@ impl DeliveryFilter {
             let created = book.outbox().deliveries_opened_at(event.created_at);
             created.filter(move |delivery| delivery.payload.event.is_some_and(|(_, id)| id == event.id))
         };
-        Box::new(events.into_iter().rev().flat_map(deliveries_of))
+        let newest_first = events.into_iter().rev().flat_map(deliveries_of);
+        let Some(before) = self.before else { return Box::new(newest_first) };
+        // Numbers increase with creation. Nothing matches if `before` is a delivery of another book.
+        let number = move |id| book.outbox().find(id);
+        let end = number(before);
+        Box::new(newest_first.filter(move |delivery| end.is_some() && number(delivery.id) < end))
     }
 
     /// Returns the requested events, oldest first; `None` if there is no filter on events.
@@ -87,17 +92,17 @@ impl DeliveryFilter {
 }
 
 pub(super) fn list_deliveries(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let id = |f: &mut Fields<'_>, name| f.text(name, TEXT_MAX);
-    let code = |f: &mut Fields<'_>, name| id(f, name).map(|id| Code::parse(&id));
-    let state = |text: &str| DeliveryState::NAMES.into_iter().find(|name| *name == text);
+    let read_id = |f: &mut Fields<'_>, name| f.text(name, TEXT_MAX);
+    let read_code = |f: &mut Fields<'_>, name| read_id(f, name).map(|id| Code::parse(&id));
+    let parse_state = |text: &str| DeliveryState::NAMES.into_iter().find(|name| *name == text);
     let (account, mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
     let filter = DeliveryFilter {
-        status: f.choice("status", &DeliveryState::NAMES, state),
-        endpoint: code(&mut f, "endpoint"),
-        charge: code(&mut f, "charge"),
-        invoice: code(&mut f, "invoice"),
-        event: id(&mut f, "event").map(|id| parse_uuid(&id)),
-        before: id(&mut f, "before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?,
+        status: f.choice("status", &DeliveryState::NAMES, parse_state),
+        endpoint: read_code(&mut f, "endpoint"),
+        charge: read_code(&mut f, "charge"),
+        invoice: read_code(&mut f, "invoice"),
+        event: read_id(&mut f, "event").map(|id| parse_uuid(&id)),
+        before: read_id(&mut f, "before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?,
     };
     let limit = f.whole_number("limit").map_or(LISTED_MAX, |limit| usize::try_from(limit).unwrap_or(0));
     if !(1..=LISTED_MAX).contains(&limit) {

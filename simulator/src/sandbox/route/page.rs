@@ -1,5 +1,6 @@
-//! The content of the hosted pages, one call per page. States are computed here, because they depend on the rules of
-//! the service; a page only renders them. The caller passes functions (`view`) that convert the objects.
+//! The content of the hosted pages, one call per page. States are computed here, because they depend on the
+//! rules of the service; a page only renders them. The caller passes functions (`view`) that convert the
+//! objects to its own representation, such as JSON.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -134,7 +135,7 @@ impl Sandbox {
         })
     }
 
-    /// Finds an object in any book.
+    /// Returns the first object that `find` returns for a book, with that book.
     fn find_object<No>(
         &self,
         find: impl Fn(&Book) -> Result<No, ApiError>,

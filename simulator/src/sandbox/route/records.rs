@@ -114,7 +114,7 @@ pub(super) fn transfer_record(
     }
 }
 
-/// Returns `true` if the owner has refunded a late payment.
+/// Returns `true` if a transfer is a late payment that the owner has refunded.
 pub(super) fn is_sent_back(charge: &Charge, transfer: &Transfer) -> bool {
     charge
         .refunded_late_transfers()
@@ -149,16 +149,16 @@ pub(super) fn delivery_record(account: &str, book: &Book, delivery: &Delivery) -
 pub(super) fn full_delivery_record(
     account: &str,
     book: &Book,
-    stored: &Delivery,
+    delivery: &Delivery,
     config: &ServiceConfig,
 ) -> DeliveryRecord {
-    let mut record = delivery_record(account, book, stored);
-    let body = reference_wire::delivery_body(book, stored, &config.public_url);
-    for (attempt, attempt_record) in stored.attempts.iter().zip(&mut record.attempts) {
+    let mut record = delivery_record(account, book, delivery);
+    let body = reference_wire::delivery_body(book, delivery, &config.public_url);
+    for (attempt, attempt_record) in delivery.attempts.iter().zip(&mut record.attempts) {
         attempt_record.trace = Some(attempt_trace(attempt, |url, secret| {
             let signature = secret.sign(attempt.started_at.unix_secs(), &body);
-            let (url, kind) = (url.authority(), stored.payload.kind);
-            delivery_headers(&config.dialect, (url, kind, stored.id), body.len(), signature)
+            let (url, kind) = (url.authority(), delivery.payload.kind);
+            delivery_headers(&config.dialect, (url, kind, delivery.id), body.len(), signature)
         }));
     }
     record.request_body = Some(String::from_utf8_lossy(&body).into_owned());

@@ -110,14 +110,14 @@ fn a_path_has_one_route_that_lists_all_its_methods() {
     }
 }
 
-/// Returns a path with an id of this world in place of the braces.
+/// Returns a path with an id in place of the braces: the one in `ids` with a matching start of the path.
 fn fill_path(path: &str, ids: &[(&str, String)]) -> String {
     let id = ids.iter().find(|(start, _)| path.starts_with(start)).map_or("acme", |(_, id)| id);
     path.replace("{id}", id).replace("{account}/{mode}", "acme/live")
 }
 
 #[test]
-fn unknown_fields_are_refused_everywhere() {
+fn every_call_but_get_refuses_unknown_fields() {
     let mut world = world();
     let endpoint =
         call_ok(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim"}"#);
@@ -343,7 +343,7 @@ fn a_refunded_late_payment_is_resolved() {
 }
 
 #[test]
-fn a_repeated_sighting_causes_no_event() {
+fn a_repeated_sighting_is_logged_once() {
     let mut world = world();
     let charge =
         create_object(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
@@ -492,6 +492,7 @@ fn other_calls_are_served_while_a_call_moves_the_clock_far() {
         assert_eq!(overview["now"], world.now().to_string());
         progress = world.continue_call(now, pending);
         let count = world.log().count();
+        // A slice has a budget of 200 units of work, each of which causes a few events.
         assert!(count - events <= 1_000, "{} events in one slice", count - events);
         (slices, events) = (slices + 1, count);
     }

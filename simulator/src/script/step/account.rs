@@ -123,7 +123,8 @@ pub struct Accept {
 
 from_shorthand!(Accept { charge: Name, tx, refused });
 
-/// The responses of a merchant: one behaviour, or a list of responses and then one behaviour.
+/// The responses of a merchant: a list of responses to the next attempts, which may be empty, and a behaviour
+/// after them, which is `up` by default.
 #[derive(Clone, Debug)]
 pub struct Answers {
     /// The responses to the next attempts, in order.

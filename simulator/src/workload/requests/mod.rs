@@ -1,7 +1,8 @@
 //! Requests of every operation with every field, drawn from the table of operations.
 //!
-//! Each plan draws from a separate stream. The names of created charges start with `q`, of payment links with `m`, and
-//! of invoices with `j`.
+//! Each plan draws from a separate stream. The names of created charges start with `q`, of payment links with
+//! `m`, and of invoices with `j`. The numbers after `q` start at 1, at 11 for charges of links, and at 20 and
+//! 40 for charges that use new wallets, so that the names are unique.
 
 mod objects;
 mod reads;
@@ -59,7 +60,7 @@ fn drop_fields(body: &mut Value, names: &[&str]) {
 }
 
 impl Plan {
-    /// Plans requests of every operation, changes of settings and of wallets.
+    /// Plans requests of every operation, also with revoked keys, and changes of settings and of wallets.
     pub(super) fn add_requests(&mut self) {
         let mut draw = self.stream("requests");
         for n in 1..=draw.below(3) {
@@ -97,9 +98,9 @@ impl Plan {
         body
     }
 
-    /// Plans a write. A few have another `Content-Type`, or a body of about the maximum size. Some have an
-    /// `Idempotency-Key`, and most of these are repeated after [`draw_repeat_delay`], with the same or another query or
-    /// body.
+    /// Plans a write. Some are made by the account owner in the dashboard. A few have another `Content-Type`,
+    /// or a body of about the maximum size. Some have an `Idempotency-Key`, and most of these are repeated
+    /// after [`draw_repeat_delay`], with the same or another query or body.
     fn plan_write(&mut self, at: u64, mut request: Request, draw: &mut RngStream) {
         let has_idempotency_key = draw.chance(1, 3);
         if !has_idempotency_key

@@ -52,8 +52,9 @@ impl Plan {
             match (draw.below(4), due) {
                 (0, _) => {}
                 (1, _) => refund["amount"] = json!(money::format_units(1, asset)),
-                (part, Some(due)) => {
-                    let units = (due / u128::from(part - 1)).max(1);
+                // All or half of the amount due.
+                (n, Some(due)) => {
+                    let units = (due / u128::from(n - 1)).max(1);
                     refund["amount"] = json!(money::format_units(units, asset));
                 }
                 _ => {}
@@ -124,7 +125,7 @@ impl Plan {
         }
     }
 
-    /// Makes the price fields of a link consistent in seven of eight cases.
+    /// Makes the title and the price fields of a link valid in seven of eight cases.
     fn make_link_consistent(&self, body: &mut Value, draw: &mut RngStream) {
         if draw.chance(1, 8) {
             return;
@@ -234,6 +235,7 @@ impl Plan {
         let mut sent_at = at;
         for _ in 0..draw.below(4) {
             sent_at += match draw.below(3) {
+                // An invoice is e-mailed at most every ten minutes.
                 0 => 10 * MINUTE - 1 + draw.below(3),
                 _ => draw.between(1, 12 * MINUTE),
             };

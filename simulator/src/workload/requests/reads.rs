@@ -71,6 +71,7 @@ impl Plan {
                 insert.body = Some(body.clone());
                 self.add(at + 1, Step::Request(insert));
             }
+            // The service remembers for ten minutes from where the pages continue.
             at += [SECOND, 6 * MINUTE, 9 * MINUTE, 10 * MINUTE - 1, 10 * MINUTE][draw.below(5) as usize];
         }
     }
@@ -152,6 +153,7 @@ impl Plan {
                 (request.key, request.body) = (Some(steps::name(&key)), body);
                 self.add(at + minute * MINUTE, Step::Request(request));
             }
+            // Between the third and the fourth request.
             self.add(at + 150 * SECOND, Step::Revoke(steps::name(&key)));
         }
     }
