@@ -311,7 +311,7 @@ pub(super) fn last_list_read(recording: &Recording, caller: Caller, list: List) 
 }
 
 /// Returns the last read of the first long page of a list in a mode.
-pub(super) fn last_long_page<'s, 'a>(
+pub(super) fn last_first_long_page_read<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,
     mode: Mode,

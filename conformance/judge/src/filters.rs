@@ -93,7 +93,7 @@ fn first_mismatch(shown: &[Value], selected: &[&Value], is_all: bool, size: usiz
     }
 }
 
-/// Returns the pages of a list with this filter only, except those reached by a link, each with the value of the filter.
+/// Returns the pages of a list with this filter only and not reached by a link, each with the value of the filter.
 fn pages_with_only_filter<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,

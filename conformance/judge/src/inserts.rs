@@ -102,7 +102,8 @@ impl PageWalk {
 /// Returns the step that reads a page by its number.
 type StepOfPage = fn(u64) -> Step;
 
-/// Returns the ids or codes of a page's records; `None` if a record has neither, because its loss could not be detected.
+/// Returns the ids or codes of a page's records. `None` if a record has neither: its loss could not
+/// be detected.
 fn ids(page: &Page) -> Option<Vec<String>> {
     page.rows()?.iter().map(id_or_code).collect()
 }
@@ -249,8 +250,8 @@ fn has_first_small_page(recording: &Recording) -> bool {
         .is_some()
 }
 
-/// Returns a list in which a record was created, but which had no new record in two or more later reads, with the number
-/// of the last one's exchange.
+/// Returns a list in which a record was created, but which had no new record in two or more later
+/// reads, with the exchange number of the last one.
 fn unchanged_list(recording: &Recording) -> Option<(u32, List)> {
     let grown: BTreeSet<_> = recording.exchanges.iter().filter_map(Exchange::created_in).collect();
     grown.into_iter().find_map(|list| {
@@ -292,8 +293,8 @@ fn growth_without_rows(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
     })
 }
 
-/// Returns a record of page 1 of a list that is missing when the same page is read again, although an older one is still
-/// there.
+/// Returns a record of page 1 of a list that is missing when the same page is read again, although an
+/// older record is still there.
 fn vanished_record(recording: &Recording) -> Option<(u32, List, String)> {
     List::ALL.into_iter().find_map(|list| {
         let purpose = Purpose::DuringInserts { list, step: Step::LongPageAfter };

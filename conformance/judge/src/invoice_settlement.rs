@@ -43,7 +43,7 @@ struct EventHistory {
     is_complete: bool,
     /// The events of lists with one filter.
     filtered: Vec<Value>,
-    /// The charges of which a filtered page contains all events, by code, with the exchange number of the last such page.
+    /// The charges of which a filtered page contains all events, by code, with the exchange number of the last one.
     complete_charges: BTreeMap<String, u32>,
     /// The exchange number of the first page that contains an event, by the id of the event.
     first_seen: BTreeMap<String, u32>,
@@ -112,11 +112,12 @@ impl EventHistory {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
-    /// Returns `true` if a `charge.paid` related to the event `row` would be found: `row` is not among the newest events,
-    /// all events of the day before or of all its charges are listed, and every `charge.paid` has the code of its charge.
+    /// Returns `true` if a `charge.paid` related to the event `row` would be found: `row` is not one of the newest
+    /// events, all events of the day before it or of all its charges are listed, and every `charge.paid` has the code
+    /// of its charge.
     fn is_conclusive(&self, row: &Value) -> bool {
         let have_codes = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
-        // A page with all events of a charge may precede `row`, so it counts only if it was read after `row` was listed.
+        // A page with all events of a charge counts only if it was read later than a page with `row`.
         let first_page = text_at(row, &["id"]).and_then(|id| self.first_seen.get(id));
         let has_all_events = |code: &&str| self.complete_charges.get(*code) > first_page;
         let is_complete = || {

@@ -111,7 +111,7 @@ fn is_event_request(exchange: &Exchange, sides: &[Side]) -> bool {
 
 fn allowed_page_request(exchange: &Exchange) -> Option<PageRequest> {
     page_request(exchange)
-        .filter(|request| request.has_allowed_size() && is_own(exchange) && !is_burst_request(exchange))
+        .filter(|request| request.has_allowed_size() && is_own(exchange) && !may_exceed_limit(exchange))
 }
 
 fn is_unfiltered_page(exchange: &Exchange, list: List) -> bool {
@@ -128,9 +128,9 @@ fn is_filtered(exchange: &Exchange, name: &str) -> bool {
         .is_some_and(|request| request.filters.iter().any(|(filter, _)| filter == name))
 }
 
-/// Returns `true` for a request of a burst that the limit may refuse: all but those of the live key
-/// beside it.
-fn is_burst_request(exchange: &Exchange) -> bool {
+/// Returns `true` for a request of a burst that the limit may refuse: all but the concurrent ones
+/// with the live key.
+fn may_exceed_limit(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::ConcurrentLiveKey { .. }))
 }
 
@@ -139,7 +139,8 @@ fn is_unclear(exchange: &Exchange) -> bool {
     exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
 
-/// Replaces an unjudged result by a violation if no request of the kind got a usable response.
+/// Replaces the result of a statement by a violation if its requests failed persistently: an unjudged result, and for
+/// `lists.served` and `answers.json` also a pass.
 pub(super) fn with_persistent_failures(id: &str, recording: &Recording, judged: CheckResult) -> CheckResult {
     let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
     let violation = match (&judged, id) {
@@ -165,7 +166,8 @@ fn never_listed(recording: &Recording, list: List) -> Option<CheckError> {
         .or_else(|| never_usable(recording, |exchange| is_long_page(exchange, list), &long))
 }
 
-/// Returns the violation if an address has only malformed responses. A lost connection may cut off a single one.
+/// Returns the violation if the responses to one path and query are malformed at least [`REQUESTS_MIN`] times and never
+/// a 200. A lost connection may cut off a single response.
 fn never_complete(recording: &Recording) -> Option<CheckError> {
     let mut malformed: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
     for exchange in sent_exchanges(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
@@ -180,8 +182,8 @@ fn never_complete(recording: &Recording) -> Option<CheckError> {
     Some(CheckError::violation(requests[0].number, "a complete HTTP response with a body of JSON", actual))
 }
 
-/// Returns the violation if no request of a kind got a usable response, although others did before
-/// and after.
+/// Returns the violation if none of at least [`REQUESTS_MIN`] requests of a kind got a usable
+/// response, although other requests did before and after.
 fn never_usable(
     recording: &Recording,
     fits: impl Fn(&Exchange) -> bool,
@@ -206,7 +208,7 @@ fn never_usable(
     })
 }
 
-/// Returns the violation if a third of the list requests failed.
+/// Returns the violation if a third of at least [`LISTS_MIN`] list requests failed, other than with 429.
 fn often_failing(recording: &Recording) -> Option<CheckError> {
     let lists: Vec<_> =
         sent_exchanges(recording).filter(|exchange| allowed_page_request(exchange).is_some()).collect();
@@ -235,13 +237,14 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
         .filter(|exchange| of_key(exchange) && exchange.number < first.number && is_served(exchange))
         .filter(|exchange| exchange.sent.saturating_add(LIMIT_WINDOW) > first.sent)
         .count() as u32;
-    let is_limited = burst.iter().any(|exchange| exchange.status() == Some(429));
+    let has_429 = burst.iter().any(|exchange| exchange.status() == Some(429));
     let is_served_to = |caller: Caller, numbers: Range<u32>| {
         let served = |exchange: &Exchange| exchange.caller == caller && exchange.status() == Some(200);
         sent_exchanges(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
     };
+    // Exchange numbers; `u32::MAX` is the end of the recording.
     let is_live_served_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
-    // The burst ends early after lost connections.
+    // A burst ends early after lost connections, so few refusals suffice.
     let is_silent =
         refused.len() > REQUESTS_MIN && refused.iter().all(|exchange| exchange.response().is_none());
     let refused_runs =
@@ -252,13 +255,13 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
         || is_full
             && refused_runs().any(|run| run.len() >= CONSECUTIVE_ALONE_MIN && run[0].response().is_some());
     // A crashed server would not serve the key again.
-    let served_later = |exchange: &Exchange| {
+    let is_served_later = |exchange: &Exchange| {
         exchange.caller == last.caller && exchange.status() == Some(200) && exchange.sent > last.ended
     };
-    let is_served_again = || sent_exchanges(recording).any(served_later);
+    let is_served_again = || sent_exchanges(recording).any(is_served_later);
     let is_limiter =
         is_full && is_silent && is_live_served_until(u32::MAX) || is_refused_often && is_served_again();
-    (is_limiter && !is_limited && served >= REQUESTS_PER_MINUTE / 2).then(|| {
+    (is_limiter && !has_429 && served >= REQUESTS_PER_MINUTE / 2).then(|| {
         let actual = format!("{} to {} requests, and {served} were served", last.summary(), refused.len());
         CheckError::violation(
             first.number,

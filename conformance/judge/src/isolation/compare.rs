@@ -63,8 +63,8 @@ fn trial_key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
     }
 }
 
-/// Returns the rounds of these foreign requests, which have one kind and one caller. A round needs 404 responses of both
-/// sides, and three in total. Other statements judge statuses other than 404.
+/// Returns the rounds of these foreign requests, which have one kind and one caller. A round needs 404
+/// responses of both sides, and three in total. Other statements judge statuses other than 404.
 pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
     let noise = noise_headers(recording);
     let numbers: BTreeSet<u8> = foreign.iter().filter_map(|exchange| Some(trial_key(exchange)?.1)).collect();
@@ -95,8 +95,8 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
 }
 
 impl Round<'_> {
-    /// Returns the features that are equal in all foreign responses and equal in all absent ones, but differ between the
-    /// two sides, each with the foreign and the absent value (`None` if the feature is missing).
+    /// Returns the features that are equal in all foreign responses and equal in all absent ones, but
+    /// differ between the two sides, each with the foreign and the absent value (`None` if missing).
     fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
         let [foreign, absent] = [&self.foreign, &self.absent].map(|exchanges| {
             exchanges.iter().map(|exchange| features(exchange, &self.noise)).collect::<Vec<_>>()

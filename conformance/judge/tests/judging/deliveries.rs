@@ -140,15 +140,17 @@ fn missing_deliveries_are_reported_with_the_other_requests() {
     check_verdict_text(&none, "webhooks.post", why);
 }
 
-fn signed_delivery(signed: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
+fn signed_delivery(signature: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
     let body = json!({ "event_id": event, "n": endpoint });
-    Delivery { signature: signed, endpoint: Some(endpoint), ..delivery(&body) }
+    Delivery { signature, endpoint: Some(endpoint), ..delivery(&body) }
 }
 
-fn matching_signature(own: bool, differs: &[&str]) -> SignatureStatus {
-    let differs =
-        differs.iter().map(|differs| Difference { name: (*differs).into(), clause: format!("in {differs}") });
-    SignatureStatus::Matches { own, differences: differs.collect() }
+/// Returns a match with the secret of the endpoint (`own`) or of another one, with these differences of the
+/// construction.
+fn matching_signature(own: bool, differences: &[&str]) -> SignatureStatus {
+    let differences =
+        differences.iter().map(|name| Difference { name: (*name).into(), clause: format!("in {name}") });
+    SignatureStatus::Matches { own, differences: differences.collect() }
 }
 
 #[test]
@@ -304,9 +306,9 @@ fn a_refused_address_counts_only_if_another_was_accepted() {
 
 #[test]
 fn retries_of_refused_deliveries_are_observed() {
-    let attempt = |id: &str, secs, answered| {
+    let attempt = |id: &str, secs, response_status| {
         let body = json!({ "id": id, "event_id": "e" });
-        Delivery { response_status: answered, arrived: Duration::from_secs(secs), ..delivery(&body) }
+        Delivery { response_status, arrived: Duration::from_secs(secs), ..delivery(&body) }
     };
     let at_other_endpoint = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
     for (all, expected) in [
@@ -332,8 +334,7 @@ fn retries_of_refused_deliveries_are_observed() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let with =
-        |answered, redirected| Delivery { response_status: answered, redirected, ..delivery(&json!({})) };
+    let with = |response_status, redirected| Delivery { response_status, redirected, ..delivery(&json!({})) };
     for (all, expected) in [
         (vec![with(Some(200), false)], "not judged"),
         (vec![with(Some(304), false)], "not judged"),

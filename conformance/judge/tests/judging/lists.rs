@@ -47,7 +47,7 @@ fn changes_in_the_other_mode_do_not_matter() {
     check(&recording(pages(&[4, 3])), "paging.joined", "fail");
 }
 
-/// Returns an empty list filtered by a type, and a page with an event of that type.
+/// Returns an empty list filtered by a type, and a page (`request`) with an event of that type, read before.
 fn empty_filtered_list(caller: Caller, request: PageRequest) -> Recording {
     let known = with_caller(caller, single_page(request, &json!([{ "id": "a", "type": "charge.paid" }])));
     recording(vec![
@@ -69,7 +69,7 @@ fn an_empty_list_is_wrong_only_if_the_unfiltered_list_has_a_match() {
     check(&empty_filtered_list(TEST, other), "filters.type", "pass");
 }
 
-/// Returns a filtered list, and all events.
+/// Returns a recording of a filtered list of charges with the test key, and of an events list with the key `events.0`.
 fn filtered_list(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recording {
     let (caller, events) = events;
     let list = single_page(filtered_request(List::Charges, filters, 100), rows);
