@@ -138,6 +138,7 @@ fn is_path_served(recording: &Recording, refused: &Exchange) -> bool {
     recording.exchanges.iter().any(|exchange| is_served(exchange) && path(exchange) == path(refused))
 }
 
+/// Returns `true` if the live or the test key got 200.
 fn is_served(exchange: &Exchange) -> bool {
     matches!(exchange.caller, Caller::Own(_)) && exchange.status() == Some(200)
 }

@@ -125,11 +125,11 @@ fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'
 
 /// Returns the number of the page to which a link must lead; `None` if it is unknown.
 fn expected_page(rel: &str, view: &PageView<'_>) -> Option<u64> {
-    let here = view.request.page.unwrap_or(1);
+    let page = view.request.page.unwrap_or(1);
     match (rel, view.numbers()) {
         ("first", _) => Some(1),
-        ("prev", _) => here.checked_sub(1).filter(|page| *page > 0),
-        ("next", _) => here.checked_add(1),
+        ("prev", _) => page.checked_sub(1).filter(|previous| *previous > 0),
+        ("next", _) => page.checked_add(1),
         (_, Some(numbers)) if view.request.filters.is_empty() || view.is_consistent() => {
             Some(numbers.page_count().max(1))
         }
@@ -183,10 +183,10 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
     }
     for view in &readable_pages(recording) {
         for target in link_targets(view) {
-            let (here, wanted) = (view.request.page.unwrap_or(1), expected_page(target.rel, view));
+            let (source_page, wanted) = (view.request.page.unwrap_or(1), expected_page(target.rel, view));
             let page: Option<u64> = target.value("page", "1").and_then(|page| page.parse().ok());
             if let Some((page, wanted)) = page.zip(wanted).filter(|(page, wanted)| page != wanted) {
-                let expected = format!("links.{} of page {here} to page {wanted}", target.rel);
+                let expected = format!("links.{} of page {source_page} to page {wanted}", target.rel);
                 return Err(CheckError::violation(
                     view.number(),
                     expected,
@@ -199,15 +199,16 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
     for FollowedLink { rel, target, source } in followed_links(&views) {
         let Some(actual) = target.page.meta_number("current_page") else { continue };
         // Only links of pages that were requested by number, or of the first page, are followed.
-        let (here, Some(wanted)) = (source.request.page.unwrap_or(1), expected_page(rel, source)) else {
+        let (source_page, Some(wanted)) = (source.request.page.unwrap_or(1), expected_page(rel, source))
+        else {
             continue;
         };
         if actual != wanted {
-            let expected = format!("links.{rel} of page {here} to page {wanted}");
+            let expected = format!("links.{rel} of page {source_page} to page {wanted}");
             return Err(CheckError::violation(target.number(), expected, format!("page {actual}")));
         }
         if let Some(repeated) = repeated_record(rel, source, target) {
-            let expected = format!("the records after those of page {here} at links.next");
+            let expected = format!("the records after those of page {source_page} at links.next");
             return Err(CheckError::violation(target.number(), expected, format!("{repeated} again")));
         }
         if let Some(named) = page_by_number(&views, target, wanted)

@@ -27,15 +27,17 @@ const LISTS_MIN: usize = 12;
 
 /// A kind of requests with the same expected response.
 struct RequestKind {
+    /// The ids of the statements that need such a response.
     statements: &'static [&'static str],
-    fits: fn(&Exchange) -> bool,
+    /// Returns `true` if a request is of this kind.
+    includes: fn(&Exchange) -> bool,
     expected: &'static str,
 }
 
 const KINDS: &[RequestKind] = &[
     RequestKind {
         statements: &["auth.no_header", "auth.every_path"],
-        fits: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::NoKey,
+        includes: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::NoKey,
         expected: "401 without a key",
     },
     RequestKind {
@@ -51,52 +53,54 @@ const KINDS: &[RequestKind] = &[
             "auth.token_scheme",
             "auth.unknown_key",
         ],
-        fits: |exchange| exchange.purpose == Purpose::Refusal && matches!(exchange.caller, Caller::Forged(_)),
+        includes: |exchange| {
+            exchange.purpose == Purpose::Refusal && matches!(exchange.caller, Caller::Forged(_))
+        },
         expected: "401 for an invalid key",
     },
     RequestKind {
         statements: &["auth.revoked_key"],
-        fits: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::Revoked,
+        includes: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::Revoked,
         expected: "401 with a revoked key",
     },
     RequestKind {
         statements: &["errors.not_found"],
-        fits: |exchange| is_event_request(exchange, &[Side::AbsentBefore, Side::AbsentAfter]),
+        includes: |exchange| is_event_request(exchange, &[Side::AbsentBefore, Side::AbsentAfter]),
         expected: "404 for an event that does not exist",
     },
     RequestKind {
         statements: &["isolation.not_found"],
-        fits: |exchange| is_event_request(exchange, &[Side::Foreign]),
+        includes: |exchange| is_event_request(exchange, &[Side::Foreign]),
         expected: "404 for an event of the other mode",
     },
     RequestKind {
         statements: &["events.single"],
-        fits: |exchange| is_event_request(exchange, &[Side::Own]),
+        includes: |exchange| is_event_request(exchange, &[Side::Own]),
         expected: "200 for a single event",
     },
     RequestKind {
         statements: &["filters.type"],
-        fits: |exchange| is_filtered(exchange, "type"),
+        includes: |exchange| is_filtered(exchange, "type"),
         expected: "200 for events filtered by type",
     },
     RequestKind {
         statements: &["filters.charge"],
-        fits: |exchange| is_filtered(exchange, "charge"),
+        includes: |exchange| is_filtered(exchange, "charge"),
         expected: "200 for events filtered by a charge",
     },
     RequestKind {
         statements: &["filters.invoice"],
-        fits: |exchange| is_filtered(exchange, "invoice"),
+        includes: |exchange| is_filtered(exchange, "invoice"),
         expected: "200 for events filtered by an invoice",
     },
     RequestKind {
         statements: &["filters.status"],
-        fits: |exchange| is_filtered(exchange, "status"),
+        includes: |exchange| is_filtered(exchange, "status"),
         expected: "200 for lists filtered by status",
     },
     RequestKind {
         statements: &["filters.payment_link"],
-        fits: |exchange| is_filtered(exchange, "payment_link"),
+        includes: |exchange| is_filtered(exchange, "payment_link"),
         expected: "200 for charges filtered by a payment link",
     },
 ];
@@ -154,8 +158,9 @@ pub(super) fn with_persistent_failures(id: &str, recording: &Recording, judged: 
         _ => None,
     };
     let is_unjudged = matches!(judged, Err(CheckError::Unjudged { .. }));
-    let never =
-        || kinds.filter(|_| is_unjudged).find_map(|kind| never_usable(recording, kind.fits, kind.expected));
+    let never = || {
+        kinds.filter(|_| is_unjudged).find_map(|kind| never_usable(recording, kind.includes, kind.expected))
+    };
     violation.or_else(never).map_or(judged, Err)
 }
 
@@ -186,15 +191,15 @@ fn never_complete(recording: &Recording) -> Option<CheckError> {
 /// response, although other requests did before and after.
 fn never_usable(
     recording: &Recording,
-    fits: impl Fn(&Exchange) -> bool,
+    is_of_kind: impl Fn(&Exchange) -> bool,
     expected: &str,
 ) -> Option<CheckError> {
-    let trials: Vec<_> = sent_exchanges(recording).filter(|exchange| fits(exchange)).collect();
+    let trials: Vec<_> = sent_exchanges(recording).filter(|exchange| is_of_kind(exchange)).collect();
     let (first, last) = (trials.first()?, trials.last()?);
     if trials.len() < REQUESTS_MIN || !trials.iter().all(|exchange| is_unclear(exchange)) {
         return None;
     }
-    let others = || sent_exchanges(recording).filter(|exchange| !fits(exchange));
+    let others = || sent_exchanges(recording).filter(|exchange| !is_of_kind(exchange));
     // A lockout after failed attempts starts after some refusals and returns 429.
     let is_refused = |exchange: &Exchange| exchange.status() == Some(401) && exchange.number < first.number;
     let is_locked_out =

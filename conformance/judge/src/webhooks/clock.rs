@@ -22,6 +22,7 @@ const CLOCK_DIFFERENCE_MAX_SECS: i64 = 300;
 /// [`CLOCK_DIFFERENCE_MAX_SECS`].
 fn judge_clock(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
+    // A trigger that lets all deliveries settle may have advanced the clock of the service.
     let Some(started_at) = received.deliveries.started_at.filter(|_| !received.deliveries.settled) else {
         return Err(CheckError::Inapplicable("the service does not use the receiver's clock".into()));
     };

@@ -83,8 +83,8 @@ fn judge_signed(recording: &Recording) -> CheckResult {
         }
     }
     check_signatures_differ(&received)?;
-    let deliveries_with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
-        received.parsed.iter().filter(|parsed| fits(&parsed.delivery.signature)).collect()
+    let deliveries_with = |is_wanted: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
+        received.parsed.iter().filter(|parsed| is_wanted(&parsed.delivery.signature)).collect()
     };
     let verified = deliveries_with(|status| matches!(status, SignatureStatus::Matches { .. }));
     let unknown = deliveries_with(|status| *status == SignatureStatus::Unknown);

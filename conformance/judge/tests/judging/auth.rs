@@ -19,8 +19,8 @@ fn a_path_is_judged_only_if_an_own_key_gets_200_there() {
     ] {
         let refused =
             exchange(Caller::NoKey, Purpose::Refusal, "/v1/charges", 404, &json!({ "message": "No." }));
-        let beside = exchange(caller, Purpose::Account, path, status, &json!({}));
-        check(&recording(vec![refused, beside]), "auth.every_path", expected);
+        let with_key = exchange(caller, Purpose::Account, path, status, &json!({}));
+        check(&recording(vec![refused, with_key]), "auth.every_path", expected);
     }
 }
 

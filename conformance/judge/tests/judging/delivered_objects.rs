@@ -165,7 +165,7 @@ fn a_transfer_is_detected_before_it_is_confirmed() {
     check_events(&[created, (2, "payment_detected", "a"), (9, "paid", "a")], "paid", id, "not judged");
     check_events(&[created, (9, "payment_detected", "a"), (2, "paid", "a")], "paid", id, "fail");
     check_events(&[created, (9, "payment_detected", "b"), (2, "paid", "a")], "paid", id, "not judged");
-    // A reorganisation may let it be detected again.
+    // After a reorganisation, the transfer may be detected again.
     let again = [created, (2, "payment_detected", "a"), (3, "paid", "a"), (9, "payment_detected", "a")];
     check_events(&again, "paid", id, "not judged");
 }
@@ -249,7 +249,7 @@ fn a_quota_that_two_keys_share_is_a_violation() {
     let live = [110, 100, 90];
     check(&burst(119, &live, &live), "limits.per_key", "fail");
     check(&burst(119, &live, &[]), "limits.per_key", "not judged");
-    // A larger quota, as of an account and a day, may be shared.
+    // A larger quota, such as one for an account and a day, may be shared.
     let daily = live.map(|quota| quota + 9_000);
     check(&burst(9_119, &daily, &daily), "limits.per_key", "not judged");
 }

@@ -92,10 +92,10 @@ fn amounts_and_metadata_may_be_null_until_a_charge_is_paid() {
 
 #[test]
 fn a_finding_names_the_delivery_and_the_value() {
-    let odd = one_delivery("charge.paid", &json!({ "fiat_amount": 49.9 }));
-    check_verdict_text(&odd, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
-    check_verdict_text(&odd, "webhooks.content_type", "no Content-Type (delivery 1");
-    check_verdict_text(&odd, "charges.fields", "code missing (delivery 1, charge.paid)");
+    let invalid = one_delivery("charge.paid", &json!({ "fiat_amount": 49.9 }));
+    check_verdict_text(&invalid, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
+    check_verdict_text(&invalid, "webhooks.content_type", "no Content-Type (delivery 1");
+    check_verdict_text(&invalid, "charges.fields", "code missing (delivery 1, charge.paid)");
 }
 
 #[test]
@@ -234,8 +234,8 @@ fn body_and_time_must_be_signed() {
         "webhooks.signature_scheme",
         "HMAC-SHA256 of",
     );
-    let odd = recording_of(vec![signed_delivery(matching_signature(true, &["x", "y"]), 0, "a")]);
-    check_verdict_text(&odd, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
+    let deviating = recording_of(vec![signed_delivery(matching_signature(true, &["x", "y"]), 0, "a")]);
+    check_verdict_text(&deviating, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
 }
 
 #[test]

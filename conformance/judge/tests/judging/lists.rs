@@ -27,8 +27,8 @@ fn with_caller(caller: Caller, exchange: Exchange) -> Exchange {
 #[test]
 fn pages_with_invalid_numbers_are_not_compared() {
     for meta in [[1, 1, 0, 5], [0, 1, 100, 5]] {
-        let odd = page(events_request(None, 100), &json!([{ "id": 1 }]), meta);
-        check(&recording(vec![odd]), "paging.length", "not judged");
+        let invalid = page(events_request(None, 100), &json!([{ "id": 1 }]), meta);
+        check(&recording(vec![invalid]), "paging.length", "not judged");
     }
 }
 
@@ -129,10 +129,14 @@ fn combined_filters_are_judged_if_rows_have_the_fields() {
         |rows: &Value| recording(vec![page(filtered_request(List::Charges, &both, 1), rows, [1, 9, 1, 9])]);
     check(&full(&matching), "filters.combined", "pass");
     check(&full(&json!([{ "status": "paid" }])), "filters.combined", "not judged");
-    let odd = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
-    check(&full(&odd), "filters.combined", "fail");
-    check_verdict_text(&full(&odd), "filters.combined", "only records of status paid and payment_link pl1");
-    check_verdict_text(&full(&odd), "filters.combined", "k is not of status paid");
+    let unmatched = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
+    check(&full(&unmatched), "filters.combined", "fail");
+    check_verdict_text(
+        &full(&unmatched),
+        "filters.combined",
+        "only records of status paid and payment_link pl1",
+    );
+    check_verdict_text(&full(&unmatched), "filters.combined", "k is not of status paid");
 }
 
 #[test]
