@@ -83,11 +83,12 @@ fn judge_accepted_assets(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// The minimum number of charges opened after `accepted_assets` was read as empty, for a violation.
-/// The merchant may have added a coin before the first one.
+/// The number of charges that must be opened after `accepted_assets` was read as empty, for a violation.
+/// Before the first of them, the merchant may have added a coin.
 const CHARGES_OPENED_MIN: usize = 2;
 
-/// Returns the number of charges that were opened in a mode after a response, by the events.
+/// Returns the number of listed `charge.created` events of a mode that were recorded after a response; 0 if the
+/// response has no `Date`.
 fn charges_opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) -> usize {
     let views = readable_pages(recording);
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);

@@ -1,4 +1,4 @@
-//! Chapter "answers": the common properties of successful responses.
+//! Chapter "answers": the format of successful responses, and of 400 and 422.
 
 use conformance_model::group::Group;
 use conformance_model::reading::{declares_json, first_duplicate_name};
@@ -18,7 +18,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("answers.head", &[Group::Account, Group::Auth], judge_head),
 ];
 
-/// Judges HEAD, which is GET without the content. A server may refuse the method.
+/// Judges the latest HEAD request of an address for which GET succeeds: it must get 200 and the `Content-Type` of GET.
+/// A server may refuse the method.
 fn judge_head(recording: &Recording) -> CheckResult {
     let is_own_head =
         |exchange: &&Exchange| exchange.purpose == Purpose::Head && matches!(exchange.caller, Caller::Own(_));
@@ -57,16 +58,16 @@ fn judge_head(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns the responses with status 200 to a valid key. Chapter "auth" judges invalid keys.
+/// Returns the responses with status 200 to requests with a valid key, except HEAD. Chapter "auth" judges invalid keys.
 fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &ReceivedResponse)>, CheckError> {
-    let is_own = |exchange: &&Exchange| {
+    let has_valid_key = |exchange: &&Exchange| {
         matches!(exchange.caller, Caller::Own(_) | Caller::SecondKey | Caller::OtherAccount)
             && exchange.method() != "HEAD"
     };
     let found: Vec<_> = recording
         .exchanges
         .iter()
-        .filter(is_own)
+        .filter(has_valid_key)
         .filter_map(|exchange| {
             Some((exchange, exchange.response().filter(|response| response.status == 200)?))
         })
@@ -78,7 +79,8 @@ fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &ReceivedResponse)
     }
 }
 
-/// Returns the responses with status 400 or 422 to a valid key that have a body.
+/// Returns the responses with status 400 or 422 that have a body, to requests with the live or the test key, except
+/// HEAD.
 fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &ReceivedResponse)> {
     let is_own =
         |exchange: &&Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.method() != "HEAD";
@@ -109,7 +111,7 @@ fn judge_json(recording: &Recording) -> CheckResult {
             return Err(CheckError::violation(exchange.number, "a body of JSON in UTF-8", actual));
         }
         // A client that decodes the body by this header gets an error.
-        if let Some(coding) = response.header("content-encoding").filter(|coding| is_coding(coding)) {
+        if let Some(coding) = response.header("content-encoding").filter(|coding| is_encoded(coding)) {
             let actual = format!("Content-Encoding {coding}, and a body that is not encoded");
             return Err(CheckError::violation(exchange.number, "a body of JSON", actual));
         }
@@ -117,9 +119,9 @@ fn judge_json(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` if a `Content-Encoding` names a coding other than `identity`. Encoded JSON would
-/// not be readable.
-fn is_coding(value: &str) -> bool {
+/// Returns `true` if a `Content-Encoding` names a coding other than `identity`. For a body that was read as JSON, the
+/// header is then wrong.
+fn is_encoded(value: &str) -> bool {
     value.split(',').map(str::trim).any(|token| !token.is_empty() && !token.eq_ignore_ascii_case("identity"))
 }
 

@@ -42,7 +42,7 @@ fn judge_no_header(recording: &Recording) -> CheckResult {
     judge_refused(last_refusal_trial(recording, Caller::NoKey, ACCOUNT_PATH)?)
 }
 
-/// Judges a forgery on the path that it was sent to.
+/// Judges the last request with this forgery at a path where a valid key got 200.
 fn judge_forgery(recording: &Recording, forgery: Forgery) -> CheckResult {
     check_both_keys_served(recording)?;
     let refused = refusal_trials(recording)
@@ -50,8 +50,8 @@ fn judge_forgery(recording: &Recording, forgery: Forgery) -> CheckResult {
     judge_refused(refused.last().ok_or_else(|| missing_response(None, "a request that must be refused"))?)
 }
 
-/// Judges an invalid token, and further ones of its kind if they were sent: older versions of the
-/// suite sent fewer.
+/// Judges a forgery, and similar ones if they are in the recording: older versions of the suite sent
+/// only the first.
 fn judge_forgeries(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
     judge_forgery(recording, first)?;
     let was_sent = |forgery: &&Forgery| {
@@ -96,7 +96,7 @@ fn judge_revoked_key(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Judges a valid request right after a refused one at the same address, which a cache must not serve.
+/// Judges a valid request right after a refused one at the same address: a cache must not repeat the refusal.
 fn judge_request_after_refusal(recording: &Recording) -> CheckResult {
     check_both_keys_served(recording)?;
     let latest = recording.find_last(|exchange| exchange.purpose == Purpose::AfterRefusal);
@@ -138,16 +138,18 @@ fn is_path_served(recording: &Recording, refused: &Exchange) -> bool {
     recording.exchanges.iter().any(|exchange| is_served(exchange) && path(exchange) == path(refused))
 }
 
+/// Returns `true` if the live or the test key got 200.
 fn is_served(exchange: &Exchange) -> bool {
     matches!(exchange.caller, Caller::Own(_)) && exchange.status() == Some(200)
 }
 
-/// Returns `true` for the path of a single event. It need not exist: the key is checked first.
+/// Returns `true` for the path of a single event. The event need not exist.
 fn is_event(exchange: &Exchange) -> bool {
     path(exchange).rsplit_once('/').is_some_and(|(parent, _)| parent.ends_with(List::Events.path()))
 }
 
-/// Returns `true` for a response that does not depend on the key: a lockout after failed attempts, or an outage.
+/// Returns `true` if there is no response, or one that does not depend on the key: a lockout after failed attempts, or
+/// an outage.
 fn is_unclear(exchange: &Exchange) -> bool {
     exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
@@ -181,14 +183,17 @@ fn judge_every_path(recording: &Recording) -> CheckResult {
         judge_refused(exchange)?;
         judged.insert(path(exchange));
     }
-    let has_events = recording.exchanges.iter().any(|exchange| is_event(exchange) && is_served(exchange));
-    for exchange in last_trials.values().filter(|exchange| has_events && is_event(exchange)) {
+    // A server checks the key first, so any event's path counts if one event was served.
+    let is_event_served =
+        recording.exchanges.iter().any(|exchange| is_event(exchange) && is_served(exchange));
+    for exchange in last_trials.values().filter(|exchange| is_event_served && is_event(exchange)) {
         judge_refused(exchange)?;
     }
     for exchange in creations_without_key(recording) {
         judge_refused(exchange)?;
     }
     let judged = judged.len();
+    // The account, a single event, and the lists.
     let paths = 2 + List::ALL.len();
     if judged == paths {
         return Ok(CheckOutcome::Holds);

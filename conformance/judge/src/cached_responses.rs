@@ -1,7 +1,7 @@
 //! Responses of a cache between the suite and the service.
 //!
 //! Such a response is stale or was created for another client. A stale response is not a violation by the service.
-//! Data of another key is a violation even if a cache sent it. Cached responses do not count against the rate limit.
+//! Data of another key is a violation even if a cache sent it. The rate limiter may not have counted the requests.
 
 use std::collections::BTreeSet;
 
@@ -33,6 +33,7 @@ fn stale_date<'a>(
     exchange: &Exchange,
     response: &'a ReceivedResponse,
 ) -> Option<&'a str> {
+    // The clocks of two replicas may differ slightly.
     const SKEW_SECS: i64 = 2;
     let date_text = response.header("date").filter(|_| response.status == 200)?;
     let date = parse_http_date(date_text)?;
@@ -46,10 +47,9 @@ fn stale_date<'a>(
             let is_same = previous.target == exchange.target
                 && earlier_date == date_text
                 && earlier.body == response.body;
-            // The clocks of two replicas may differ slightly.
-            let is_earlier =
+            let is_clearly_older =
                 exchange.sent.saturating_sub(previous.ended).as_secs() >= SKEW_SECS.unsigned_abs();
-            original = (is_same && is_earlier && earlier.status == 200).then_some(previous.number);
+            original = (is_same && is_clearly_older && earlier.status == 200).then_some(previous.number);
         } else if parse_http_date(earlier_date)
             .is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS)
         {
@@ -79,8 +79,8 @@ fn group(exchange: &Exchange) -> Group {
     }
 }
 
-/// Returns the recording without the burst requests that got a cached response, which the limiter
-/// did not count. `None` if there is no such request.
+/// Returns the recording without the burst requests that got a cached response, as if the limiter did not count them;
+/// `None` if there is no such request.
 pub(crate) fn without_cached_burst_requests(
     recording: &Recording,
     cached: &[(&Exchange, String)],
@@ -97,7 +97,8 @@ pub(crate) fn without_cached_burst_requests(
     })
 }
 
-/// Returns the more favourable of two results. The limiter may or may not count requests with a cached response.
+/// Returns the more favourable of two results of a limits check, without and with the requests that got a cached
+/// response: the limiter may or may not count them.
 pub(crate) fn more_favourable(uncounted: CheckResult, counted: impl FnOnce() -> CheckResult) -> CheckResult {
     uncounted.or_else(|uncounted| match counted() {
         Err(CheckError::Violation(_)) => Err(uncounted),
@@ -140,8 +141,8 @@ pub(super) fn without_cached(recording: &Recording, cached: &[(&Exchange, String
     Recording { exchanges, ..recording.clone() }
 }
 
-/// Replaces a violation by "not judged" if cached responses may explain it: the check needs one of
-/// them, and the violation does not occur without them.
+/// Replaces a violation by "not judged" if cached responses may explain it: the check needs a group of probes that got
+/// one, and `uncached`, the check without them, finds no violation.
 pub(super) fn excuse_cached(
     check: &Check,
     judged: CheckResult,
@@ -149,7 +150,7 @@ pub(super) fn excuse_cached(
     uncached: impl FnOnce() -> CheckResult,
 ) -> CheckResult {
     let of_check = |cached: &&(&Exchange, String)| check.needs.contains(&group(cached.0));
-    // Requests of bursts with a cached response are already left out of the count.
+    // The limits checks already leave out burst requests with a cached response.
     let is_excused = |cached: &&(&Exchange, String)| {
         judged.as_ref().is_err_and(is_violation)
             && group(cached.0) != Group::Burst

@@ -80,7 +80,7 @@ fn judge_charges(
     judge_each_subject(recording, "charge", A_CHARGE, |subject| Some(mismatch(&subject.object, subject)))
 }
 
-/// Judges a field of the charges in which it is not null. There must be at least one.
+/// Judges a field in the charges where it is not null. Not judged if there is no such charge.
 fn judge_non_null(
     recording: &Recording,
     name: &str,
@@ -112,11 +112,11 @@ fn decimal_count(text: &str) -> Option<usize> {
     (are_digits(whole) && fraction.is_none_or(are_digits)).then(|| fraction.map_or(0, str::len))
 }
 
-/// Returns the mantissa of a number in scientific notation, which some languages use for small numbers. In deliveries,
-/// where the number of decimals is specified, the notation is invalid.
+/// Returns the mantissa of a number in scientific notation, which some languages use for small numbers; other text as
+/// it is. In deliveries, where the number of decimals is specified, the notation is invalid.
 fn mantissa(text: &str) -> &str {
-    let (number, power) = text.split_once(['E', 'e']).unwrap_or((text, "0"));
-    let digits = power.strip_prefix(['+', '-']).unwrap_or(power);
+    let (number, exponent) = text.split_once(['E', 'e']).unwrap_or((text, "0"));
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) { number } else { text }
 }
 
@@ -177,7 +177,7 @@ fn judge_status(recording: &Recording) -> CheckResult {
         let paid =
             || found.iter().filter(|subject| subject.is_payment() && subject.is_delivered == delivered);
         let Some(first) = paid().next() else { continue };
-        // A body may show the charge as of its sending, when its status may have changed again: one
+        // A body may show the charge at the time it was sent, when the status may have changed again: one
         // paid charge suffices.
         if !paid().any(|subject| text_at(&subject.object, &["status"]) == Some("paid")) {
             return Err(
@@ -205,7 +205,8 @@ fn invalid_payment_link(charge: &Value, _: &Subject) -> Option<Mismatch> {
     (!is_valid).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
 }
 
-/// Checks that not all paid charges lack `paid_at`. A single one may have lost it by a refund.
+/// Checks that `paid_at` is not null in all listed payments of two or more charges. A single charge may have lost it by
+/// a refund.
 fn check_some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let paid = || found.iter().filter(|subject| subject.is_payment() && !subject.is_delivered);
@@ -272,6 +273,7 @@ fn observe_statuses(recording: &Recording) -> CheckResult {
 /// Observes the changes of status of each charge, in the order of the events' times.
 fn observe_transitions(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
+    // By the code of the charge, then by the time of the event.
     let mut statuses_by_time: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
         if let (Some(code), Some(status), Some(created_at)) = (

@@ -9,7 +9,7 @@ use conformance_model::recording::{Exchange, List};
 
 use crate::evidence::PageView;
 
-/// The members of an event, and the fields of each.
+/// The two members of an event that contain an object, each with the fields to compare.
 type Fields = [(&'static str, &'static [&'static str]); 2];
 
 /// The fields of an object that never change: its identity, and the amounts at the locked rate.
@@ -22,7 +22,7 @@ pub(crate) const IMMUTABLE_FIELDS: Fields = [
 pub(crate) const STATE_FIELDS: Fields =
     [("charge", &["status", "received_amount", "paid_at"]), ("invoice", &["status"])];
 
-/// The text fields of an object, which only its owner changes.
+/// The text fields of an object. Only the merchant changes them; no event does.
 pub(crate) const TEXT_FIELDS: Fields = [("charge", &["description", "customer_email"]), ("invoice", &[])];
 
 /// The longest time until a new record is in all lists.
@@ -34,7 +34,7 @@ pub(crate) const LISTED_KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (
 /// The longest time after a change until all copies of an object agree.
 pub(crate) const CONSISTENCY_TIME: Duration = Duration::minutes(10);
 
-/// Returns a number without trailing zeros, and its number of decimals; `None` if the text is not a number.
+/// Returns a number without trailing zeros, and the number of decimals as written; `None` if the text is not a number.
 fn parse_number(text: &str) -> Option<(&str, usize)> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let decimals = text.split_once('.').map(|(_, decimals)| decimals.len());
@@ -42,7 +42,8 @@ fn parse_number(text: &str) -> Option<(&str, usize)> {
     is_number.then_some((trimmed, decimals.unwrap_or_default()))
 }
 
-/// Returns `true` if two values of one field contradict each other. Other statements judge invalid values.
+/// Returns `true` if two strings of one field are different times, numbers or texts. Values of two kinds do not
+/// contradict each other here: other statements judge invalid values.
 pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     let (Value::String(first), Value::String(second)) = (first, second) else { return false };
     match ((parse_utc(first), parse_utc(second)), (parse_number(first), parse_number(second))) {
@@ -53,8 +54,8 @@ pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     }
 }
 
-/// Like [`contradict`], but compares only numbers with equally many decimals: redaction makes equal
-/// amounts with different decimals differ.
+/// Like [`contradict`], but compares two numbers only if both have equally many decimals: redaction
+/// makes equal amounts with different decimals differ.
 pub(crate) fn contradict_as_written(_: &str, first: &Value, second: &Value) -> bool {
     let decimals = |value: &Value| value.as_str().and_then(parse_number).map(|(_, decimals)| decimals);
     decimals(first) == decimals(second) && contradict(first, second)
@@ -70,7 +71,7 @@ pub(crate) fn differ(name: &str, first: &Value, second: &Value) -> bool {
     contradict(first, second) || is_one_paid_at_null(name, first, second)
 }
 
-/// Returns the member and field of the first difference between two objects that contain a charge or an invoice.
+/// Returns the member and field of the first difference between the charge or invoice of two events.
 pub(crate) fn first_contradiction(
     first: &Value,
     second: &Value,
@@ -94,8 +95,8 @@ pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     parse_utc(text_at(row, &["created_at"])?)
 }
 
-/// Returns a time difference in hours if it is a nonzero whole number of hours, to within a minute:
-/// two times in different time zones.
+/// Returns a time difference in hours if it is a nonzero whole number of hours, to within a minute,
+/// as between two time zones.
 pub(crate) fn time_zone_difference(difference: Duration) -> Option<i64> {
     let hours = (difference + Duration::minutes(30)).whole_minutes().div_euclid(60);
     (hours != 0 && (difference - Duration::hours(hours)).abs() <= Duration::minutes(1)).then_some(hours)
@@ -106,19 +107,21 @@ pub(crate) fn response_date(exchange: &Exchange) -> Option<OffsetDateTime> {
     exchange.response().and_then(|response| parse_http_date(response.header("date")?))
 }
 
-/// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response, so that
-/// all copies of it agree.
+/// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response: all
+/// copies of it must then agree.
 pub(crate) fn are_copies_consistent(
     views: &[PageView<'_>],
     mode: Mode,
     event: &Value,
     exchange: &Exchange,
 ) -> bool {
-    let code = |event: &Value| {
+    let codes = |event: &Value| {
         ["charge", "invoice"].map(|member| text_at(event, &[member, "code"]).map(str::to_owned))
     };
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-    let of_object = events.flat_map(PageView::rows).filter(|row| code(row) == code(event));
+    let of_object = events.flat_map(PageView::rows).filter(|row| codes(row) == codes(event));
     let newest = of_object.filter_map(recorded_at).max();
-    newest.zip(response_date(exchange)).is_some_and(|(newest, now)| newest + CONSISTENCY_TIME < now)
+    newest
+        .zip(response_date(exchange))
+        .is_some_and(|(newest, responded_at)| newest + CONSISTENCY_TIME < responded_at)
 }

@@ -25,9 +25,9 @@ use crate::object_history::long_detail_texts;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
-/// The minimum number of payments that show a wrong time zone, and the minimum time between the
-/// first and the last.
+/// The minimum number of payments that show a wrong time zone.
 const PAYMENTS_MIN: usize = 3;
+/// The minimum time between the first and the last of these payments.
 const PAYMENT_SPREAD_MIN: Duration = Duration::hours(1);
 
 pub(super) const CHECKS: &[Check] = &[
@@ -71,7 +71,7 @@ fn no_events() -> CheckError {
     )
 }
 
-/// Returns the requests of single events, except those that the rate limit may have refused.
+/// Returns the requests for single events, except those that the rate limit may have refused.
 fn single_event_requests(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     let is_own = |exchange: &&Exchange| requested_own_event(exchange).is_some();
     recording
@@ -228,7 +228,7 @@ struct Payment {
 }
 
 impl Payment {
-    /// Returns the id and the times of an event; `None` if it is not a payment.
+    /// Returns the id of a `charge.paid` event, and its payment; `None` for other events.
     fn from_event(number: u32, row: &Value) -> Option<(&str, Payment)> {
         let paid_at = parse_utc(text_at(row, &["charge", "paid_at"])?)?;
         let payment = Payment { number, recorded_at: recorded_at(row)?, paid_at };
@@ -271,9 +271,9 @@ fn judge_single_events(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_events()) }
 }
 
-/// Returns the first member that differs from the listed event, and its value here. Charges and
-/// invoices may change between two requests, so only their immutable fields are compared unless the
-/// object did not change for a while.
+/// Returns the name of the first field in which a single event differs from the listed event, and its value in the
+/// single event. Charges and invoices may change between two requests, so their mutable fields are compared only if
+/// they did not change for a while.
 fn difference_from_list(
     recording: &Recording,
     views: &[PageView<'_>],
@@ -285,8 +285,8 @@ fn difference_from_list(
     let mut rows = events.flat_map(PageView::rows).filter(|row| text_at(row, &["id"]) == Some(id)).peekable();
     let row = listed_events(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
-        (Value::Object(listed), Value::Object(shown)) => Some(listed != shown),
-        (listed @ Value::String(_), shown) => Some(contradict(listed, shown)),
+        (Value::Object(listed), Value::Object(single)) => Some(listed != single),
+        (listed @ Value::String(_), single) => Some(contradict(listed, single)),
         _ => None,
     };
     if let Some(name) = ["type", "details", "created_at"].into_iter().find(|name| differs(name) == Some(true))
@@ -305,8 +305,8 @@ fn difference_from_list(
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
 
-/// Returns a text field of the object that differs from all pages, if pages before and after the
-/// response agree.
+/// Returns the first text field of the charge or invoice that differs from the listed event, if the
+/// list showed the same texts before and after the response.
 fn changed_text(
     views: &[PageView<'_>],
     mode: Mode,
@@ -321,10 +321,14 @@ fn changed_text(
         .filter(|(_, row)| text_at(row, &["id"]) == id)
         .collect();
     let (first, last) = (listed.first()?, listed.last()?);
-    let is_around = first.0 < exchange.number && exchange.number < last.0;
+    let is_between_pages = first.0 < exchange.number && exchange.number < last.0;
     let is_list_steady =
         listed.iter().all(|(_, row)| first_contradiction(first.1, row, &TEXT_FIELDS, differ).is_none());
-    if is_around && is_list_steady { first_contradiction(first.1, event, &TEXT_FIELDS, differ) } else { None }
+    if is_between_pages && is_list_steady {
+        first_contradiction(first.1, event, &TEXT_FIELDS, differ)
+    } else {
+        None
+    }
 }
 
 fn observe_envelope(recording: &Recording) -> CheckResult {

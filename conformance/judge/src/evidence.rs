@@ -16,7 +16,7 @@ pub(super) const PER_PAGE_MAX: u64 = reading::LONG_PAGE_SIZE;
 /// The default page size.
 pub(super) const PER_PAGE_DEFAULT: u64 = 25;
 
-/// A page with status 200 and a JSON body.
+/// A page with status 200 and a JSON body, which was requested with an own key and an allowed size.
 pub(super) struct PageView<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) mode: Mode,
@@ -44,12 +44,12 @@ impl PageNumbers {
     }
 }
 
-/// Returns `true` if each mode may number its own objects of a kind, `charge`, `invoice` or `payment_link`: then the same
-/// code does not mean the same object, and an unseen code may exist.
+/// Returns `true` if each mode may number its own objects of a kind (`charge`, `invoice` or
+/// `payment_link`): then the same code does not mean the same object, and an unlisted code may exist.
 ///
-/// A kind whose codes are random is not numbered. Otherwise the result is `true` if most codes of
-/// any kind occur in both modes. The kinds are considered together because there may be few payment
-/// links, most of them in one mode only.
+/// A kind whose codes are random is not numbered. Otherwise the result is `true` if there is a kind
+/// of which most codes occur in both modes. The kinds are considered together because there may be
+/// few payment links, most of them in one mode only.
 pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
     let views = readable_pages(recording);
     let codes = |kind: &str| Mode::BOTH.map(|mode| listed_codes(&views, mode, kind));
@@ -106,7 +106,8 @@ impl PageView<'_> {
         self.page.rows().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the numbers of the page. `None` if one is missing or invalid, which another statement judges.
+    /// Returns the numbers of the page; `None` if one is missing or invalid, or if it is not the requested page. Other
+    /// statements judge these faults.
     pub(super) fn numbers(&self) -> Option<PageNumbers> {
         let [current, size, total] =
             ["current_page", "per_page", "total"].map(|name| self.page.meta_number(name));
@@ -124,7 +125,7 @@ impl PageView<'_> {
         })
     }
 
-    /// Returns `true` if the page was requested by page and size only.
+    /// Returns `true` if the page was requested without filters and not by a link.
     pub(super) fn has_only_page_and_size(&self) -> bool {
         self.request.filters.is_empty() && self.request.link.is_none()
     }
@@ -170,7 +171,7 @@ pub(super) struct FullList<'s> {
     /// The path and query of the first long page.
     pub(super) target: &'s str,
     pub(super) rows: Vec<&'s Value>,
-    /// `true` if the rows are complete.
+    /// `true` if there are as many rows as the total of the first page.
     pub(super) is_complete: bool,
 }
 
@@ -204,20 +205,20 @@ impl<'s> FullList<'s> {
         FullList::join_pages(views, first, |_| true)
     }
 
-    /// Returns the list as read between two reads of its first long page. It consists of that page
-    /// only if the list grew between them, or if `is_first_enough` is set.
+    /// Returns the list from the first of two reads of its first long page, and from later pages that were read between
+    /// the two. These are left out if the total changed, or if `is_first_enough` is set.
     pub(super) fn between_reads(
         views: &'s [PageView<'_>],
         [before, after]: [&'s PageView<'_>; 2],
         is_first_enough: bool,
     ) -> FullList<'s> {
-        let is_same = !is_first_enough && before.page.meta_number("total") == after.page.meta_number("total");
+        let is_total_equal = before.page.meta_number("total") == after.page.meta_number("total");
         FullList::join_pages(views, before, |view| {
-            is_same && (before.number()..after.number()).contains(&view.number())
+            !is_first_enough && is_total_equal && (before.number()..after.number()).contains(&view.number())
         })
     }
 
-    /// Returns the list as of each read that is earlier than a page.
+    /// Returns the list from each read of its first long page that is earlier than a page.
     pub(super) fn earlier_reads(
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
@@ -229,25 +230,26 @@ impl<'s> FullList<'s> {
     }
 
     /// Returns the list at the time of a page: the nearest read with the same total, because records are never deleted;
-    /// or any read, if the total was the same before and after.
+    /// or the read before the page, if the one after it has the same total.
     pub(super) fn at_time_of(
         recording: &Recording,
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
     ) -> Option<FullList<'s>> {
         let total = |view: &PageView<'_>| view.page.meta_number("total");
-        let same_list = |other: &&PageView<'_>| {
+        let has_same_list_and_total = |other: &&PageView<'_>| {
             other.has_only_page_and_size()
                 && (other.request.list, other.mode) == (view.request.list, view.mode)
                 && total(other) == total(view)
         };
-        let candidates = first_long_page_reads(views, view.request.list, view.mode).filter(same_list);
+        let candidates =
+            first_long_page_reads(views, view.request.list, view.mode).filter(has_same_list_and_total);
         if let Some(first) = candidates.min_by_key(|other| other.number().abs_diff(view.number())) {
             return Some(FullList::join_pages(views, first, |_| true));
         }
         // Later pages may continue an older read of the first page.
         let may_continue_older_read =
-            views.iter().filter(same_list).any(|other| other.number() < view.number());
+            views.iter().filter(has_same_list_and_total).any(|other| other.number() < view.number());
         let pair = first_long_pages_around(recording, views, view)
             .filter(|[before, after]| total(before) == total(after));
         pair.filter(|_| !may_continue_older_read).map(|pair| FullList::between_reads(views, pair, false))
@@ -275,7 +277,7 @@ fn page_view(exchange: &Exchange) -> Option<PageView<'_>> {
 }
 
 /// Returns `true` if the request was for a page past the end of the list and the response has an
-/// earlier page. The specification leaves it open.
+/// earlier page. The specification leaves open how a server responds to such a request.
 fn shows_last_page(page: &Page, request: &PageRequest) -> bool {
     let (Some(requested), Some(current), Some(total)) =
         (request.page, page.meta_number("current_page"), page.meta_number("total"))
@@ -308,8 +310,8 @@ pub(super) fn last_list_read(recording: &Recording, caller: Caller, list: List) 
     recording.find_last(|exchange| exchange.caller == caller && is_page_of_list(&exchange.purpose))
 }
 
-/// Returns the last read of the first long page.
-pub(super) fn last_long_page<'s, 'a>(
+/// Returns the last read of the first long page of a list in a mode.
+pub(super) fn last_first_long_page_read<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,
     mode: Mode,
@@ -347,7 +349,7 @@ pub(super) fn is_in_burst(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(_))
 }
 
-/// Returns `true` if a request of a burst may have been refused by the limit: its key is not served again in the burst.
+/// Returns `true` if a request of a burst may have been refused by the limit: its key is not served later in a burst.
 pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
     let later =
         || recording.exchanges.iter().filter(|later| later.number > exchange.number && is_in_burst(later));

@@ -66,49 +66,46 @@ fn unfiltered_list<'s>(
     pairs: &ChargeInvoices,
 ) -> Option<FullList<'s>> {
     let [before, after] = first_long_pages_around(recording, views, view)?;
-    let selected_codes = |other: &PageView<'_>| {
+    let selected = |other: &PageView<'_>| {
         let rows: Vec<_> = other.rows().iter().collect();
         selected_ids(view.request.list, &rows, &view.request.filters, pairs)
     };
-    // A status may have changed on a page that was read only once.
+    // On the later pages, which were read only once, a status may have changed.
     let is_first_enough = view.request.filters.iter().any(|(name, _)| name == "status");
-    (selected_codes(before)? == selected_codes(after)?)
+    (selected(before)? == selected(after)?)
         .then(|| FullList::between_reads(views, [before, after], is_first_enough))
 }
 
 /// Returns the first difference between the rows of a filtered page and the records that its
-/// filters select: the expected and the actual record. `is_all`: the selected records are complete.
-/// `size`: the page size.
+/// filters select from this page on: the expected and the actual record. `is_all`: the selected
+/// records are complete. `size`: the page size.
 fn first_mismatch(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<Mismatch> {
     let expected = &selected[..selected.len().min(size)];
-    let name = |row: &Value| id_or_code(row).unwrap_or_default();
-    let differing =
-        (0..expected.len()).find(|index| shown.get(*index).map(name) != Some(name(expected[*index])));
-    let shown_name = |index: usize| shown.get(index).map_or_else(|| "nothing more".to_owned(), name);
+    let id = |row: &Value| id_or_code(row).unwrap_or_default();
+    let differing = (0..expected.len()).find(|index| shown.get(*index).map(id) != Some(id(expected[*index])));
+    let shown_id = |index: usize| shown.get(index).map_or_else(|| "nothing more".to_owned(), id);
     match differing {
-        Some(index) => {
-            Some((format!("{} as record {}", name(expected[index]), index + 1), shown_name(index)))
-        }
+        Some(index) => Some((format!("{} as record {}", id(expected[index]), index + 1), shown_id(index))),
         None if is_all && shown.len() > expected.len() => {
-            Some((format!("{} records", expected.len()), format!("{} too", shown_name(expected.len()))))
+            Some((format!("{} records", expected.len()), format!("{} too", shown_id(expected.len()))))
         }
         None => None,
     }
 }
 
-/// Returns the pages of a list with this filter only, each with the value of the filter.
+/// Returns the pages of a list with this filter only and not reached by a link, each with the value of the filter.
 fn pages_with_only_filter<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,
     name: &str,
 ) -> Vec<(&'s str, &'s PageView<'a>)> {
-    let by_name = |view: &'s PageView<'a>| match &view.request.filters[..] {
+    let with_value = |view: &'s PageView<'a>| match &view.request.filters[..] {
         [(filter, value)] if view.request.list == list && view.request.link.is_none() && filter == name => {
             Some((value.as_str(), view))
         }
         _ => None,
     };
-    views.iter().filter_map(by_name).collect()
+    views.iter().filter_map(with_value).collect()
 }
 
 /// Returns the error if no page could be judged. `what`: the value to filter by, such as `a value
@@ -171,14 +168,15 @@ fn may_no_longer_exist(recording: &Recording, exchange: &Exchange, request: &Pag
 /// Returns `true` if the unfiltered list has enough matching records for the requested page to exist.
 fn has_enough_matches(pages: &[PageView<'_>], exchange: &Exchange, request: &PageRequest) -> bool {
     let [(name, value)] = &request.filters[..] else { return false };
+    // With an unknown page size, only the first page can be known to exist.
     let preceding =
         request.page.unwrap_or(1).saturating_sub(1).saturating_mul(request.per_page.unwrap_or(u64::MAX));
-    let fits = |row: &&Value| text_at(row, &[name]) == Some(value);
+    let is_match = |row: &&Value| text_at(row, &[name]) == Some(value);
     let mut unfiltered =
         pages.iter().filter(|view| view.has_only_page_and_size() && view.request.list == request.list);
     unfiltered.any(|view| {
         Caller::Own(view.mode) == exchange.caller
-            && view.rows().iter().filter(fits).count() as u64 > preceding
+            && view.rows().iter().filter(is_match).count() as u64 > preceding
     })
 }
 
@@ -244,10 +242,10 @@ fn judge_event_filter(recording: &Recording, name: &str) -> CheckResult {
                     && other.request.list == List::Events
                     && other.request.filters.is_empty()
                     && other.number() < view.number();
-                let fits = |row: &Value| {
+                let is_match = |row: &Value| {
                     matches_filter(List::Events, row, name, value, FilterScope::Narrow, pairs) == Some(true)
                 };
-                is_earlier_list && other.rows().iter().any(fits)
+                is_earlier_list && other.rows().iter().any(is_match)
             };
             let is_first = view.request.page.unwrap_or(1) == 1;
             if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(showed_match) {
@@ -261,8 +259,8 @@ fn judge_event_filter(recording: &Recording, name: &str) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_filter_value(&format!("a value of {name}"))) }
 }
 
-/// Compares the total and the rows of a filtered page with the unfiltered list. `None` if they
-/// cannot be judged.
+/// Compares the total of a filtered page with its rows, and both with the unfiltered list. `None` if
+/// neither comparison is possible.
 fn check_page(
     recording: &Recording,
     views: &[PageView<'_>],
@@ -271,41 +269,46 @@ fn check_page(
 ) -> Option<Result<(), Mismatch>> {
     let total = view.page.meta_number("total")?;
     let shown = view.page.rows()?;
-    let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
-    let (before, size) = (view.request.page.unwrap_or(1).saturating_sub(1), view.request.per_page);
-    let all_on_one_page = before == 0 && size.is_some_and(|size| (shown.len() as u64) < size);
-    if all_on_one_page && total != shown.len() as u64 {
-        return wrong(shown.len() as u64);
+    let wrong_total =
+        |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
+    let (preceding_pages, size) = (view.request.page.unwrap_or(1).saturating_sub(1), view.request.per_page);
+    let is_all_on_one_page = preceding_pages == 0 && size.is_some_and(|size| (shown.len() as u64) < size);
+    if is_all_on_one_page && total != shown.len() as u64 {
+        return wrong_total(shown.len() as u64);
     }
-    let undecided = all_on_one_page.then_some(Ok(()));
-    let Some(source) = unfiltered_list(recording, views, view, pairs) else { return undecided };
-    let changed = changed_record_count(recording, views, view);
-    let Some(selections) = selected_rows(view.request.list, &source.rows, &view.request.filters, pairs)
-    else {
-        return undecided;
+    let result_by_page_alone = is_all_on_one_page.then_some(Ok(()));
+    let Some(unfiltered) = unfiltered_list(recording, views, view, pairs) else {
+        return result_by_page_alone;
     };
-    let may_be = |count: u64| if source.is_complete { count == total } else { count <= total };
+    let changed_count = changed_record_count(recording, views, view);
+    let Some(selections) = selected_rows(view.request.list, &unfiltered.rows, &view.request.filters, pairs)
+    else {
+        return result_by_page_alone;
+    };
+    let may_be = |count: u64| if unfiltered.is_complete { count == total } else { count <= total };
     let counts: Vec<u64> = selections.iter().map(|rows| rows.len() as u64).collect();
     if !counts.iter().any(|count| may_be(*count)) {
         // Records that changed meanwhile may have matched for some time.
-        if counts.iter().any(|count| (*count..=count + changed).contains(&total)) {
-            return undecided;
+        if counts.iter().any(|count| (*count..=count + changed_count).contains(&total)) {
+            return result_by_page_alone;
         }
-        return wrong(counts.into_iter().min().unwrap_or_default());
+        return wrong_total(counts.into_iter().min().unwrap_or_default());
     }
     // The order can be compared only if all records have identifiers.
-    let has_names = selections.iter().flatten().all(|row| id_or_code(row).is_some());
-    if let Some(size) = size.filter(|_| has_names && changed == 0) {
-        let [from, size] =
-            [before.saturating_mul(size), size].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-        let mismatch_with =
-            |rows: &[&Value]| first_mismatch(shown, &rows[from.min(rows.len())..], source.is_complete, size);
+    let have_ids = selections.iter().flatten().all(|row| id_or_code(row).is_some());
+    if let Some(size) = size.filter(|_| have_ids && changed_count == 0) {
+        let [from, size] = [preceding_pages.saturating_mul(size), size]
+            .map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+        let mismatch_with = |rows: &[&Value]| {
+            first_mismatch(shown, &rows[from.min(rows.len())..], unfiltered.is_complete, size)
+        };
+        // A page that fits one interpretation of the filter has no mismatch.
         let mismatches: Option<Vec<_>> = selections.iter().map(|rows| mismatch_with(rows)).collect();
         if let Some(mismatch) = mismatches.and_then(|mismatches| mismatches.into_iter().next()) {
             return Some(Err(mismatch));
         }
     }
-    if source.is_complete { Some(Ok(())) } else { undecided }
+    if unfiltered.is_complete { Some(Ok(())) } else { result_by_page_alone }
 }
 
 /// Returns the number of records that were created or changed their status between the reads of the unfiltered list
@@ -320,7 +323,7 @@ fn changed_record_count(recording: &Recording, views: &[PageView<'_>], view: &Pa
     after.rows().iter().filter(|row| !before.contains(&state(row))).count() as u64
 }
 
-/// Checks that the last page and the rows of a linked page are consistent with its total.
+/// Checks that `meta.last_page` and the number of rows of a page are consistent with its total.
 fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
     let Some(numbers) = view.numbers().filter(|numbers| numbers.total > 0) else { return Ok(()) };
     let rows = Some(view.rows().len() as u64);
@@ -480,15 +483,17 @@ fn missing_charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &st
         rows.iter().any(|row| text_at(row, &["code"]) == Some(code) || text_at(row, &["id"]) == Some(code))
     };
     let of_mode = views.iter().filter(|other| other.mode == view.mode && other.request.list == List::Events);
-    // Later events may belong to newer charges.
-    let before = of_mode.filter(|other| other.number() < view.number());
+    // Events on later pages may belong to newer charges.
+    let earlier = of_mode.filter(|other| other.number() < view.number());
     // A new charge may take a minute to be listed.
     let must_be_listed = |row: &Value| {
-        recorded_at(row).zip(response_date(view.exchange)).is_none_or(|(at, now)| at + LIST_DELAY_MAX <= now)
+        recorded_at(row)
+            .zip(response_date(view.exchange))
+            .is_none_or(|(recorded_at, responded_at)| recorded_at + LIST_DELAY_MAX <= responded_at)
     };
     let is_of_link =
         |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link) && must_be_listed(row);
-    let mut codes = before
+    let mut codes = earlier
         .flat_map(PageView::rows)
         .filter(is_of_link)
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
@@ -525,7 +530,7 @@ fn filters_text(view: &PageView<'_>) -> String {
     filters.collect::<Vec<_>>().join(" and ")
 }
 
-/// Judges combined filters.
+/// Judges the rows and totals of pages with two or more filters.
 fn judge_combined(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
     let views = readable_pages(recording);

@@ -1,7 +1,7 @@
 //! Chapter "paging": the stability of pages while records are created.
 //!
-//! A client can page by number or by `links.next`. A skipped record violates the statement in every
-//! interpretation; a repeated record violates only the literal one.
+//! A client can page by number or by `links.next`. A skipped record violates `paging.stable`; a repeated or new record
+//! on a later page violates only `paging.stable_literal`, the literal interpretation.
 
 use std::collections::BTreeSet;
 
@@ -37,11 +37,12 @@ struct PageWalk {
     list: List,
     /// "by page number" or "by links".
     paging_method: &'static str,
-    /// The records before the first creation, newest first.
+    /// The ids of the records of the list when its first page was read, newest first.
     before: Vec<String>,
-    /// The pages in order, each with the number of its exchange.
+    /// The ids on each page, with the number of the page's exchange.
     pages: Vec<(u32, Vec<String>)>,
-    /// The list after the last creation, if it was read again.
+    /// The ids on the first long page after the last creation, with the number of its exchange; `None` if it was not
+    /// read again.
     final_read: Option<(u32, Vec<String>)>,
 }
 
@@ -49,9 +50,10 @@ struct PageWalk {
 enum WalkResult {
     /// The pages are the same as without creations.
     Unshifted,
-    /// No record is skipped, but a page has `record`, which is repeated or new.
+    /// No record is skipped, but a page has `record`, which is repeated or new. "another order" if only the order
+    /// differs.
     Shifted { exchange: u32, record: String },
-    /// A record is on no page.
+    /// A record is on no page up to that of `exchange`, which has an older record.
     Lost { exchange: u32, id: String },
 }
 
@@ -85,7 +87,7 @@ impl PageWalk {
         }
     }
 
-    /// Returns a new record below an old one in the final read.
+    /// Returns a new record below an old one in the final read, with the number of the exchange.
     fn misplaced_record(&self) -> Option<(u32, &str)> {
         let (exchange, rows) = self.final_read.as_ref()?;
         let old: BTreeSet<_> = self.before.iter().collect();
@@ -100,8 +102,8 @@ impl PageWalk {
 /// Returns the step that reads a page by its number.
 type StepOfPage = fn(u64) -> Step;
 
-/// Returns the identifiers of a page's records. `None` if a record has none: its loss could not be
-/// detected.
+/// Returns the ids or codes of a page's records. `None` if a record has neither: its loss could not
+/// be detected.
 fn ids(page: &Page) -> Option<Vec<String>> {
     page.rows()?.iter().map(id_or_code).collect()
 }
@@ -116,13 +118,13 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
                 .find_last(|exchange| exchange.purpose == purpose && exchange.status() == Some(200))?;
             Some((exchange.number, ids(&Page::from_exchange(exchange)?)?))
         };
-        let (Some((_, before)), Some(first), Some(fresh)) =
+        let (Some((_, before)), Some(first), Some(after)) =
             (read(Step::LongPageBefore), read(Step::FirstPage), read(Step::LongPageAfter))
         else {
             continue;
         };
         let Some(before) = list_before_paging(&before, &first.1) else { continue };
-        if fresh.1.iter().all(|id| before.contains(id)) {
+        if after.1.iter().all(|id| before.contains(id)) {
             continue;
         }
         let methods: [(&'static str, StepOfPage); 2] =
@@ -138,7 +140,7 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
                 paging_method: method,
                 before: before.clone(),
                 pages,
-                final_read: Some(fresh.clone()),
+                final_read: Some(after.clone()),
             });
         }
     }
@@ -146,7 +148,8 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
 }
 
 /// Returns the list at the time of the first small page, from the long page that was read before it. Another client may
-/// have created records in between. `None` if the first page shows only new ones, because there may be more.
+/// have created records in between. `None` if the first page shows only new ones, because there may be more, or if its
+/// other records are not the first ones of the long page.
 fn list_before_paging(listed_before: &[String], first: &[String]) -> Option<Vec<String>> {
     let created_count = first.iter().take_while(|id| !listed_before.contains(id)).count();
     let is_continued = created_count < first.len() && listed_before.starts_with(&first[created_count..]);
@@ -165,7 +168,7 @@ fn walks_with_other_inserts(recording: &Recording) -> Vec<PageWalk> {
         };
         let mut earlier = views.iter().filter(of_list).filter(|view| view.number() < second.number());
         let first = earlier.rfind(|view| view.request.page.unwrap_or(1) == 1);
-        // The last long page before the second page.
+        // The last read of the first long page before the second page.
         let before = first_long_page_reads(&views, second.request.list, second.mode)
             .rfind(|view| view.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
@@ -212,9 +215,9 @@ fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
         return Ok(walks);
     }
     let inserts = &recording.inserts;
-    if let Some(fault) = inserts.errors.first() {
+    if let Some(error) = inserts.errors.first() {
         return Err(CheckError::unjudged(
-            format!("nothing was created while the suite paged: {fault}"),
+            format!("nothing was created while the suite paged: {error}"),
             "set `check.create` in chargeproof.toml to a call that works, or fix the hook",
         ));
     }
@@ -247,7 +250,8 @@ fn has_first_small_page(recording: &Recording) -> bool {
         .is_some()
 }
 
-/// Returns a list in which a record was created, but which had no new record in two later reads.
+/// Returns a list in which a record was created, but which had no new record in two or more later
+/// reads, with the exchange number of the last one.
 fn unchanged_list(recording: &Recording) -> Option<(u32, List)> {
     let grown: BTreeSet<_> = recording.exchanges.iter().filter_map(Exchange::created_in).collect();
     grown.into_iter().find_map(|list| {
@@ -259,10 +263,10 @@ fn unchanged_list(recording: &Recording) -> Option<(u32, List)> {
                 .filter_map(|exchange| Some((exchange.number, ids(&Page::from_exchange(exchange)?)?)))
                 .collect::<Vec<_>>()
         };
-        let (before, fresh) = (read(Step::LongPageBefore), read(Step::LongPageAfter));
+        let (before, after) = (read(Step::LongPageBefore), read(Step::LongPageAfter));
         let known: BTreeSet<_> = before.last()?.1.iter().collect();
         let is_known = |(_, rows): &(u32, Vec<String>)| rows.iter().all(|id| known.contains(id));
-        (fresh.len() > 1 && fresh.iter().all(is_known)).then(|| (fresh[fresh.len() - 1].0, list))
+        (after.len() > 1 && after.iter().all(is_known)).then(|| (after[after.len() - 1].0, list))
     })
 }
 
@@ -282,14 +286,15 @@ fn growth_without_rows(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
                 .is_none()
                 .then(|| Some((exchange.number, ids(&page)?, page.meta_number("total")?)))?
         };
-        let ((_, before, old), (exchange, fresh, new)) =
+        let ((_, before, old), (exchange, after, new)) =
             (read(Step::LongPageBefore)?, read(Step::LongPageAfter)?);
-        let shows_none = !fresh.is_empty() && fresh.iter().all(|id| before.contains(id));
+        let shows_none = !after.is_empty() && after.iter().all(|id| before.contains(id));
         (shows_none && new >= old + GROWTH_MIN).then_some((exchange, list, [old, new]))
     })
 }
 
-/// Returns a record of page 1 of a list that is missing when the same page is read again.
+/// Returns a record of page 1 of a list that is missing when the same page is read again, although an
+/// older record is still there.
 fn vanished_record(recording: &Recording) -> Option<(u32, List, String)> {
     List::ALL.into_iter().find_map(|list| {
         let purpose = Purpose::DuringInserts { list, step: Step::LongPageAfter };
@@ -356,8 +361,7 @@ fn judge_no_record_lost(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith(interpretations.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Judges the literal statement, which holds for a list if its pages do not shift by one of the
-/// paging methods.
+/// Judges the literal statement. It holds for a list if the pages of one paging method do not shift.
 fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
     let walks = page_walks(recording)?;
     let mut unshifted_walks = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Statements about paid invoices: each `invoice.paid` belongs to a `charge.paid` of one of its
-//! charges, and the reverse.
+//! Statements about paid invoices: each `invoice.paid` belongs to a `charge.paid` of one of the invoice's charges, and
+//! an invoice with a `charge.paid` has an `invoice.paid`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,19 +33,21 @@ const RELATED_EVENTS_SPAN: time::Duration = time::Duration::days(1);
 /// The minimum number of invoices with a paid charge, none of them settled, for a violation.
 const UNSETTLED_MIN: usize = 3;
 
-/// The events of a mode: its last long page of events, and those of filtered lists.
+/// The events of a mode, from the long page of events that was read last and from filtered lists; and the invoices.
 struct EventHistory {
+    /// The number of the long page's exchange.
     number: u32,
+    /// The events of the long page.
     rows: Vec<Value>,
-    /// `true` if the page contains all events.
+    /// `true` if the long page contains all events.
     is_complete: bool,
     /// The events of lists with one filter.
     filtered: Vec<Value>,
-    /// The charges whose events were listed completely by a filter, with the number of the last such page.
+    /// The charges of which a filtered page contains all events, by code, with the exchange number of the last one.
     complete_charges: BTreeMap<String, u32>,
-    /// The number of the first page that shows an event, by its id.
+    /// The exchange number of the first page that contains an event, by the id of the event.
     first_seen: BTreeMap<String, u32>,
-    /// The items of the list of invoices.
+    /// The rows of all pages of invoices.
     invoices: Vec<Value>,
 }
 
@@ -110,15 +112,17 @@ impl EventHistory {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
-    /// Returns `true` if a related event of `row` would be listed: the events of that time or of
-    /// all its charges are listed, and every `charge.paid` has the code of its charge.
+    /// Returns `true` if a `charge.paid` related to the event `row` would be found: `row` is not one of the newest
+    /// events, all events of the day before it or of all its charges are listed, and every `charge.paid` has the code
+    /// of its charge.
     fn is_conclusive(&self, row: &Value) -> bool {
         let have_codes = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
-        // The events of a charge are complete as of their page, which must be later than the event.
+        // A page with all events of a charge counts only if it was read later than a page with `row`.
         let first_page = text_at(row, &["id"]).and_then(|id| self.first_seen.get(id));
-        let is_listed = |code: &&str| self.complete_charges.get(*code) > first_page;
+        let has_all_events = |code: &&str| self.complete_charges.get(*code) > first_page;
         let is_complete = || {
-            first_page.is_some() && event_charge_codes(row).is_some_and(|codes| codes.iter().all(is_listed))
+            first_page.is_some()
+                && event_charge_codes(row).is_some_and(|codes| codes.iter().all(has_all_events))
         };
         have_codes && self.is_long_ago(row) && (self.covers_day_before(row) || is_complete())
     }
@@ -132,13 +136,13 @@ impl EventHistory {
                 .is_some_and(|(oldest, recorded)| recorded - oldest >= RELATED_EVENTS_SPAN)
     }
 
-    /// Returns `true` if the oldest listed event is older than an event and its related events.
+    /// Returns `true` if the long page has an event that is older than `row` and its related events.
     fn covers_event(&self, row: &Value) -> bool {
         let oldest = self.rows.iter().filter_map(recorded_at).min();
         oldest.zip(recorded_at(row)).is_some_and(|(oldest, recorded)| recorded - oldest >= SAME_PAYMENT_MAX)
     }
 
-    /// Returns `true` if an event is old enough that its related events must be listed.
+    /// Returns `true` if an event is so much older than the newest that its related events must have been recorded.
     fn is_long_ago(&self, row: &Value) -> bool {
         let newest = self.rows.iter().filter_map(recorded_at).max();
         newest.zip(recorded_at(row)).is_some_and(|(newest, recorded)| newest - recorded >= SAME_PAYMENT_MAX)

@@ -1,5 +1,4 @@
-//! The judge: pure functions from a recording to verdicts. There is one file per chapter, which
-//! starts with its table of checks.
+//! The judge: pure functions from a recording to verdicts. Each file with checks starts with a table of them, `CHECKS`.
 //!
 //! The judge opens no socket and does not depend on the probes: the recording contains all
 //! evidence. So old recordings can be judged again, and the tests need no server.
@@ -65,9 +64,9 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
         underpayments::CHECKS,
         webhooks::ENVELOPE,
         webhooks::SIGNATURE,
-        webhooks::ROUTE,
+        webhooks::ROUTING,
         webhooks::CLOCK,
-        webhooks::AGREEMENT,
+        webhooks::API_CONSISTENCY,
         charges::CHECKS,
         invoices::CHECKS,
         endpoints::CHECKS,
@@ -100,7 +99,7 @@ pub fn judge_selected(
     judge_with(checks(profile).copied(), recording, selected, skipped)
 }
 
-/// Judges a recording by these checks.
+/// Judges a recording by the selected ones of these checks; see [`judge_selected`].
 ///
 /// # Panics
 ///
@@ -114,7 +113,7 @@ pub fn judge_with(
     let mut catalogue = judged_statements();
     catalogue.extend(extended_catalogue());
     let cached = cached_responses::cached_exchanges(recording);
-    let counted = cached_responses::without_cached_burst_requests(recording, &cached);
+    let without_cached_bursts = cached_responses::without_cached_burst_requests(recording, &cached);
     let uncached = OnceCell::new();
     let mut rows = Vec::new();
     for check in checks.filter(|check| selected(check.id)) {
@@ -128,10 +127,10 @@ pub fn judge_with(
             let judge = |recording: &Recording| {
                 persistent_failures::with_persistent_failures(check.id, recording, (check.judge)(recording))
             };
-            let burst_recording = counted.as_ref().filter(|_| check.needs.contains(&Group::Burst));
-            let judged = match burst_recording {
+            let uncounted = without_cached_bursts.as_ref().filter(|_| check.needs.contains(&Group::Burst));
+            let judged = match uncounted {
                 None => judge(recording),
-                Some(counted) => cached_responses::more_favourable(judge(counted), || judge(recording)),
+                Some(uncounted) => cached_responses::more_favourable(judge(uncounted), || judge(recording)),
             };
             let uncached =
                 || judge(uncached.get_or_init(|| cached_responses::without_cached(recording, &cached)));

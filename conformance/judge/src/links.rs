@@ -90,17 +90,20 @@ fn judge_end_links(recording: &Recording) -> CheckResult {
 struct LinkTarget<'s> {
     rel: &'static str,
     link: &'s str,
+    /// The query parameters.
     pairs: Vec<(String, String)>,
-    is_plain: bool,
+    /// `true` if all query parameters are those of the specification.
+    has_only_specified: bool,
 }
 
 impl LinkTarget<'_> {
-    /// Returns the value of a parameter or its default; `None` if it is ambiguous or other parameters may replace it.
+    /// Returns the value of a parameter, or the default if it is missing; `None` if it occurs twice, or if an unknown
+    /// parameter may replace it.
     fn value(&self, name: &str, default: &str) -> Option<String> {
         let mut found = self.pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.clone());
         match (found.next(), found.next()) {
             (Some(value), None) => Some(value),
-            (None, _) if self.is_plain => Some(default.to_owned()),
+            (None, _) if self.has_only_specified => Some(default.to_owned()),
             _ => None,
         }
     }
@@ -115,18 +118,18 @@ fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'
         if link.is_empty() || !(path.is_empty() || path.ends_with(view.request.list.path())) {
             return None;
         }
-        let (pairs, is_plain) = link_query(link);
-        Some(LinkTarget { rel, link, pairs, is_plain })
+        let (pairs, has_only_specified) = link_query(link);
+        Some(LinkTarget { rel, link, pairs, has_only_specified })
     })
 }
 
-/// Returns the page to which a link must lead.
+/// Returns the number of the page to which a link must lead; `None` if it is unknown.
 fn expected_page(rel: &str, view: &PageView<'_>) -> Option<u64> {
-    let here = view.request.page.unwrap_or(1);
+    let page = view.request.page.unwrap_or(1);
     match (rel, view.numbers()) {
         ("first", _) => Some(1),
-        ("prev", _) => here.checked_sub(1).filter(|page| *page > 0),
-        ("next", _) => here.checked_add(1),
+        ("prev", _) => page.checked_sub(1).filter(|previous| *previous > 0),
+        ("next", _) => page.checked_add(1),
         (_, Some(numbers)) if view.request.filters.is_empty() || view.is_consistent() => {
             Some(numbers.page_count().max(1))
         }
@@ -143,7 +146,7 @@ struct FollowedLink<'s, 'a> {
     source: &'s PageView<'a>,
 }
 
-/// Returns the followed links.
+/// Returns the followed links whose source and target are readable.
 fn followed_links<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<FollowedLink<'s, 'a>> {
     let followed = |target: &'s PageView<'a>| {
         let rel = target.request.link.as_ref()?.rel.as_str();
@@ -157,12 +160,12 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
     let base = Url::parse(&recording.base).ok();
     for view in &views {
         for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, view.page.link(rel)?))) {
-            let address =
+            let url =
                 base.as_ref().and_then(|base| base.join(view.request.list.path()).ok()?.join(link).ok());
             let is_list = |url: &Url| {
                 is_list_path(url, view.request.list, base.as_ref()) || is_list_alias(&views, view, url)
             };
-            if !address.as_ref().is_some_and(is_list) {
+            if !url.as_ref().is_some_and(is_list) {
                 let expected = format!("links.{rel} to {}", view.request.list.path());
                 return Err(CheckError::violation(view.number(), expected, link));
             }
@@ -180,10 +183,10 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
     }
     for view in &readable_pages(recording) {
         for target in link_targets(view) {
-            let (here, wanted) = (view.request.page.unwrap_or(1), expected_page(target.rel, view));
+            let (source_page, wanted) = (view.request.page.unwrap_or(1), expected_page(target.rel, view));
             let page: Option<u64> = target.value("page", "1").and_then(|page| page.parse().ok());
             if let Some((page, wanted)) = page.zip(wanted).filter(|(page, wanted)| page != wanted) {
-                let expected = format!("links.{} of page {here} to page {wanted}", target.rel);
+                let expected = format!("links.{} of page {source_page} to page {wanted}", target.rel);
                 return Err(CheckError::violation(
                     view.number(),
                     expected,
@@ -196,15 +199,16 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
     for FollowedLink { rel, target, source } in followed_links(&views) {
         let Some(actual) = target.page.meta_number("current_page") else { continue };
         // Only links of pages that were requested by number, or of the first page, are followed.
-        let (here, Some(wanted)) = (source.request.page.unwrap_or(1), expected_page(rel, source)) else {
+        let (source_page, Some(wanted)) = (source.request.page.unwrap_or(1), expected_page(rel, source))
+        else {
             continue;
         };
         if actual != wanted {
-            let expected = format!("links.{rel} of page {here} to page {wanted}");
+            let expected = format!("links.{rel} of page {source_page} to page {wanted}");
             return Err(CheckError::violation(target.number(), expected, format!("page {actual}")));
         }
         if let Some(repeated) = repeated_record(rel, source, target) {
-            let expected = format!("the records after those of page {here} at links.next");
+            let expected = format!("the records after those of page {source_page} at links.next");
             return Err(CheckError::violation(target.number(), expected, format!("{repeated} again")));
         }
         if let Some(named) = page_by_number(&views, target, wanted)
@@ -223,27 +227,27 @@ fn judge_link_targets(recording: &Recording) -> CheckResult {
 /// Returns a record that the page behind `next` repeats, although both pages have the same total, so none was created
 /// in between. Not judged with a filter by status, because records may change theirs.
 fn repeated_record(rel: &str, source: &PageView<'_>, target: &PageView<'_>) -> Option<String> {
-    let total = |target: &PageView<'_>| target.page.meta_number("total");
+    let total = |view: &PageView<'_>| view.page.meta_number("total");
     let may_move = source.request.filters.iter().any(|(name, _)| name == "status");
     if rel != "next" || may_move || total(source).is_none() || total(source) != total(target) {
         return None;
     }
     let shown: Vec<_> = source.rows().iter().filter_map(id_or_code).collect();
-    target.rows().iter().filter_map(id_or_code).find(|identity| shown.contains(identity))
+    target.rows().iter().filter_map(id_or_code).find(|id| shown.contains(id))
 }
 
-/// Returns `true` if an address has the path of a list. A proxy may add or remove a prefix, but not a prefix with `/v1`.
-fn is_list_path(address: &Url, list: List, base: Option<&Url>) -> bool {
+/// Returns `true` if a URL has the path of a list. A proxy may add or remove a prefix, but not a prefix with `/v1`.
+fn is_list_path(url: &Url, list: List, base: Option<&Url>) -> bool {
     let base_path = base.map_or("", |base| base.path().trim_end_matches('/'));
-    let Some(prefix) = address.path().strip_suffix(list.path()) else { return false };
+    let Some(prefix) = url.path().strip_suffix(list.path()) else { return false };
     prefix == base_path || !prefix.split('/').any(|part| part == "v1")
 }
 
 /// Returns `true` if a followed link to a path with the same prefix and suffix returned a list: it
 /// is an alias.
-fn is_list_alias(views: &[PageView<'_>], page: &PageView<'_>, address: &Url) -> bool {
+fn is_list_alias(views: &[PageView<'_>], page: &PageView<'_>, url: &Url) -> bool {
     let without_list = |path: &str, list: List| path.replacen(list.path(), "", 1);
-    let wanted = without_list(address.path(), page.request.list);
+    let wanted = without_list(url.path(), page.request.list);
     views.iter().filter(|view| view.request.link.is_some() && !view.rows().is_empty()).any(|view| {
         let path = view.exchange.target.split('?').next().unwrap_or_default();
         without_list(path, view.request.list) == wanted
@@ -266,11 +270,11 @@ fn page_by_number<'s, 'a>(
 
 fn judge_links_keep_size(recording: &Recording) -> CheckResult {
     for view in &readable_pages(recording) {
-        let Some(here) = view.page.meta_number("per_page") else { continue };
+        let Some(expected_size) = view.page.meta_number("per_page") else { continue };
         for target in link_targets(view) {
             let size: Option<u64> = target.value("per_page", "25").and_then(|size| size.parse().ok());
-            if size.is_some_and(|size| size != here) {
-                let expected = format!("pages of {here} behind links.{}", target.rel);
+            if size.is_some_and(|size| size != expected_size) {
+                let expected = format!("pages of {expected_size} behind links.{}", target.rel);
                 return Err(CheckError::violation(view.number(), expected, target.link));
             }
         }
@@ -347,13 +351,13 @@ fn judge_link_origins(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for view in &readable_pages(recording) {
         for link in RELS.iter().filter_map(|rel| view.page.link(rel)) {
-            let Ok(address) = base.join(link) else { continue };
-            if address.origin() != base.origin() {
+            let Ok(url) = base.join(link) else { continue };
+            if url.origin() != base.origin() {
                 let expected = base.origin().ascii_serialization();
                 return Err(CheckError::violation(
                     view.number(),
                     expected,
-                    address.origin().ascii_serialization(),
+                    url.origin().ascii_serialization(),
                 ));
             }
             judged = true;

@@ -1,4 +1,4 @@
-//! Lists compared with events: every created object is listed, and every listed object has its events.
+//! Lists compared with events: every created object is listed, and every listed charge has its events.
 //!
 //! Each statement compares two pages; the page that must contain the records was read later. Changes in the
 //! last minute are ignored, because they may not be visible yet.
@@ -40,8 +40,8 @@ fn has_type(event: &Value, kind: &str) -> bool {
     text_at(event, &["type"]) == Some(kind)
 }
 
-/// Returns the time before which all records are visible in a list, by the `Date` of its response
-/// or the newest event.
+/// Returns the time up to which all records are visible in a list: a minute before the `Date` of its response or the
+/// newest event.
 fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
     let date = response_date(later.exchange);
     let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
@@ -51,7 +51,7 @@ fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
 }
 
 /// Returns `true` if no event was recorded in the ten minutes before the response `since` and none
-/// afterwards, by the last long page of events. `false` if no such page was read after it.
+/// afterwards, by the last read of the first long page of events. `false` if this read precedes `since`.
 pub(super) fn has_no_recent_events(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
     let date = since.and_then(response_date);
     let last_page = first_long_page_reads(views, List::Events, mode).next_back();
@@ -73,11 +73,11 @@ fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) 
     let is_new = |view: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
             && response_date(view.exchange)
-                .is_some_and(|now| time_at(row, "created_at") > Some(now - LIST_DELAY_MAX))
+                .is_some_and(|read_at| time_at(row, "created_at") > Some(read_at - LIST_DELAY_MAX))
     };
-    let others = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
+    let pages = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
     let has_needed_members = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
-    let is_comparable = others().any(|view| view.rows().iter().any(has_needed_members));
+    let is_comparable = pages().any(|view| view.rows().iter().any(has_needed_members));
     let events = comparable_groups.iter().flatten().filter(|view| view.request.list == List::Events);
     if is_comparable && events.into_iter().any(|view| view.rows().iter().any(|row| is_new(view, row))) {
         return CheckError::unjudged(
@@ -85,7 +85,7 @@ fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) 
             "check again in a minute, while nothing is created",
         );
     }
-    if others().any(|view| !view.rows().is_empty()) {
+    if pages().any(|view| !view.rows().is_empty()) {
         return CheckError::Inapplicable(
             "the codes and times in lists and events do not show which records belong together".into(),
         );
@@ -96,7 +96,8 @@ fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) 
     )
 }
 
-/// Judges that created objects are listed. The newest events concern no more objects than fit on a long page.
+/// Judges that created objects are listed. One long page of each list suffices: the events of a long
+/// page concern no more objects than fit on one.
 fn judge_complete(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
@@ -145,7 +146,8 @@ fn judge_complete(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Judges that listed charges have their events. Invoices may be listed before they are issued, so they do not count.
+/// Judges that listed charges have their events, and that the events of charges and invoices agree with their statuses.
+/// Invoices may be listed before they are issued, so they need not have events.
 fn judge_recorded(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
@@ -182,9 +184,9 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns a time before a listed charge was opened: that of the creation event of the next older
-/// charge in the list. A newer charge must have a visible creation event too. Listed charges may
-/// have no time themselves.
+/// Returns the time of a listed charge's creation event, or else that of the next older charge in the
+/// list that has one. The charge or a newer one must have a visible creation event. Listed charges
+/// may have no time themselves.
 fn opening_time_between(
     rows: &[Value],
     index: usize,
@@ -201,7 +203,7 @@ fn opening_time_between(
 }
 
 /// Checks that a listed charge has its events; the error is the type of a missing one. `None` if it
-/// cannot be judged: events older than the oldest listed one may have expired.
+/// cannot be judged, such as for events older than the oldest one on the page.
 fn check_charge_events(
     row: &Value,
     opened_at: Option<OffsetDateTime>,
@@ -228,8 +230,8 @@ fn check_charge_events(
     Some(Ok(()))
 }
 
-/// Returns `true` if every event of a kind of object has the code of its object. Without it, the
-/// event may belong to any.
+/// Returns `true` if every event of a kind of object has the code of its object, and all types are known. An event
+/// without a code may belong to any object.
 fn all_have_codes(events: &PageView<'_>, member: &str) -> bool {
     events.rows().iter().all(|event| {
         let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
@@ -237,8 +239,8 @@ fn all_have_codes(events: &PageView<'_>, member: &str) -> bool {
     })
 }
 
-/// Checks that no charge or invoice changed its status and back without a recent event. A single
-/// change may have no event, such as that of an invoice that became overdue.
+/// Checks that the status and `paid_at` of no charge or invoice changed and changed back without a recent event. A
+/// single change may have no event, such as that of an invoice that became overdue.
 fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
     let Some(events) = first_long_page_reads(views, List::Events, mode).last() else { return Ok(()) };
     let Some(until) = visible_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
@@ -286,14 +288,14 @@ pub(super) fn check_creation_order(views: &[PageView<'_>]) -> Result<bool, Check
     for mode in Mode::BOTH {
         let Some(events) = first_long_page_reads(views, List::Events, mode).last() else { continue };
         for (list, member) in LISTED_KINDS {
-            let created = |wanted: &str| {
+            let created_at = |wanted: &str| {
                 let mut rows = events.rows().iter().filter(|row| has_type(row, &format!("{member}.created")));
                 time_at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
             };
             for view in first_long_page_reads(views, list, mode) {
                 let codes: Vec<_> = view.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
                 let times: Vec<_> =
-                    codes.into_iter().filter_map(|code| Some((code, created(code)?))).collect();
+                    codes.into_iter().filter_map(|code| Some((code, created_at(code)?))).collect();
                 for pair in times.windows(2) {
                     let [(above, above_at), (below, below_at)] = pair else { continue };
                     if *below_at > *above_at + LIST_DELAY_MAX {

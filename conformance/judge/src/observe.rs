@@ -1,4 +1,4 @@
-//! The choices of the target where the specification leaves one. They are observed, never judged.
+//! The behaviour of the target where the specification leaves a choice. It is observed, never judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ const OBSERVERS: &[(&str, Observer)] = &[
     ("Test deliveries", test_deliveries),
 ];
 
-/// Returns all observations: first those of the verdicts, then those of the recording.
+/// Returns all observations: first those in the verdicts, then those of the observers.
 pub fn observations(recording: &Recording, rows: &[StatementResult]) -> Vec<Observation> {
     let mut found = Vec::new();
     for row in rows {
@@ -229,7 +229,7 @@ fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
     json_deliveries(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
 }
 
-/// Observes the events that were delivered again although an endpoint had accepted them.
+/// Counts the deliveries that an endpoint accepted although it had accepted the same event before.
 fn repeated_deliveries(recording: &Recording) -> BTreeSet<String> {
     let mut accepted = BTreeSet::new();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Chapter "paging": the numbers of each page, and the consistency of adjacent pages.
+//! Chapter "paging": the envelope, numbers and order of each page, and its agreement with the long pages of the list.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Judges that allowed pages get 200, except for outages, refusals by the limit and pages that may
-/// not exist.
+/// not exist; and that each list without parameters got 200.
 fn judge_served(recording: &Recording) -> CheckResult {
     let is_unclear =
         |exchange: &Exchange| exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504));
@@ -178,7 +178,7 @@ fn judge_current_page(recording: &Recording) -> CheckResult {
 }
 
 /// Judges the number of rows by the numbers of the same page, so that concurrent creations do not
-/// matter.
+/// matter. Also judges that the total is stable.
 fn judge_row_count(recording: &Recording) -> CheckResult {
     let mut has_rows = false;
     let outcome = judge_each_page(&readable_pages(recording), |view| {
@@ -193,9 +193,9 @@ fn judge_row_count(recording: &Recording) -> CheckResult {
     if has_rows { Ok(outcome) } else { Err(too_few_records()) }
 }
 
-/// Checks that a total equals that of the reads before and after, if these have the same total and first record and no
-/// event was recorded recently: no record was created, and none is ever deleted. A later page may continue an older read
-/// of the first page.
+/// Checks that a total equals that of the reads of the first page before and after, if these have the same total and
+/// first record and no event was recorded recently: no record was created, and none is ever deleted. Page 2 and later
+/// may also have the total of an older read of the first page, which they continue.
 fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
     let all = readable_pages(recording);
     for view in views.iter().filter(|view| view.has_only_page_and_size()) {
@@ -231,7 +231,7 @@ fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Resul
 }
 
 fn judge_last_page(recording: &Recording) -> CheckResult {
-    let (mut has_even, mut has_uneven) = (false, false);
+    let (mut has_full_last_page, mut has_partial_last_page) = (false, false);
     let outcome = judge_each_page(&readable_pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
@@ -240,11 +240,11 @@ fn judge_last_page(recording: &Recording) -> CheckResult {
             // An empty list has no page or one empty page; both are valid.
             return Some(if reported <= 1 { Ok(()) } else { check_equal("meta.last_page", 1, reported) });
         }
-        has_even |= numbers.total % numbers.size == 0;
-        has_uneven |= numbers.total % numbers.size != 0;
+        has_full_last_page |= numbers.total % numbers.size == 0;
+        has_partial_last_page |= numbers.total % numbers.size != 0;
         Some(check_equal("meta.last_page", numbers.page_count(), reported))
     })?;
-    if has_even && has_uneven { Ok(outcome) } else { Err(too_few_records()) }
+    if has_full_last_page && has_partial_last_page { Ok(outcome) } else { Err(too_few_records()) }
 }
 
 /// Judges that the records of a page equal those of the long pages at the same position.
@@ -326,7 +326,7 @@ fn duplicate_record(view: &PageView<'_>) -> Option<String> {
     view.rows().iter().filter_map(id_or_code).find(|id| !seen.insert(id.clone()))
 }
 
-/// Returns the creation times of the first two adjacent rows of which the second is newer.
+/// Returns the creation times of the first pair of adjacent rows of which the second is newer.
 fn first_disorder(view: &PageView<'_>) -> Option<(String, String)> {
     let times: Vec<_> = view.rows().iter().map(|row| text_at(row, &["created_at"])).collect();
     times.windows(2).find_map(|pair| {

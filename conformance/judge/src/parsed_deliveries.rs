@@ -1,4 +1,4 @@
-//! Parsed deliveries, and the verdict if there are none.
+//! Parsed deliveries, and the error if there are none.
 
 use std::fmt::Write;
 
@@ -99,8 +99,8 @@ fn no_deliveries(all: &Deliveries) -> CheckError {
         Some(_) => format!("no delivery arrived within {} s", all.duration.as_secs()),
         None => "the captured requests contain no delivery".to_owned(),
     };
-    if let Some(trouble) = &all.trigger_error {
-        let _ = write!(reason, "; {trouble}");
+    if let Some(error) = &all.trigger_error {
+        let _ = write!(reason, "; {error}");
     }
     if all.other_requests > 0 {
         let _ =
@@ -112,8 +112,7 @@ fn no_deliveries(all: &Deliveries) -> CheckError {
     )
 }
 
-/// Judges the deliveries for which `applies_to` returns `true`. `needed` names them in the result
-/// if there are none.
+/// Judges the deliveries for which `applies_to` returns `true`. `needed` describes them in the error if there are none.
 pub(super) fn judge_each_delivery(
     recording: &Recording,
     needed: &str,
@@ -139,7 +138,7 @@ pub(super) fn no_delivery_with(needed: &str) -> CheckError {
     )
 }
 
-/// Formats a member of an object with its value, shortened to one line.
+/// Formats the name of an object's member with its value, shortened to one line.
 pub(super) fn member_text(object: &Value, name: &str) -> String {
     match object.get(name) {
         None => format!("{name} missing"),

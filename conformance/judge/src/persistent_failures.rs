@@ -27,15 +27,17 @@ const LISTS_MIN: usize = 12;
 
 /// A kind of requests with the same expected response.
 struct RequestKind {
+    /// The ids of the statements that need such a response.
     statements: &'static [&'static str],
-    fits: fn(&Exchange) -> bool,
+    /// Returns `true` if a request is of this kind.
+    includes: fn(&Exchange) -> bool,
     expected: &'static str,
 }
 
 const KINDS: &[RequestKind] = &[
     RequestKind {
         statements: &["auth.no_header", "auth.every_path"],
-        fits: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::NoKey,
+        includes: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::NoKey,
         expected: "401 without a key",
     },
     RequestKind {
@@ -51,52 +53,54 @@ const KINDS: &[RequestKind] = &[
             "auth.token_scheme",
             "auth.unknown_key",
         ],
-        fits: |exchange| exchange.purpose == Purpose::Refusal && matches!(exchange.caller, Caller::Forged(_)),
+        includes: |exchange| {
+            exchange.purpose == Purpose::Refusal && matches!(exchange.caller, Caller::Forged(_))
+        },
         expected: "401 for an invalid key",
     },
     RequestKind {
         statements: &["auth.revoked_key"],
-        fits: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::Revoked,
+        includes: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::Revoked,
         expected: "401 with a revoked key",
     },
     RequestKind {
         statements: &["errors.not_found"],
-        fits: |exchange| is_event_request(exchange, &[Side::AbsentBefore, Side::AbsentAfter]),
+        includes: |exchange| is_event_request(exchange, &[Side::AbsentBefore, Side::AbsentAfter]),
         expected: "404 for an event that does not exist",
     },
     RequestKind {
         statements: &["isolation.not_found"],
-        fits: |exchange| is_event_request(exchange, &[Side::Foreign]),
+        includes: |exchange| is_event_request(exchange, &[Side::Foreign]),
         expected: "404 for an event of the other mode",
     },
     RequestKind {
         statements: &["events.single"],
-        fits: |exchange| is_event_request(exchange, &[Side::Own]),
+        includes: |exchange| is_event_request(exchange, &[Side::Own]),
         expected: "200 for a single event",
     },
     RequestKind {
         statements: &["filters.type"],
-        fits: |exchange| is_filtered(exchange, "type"),
+        includes: |exchange| is_filtered(exchange, "type"),
         expected: "200 for events filtered by type",
     },
     RequestKind {
         statements: &["filters.charge"],
-        fits: |exchange| is_filtered(exchange, "charge"),
+        includes: |exchange| is_filtered(exchange, "charge"),
         expected: "200 for events filtered by a charge",
     },
     RequestKind {
         statements: &["filters.invoice"],
-        fits: |exchange| is_filtered(exchange, "invoice"),
+        includes: |exchange| is_filtered(exchange, "invoice"),
         expected: "200 for events filtered by an invoice",
     },
     RequestKind {
         statements: &["filters.status"],
-        fits: |exchange| is_filtered(exchange, "status"),
+        includes: |exchange| is_filtered(exchange, "status"),
         expected: "200 for lists filtered by status",
     },
     RequestKind {
         statements: &["filters.payment_link"],
-        fits: |exchange| is_filtered(exchange, "payment_link"),
+        includes: |exchange| is_filtered(exchange, "payment_link"),
         expected: "200 for charges filtered by a payment link",
     },
 ];
@@ -111,7 +115,7 @@ fn is_event_request(exchange: &Exchange, sides: &[Side]) -> bool {
 
 fn allowed_page_request(exchange: &Exchange) -> Option<PageRequest> {
     page_request(exchange)
-        .filter(|request| request.has_allowed_size() && is_own(exchange) && !is_burst_request(exchange))
+        .filter(|request| request.has_allowed_size() && is_own(exchange) && !may_exceed_limit(exchange))
 }
 
 fn is_unfiltered_page(exchange: &Exchange, list: List) -> bool {
@@ -128,9 +132,9 @@ fn is_filtered(exchange: &Exchange, name: &str) -> bool {
         .is_some_and(|request| request.filters.iter().any(|(filter, _)| filter == name))
 }
 
-/// Returns `true` for a request of a burst that the limit may refuse: all but those of the live key
-/// beside it.
-fn is_burst_request(exchange: &Exchange) -> bool {
+/// Returns `true` for a request of a burst that the limit may refuse: all but the concurrent ones
+/// with the live key.
+fn may_exceed_limit(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::ConcurrentLiveKey { .. }))
 }
 
@@ -139,7 +143,8 @@ fn is_unclear(exchange: &Exchange) -> bool {
     exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
 
-/// Replaces an unjudged result by a violation if no request of the kind got a usable response.
+/// Replaces the result of a statement by a violation if its requests failed persistently: an unjudged result, and for
+/// `lists.served` and `answers.json` also a pass.
 pub(super) fn with_persistent_failures(id: &str, recording: &Recording, judged: CheckResult) -> CheckResult {
     let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
     let violation = match (&judged, id) {
@@ -153,8 +158,9 @@ pub(super) fn with_persistent_failures(id: &str, recording: &Recording, judged: 
         _ => None,
     };
     let is_unjudged = matches!(judged, Err(CheckError::Unjudged { .. }));
-    let never =
-        || kinds.filter(|_| is_unjudged).find_map(|kind| never_usable(recording, kind.fits, kind.expected));
+    let never = || {
+        kinds.filter(|_| is_unjudged).find_map(|kind| never_usable(recording, kind.includes, kind.expected))
+    };
     violation.or_else(never).map_or(judged, Err)
 }
 
@@ -165,7 +171,8 @@ fn never_listed(recording: &Recording, list: List) -> Option<CheckError> {
         .or_else(|| never_usable(recording, |exchange| is_long_page(exchange, list), &long))
 }
 
-/// Returns the violation if an address has only malformed responses. A lost connection may cut off a single one.
+/// Returns the violation if the responses to one path and query are malformed at least [`REQUESTS_MIN`] times and never
+/// a 200. A lost connection may cut off a single response.
 fn never_complete(recording: &Recording) -> Option<CheckError> {
     let mut malformed: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
     for exchange in sent_exchanges(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
@@ -180,19 +187,19 @@ fn never_complete(recording: &Recording) -> Option<CheckError> {
     Some(CheckError::violation(requests[0].number, "a complete HTTP response with a body of JSON", actual))
 }
 
-/// Returns the violation if no request of a kind got a usable response, although others did before
-/// and after.
+/// Returns the violation if none of at least [`REQUESTS_MIN`] requests of a kind got a usable
+/// response, although other requests did before and after.
 fn never_usable(
     recording: &Recording,
-    fits: impl Fn(&Exchange) -> bool,
+    is_of_kind: impl Fn(&Exchange) -> bool,
     expected: &str,
 ) -> Option<CheckError> {
-    let trials: Vec<_> = sent_exchanges(recording).filter(|exchange| fits(exchange)).collect();
+    let trials: Vec<_> = sent_exchanges(recording).filter(|exchange| is_of_kind(exchange)).collect();
     let (first, last) = (trials.first()?, trials.last()?);
     if trials.len() < REQUESTS_MIN || !trials.iter().all(|exchange| is_unclear(exchange)) {
         return None;
     }
-    let others = || sent_exchanges(recording).filter(|exchange| !fits(exchange));
+    let others = || sent_exchanges(recording).filter(|exchange| !is_of_kind(exchange));
     // A lockout after failed attempts starts after some refusals and returns 429.
     let is_refused = |exchange: &Exchange| exchange.status() == Some(401) && exchange.number < first.number;
     let is_locked_out =
@@ -206,7 +213,7 @@ fn never_usable(
     })
 }
 
-/// Returns the violation if a third of the list requests failed.
+/// Returns the violation if a third of at least [`LISTS_MIN`] list requests failed, other than with 429.
 fn often_failing(recording: &Recording) -> Option<CheckError> {
     let lists: Vec<_> =
         sent_exchanges(recording).filter(|exchange| allowed_page_request(exchange).is_some()).collect();
@@ -235,13 +242,14 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
         .filter(|exchange| of_key(exchange) && exchange.number < first.number && is_served(exchange))
         .filter(|exchange| exchange.sent.saturating_add(LIMIT_WINDOW) > first.sent)
         .count() as u32;
-    let is_limited = burst.iter().any(|exchange| exchange.status() == Some(429));
+    let has_429 = burst.iter().any(|exchange| exchange.status() == Some(429));
     let is_served_to = |caller: Caller, numbers: Range<u32>| {
         let served = |exchange: &Exchange| exchange.caller == caller && exchange.status() == Some(200);
         sent_exchanges(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
     };
+    // Exchange numbers; `u32::MAX` is the end of the recording.
     let is_live_served_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
-    // The burst ends early after lost connections.
+    // A burst ends early after lost connections, so few refusals suffice.
     let is_silent =
         refused.len() > REQUESTS_MIN && refused.iter().all(|exchange| exchange.response().is_none());
     let refused_runs =
@@ -252,13 +260,13 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
         || is_full
             && refused_runs().any(|run| run.len() >= CONSECUTIVE_ALONE_MIN && run[0].response().is_some());
     // A crashed server would not serve the key again.
-    let served_later = |exchange: &Exchange| {
+    let is_served_later = |exchange: &Exchange| {
         exchange.caller == last.caller && exchange.status() == Some(200) && exchange.sent > last.ended
     };
-    let is_served_again = || sent_exchanges(recording).any(served_later);
+    let is_served_again = || sent_exchanges(recording).any(is_served_later);
     let is_limiter =
         is_full && is_silent && is_live_served_until(u32::MAX) || is_refused_often && is_served_again();
-    (is_limiter && !is_limited && served >= REQUESTS_PER_MINUTE / 2).then(|| {
+    (is_limiter && !has_429 && served >= REQUESTS_PER_MINUTE / 2).then(|| {
         let actual = format!("{} to {} requests, and {served} were served", last.summary(), refused.len());
         CheckError::violation(
             first.number,

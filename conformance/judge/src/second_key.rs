@@ -7,8 +7,8 @@ use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recor
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    compared_pages, first_long_page_reads, last_list_read, last_long_page, list_changed, missing_response,
-    readable_pages,
+    compared_pages, first_long_page_reads, last_first_long_page_read, last_list_read, list_changed,
+    missing_response, readable_pages,
 };
 use super::limits::{burst_step, check_has_burst, is_at_own_limit, not_requested_while_refused};
 use crate::check::Check;
@@ -54,7 +54,7 @@ fn is_same_account(recording: &Recording) -> bool {
     let second_page = second_key_page(recording, List::Events);
     let second_ids = second_page.as_ref().and_then(|(_, page)| page.rows()).map(|rows| ids(rows));
     let views = compared_pages(recording);
-    let first_ids = last_long_page(&views, List::Events, Mode::Test).map(|view| ids(view.rows()));
+    let first_ids = last_first_long_page_read(&views, List::Events, Mode::Test).map(|view| ids(view.rows()));
     first_ids.is_some_and(|first_ids| !first_ids.is_empty() && Some(first_ids) == second_ids)
 }
 
@@ -112,7 +112,7 @@ fn judge_same_lists(recording: &Recording) -> CheckResult {
     judge_same_events(recording)
 }
 
-/// Checks that the second key gets an event that the test key got.
+/// Checks that the second key does not get 404 for an event that the test key got.
 fn check_same_event(recording: &Recording) -> Result<(), CheckError> {
     let latest = recording
         .find_last(|exchange| {
@@ -144,7 +144,7 @@ fn check_same_records(recording: &Recording, list: List) -> Result<(), CheckErro
     }
 }
 
-/// Returns the page of a list that the second key got.
+/// Returns the last page of a list that was requested with the second key.
 fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
     let latest = last_list_read(recording, Caller::SecondKey, list)?;
     Some((latest, Page::from_exchange(latest)?))
@@ -180,11 +180,11 @@ fn judge_same_events(recording: &Recording) -> CheckResult {
     if !is_same_account(recording) {
         return Err(different_account());
     }
-    let is_later = |new: &Option<Vec<String>>, old: &Option<Vec<String>>| {
+    let has_grown = |new: &Option<Vec<String>>, old: &Option<Vec<String>>| {
         new.as_ref().zip(old.as_ref()).is_none_or(|(new, old)| has_grown_from(new, old))
     };
     let second_ids = Some(second_ids);
-    match (is_later(&second_ids, &before) && is_later(&after, &second_ids), &after) {
+    match (has_grown(&second_ids, &before) && has_grown(&after, &second_ids), &after) {
         // The reads of the test key before and after show which events are new.
         (true, Some(_)) if before.is_some() => return Ok(CheckOutcome::Holds),
         (true, _) => return Err(list_changed()),
@@ -200,7 +200,7 @@ fn judge_same_events(recording: &Recording) -> CheckResult {
     ))
 }
 
-/// Returns `true` if a list equals an older one with new records at its head.
+/// Returns `true` if a list equals an older one with or without new records at its head.
 fn has_grown_from(new: &[String], old: &[String]) -> bool {
     old.first().is_none_or(|newest_old| {
         new.iter().position(|id| id == newest_old).is_some_and(|start| {

@@ -19,13 +19,14 @@ pub(super) struct Subject {
     /// The type of its event.
     kind: String,
     pub(super) is_delivered: bool,
+    /// The number of the exchange; `None` for a delivery.
     exchange: Option<u32>,
     /// The name of the source in findings.
     source: String,
 }
 
 impl Subject {
-    /// Returns `true` if the charge is paid. Before that, fields may be null or missing.
+    /// Returns `true` if the charge is paid, by the event or its status. Before that, fields may be null or missing.
     pub(super) fn is_paid(&self) -> bool {
         self.kind == "charge.paid" || text_at(&self.object, &["status"]) == Some("paid")
     }
@@ -45,7 +46,7 @@ impl Subject {
     }
 }
 
-/// Returns all charges or all invoices of a recording, or the reason why there are none.
+/// Returns the charges or the invoices of all deliveries and events, or the reason why there are none.
 pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subject>, CheckError> {
     let mut subjects = Vec::new();
     if let Ok(received) = received_deliveries(recording) {

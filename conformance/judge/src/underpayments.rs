@@ -24,7 +24,7 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[Check::new("types.charge_underpaid", NEEDS, judge_underpaid)];
 
-/// The unit of shortfalls: thousandths of the amount due.
+/// The number of parts into which the amount due is divided; shortfalls are counted in them.
 const PARTS_OF_AMOUNT: u128 = 1_000;
 /// The minimum difference in parts between two shortfalls that are compared.
 const SHORTFALL_STEP: u128 = 50;
@@ -49,7 +49,7 @@ struct Shortfall<'a> {
     event: &'a ListedEvent<'a>,
     name: &'a str,
     currency: &'a str,
-    /// The missing parts of the amount.
+    /// The number of missing parts of [`PARTS_OF_AMOUNT`].
     parts: u128,
     /// The missing value in the fiat currency, in one arbitrary unit for all charges.
     value: u128,
@@ -139,7 +139,8 @@ fn is_fully_received(charge: &Value) -> bool {
     decimals(received) == decimals(due) && !contradict_as_written("", received, due)
 }
 
-/// Checks that no charge is paid whose shortfall exceeds, in parts and in value, that of an underpaid charge.
+/// Checks that few charges are paid whose shortfall exceeds, in parts and in value, that of an underpaid charge, and
+/// that few are paid with nothing received.
 fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shortfalls = |kind: &'static str| {
         let events = charges.iter().flat_map(move |history| {
@@ -169,6 +170,7 @@ fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), Check
             format!("received_amount 0, in {} charges (event {})", paid_nothing.len(), last.event.id()),
         ));
     }
+    // `paid` lacks more than `other`, in parts and in value.
     let lacks_more = |paid: &Shortfall<'_>, other: &Shortfall<'_>| {
         (other.mode, other.currency) == (paid.mode, paid.currency)
             && other.parts + SHORTFALL_STEP < paid.parts

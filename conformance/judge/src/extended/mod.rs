@@ -1,6 +1,6 @@
-//! The extended profile: the choices of the reference server where the specification leaves one.
+//! The extended profile: the choices of the reference server where the specification leaves something open.
 //!
-//! Other implementations are judged by it only on request (`--profile extended`).
+//! Other implementations are judged by this profile only on request (`--profile extended`).
 
 mod refusals;
 mod shapes;
@@ -80,7 +80,7 @@ fn no_sample(subject: &str) -> CheckError {
     )
 }
 
-/// Returns the JSON of successful responses to the account's own keys.
+/// Returns the requests with the live or the test key that got 200, with the JSON of the response.
 fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
     recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))).filter_map(
         |exchange| {
@@ -123,7 +123,7 @@ fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
     })
 }
 
-/// Returns the last response to the request that observes this choice of the specification.
+/// Returns the last request for a choice that the specification leaves to the server, with its response.
 fn choice_response<'a>(
     recording: &'a Recording,
     choice: &str,
@@ -152,7 +152,7 @@ mod tests {
     use conformance_model::recording::{ExchangeOutcome, FORMAT_VERSION, Inserts};
 
     fn recording_of(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
-        let ending = ExchangeOutcome::Answered(ReceivedResponse {
+        let outcome = ExchangeOutcome::Answered(ReceivedResponse {
             status,
             headers: Vec::new(),
             body: body.to_string().into(),
@@ -167,7 +167,7 @@ mod tests {
             no_burst: None,
             inserts: Inserts::default(),
             exact_amounts: true,
-            exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, outcome: ending }],
+            exchanges: vec![Exchange { number: 1, caller, purpose, target, sent, ended, outcome }],
             deliveries: None,
         }
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_field_format_is_judged() {
+    fn codes_invoice_numbers_and_details_are_judged() {
         let (charges, invoices, events) = (List::Charges, List::Invoices, List::Events);
         let codes = "extended.codes";
         check_row(charges, json!({ "id": "k3m9x2q7w1ab", "code": "k3m9x2q7w1ab" }), codes, None);
@@ -207,8 +207,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_choice(what: &str, status: u16, body: Value, id: &str, holds: bool) {
-        let choice = Purpose::Choice { name: what.to_owned() };
+    fn check_choice(name: &str, status: u16, body: Value, id: &str, holds: bool) {
+        let choice = Purpose::Choice { name: name.to_owned() };
         let recording = recording_of(choice, "/v1/charges/k1", status, &body);
         assert_eq!(violation_of(id, &recording).is_none(), holds, "{status} {body}");
     }

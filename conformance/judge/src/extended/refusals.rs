@@ -62,13 +62,13 @@ pub(super) fn judge_challenge(recording: &Recording) -> CheckResult {
 }
 
 /// Checks that the response to a choice is a 422 with errors for this parameter.
-fn check_422(recording: &Recording, what: &str, name: &str) -> Result<(), CheckError> {
-    let (exchange, response) = choice_response(recording, what)?;
-    let field_errors = || response.body.json()?.get("errors")?.get(name).cloned();
+fn check_422(recording: &Recording, choice: &str, parameter: &str) -> Result<(), CheckError> {
+    let (exchange, response) = choice_response(recording, choice)?;
+    let field_errors = || response.body.json()?.get("errors")?.get(parameter).cloned();
     if response.status != 422 || field_errors().is_none() {
         return Err(CheckError::violation(
             exchange.number,
-            format!("422 with errors.{name}"),
+            format!("422 with errors.{parameter}"),
             exchange.summary(),
         ));
     }
@@ -76,10 +76,10 @@ fn check_422(recording: &Recording, what: &str, name: &str) -> Result<(), CheckE
 }
 
 pub(super) fn judge_page_values(recording: &Recording) -> CheckResult {
-    for (what, name) in
+    for (choice, parameter) in
         [("page=0", "page"), ("page=x", "page"), ("per_page=0", "per_page"), ("per_page=101", "per_page")]
     {
-        check_422(recording, what, name)?;
+        check_422(recording, choice, parameter)?;
     }
     Ok(CheckOutcome::Holds)
 }

@@ -53,6 +53,7 @@ pub(super) fn judge_envelope(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn judge_objects(recording: &Recording) -> CheckResult {
+    // Each value is a pair: the name that its member `object` must have, and the object.
     let mut found: Vec<(u32, Value)> = Vec::new();
     let with_name = |name: &str, (number, value): (u32, Value)| (number, serde_json::json!([name, value]));
     let data = |(number, body): (u32, Value)| (number, body.get("data").cloned().unwrap_or_default());
@@ -161,8 +162,10 @@ pub(super) fn judge_invoice_numbers(recording: &Recording) -> CheckResult {
     })
 }
 
-/// Judges event ids, which strictly decrease from row to row because lists start with the newest event.
+/// Judges event ids: UUIDs of version 7, which strictly decrease from row to row because lists start with the newest
+/// event.
 pub(super) fn judge_event_ids(recording: &Recording) -> CheckResult {
+    /// The position of the version in the text of a UUID.
     const VERSION_INDEX: usize = 14;
     let mut pages: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (number, event) in rows(recording, List::Events) {
@@ -201,17 +204,18 @@ pub(super) fn judge_amounts(recording: &Recording) -> CheckResult {
         (!is_valid).then(|| (format!("{name} {expected}"), display_value(Some(value))))
     };
     judge_each_sample(subjects(recording, List::Charges, "charge"), "charge", |charge| {
-        let coins = COIN_AMOUNTS
+        let invalid_coin_amount = COIN_AMOUNTS
             .iter()
             .find_map(|name| invalid_amount(charge, name, is_coin_amount, "without trailing zeros"));
-        coins.or_else(|| invalid_amount(charge, "fiat_amount", is_fiat_amount, "with two decimals"))
+        invalid_coin_amount
+            .or_else(|| invalid_amount(charge, "fiat_amount", is_fiat_amount, "with two decimals"))
     })?;
     judge_each_sample(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
         invalid_amount(invoice, "amount", is_fiat_amount, "with two decimals")
     })
 }
 
-/// Collects all members that are times, at any depth. A due date is a day, not a time.
+/// Collects all members that are times, at any depth but not in `metadata`. A due date is a day, not a time.
 fn collect_times(value: &Value, found: &mut Vec<Value>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect_times(item, found)),
@@ -269,15 +273,15 @@ pub(super) fn judge_links(recording: &Recording) -> CheckResult {
         expected_parameters.extend(per_page.map(|size| ("per_page".to_owned(), size.to_string())));
         for rel in ["first", "last", "prev", "next"] {
             let Some(link) = page.link(rel) else { continue };
-            let address = url::Url::parse(link).ok();
-            let Some(address) = address.filter(|address| address.has_host()) else {
+            let absolute_url = url::Url::parse(link).ok().filter(url::Url::has_host);
+            let Some(absolute_url) = absolute_url else {
                 return Err(CheckError::violation(
                     exchange.number,
                     format!("links.{rel} as an absolute address"),
                     link,
                 ));
             };
-            let pairs: Vec<_> = address.query_pairs().into_owned().collect();
+            let pairs: Vec<_> = absolute_url.query_pairs().into_owned().collect();
             if let Some((name, value)) = expected_parameters.iter().find(|pair| !pairs.contains(pair)) {
                 let expected = format!("links.{rel} with {name}={value}");
                 return Err(CheckError::violation(exchange.number, expected, link));

@@ -21,11 +21,12 @@ const ADDRESS_LEN_MIN: usize = 20;
 /// A charge that shows an address.
 struct AddressUse<'a> {
     mode: Mode,
+    /// The number of the exchange.
     number: u32,
     code: &'a str,
 }
 
-/// Judges that no deposit address is shown in both modes.
+/// Judges that no live charge and test charge with different codes have the same deposit address.
 pub(super) fn judge_deposit_addresses(recording: &Recording) -> CheckResult {
     let views = readable_pages(recording);
     let mut addresses: BTreeMap<&str, AddressUse<'_>> = BTreeMap::new();

@@ -26,7 +26,7 @@ pub(super) struct Round<'a> {
 /// request id. They do not depend on the object.
 fn noise_headers(recording: &Recording) -> BTreeSet<&str> {
     let mut responses: BTreeMap<_, Vec<&ReceivedResponse>> = BTreeMap::new();
-    // Single objects are the subject of the comparison.
+    // The requests for single objects are left out: their differences are what the suite looks for.
     for exchange in recording.exchanges.iter().filter(|exchange| trial_key(exchange).is_none()) {
         if let Some(response) = exchange.response() {
             let request = (exchange.caller, exchange.method(), exchange.target.as_str());
@@ -63,7 +63,8 @@ fn trial_key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
     }
 }
 
-/// Returns the rounds of these foreign responses. Other statements judge statuses other than 404.
+/// Returns the rounds of these foreign requests, which have one kind and one caller. A round needs 404
+/// responses of both sides, and three in total. Other statements judge statuses other than 404.
 pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
     let noise = noise_headers(recording);
     let numbers: BTreeSet<u8> = foreign.iter().filter_map(|exchange| Some(trial_key(exchange)?.1)).collect();
@@ -74,13 +75,13 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
     };
     let of_round = |number: u8| {
         let of_sides = |sides: &'static [Side]| {
-            let fits = move |exchange: &&Exchange| {
+            let is_of_sides = move |exchange: &&Exchange| {
                 exchange.caller == first.caller
                     && exchange.status() == Some(404)
                     && trial_key(exchange)
                         .is_some_and(|key| (key.0, key.1) == (kind, number) && sides.contains(&key.2))
             };
-            recording.exchanges.iter().filter(fits).collect::<Vec<_>>()
+            recording.exchanges.iter().filter(is_of_sides).collect::<Vec<_>>()
         };
         let round = Round {
             foreign: of_sides(&[Side::Foreign]),
@@ -94,8 +95,8 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
 }
 
 impl Round<'_> {
-    /// Returns the features that are equal in all foreign responses and equal in all absent ones,
-    /// but differ between them.
+    /// Returns the features that are equal in all foreign responses and equal in all absent ones, but
+    /// differ between the two sides, each with the foreign and the absent value (`None` if missing).
     fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
         let [foreign, absent] = [&self.foreign, &self.absent].map(|exchanges| {
             exchanges.iter().map(|exchange| features(exchange, &self.noise)).collect::<Vec<_>>()
@@ -122,7 +123,7 @@ impl Round<'_> {
 
 const BODY_LENGTH: &str = "body length";
 
-/// Returns the first difference that occurs in every round, and its first exchange.
+/// Returns the first difference that occurs in every round, and the number of the first foreign exchange.
 ///
 /// # Errors
 ///
@@ -152,7 +153,7 @@ fn describe_difference(name: &str, [foreign, absent]: [Option<String>; 2]) -> St
 }
 
 /// Returns the first difference of the bodies between all 404 responses for foreign and for absent values of a filter.
-/// There must be two of each, in which the feature is equal: a request id differs between any two.
+/// At least two of each are needed, to leave out what differs between any two responses, such as a request id.
 pub(super) fn refusal_difference<'a>(
     recording: &'a Recording,
     foreign: Vec<&'a Exchange>,
@@ -168,7 +169,8 @@ pub(super) fn refusal_difference<'a>(
     difference.map(|(name, values)| (number, describe_difference(&name, values)))
 }
 
-/// Splits a response into named features: each header field, and each member of the body.
+/// Splits a response into named features: each header field, each member of the body, and the text and length of the
+/// body. The requested id is replaced by `{id}`.
 fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, String> {
     let Some(response) = exchange.response() else { return BTreeMap::new() };
     let id = match &exchange.purpose {
@@ -193,7 +195,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
         Some(value) => json_features("body", &value, &without_id, &mut features),
         None => drop(features.insert("body".into(), body.clone())),
     }
-    // Sorts after the members. Covers differences that they do not, such as the order of names.
+    // The name sorts after those of the members. The text has differences that they do not, such as the order of names.
     features.insert("text of the body".into(), body.clone());
     features.insert(BODY_LENGTH.into(), body.len().to_string());
     features

@@ -102,7 +102,7 @@ fn has_other_events(recording: &Recording, mode: Mode) -> bool {
     !their_ids.is_empty() && !our_ids.is_empty() && their_ids.is_disjoint(&our_ids)
 }
 
-/// Returns the request of a list with the other account's key.
+/// Returns the last request of a list with the other account's key.
 fn list_of_other_account(recording: &Recording, list: List) -> Option<&Exchange> {
     last_list_read(recording, Caller::OtherAccount, list)
 }
@@ -127,8 +127,8 @@ fn check_lists_are_served(recording: &Recording, account: &Exchange) -> Result<(
     }
 }
 
-/// Returns `true` if two values show one object: its code is long, and all members that both have
-/// are equal. A code alone proves nothing, because each account may number its objects.
+/// Returns `true` if two values show one object: its code is long, and they have five or more members in common, all of
+/// them equal. A code alone proves nothing, because each account may number its objects.
 fn is_same_object(first: &Value, second: &Value) -> bool {
     const SHARED_MIN: usize = 5;
     let (Some(members), Some(code)) = (first.as_object(), text_at(second, &["code"])) else { return false };

@@ -15,7 +15,7 @@ const ROUNDING: Duration = Duration::from_secs(1);
 const SLACK: u64 = 2;
 /// The maximum time for which the weighted count of the previous clock minute stays above the
 /// limit, if refusals count.
-const SHARE_FALL_MAX: Duration = Duration::from_secs(15);
+const WEIGHTED_FALL_MAX: Duration = Duration::from_secs(15);
 /// The minimum number of consecutive served requests after a refusal that show a new window.
 const NEW_WINDOW_MIN: usize = 8;
 
@@ -53,18 +53,21 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
         .response()
         .and_then(|response| parse_http_date(response.header("date")?))
         .map(|date| date.second());
+    // The seconds of the clock minute at which the server may have refused the request.
     let mut seconds = match date_second {
         Some(second) => u64::from(second.saturating_sub(1))..=u64::from(second.saturating_add(1).min(59)),
         None => 0..=59,
     };
     let explains_refusal = |second: u64| {
+        // The current clock minute began this long ago.
         let start = Duration::from_secs(second);
         let current = count_requests(recording, refused, start, Duration::ZERO);
-        let before = count_requests(recording, refused, start + LIMIT_WINDOW, start);
-        before * (60 - second) + (current + SLACK) * 60 >= limit * 60
+        let previous = count_requests(recording, refused, start + LIMIT_WINDOW, start);
+        previous * (60 - second) + (current + SLACK) * 60 >= limit * 60
     };
-    // A weighted count falls below the limit soon.
-    let is_short_wait = refused.response().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALL_MAX);
+    // A weighted count falls below the limit soon, so such a limiter never demands a long wait.
+    let is_short_wait =
+        refused.response().and_then(retry_after).is_none_or(|delay| delay <= WEIGHTED_FALL_MAX);
     requests_in_minute_before(recording, refused) + SLACK >= limit
         || is_short_wait && seconds.any(explains_refusal)
 }
@@ -76,9 +79,9 @@ pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool 
         && may_be_refused(recording, refused)
 }
 
-/// Returns the evidence of two windows that end less than a minute apart: a key was refused, served
-/// the requests of a new window, refused and served again. Neither a bucket of two per second nor a
-/// sliding log serves that many.
+/// Returns the evidence of two windows that end less than a minute apart, with the number of the last
+/// exchange: the test key was refused, served the requests of a new window, refused and served again.
+/// Neither a bucket of two per second nor a sliding log serves that many.
 pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     let all: Vec<_> = test_key_exchanges(recording).collect();
     let is_refused = |index: &usize| all[*index].status() == Some(429);
@@ -93,6 +96,7 @@ pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     for pair in pairs {
         let (last_refused, next_refused) = (all[pair[0]], all[pair[1]]);
         let served_count = all[pair[0]..pair[1]].iter().filter(is_served_200).count();
+        // A bucket gets one token per 500 ms.
         let refilled = next_refused.ended.saturating_sub(last_refused.sent).as_millis() / 500;
         if served_count as u128 <= refilled + NEW_WINDOW_MIN as u128 {
             continue;

@@ -8,7 +8,7 @@
 //! requests served, requests without a clear result (no response, 5xx), the time. [`LimiterKind`] explains it:
 //!
 //! - `Exact`: the 121st was refused. A sliding window, or a fixed window that began with the burst.
-//! - `Bucket`: a token bucket, which refills two tokens a second, would have let that many through in that time. A
+//! - `TokenBucket`: a token bucket, which refills two tokens a second, would have let that many through in that time. A
 //!   request that is refused more than a second after the first refusal contradicts it.
 //! - `WindowBoundary`: more than that, so only the end of a fixed window within the burst explains it. The burst is
 //!   repeated in a fresh window; if it is refused late again, no window explains it and the statement fails.
@@ -20,8 +20,8 @@
 //!
 //! The other checks use the same idea: they fail only what no correct limiter does. `limits.every_path` requests several
 //! paths while the key is refused, and fails a path only if others were refused in every round and more was served
-//! than a bucket refills meanwhile. `limits.retry_after_held` compares with the response after the stated wait. `limits.per_key`
-//! needs one request with the live key.
+//! than a bucket refills meanwhile. `limits.retry_after_held` judges the first request after the stated wait.
+//! `limits.per_key` needs one request with the live key while the test key is refused.
 //!
 //! Example: 122 requests are served in 900 ms and the 123rd gets 429. A window would have refused the 121st. A
 //! bucket refills 2 tokens in the first second, so 122 is possible: `limits.refused` passes, "refilling bucket: the
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("limits.json", NEEDS, judge_json),
 ];
 
-/// Returns the counts of the last burst, and `true` if it repeated the first one.
+/// Returns the counts of the second burst and `true`; if it was not sent, those of the first burst and `false`.
 fn last_burst(recording: &Recording) -> Result<(BurstCounts, bool), CheckError> {
     if let Some(why) = &recording.no_burst {
         return Err(CheckError::unjudged(
@@ -162,7 +162,7 @@ fn is_carried_over(recording: &Recording, burst: BurstCounts) -> bool {
         .is_some_and(|exchange| may_carry_over(recording, exchange))
 }
 
-/// Returns the kind of limiter that the burst in the next minute shows.
+/// Describes the limiter that the burst in the next minute shows; `None` if that burst was not refused.
 fn next_minute_reading(recording: &Recording) -> Option<String> {
     let burst = BurstCounts::from_burst(recording, Burst::NEXT_MINUTE)?;
     let refused_at = ordinal(burst.refused_ordinal());
@@ -267,8 +267,8 @@ fn bucket_text(recording: &Recording, burst: BurstCounts) -> String {
     )
 }
 
-/// Judges a burst that served more than 120 requests. It is a violation only if the first burst did
-/// so too: a window may have ended within one of them.
+/// Judges a burst in which more than 120 requests were served. `first`: the first burst, if this one is the second. It
+/// is a violation only if both served more: a window may have ended within one of them.
 fn judge_surplus(recording: &Recording, burst: BurstCounts, first: Option<BurstCounts>) -> CheckResult {
     let refused_at = ordinal(burst.refused_ordinal());
     let was_surplus = |burst: BurstCounts| {
@@ -340,6 +340,7 @@ fn too_many_in_a_minute(recording: &Recording) -> Option<(u32, String)> {
 /// many requests as it has refilled, a new window nearly all.
 fn impossible_refill(recording: &Recording) -> Option<(u32, String)> {
     const TOLERANCE: u128 = 4;
+    /// The minimum number of requests that a new window serves.
     const WINDOW_SERVED_MIN: usize = 100;
     let rounds: Vec<Vec<_>> = (1..=u8::MAX)
         .map(|round| {
@@ -365,10 +366,11 @@ fn impossible_refill(recording: &Recording) -> Option<(u32, String)> {
     rounds.iter().find_map(|round| {
         served += served_count(round);
         let millis = round.last()?.ended.saturating_sub(refused.ended).as_millis();
-        (served as u128 > millis / 500 + TOLERANCE).then(|| {
+        // A bucket gets one token per 500 ms.
+        let refilled = millis / 500;
+        (served as u128 > refilled + TOLERANCE).then(|| {
             let actual = format!(
-                "{served} requests served within {millis} ms after a 429, where a bucket of two a second has {}",
-                millis / 500
+                "{served} requests served within {millis} ms after a 429, where a bucket of two a second has {refilled}"
             );
             (first.number, actual)
         })
@@ -384,6 +386,7 @@ fn served_after_refusal(recording: &Recording) -> Option<(u32, String)> {
         .iter()
         .rfind(|exchange| exchange.number < first.number && exchange.status() == Some(429))?;
     let wait = retry_after(refused.response()?)?;
+    // The server may have rounded the wait up to whole seconds.
     let until = refused.ended.saturating_add(wait.saturating_sub(Duration::from_secs(1)));
     let during_wait: Vec<_> = round_exchanges(recording).filter(|exchange| exchange.ended < until).collect();
     if during_wait.iter().any(|exchange| exchange.status() == Some(429)) {

@@ -53,8 +53,10 @@ pub(super) fn judge_header(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns a refusal with a longer wait than an earlier one, although no request was served in between.
+/// Returns the number and the waits of a refusal with a longer wait than an earlier one, although no request was served
+/// in between. A wait may grow by [`WINDOW_DEFERRAL_MAX`] and by [`WAIT_PER_REFUSAL`].
 fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
+    // The shortest wait since a request was served, and the number of refusals up to it.
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
     for exchange in test_key_exchanges(recording) {
@@ -66,9 +68,9 @@ fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
             continue;
         };
         refusals += 1;
-        if let Some((least, shortest_index)) = shortest
+        if let Some((least, refusals_then)) = shortest
             && delay
-                > least.saturating_add(WINDOW_DEFERRAL_MAX + WAIT_PER_REFUSAL * (refusals - shortest_index))
+                > least.saturating_add(WINDOW_DEFERRAL_MAX + WAIT_PER_REFUSAL * (refusals - refusals_then))
         {
             let actual = format!("Retry-After: {} s, and {} s before", delay.as_secs(), least.as_secs());
             return Some((exchange.number, actual));
@@ -142,7 +144,7 @@ fn waited_span(exchange: &Exchange) -> Option<Duration> {
     }
 }
 
-/// Returns `true` if the key sent a request during the wait that ended at this exchange.
+/// Returns `true` if the suite sent a request with the test key during the wait that ended at this exchange.
 fn sent_during_wait(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
     let start = waited.sent.saturating_sub(span);
     let midway = Purpose::Burst(Burst::DuringWait);
@@ -151,6 +153,7 @@ fn sent_during_wait(recording: &Recording, waited: &Exchange, span: Duration) ->
     })
 }
 
+/// Returns the result if the suite sent no request for the purpose of testing the end of a wait.
 fn never_waited(recording: &Recording, refused: &[(&Exchange, &ReceivedResponse)]) -> CheckResult {
     let Some(span) = refused.last().and_then(|(_, response)| retry_after(response)) else {
         return Err(CheckError::unjudged("no response has a Retry-After", "see limits.retry_after"));
@@ -164,8 +167,8 @@ fn never_waited(recording: &Recording, refused: &[(&Exchange, &ReceivedResponse)
     ))
 }
 
-/// Returns the path of the first request of a key after the wait of a refusal, if it was served. Its purpose does not
-/// matter. Later refusals during the wait may have extended it.
+/// Returns the path and query of the first request of a key after the wait of a refusal, if it was served. The purpose
+/// of the request does not matter. The latest refusals come first, because they may have extended earlier waits.
 fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &ReceivedResponse)]) -> Option<&'a str> {
     refused.iter().rev().find_map(|(last, response)| {
         let until = last.ended.saturating_add(retry_after(response)?);

@@ -60,8 +60,9 @@ impl<'a> ApiEvents<'a> {
     }
 
     /// Returns the member and field of the first value in a delivered object (`sent`) that differs
-    /// in the API, with the value in the API. Each change of an object is recorded as an event, so
-    /// the received amount must be equal if the list shows this event as the newest of the object.
+    /// in the API, with the value in the API. Each change of a charge is recorded as an event, so
+    /// the received amount must be equal if this event is the newest listed one of the charge and
+    /// shows the same status.
     fn first_contradiction(
         &self,
         event: &Value,
@@ -70,9 +71,9 @@ impl<'a> ApiEvents<'a> {
     ) -> Option<(&'static str, &'static str, String)> {
         let charge_code = |row: &Value| text_at(row, &["charge", "code"]).map(str::to_owned);
         let is_newest_of_charge = |row: &Value| {
-            let mut later =
-                self.listed_events[&mode].values().filter(|later| charge_code(later) == charge_code(row));
-            later.all(|later| later["id"] == row["id"] || recorded_at(later) < recorded_at(row))
+            let mut of_charge =
+                self.listed_events[&mode].values().filter(|other| charge_code(other) == charge_code(row));
+            of_charge.all(|other| other["id"] == row["id"] || recorded_at(other) < recorded_at(row))
         };
         let is_same_state = |row: &Value| row["charge"]["status"] == sent["charge"]["status"];
         let listed = text_at(event, &["id"]).and_then(|id| self.listed_events[&mode].get(id));
@@ -85,7 +86,7 @@ impl<'a> ApiEvents<'a> {
         })
     }
 
-    /// Returns the exchange in which the key got a 404 for the event.
+    /// Returns the exchange in which the key of the mode in the delivery (`claimed`) got a 404 for the event.
     fn not_found_exchange(&self, id: &str, claimed: Mode) -> Option<&'a Exchange> {
         event_request(self.recording, id, claimed, Side::Own)
             .filter(|exchange| exchange.status() == Some(404))
@@ -174,8 +175,8 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Checks that an event which was delivered some time before the last read of the list is listed, if it is as new as the
-/// listed ones.
+/// Checks that an event which was delivered a minute or more before the last read of the list is listed, if it is newer
+/// than the oldest listed one.
 fn check_delivered_events_are_listed(
     recording: &Recording,
     received: &ReceivedDeliveries<'_>,

@@ -18,9 +18,11 @@ pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", NEEDS_WITH_LI
 const CLOCK_DIFFERENCE_MAX_SECS: i64 = 300;
 
 /// Judges the first delivery of each event that was created during the run. The times of the event
-/// and of sending must lie between the start of the receiver and the arrival.
+/// and of sending must lie between the start of the receiver and the arrival, with a tolerance of
+/// [`CLOCK_DIFFERENCE_MAX_SECS`].
 fn judge_clock(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
+    // A trigger that lets all deliveries settle may have advanced the clock of the service.
     let Some(started_at) = received.deliveries.started_at.filter(|_| !received.deliveries.settled) else {
         return Err(CheckError::Inapplicable("the service does not use the receiver's clock".into()));
     };
@@ -33,19 +35,20 @@ fn judge_clock(recording: &Recording) -> CheckResult {
         if !parsed.text(&["event_id"]).is_some_and(|event| new_ids.remove(event)) {
             continue;
         }
+        // Half of the maximum, so that the sum does not overflow.
         let arrived_at =
             started_at + i64::try_from(parsed.delivery.arrived.as_secs()).unwrap_or(i64::MAX / 2);
         let created = parsed.text(&["created_at"]).and_then(|text| Some(parse_utc(text)?.unix_timestamp()));
         for (name, time) in [("t", signed_at(received.deliveries, parsed)), ("created_at", created)] {
             let Some(time) = time else { continue };
-            let (difference, side) = if time < started_at {
+            let (difference, position) = if time < started_at {
                 (started_at - time, "before the receiver started")
             } else {
                 (time - arrived_at, "after it arrived")
             };
             if difference > CLOCK_DIFFERENCE_MAX_SECS {
                 let expected = format!("{name} within {CLOCK_DIFFERENCE_MAX_SECS} s of the receiver's clock");
-                return Err(parsed.violation(expected, format!("{name} {difference} s {side}")));
+                return Err(parsed.violation(expected, format!("{name} {difference} s {position}")));
             }
             judged = true;
         }

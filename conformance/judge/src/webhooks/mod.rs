@@ -7,13 +7,13 @@ mod objects;
 mod routing;
 mod signature;
 
-pub(super) use api_consistency::CHECKS as AGREEMENT;
+pub(super) use api_consistency::CHECKS as API_CONSISTENCY;
 pub(super) use clock::CHECKS as CLOCK;
 pub(super) use envelope::CHECKS as ENVELOPE;
-pub(super) use routing::CHECKS as ROUTE;
+pub(super) use routing::CHECKS as ROUTING;
 pub(super) use signature::CHECKS as SIGNATURE;
 
 use conformance_model::group::Group;
 
-/// The probes that cause deliveries.
+/// The groups of probes that checks of deliveries need.
 const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];

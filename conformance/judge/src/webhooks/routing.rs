@@ -68,16 +68,18 @@ fn judge_mode_endpoints(recording: &Recording) -> CheckResult {
     let mut is_exercised = false;
     let mut has_known_mode = false;
     for parsed in received.readable_deliveries() {
-        let (Some(own), Some(stated)) = (received.endpoint_mode(parsed), parsed.mode()) else { continue };
-        if own != stated {
+        let (Some(endpoint_mode), Some(stated)) = (received.endpoint_mode(parsed), parsed.mode()) else {
+            continue;
+        };
+        if endpoint_mode != stated {
             let path = &received.deliveries.endpoints[parsed.delivery.endpoint.unwrap_or_default()].path;
             return Err(parsed.violation(
-                format!("events of {} mode only at {path}", own.as_str()),
+                format!("events of {} mode only at {path}", endpoint_mode.as_str()),
                 format!("one of {} mode", stated.as_str()),
             ));
         }
         has_known_mode = true;
-        is_exercised |= has_events_of(recording, &received, own.other());
+        is_exercised |= has_events_of(recording, &received, endpoint_mode.other());
     }
     match (is_exercised, has_known_mode) {
         (true, _) => Ok(CheckOutcome::Holds),
@@ -101,6 +103,7 @@ fn no_endpoint() -> CheckError {
     )
 }
 
+/// Returns the types and the mode of an endpoint, if both are known.
 fn subscription(endpoint: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
     Some((endpoint.events.as_ref()?, endpoint.mode?))
 }
@@ -477,13 +480,13 @@ fn judge_redirects(recording: &Recording) -> CheckResult {
 fn observe_retries(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut observed = BTreeSet::new();
-    let mut judged_events = BTreeSet::new();
+    let mut known_events = BTreeSet::new();
     for (index, failed) in
         received.parsed.iter().enumerate().filter(|(_, parsed)| !parsed.delivery.was_accepted())
     {
         let Some(event) = failed.text(&["event_id"]) else { continue };
-        // Only the first attempt of each event counts.
-        if !judged_events.insert((failed.delivery.endpoint, event)) {
+        // Only the first failed attempt of each event counts.
+        if !known_events.insert((failed.delivery.endpoint, event)) {
             continue;
         }
         let is_same_event = |parsed: &&ParsedDelivery<'_>| {
@@ -491,6 +494,7 @@ fn observe_retries(recording: &Recording) -> CheckResult {
         };
         let retries: Vec<_> = received.parsed[index + 1..].iter().filter(is_same_event).collect();
         let response = match failed.delivery.response_status {
+            // 0: the receiver sent no response.
             Some(0) | None => "no response".to_owned(),
             Some(status) => format!("a {status}"),
         };

@@ -83,8 +83,8 @@ fn judge_signed(recording: &Recording) -> CheckResult {
         }
     }
     check_signatures_differ(&received)?;
-    let deliveries_with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
-        received.parsed.iter().filter(|parsed| fits(&parsed.delivery.signature)).collect()
+    let deliveries_with = |is_wanted: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
+        received.parsed.iter().filter(|parsed| is_wanted(&parsed.delivery.signature)).collect()
     };
     let verified = deliveries_with(|status| matches!(status, SignatureStatus::Matches { .. }));
     let unknown = deliveries_with(|status| *status == SignatureStatus::Unknown);
@@ -123,10 +123,10 @@ fn judge_signed(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if a signature covers a rewritten body instead of the raw one.
 fn is_rewritten(parsed: &ParsedDelivery<'_>) -> bool {
-    let SignatureStatus::Matches { differences: differs, .. } = &parsed.delivery.signature else {
+    let SignatureStatus::Matches { differences, .. } = &parsed.delivery.signature else {
         return false;
     };
-    differs.iter().any(|difference| difference.name == "body_rewritten")
+    differences.iter().any(|difference| difference.name == "body_rewritten")
 }
 
 /// Checks that different bodies have different signatures.
@@ -161,13 +161,13 @@ fn no_secret() -> CheckError {
     )
 }
 
-/// A delivery whose signature matches a secret, with the deviations of its construction from the
+/// A delivery whose signature matches a secret, with the differences of its construction from the
 /// usual one.
 struct VerifiedSignature<'a> {
     parsed: ParsedDelivery<'a>,
-    /// The names of the deviations.
+    /// The names of the differences.
     names: Vec<String>,
-    /// The deviations as text.
+    /// The differences as text.
     description: String,
 }
 
@@ -178,10 +178,10 @@ fn verified_signatures(recording: &Recording) -> Result<Vec<VerifiedSignature<'_
     let unknown = received.parsed.iter().filter(|parsed| is_unknown(parsed)).count();
     let mut verified = Vec::new();
     for parsed in received.parsed {
-        if let SignatureStatus::Matches { differences: differs, .. } = &parsed.delivery.signature {
-            let names = differs.iter().map(|difference| difference.name.clone()).collect();
-            let words: Vec<_> = differs.iter().map(|difference| difference.clause.as_str()).collect();
-            let description = words.join("; ");
+        if let SignatureStatus::Matches { differences, .. } = &parsed.delivery.signature {
+            let names = differences.iter().map(|difference| difference.name.clone()).collect();
+            let clauses: Vec<_> = differences.iter().map(|difference| difference.clause.as_str()).collect();
+            let description = clauses.join("; ");
             verified.push(VerifiedSignature { parsed, names, description });
         }
     }

@@ -1,4 +1,4 @@
-//! Chapter "auth": a refusal counts only with a served request at the same path.
+//! Chapter "auth": requests that must be refused, and the served requests without which a refusal does not count.
 
 use conformance_model::recording::{Caller, Forgery, Purpose, Side};
 
@@ -19,8 +19,8 @@ fn a_path_is_judged_only_if_an_own_key_gets_200_there() {
     ] {
         let refused =
             exchange(Caller::NoKey, Purpose::Refusal, "/v1/charges", 404, &json!({ "message": "No." }));
-        let beside = exchange(caller, Purpose::Account, path, status, &json!({}));
-        check(&recording(vec![refused, beside]), "auth.every_path", expected);
+        let with_key = exchange(caller, Purpose::Account, path, status, &json!({}));
+        check(&recording(vec![refused, with_key]), "auth.every_path", expected);
     }
 }
 
@@ -47,7 +47,7 @@ fn a_key_without_letters_has_no_other_case() {
 }
 
 #[test]
-fn a_missing_key_is_reported_with_the_remedy() {
+fn the_reason_for_an_unjudged_statement_is_reported() {
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
     check_verdict_text(&recording(served), "auth.revoked_key", "no revoked key is configured");
     let listed = vec![page(events_request(None, 100), &json!([]), [1, 1, 100, 0])];
@@ -62,7 +62,7 @@ fn a_missing_key_is_reported_with_the_remedy() {
 }
 
 #[test]
-fn a_key_with_appended_text_must_be_refused() {
+fn an_altered_key_or_another_scheme_must_be_refused() {
     let with = |forgery: Forgery, status| {
         let exchanges = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (forgery, status)];
         let exchanges = exchanges.map(|(forgery, status)| refusal(Caller::Forged(forgery), status)).to_vec();

@@ -25,13 +25,13 @@ fn with_header(name: &str, value: &str, exchange: Exchange) -> Exchange {
     exchange
 }
 
-/// Checks the verdict on a nonexistent event that is served, long after the other responses.
+/// Checks the verdict on a request for an absent event, sent ten seconds after the requests `before`.
 #[track_caller]
-fn check_served(before: &[Exchange], served: Exchange, expected: &str) {
+fn check_absent(before: &[Exchange], absent: Exchange, expected: &str) {
     let own = [event(Side::Own, 200)];
-    let now = Duration::from_secs(10);
-    let served = Exchange { sent: now, ended: now, ..served };
-    check(&recording([&own, before, &[served]].concat()), "errors.not_found", expected);
+    let sent_at = Duration::from_secs(10);
+    let absent = Exchange { sent: sent_at, ended: sent_at, ..absent };
+    check(&recording([&own, before, &[absent]].concat()), "errors.not_found", expected);
 }
 
 fn absent_event(status: u16) -> Exchange {
@@ -43,7 +43,7 @@ fn event(side: Side, status: u16) -> Exchange {
     exchange(TEST, purpose, &format!("/v1/events/{side:?}"), status, &json!({ "message": "No." }))
 }
 
-/// Returns a request of the same path that no statement uses, with the same response.
+/// Returns a request for the same path as [`absent_event`], with the same response, that no statement uses.
 fn unused_response(status: u16) -> Exchange {
     Exchange { purpose: Purpose::Choice { name: "events".into() }, ..absent_event(status) }
 }
@@ -65,9 +65,9 @@ fn a_cache_is_detected_by_its_headers() {
         ("x-cache", "white", "fail"),
         ("x-powered-by", "HIT", "fail"),
     ] {
-        check_served(&[], with_header(name, value, absent_event(200)), expected);
+        check_absent(&[], with_header(name, value, absent_event(200)), expected);
     }
-    check_served(&[], with_header("age", "1", absent_event(404)), "pass");
+    check_absent(&[], with_header("age", "1", absent_event(404)), "pass");
 }
 
 #[test]
@@ -78,25 +78,25 @@ fn a_cache_is_detected_by_a_repeated_older_response() {
     let later_refusal = |seconds| dated(seconds, refusal(Caller::NoKey, 401));
     let repeated = || dated(0, absent_event(200));
     let first = || dated(0, unused_response(200));
-    check_served(&[first(), later_refusal(3)], repeated(), "not judged");
-    check_served(&[first(), later_refusal(2)], repeated(), "fail");
-    check_served(&[later_refusal(3), first()], repeated(), "fail");
-    check_served(&[later_refusal(3)], repeated(), "fail");
-    check_served(&[], repeated(), "fail");
-    check_served(&[dated(0, unused_response(403)), later_refusal(3)], repeated(), "fail");
-    check_served(&[first(), later_refusal(3)], dated(0, absent_event(403)), "fail");
-    check_served(&[dated(1, unused_response(200)), later_refusal(9)], repeated(), "fail");
+    check_absent(&[first(), later_refusal(3)], repeated(), "not judged");
+    check_absent(&[first(), later_refusal(2)], repeated(), "fail");
+    check_absent(&[later_refusal(3), first()], repeated(), "fail");
+    check_absent(&[later_refusal(3)], repeated(), "fail");
+    check_absent(&[], repeated(), "fail");
+    check_absent(&[dated(0, unused_response(403)), later_refusal(3)], repeated(), "fail");
+    check_absent(&[first(), later_refusal(3)], dated(0, absent_event(403)), "fail");
+    check_absent(&[dated(1, unused_response(200)), later_refusal(9)], repeated(), "fail");
     // Two replicas with different clocks.
     let recent = Exchange { ended: Duration::from_secs(9), ..first() };
-    check_served(&[recent, later_refusal(3)], repeated(), "fail");
+    check_absent(&[recent, later_refusal(3)], repeated(), "fail");
     let other_path = Exchange { target: "/v1/other".into(), ..first() };
-    check_served(&[other_path, later_refusal(3)], repeated(), "fail");
+    check_absent(&[other_path, later_refusal(3)], repeated(), "fail");
     let mut other_body = first();
     let ExchangeOutcome::Answered(response) = &mut other_body.outcome else {
         panic!("the exchange has a response")
     };
     response.body = format!("{} ", &*response.body).into();
-    check_served(&[other_body, later_refusal(3)], repeated(), "fail");
+    check_absent(&[other_body, later_refusal(3)], repeated(), "fail");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The objects in deliveries, compared with the API and with each other, and the events that belong to one transfer.
+//! The objects in deliveries, compared with the API and with each other; the events that belong to one transfer; and a
+//! quota that two keys share.
 
 use conformance_model::deliveries::Delivery;
 use conformance_model::mode::Mode;
@@ -63,8 +64,8 @@ fn a_delivered_charge_has_the_texts_of_the_charge_in_the_api() {
             expected,
         );
         // The owner may have edited one charge.
-        let same = (json!({ "code": "ch2" }), json!({ "code": "ch2" }));
-        check(&with_pairs(&[pair("ch1"), same], "2026-02-01T10:00:00Z"), "webhooks.event_id", "pass");
+        let unedited = (json!({ "code": "ch2" }), json!({ "code": "ch2" }));
+        check(&with_pairs(&[pair("ch1"), unedited], "2026-02-01T10:00:00Z"), "webhooks.event_id", "pass");
     }
 }
 
@@ -119,12 +120,12 @@ fn a_second_transfer_adds_to_the_first() {
 
 #[test]
 fn a_canceled_charge_has_another_status_than_a_new_one() {
-    let deliveries = |last: &'static str, changed: &'static str| -> Vec<Delivery> {
-        let states = [("created", "pending"), ("canceled", last)];
+    let deliveries = |canceled_status: &'static str, paid_status: &'static str| -> Vec<Delivery> {
+        let states = [("created", "pending"), ("canceled", canceled_status)];
         let events_of = |code: &'static str, states: [(&'static str, &'static str); 2]| {
             states.map(|(kind, status)| (kind, json!({ "code": code, "status": status })))
         };
-        let other = [("created", "pending"), ("paid", changed)];
+        let other = [("created", "pending"), ("paid", paid_status)];
         let all = [events_of("ch1", states), events_of("ch2", states), events_of("ch3", other)];
         let sent = all.iter().flatten().enumerate();
         sent.map(|(number, (kind, charge))| charge_delivery(number, kind, charge)).collect()
@@ -138,7 +139,7 @@ fn a_canceled_charge_has_another_status_than_a_new_one() {
 /// The minute of an event, its type without `charge.`, and the id of the transaction.
 type Event = (u32, &'static str, &'static str);
 
-/// Checks the verdict on two charges with these events, and a newer event of another one.
+/// Checks the verdict on two charges, each with these events and this status, and a newer event of another charge.
 #[track_caller]
 fn check_events(events: &[Event], status: &str, id: &str, expected: &str) {
     let row = |code: &str, (minute, kind, txid): &Event| {
@@ -165,7 +166,7 @@ fn a_transfer_is_detected_before_it_is_confirmed() {
     check_events(&[created, (2, "payment_detected", "a"), (9, "paid", "a")], "paid", id, "not judged");
     check_events(&[created, (9, "payment_detected", "a"), (2, "paid", "a")], "paid", id, "fail");
     check_events(&[created, (9, "payment_detected", "b"), (2, "paid", "a")], "paid", id, "not judged");
-    // A reorganisation may let it be detected again.
+    // After a reorganisation, the transfer may be detected again.
     let again = [created, (2, "payment_detected", "a"), (3, "paid", "a"), (9, "payment_detected", "a")];
     check_events(&again, "paid", id, "not judged");
 }
@@ -237,6 +238,7 @@ fn burst_request(caller: Caller, quota: u64, status: u16) -> Exchange {
 
 #[test]
 fn a_quota_that_two_keys_share_is_a_violation() {
+    // `skipped`: the quotas that the responses to the test key do not state.
     let burst = |largest: u64, live: &[u64], skipped: &[u64]| {
         let live_requests = live.iter().map(|quota| burst_request(LIVE, *quota, 200));
         let mut all: Vec<_> = live_requests.collect();
@@ -248,7 +250,7 @@ fn a_quota_that_two_keys_share_is_a_violation() {
     let live = [110, 100, 90];
     check(&burst(119, &live, &live), "limits.per_key", "fail");
     check(&burst(119, &live, &[]), "limits.per_key", "not judged");
-    // A larger quota, as of an account and a day, may be shared.
+    // A larger quota, such as one for an account and a day, may be shared.
     let daily = live.map(|quota| quota + 9_000);
     check(&burst(9_119, &daily, &daily), "limits.per_key", "not judged");
 }

@@ -92,10 +92,10 @@ fn amounts_and_metadata_may_be_null_until_a_charge_is_paid() {
 
 #[test]
 fn a_finding_names_the_delivery_and_the_value() {
-    let odd = one_delivery("charge.paid", &json!({ "fiat_amount": 49.9 }));
-    check_verdict_text(&odd, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
-    check_verdict_text(&odd, "webhooks.content_type", "no Content-Type (delivery 1");
-    check_verdict_text(&odd, "charges.fields", "code missing (delivery 1, charge.paid)");
+    let invalid = one_delivery("charge.paid", &json!({ "fiat_amount": 49.9 }));
+    check_verdict_text(&invalid, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
+    check_verdict_text(&invalid, "webhooks.content_type", "no Content-Type (delivery 1");
+    check_verdict_text(&invalid, "charges.fields", "code missing (delivery 1, charge.paid)");
 }
 
 #[test]
@@ -140,15 +140,17 @@ fn missing_deliveries_are_reported_with_the_other_requests() {
     check_verdict_text(&none, "webhooks.post", why);
 }
 
-fn signed_delivery(signed: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
+fn signed_delivery(signature: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
     let body = json!({ "event_id": event, "n": endpoint });
-    Delivery { signature: signed, endpoint: Some(endpoint), ..delivery(&body) }
+    Delivery { signature, endpoint: Some(endpoint), ..delivery(&body) }
 }
 
-fn matching_signature(own: bool, differs: &[&str]) -> SignatureStatus {
-    let differs =
-        differs.iter().map(|differs| Difference { name: (*differs).into(), clause: format!("in {differs}") });
-    SignatureStatus::Matches { own, differences: differs.collect() }
+/// Returns a match with the secret of the endpoint (`own`) or of another one, with these differences of the
+/// construction.
+fn matching_signature(own: bool, differences: &[&str]) -> SignatureStatus {
+    let differences =
+        differences.iter().map(|name| Difference { name: (*name).into(), clause: format!("in {name}") });
+    SignatureStatus::Matches { own, differences: differences.collect() }
 }
 
 #[test]
@@ -232,8 +234,8 @@ fn body_and_time_must_be_signed() {
         "webhooks.signature_scheme",
         "HMAC-SHA256 of",
     );
-    let odd = recording_of(vec![signed_delivery(matching_signature(true, &["x", "y"]), 0, "a")]);
-    check_verdict_text(&odd, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
+    let deviating = recording_of(vec![signed_delivery(matching_signature(true, &["x", "y"]), 0, "a")]);
+    check_verdict_text(&deviating, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
 }
 
 #[test]
@@ -304,9 +306,9 @@ fn a_refused_address_counts_only_if_another_was_accepted() {
 
 #[test]
 fn retries_of_refused_deliveries_are_observed() {
-    let attempt = |id: &str, secs, answered| {
+    let attempt = |id: &str, secs, response_status| {
         let body = json!({ "id": id, "event_id": "e" });
-        Delivery { response_status: answered, arrived: Duration::from_secs(secs), ..delivery(&body) }
+        Delivery { response_status, arrived: Duration::from_secs(secs), ..delivery(&body) }
     };
     let at_other_endpoint = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
     for (all, expected) in [
@@ -332,8 +334,7 @@ fn retries_of_refused_deliveries_are_observed() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let with =
-        |answered, redirected| Delivery { response_status: answered, redirected, ..delivery(&json!({})) };
+    let with = |response_status, redirected| Delivery { response_status, redirected, ..delivery(&json!({})) };
     for (all, expected) in [
         (vec![with(Some(200), false)], "not judged"),
         (vec![with(Some(304), false)], "not judged"),

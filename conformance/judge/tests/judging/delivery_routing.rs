@@ -86,7 +86,8 @@ fn a_delivery_names_the_mode_whose_key_sees_the_event() {
     }
 }
 
-/// Returns the deliveries to a test endpoint that subscribes to `charge.paid` only.
+/// Returns a recording of these deliveries with two endpoints: index 0 in test mode, which subscribes to `charge.paid`
+/// only, and index 1 in live mode. An endpoint of another index is not declared.
 fn with_subscription(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
     let mut recording = recording_with(deliveries, exchanges);
     let all = recording.deliveries.as_mut().expect("the run had a receiver");
@@ -188,7 +189,8 @@ fn run_with_events(modes: [&[Event]; 2], types: &[&str]) -> Recording {
     recording
 }
 
-/// Checks the verdict on events of test mode only.
+/// Checks the verdict on these events of test mode. The only event of live mode has a type that no endpoint subscribes
+/// to.
 #[track_caller]
 fn check_pushed(events: &[Event], settled: bool, expected: &str) {
     let mut recording =
@@ -198,7 +200,7 @@ fn check_pushed(events: &[Event], settled: bool, expected: &str) {
 }
 
 /// Checks a delivery 100 seconds after the start of the receiver. `signed_at` and `created`: its times in seconds since
-/// the start.
+/// the start. If the suite controls the clock of the service (`settled`), the statement is not applicable.
 #[track_caller]
 fn check_clock(signed_at: i64, created: i64, event: &str, expected: &str) {
     const STARTED_AT: i64 = 1_769_940_000;
@@ -301,7 +303,7 @@ fn a_registered_endpoint_receives_the_events_of_its_mode() {
         response: "the command ended with 0".into(),
     };
     let (none, once): (&[Event], &[Event]) = (&[("charge.paid", None)], &[("charge.paid", Some(1))]);
-    for (modes, registrations, lasted, expected) in [
+    for (modes, registrations, seconds, expected) in [
         ([none, once], vec![registered("/added", true)], 30, "fail"),
         ([none, once], vec![registered("/added", true)], 29, "not judged"),
         ([none, once], vec![registered("/added", false)], 30, "not judged"),
@@ -311,7 +313,7 @@ fn a_registered_endpoint_receives_the_events_of_its_mode() {
     ] {
         let mut recording = run_with_events(modes, &["charge.paid"]);
         let all = recording.deliveries.as_mut().expect("the run had a receiver");
-        (all.registrations, all.duration) = (registrations, Duration::from_secs(lasted));
+        (all.registrations, all.duration) = (registrations, Duration::from_secs(seconds));
         for delivery in &mut all.received {
             delivery.path = "/live".into();
         }
@@ -373,7 +375,7 @@ fn an_event_is_listed_some_time_after_its_delivery() {
     check_listed(39, later, &["old"], "fail");
     check_listed(41, later, &["old"], "pass");
     check_listed(10, later, &["old", ID], "pass");
-    // The list may end before it.
+    // An event older than the listed ones may be on the next page.
     check_listed(10, "2026-02-01T09:59:59Z", &["old"], "pass");
     check_listed(10, later, &[], "pass");
 }

@@ -41,7 +41,7 @@ fn the_second_page_is_compared_with_the_long_page() {
 }
 
 #[test]
-fn pages_of_different_lists_are_not_compared() {
+fn only_unfiltered_pages_of_one_list_after_its_long_page_are_compared() {
     let [long, first, second] = &grown_list(List::Events, &[4, 3])[..] else { panic!("three pages") };
     let charges = grown_list(List::Charges, &[3, 2])[1].clone();
     let before = vec![charges, long.clone(), first.clone(), second.clone()];
@@ -86,19 +86,19 @@ fn the_reason_for_missing_growth_is_reported() {
 }
 
 /// Returns a list of four records that was read page by page while records were created.
-fn with_own_inserts(later: &[Exchange], fresh: &[u64]) -> Recording {
+fn with_own_inserts(later: &[Exchange], after: &[u64]) -> Recording {
     let (long_page, first) = (
         during_inserts(TEST, Step::LongPageBefore, &[4, 3, 2, 1]),
         during_inserts(TEST, Step::FirstPage, &[4, 3]),
     );
-    recording([&[long_page, first], later, &[during_inserts(TEST, Step::LongPageAfter, fresh)]].concat())
+    recording([&[long_page, first], later, &[during_inserts(TEST, Step::LongPageAfter, after)]].concat())
 }
 
 #[test]
 fn created_records_are_at_the_head_and_hide_no_others() {
     let by_number = |ids: &[u64]| during_inserts(TEST, Step::ByNumber { page: 2 }, ids);
     let by_link = |ids: &[u64]| during_inserts(TEST, Step::ByLink { page: 2 }, ids);
-    for (later, fresh, stable, literal) in [
+    for (later, after, stable, literal) in [
         (vec![by_number(&[2, 1])], vec![5, 4, 3, 2, 1], "pass", "pass"),
         (vec![by_number(&[3, 2])], vec![5, 4, 3, 2, 1], "pass", "fail"),
         (vec![by_number(&[1])], vec![5, 4, 3, 2, 1], "fail", "not judged"),
@@ -109,7 +109,7 @@ fn created_records_are_at_the_head_and_hide_no_others() {
         (vec![by_number(&[2, 1])], vec![5, 4, 3, 2, 1, 0], "pass", "pass"),
         (vec![], vec![5, 4, 3, 2, 1], "not judged", "not judged"),
     ] {
-        let recording = with_own_inserts(&later, &fresh);
+        let recording = with_own_inserts(&later, &after);
         check(&recording, "paging.stable", stable);
         check(&recording, "paging.stable_literal", literal);
     }
@@ -176,9 +176,9 @@ fn the_loss_of_records_without_identifiers_is_not_judged() {
 
 #[test]
 fn records_that_only_the_total_shows_are_not_on_page_one() {
-    for (total, fresh, expected) in [
+    for (total, after, expected) in [
         (6, [4, 3, 2, 1], "fail"),
-        // It may have been created between the page and its total.
+        // A single record may have been created between the page and its total.
         (5, [4, 3, 2, 1], "not judged"),
         (6, [6, 5, 4, 3], "pass"),
     ] {
@@ -193,7 +193,7 @@ fn records_that_only_the_total_shows_are_not_on_page_one() {
             counted(Step::LongPageBefore, &[4, 3, 2, 1], 4),
             counted(Step::FirstPage, &[4, 3], 4),
             counted(Step::ByNumber { page: 2 }, &[2, 1], total),
-            counted(Step::LongPageAfter, &fresh, total),
+            counted(Step::LongPageAfter, &after, total),
         ];
         check(&recording(read), "paging.stable", expected);
     }

@@ -12,12 +12,14 @@ const LATER: &str = "2026-02-01T11:00:00Z";
 /// A time at which related events may still be missing.
 const WITHIN_A_MINUTE: &str = "2026-02-01T10:00:59Z";
 
-fn invoice(kind: &str, charges: Value) -> Value {
+/// Returns an event of this type with the invoice `in1` and its charges.
+fn invoice_event(kind: &str, charges: Value) -> Value {
     let invoice = json!({ "code": "in1", "charges": charges });
     json!({ "id": "i", "type": kind, "invoice": invoice, "created_at": EVENT_TIME })
 }
 
-fn charge(code: &str) -> Value {
+/// Returns the event `charge.paid` of a charge.
+fn paid_event(code: &str) -> Value {
     json!({ "id": "c", "type": "charge.paid", "charge": { "code": code }, "created_at": EVENT_TIME })
 }
 
@@ -31,18 +33,18 @@ fn events(rows: &[Value], newest: &str, more: u64) -> Recording {
 
 #[test]
 fn an_invoice_is_paid_by_a_charge() {
-    let paid = |charges| invoice("invoice.paid", charges);
+    let paid = |charges| invoice_event("invoice.paid", charges);
     for (rows, newest, more, both, invoice_paid) in [
-        (vec![paid(json!(["c1"])), charge("c1")], LATER, 0, "pass", "pass"),
-        (vec![paid(json!([{ "code": "c1" }])), charge("c1")], LATER, 0, "pass", "pass"),
-        (vec![paid(json!(["c1"])), charge("c2")], LATER, 0, "fail", "fail"),
-        (vec![paid(json!(["c1"])), charge("c2")], WITHIN_A_MINUTE, 0, "not judged", "not judged"),
-        (vec![paid(json!(["c1"])), charge("c2")], LATER, 1, "not judged", "not judged"),
+        (vec![paid(json!(["c1"])), paid_event("c1")], LATER, 0, "pass", "pass"),
+        (vec![paid(json!([{ "code": "c1" }])), paid_event("c1")], LATER, 0, "pass", "pass"),
+        (vec![paid(json!(["c1"])), paid_event("c2")], LATER, 0, "fail", "fail"),
+        (vec![paid(json!(["c1"])), paid_event("c2")], WITHIN_A_MINUTE, 0, "not judged", "not judged"),
+        (vec![paid(json!(["c1"])), paid_event("c2")], LATER, 1, "not judged", "not judged"),
         (vec![paid(json!(["c1"])), json!({ "type": "charge.paid" })], LATER, 0, "not judged", "not judged"),
         (vec![paid(json!([]))], LATER, 0, "not judged", "fail"),
         (vec![paid(json!([{ "code": "c1", "status": "paid" }]))], LATER, 0, "fail", "pass"),
         // An unknown format proves nothing.
-        (vec![paid(json!([{}])), charge("c1")], LATER, 0, "not judged", "not judged"),
+        (vec![paid(json!([{}])), paid_event("c1")], LATER, 0, "not judged", "not judged"),
         (vec![paid(json!(1))], LATER, 0, "not judged", "not judged"),
     ] {
         let recording = events(&rows, newest, more);
@@ -55,7 +57,7 @@ fn an_invoice_is_paid_by_a_charge() {
 
 #[test]
 fn a_paid_charge_settles_its_invoice_unless_it_is_void() {
-    let invoice_event = |kind| invoice(kind, json!(["c1"]));
+    let with_charge = |kind| invoice_event(kind, json!(["c1"]));
     for (kinds, newest, more, expected) in [
         (vec!["invoice.created", "invoice.paid"], LATER, 0, "pass"),
         (vec!["invoice.created"], LATER, 0, "fail"),
@@ -63,7 +65,7 @@ fn a_paid_charge_settles_its_invoice_unless_it_is_void() {
         (vec!["invoice.created"], LATER, 1, "not judged"),
         (vec!["invoice.created", "invoice.voided"], LATER, 0, "not judged"),
     ] {
-        let rows: Vec<_> = kinds.into_iter().map(invoice_event).chain([charge("c1")]).collect();
+        let rows: Vec<_> = kinds.into_iter().map(with_charge).chain([paid_event("c1")]).collect();
         check(&events(&rows, newest, more), "invoices.settled", expected);
     }
 }
@@ -83,7 +85,7 @@ fn several_invoices_are_not_all_settled_by_earlier_charges() {
         });
         each.chain([older.clone()]).collect::<Vec<_>>()
     };
-    let settled = invoice("invoice.paid", json!([]));
+    let settled = invoice_event("invoice.paid", json!([]));
     let oldest = unsettled(3)[..6].to_vec();
     for (rows, newest, expected) in [
         (unsettled(3), LATER, "fail"),
@@ -98,13 +100,13 @@ fn several_invoices_are_not_all_settled_by_earlier_charges() {
 }
 
 #[test]
-fn the_events_of_a_charge_are_complete_only_as_of_their_page() {
+fn a_page_of_a_charge_proves_a_missing_event_only_if_it_was_read_after_the_invoice_event() {
     let mut events = events(&[], LATER, 100).exchanges;
     let filtered = |name: &str, value: &str, row: Value| {
         let filters = vec![(name.to_owned(), value.to_owned())];
         page(PageRequest { filters, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
     };
-    let paid = filtered("type", "invoice.paid", invoice("invoice.paid", json!(["c1"])));
+    let paid = filtered("type", "invoice.paid", invoice_event("invoice.paid", json!(["c1"])));
     let opened =
         json!({ "id": "o", "type": "charge.created", "charge": { "code": "c1" }, "created_at": EVENT_TIME });
     let charge = filtered("charge", "c1", opened);

@@ -165,7 +165,7 @@ fn random_codes_prove_a_leak_beside_payment_links_of_the_same_names() {
     };
     let random = ["QWXZRT", "KLMPVB", "ZZTRWQ", "BVNMKL", "PLKQWE"];
     let others = ["HJKDSA", "WERTUI", "MNBVCX", "ASDFGH", "YXCVBN"];
-    // Numbers of different windows may belong to an object of each mode.
+    // Numbers of different ranges: each mode may number its objects, so a number may exist in both.
     let numbers = ["CH-0001", "CH-0002", "CH-0003", "CH-0004", "CH-0005"];
     let higher = ["CH-0101", "CH-0102", "CH-0103", "CH-0104", "CH-0105"];
     for (live, test, expected) in [(others, random, "fail"), (numbers, higher, "not applicable")] {

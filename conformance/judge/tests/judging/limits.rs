@@ -45,7 +45,7 @@ fn a_slow_burst_is_not_judged() {
 }
 
 #[test]
-fn an_early_refusal_is_repeated_before_it_is_judged() {
+fn an_early_refusal_is_not_judged_without_a_second_burst() {
     check(&burst(119, true, Duration::ZERO), "limits.served", "not judged");
 }
 
@@ -73,12 +73,12 @@ fn a_path_without_a_limit_is_a_violation_unless_a_bucket_refilled() {
 }
 
 /// Returns a burst with served requests, then 503 responses, and a request a minute later.
-fn unavailable(served: u32, refused: u32, afterwards: u16) -> Recording {
+fn unavailable(served: u32, refused: u32, later_status: u16) -> Recording {
     let mut all = burst(served, false, Duration::ZERO).exchanges;
-    let shot = Purpose::Burst(Burst::UntilRefused { series: 1 });
+    let purpose = Purpose::Burst(Burst::UntilRefused { series: 1 });
     let busy = json!({ "message": "Service Temporarily Unavailable" });
-    all.extend((0..refused).map(|_| exchange(TEST, shot.clone(), "/v1/account", 503, &busy)));
-    let mut later = exchange(TEST, Purpose::Account, "/v1/account", afterwards, &json!({}));
+    all.extend((0..refused).map(|_| exchange(TEST, purpose.clone(), "/v1/account", 503, &busy)));
+    let mut later = exchange(TEST, Purpose::Account, "/v1/account", later_status, &json!({}));
     (later.sent, later.ended) = (Duration::from_secs(61), Duration::from_secs(61));
     all.push(later);
     recording(all)
@@ -102,8 +102,8 @@ fn burst_without_responses(served: u32) -> Recording {
         (exchange.sent, exchange.ended) = (Duration::from_secs(from), Duration::from_secs(to));
     };
     for n in 0..6 {
-        let shot = Purpose::Burst(Burst::UntilRefused { series: 1 });
-        let mut lost = exchange(TEST, shot, "/v1/account", 200, &json!({}));
+        let purpose = Purpose::Burst(Burst::UntilRefused { series: 1 });
+        let mut lost = exchange(TEST, purpose, "/v1/account", 200, &json!({}));
         lost.outcome = ExchangeOutcome::NoResponse("no response within 10 s".into());
         set_seconds(&mut lost, 2 + n * 10, 12 + n * 10);
         all.push(lost);
@@ -251,14 +251,13 @@ fn a_repeated_burst_is_reported_with_the_previous_one() {
     check_verdict_text(&both(119, 2, brief(120)), "limits.refused", idle);
     check(&both(119, 2, brief(119)), "limits.served", "fail");
     check(&both(150, 2, brief(150)), "limits.refused", "fail");
-    let next_minute = 3;
     for (second, expected) in [
         (brief(120), "request; in the next minute exact, at the 121st"),
         (brief(110), "request; in the next minute early, at the 111th"),
         (brief(150), "request; in the next minute at the 151st: its windows begin elsewhere"),
         (burst(123, true, Duration::from_secs(2)), "a refilling bucket still, at the 124th"),
     ] {
-        check_verdict_text(&both(120, next_minute, second), "limits.refused", expected);
+        check_verdict_text(&both(120, Burst::NEXT_MINUTE, second), "limits.refused", expected);
     }
 }
 
@@ -288,6 +287,10 @@ fn the_refused_request_is_reported_as_an_ordinal() {
 fn the_limit_is_served_in_any_duration() {
     check(&burst(120, false, Duration::from_secs(56)), "limits.served", "pass");
     check(&burst(119, false, Duration::from_secs(56)), "limits.served", "not judged");
+}
+
+#[test]
+fn the_reason_for_a_missing_burst_is_reported() {
     let mut none = recording(vec![]);
     none.no_burst = Some("--quick leaves it out".into());
     check_verdict_text(&none, "limits.second_key", "there was no burst: --quick leaves it out");
@@ -426,14 +429,14 @@ fn windows_that_end_too_soon_are_detected() {
 
 #[test]
 fn a_refusal_after_the_wait_needs_120_requests_in_the_minute() {
-    let after = |midways: usize, count: usize| {
+    let after = |during_wait: usize, after_wait: usize| {
         let mut all = Vec::new();
         push_requests(&mut all, 0, 120, 200, "", &FIRST_BURST);
         push_requests(&mut all, 1, 1, 429, "60", &FIRST_BURST);
-        push_requests(&mut all, 40, midways, 429, "60", &Burst::DuringWait);
+        push_requests(&mut all, 40, during_wait, 429, "60", &Burst::DuringWait);
         push_requests(&mut all, 62, 1, 429, "60", &wait_of(60));
         push_requests(&mut all, 123, 1, 200, "", &wait_of(60));
-        push_requests(&mut all, 124, count, 200, "", &AFTER_WAIT);
+        push_requests(&mut all, 124, after_wait, 200, "", &AFTER_WAIT);
         recording(all)
     };
     // A refusal that restarts the window, and one that counts as a request.
@@ -465,7 +468,7 @@ fn both_bursts_are_classified_together() {
 }
 
 #[test]
-fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
+fn an_early_refusal_may_be_explained_by_requests_of_the_minute_before() {
     let repeated = |wait: u64| {
         let mut second = later_burst(2, wait, burst(3, true, Duration::ZERO));
         for exchange in &mut second {
@@ -514,15 +517,14 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
 
 #[test]
 fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
-    let both = |first: u32, by: u32| {
+    let both = |first: u32, quota_per_request: u32| {
         let mut all = burst(first, true, Duration::ZERO).exchanges;
         for (number, mut exchange) in (1..).zip(later_burst(2, 180, burst(60, true, Duration::ZERO))) {
             let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
                 panic!("the exchange has a response")
             };
-            response
-                .headers
-                .push(("x-ratelimit-remaining".into(), 120_u32.saturating_sub(number * by).to_string()));
+            let remaining = 120_u32.saturating_sub(number * quota_per_request);
+            response.headers.push(("x-ratelimit-remaining".into(), remaining.to_string()));
             all.push(exchange);
         }
         recording(all)

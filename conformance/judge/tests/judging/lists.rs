@@ -27,8 +27,8 @@ fn with_caller(caller: Caller, exchange: Exchange) -> Exchange {
 #[test]
 fn pages_with_invalid_numbers_are_not_compared() {
     for meta in [[1, 1, 0, 5], [0, 1, 100, 5]] {
-        let odd = page(events_request(None, 100), &json!([{ "id": 1 }]), meta);
-        check(&recording(vec![odd]), "paging.length", "not judged");
+        let invalid = page(events_request(None, 100), &json!([{ "id": 1 }]), meta);
+        check(&recording(vec![invalid]), "paging.length", "not judged");
     }
 }
 
@@ -47,7 +47,7 @@ fn changes_in_the_other_mode_do_not_matter() {
     check(&recording(pages(&[4, 3])), "paging.joined", "fail");
 }
 
-/// Returns an empty list filtered by a type, and a page with an event of that type.
+/// Returns an empty list filtered by a type, and a page (`request`) with an event of that type, read before.
 fn empty_filtered_list(caller: Caller, request: PageRequest) -> Recording {
     let known = with_caller(caller, single_page(request, &json!([{ "id": "a", "type": "charge.paid" }])));
     recording(vec![
@@ -69,7 +69,7 @@ fn an_empty_list_is_wrong_only_if_the_unfiltered_list_has_a_match() {
     check(&empty_filtered_list(TEST, other), "filters.type", "pass");
 }
 
-/// Returns a filtered list, and all events.
+/// Returns a recording of a filtered list of charges with the test key, and of an events list with the key `events.0`.
 fn filtered_list(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recording {
     let (caller, events) = events;
     let list = single_page(filtered_request(List::Charges, filters, 100), rows);
@@ -129,10 +129,14 @@ fn combined_filters_are_judged_if_rows_have_the_fields() {
         |rows: &Value| recording(vec![page(filtered_request(List::Charges, &both, 1), rows, [1, 9, 1, 9])]);
     check(&full(&matching), "filters.combined", "pass");
     check(&full(&json!([{ "status": "paid" }])), "filters.combined", "not judged");
-    let odd = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
-    check(&full(&odd), "filters.combined", "fail");
-    check_verdict_text(&full(&odd), "filters.combined", "only records of status paid and payment_link pl1");
-    check_verdict_text(&full(&odd), "filters.combined", "k is not of status paid");
+    let unmatched = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
+    check(&full(&unmatched), "filters.combined", "fail");
+    check_verdict_text(
+        &full(&unmatched),
+        "filters.combined",
+        "only records of status paid and payment_link pl1",
+    );
+    check_verdict_text(&full(&unmatched), "filters.combined", "k is not of status paid");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn recording(exchanges: Vec<Exchange>) -> Recording {
 /// Returns an exchange with a JSON response, sent and received at the start of the run.
 fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &Value) -> Exchange {
     let headers = vec![("content-type".into(), "application/json".into())];
-    let ending =
+    let outcome =
         ExchangeOutcome::Answered(ReceivedResponse { status, headers, body: body.to_string().into() });
     Exchange {
         number: 0,
@@ -67,7 +67,7 @@ fn exchange(caller: Caller, purpose: Purpose, target: &str, status: u16, body: &
         target: target.into(),
         sent: Duration::ZERO,
         ended: Duration::ZERO,
-        outcome: ending,
+        outcome,
     }
 }
 
@@ -268,7 +268,7 @@ fn the_finding_names_the_difference() {
     assert_eq!(finding.actual, "header x-reason: b (otherwise a)");
 }
 
-/// Checks `paging.joined` for a list of five records: a page of 100, and this page.
+/// Checks `paging.joined` for a list of five records: a page of 100, the second page of 4, and this page.
 #[track_caller]
 fn check_page(number: u64, size: u64, ids: &[u64], expected: &str) {
     let rows = |ids: &[u64]| Value::from_iter(ids.iter().map(|id| json!({ "id": id })));

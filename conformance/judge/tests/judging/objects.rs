@@ -1,4 +1,4 @@
-//! Statements about objects apply to listed events, single events and pages of every purpose.
+//! The objects in listed and single events, the items of lists, and pages, including those of bursts.
 
 use std::time::Duration;
 
@@ -343,6 +343,7 @@ fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
 
 #[test]
 fn an_item_has_the_values_of_its_newest_event() {
+    // No contradiction, but also no evidence that the list is complete.
     let unviolated = "not applicable";
     check_items(|_, _| {}, unviolated);
     check_items(|first, _| first["asset"] = json!("ETH"), "fail");

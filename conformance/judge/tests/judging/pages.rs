@@ -74,14 +74,14 @@ fn the_order_is_judged_only_with_two_dated_records() {
     }
 }
 
-/// Replaces a null link with an address.
-fn with_link(exchange: Exchange, rel: &str, address: &str) -> Exchange {
+/// Replaces a link of a page.
+fn with_link(exchange: Exchange, rel: &str, url: &str) -> Exchange {
     let mut exchange = exchange;
     let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
         panic!("the exchange has a response")
     };
     let mut body: Value = serde_json::from_str(&response.body).expect("JSON");
-    body["links"][rel] = json!(address);
+    body["links"][rel] = json!(url);
     response.body = body.to_string().into();
     exchange
 }
@@ -119,7 +119,7 @@ fn a_linked_page_has_the_number_of_its_link() {
 #[test]
 fn a_link_is_judged_by_its_query() {
     let middle = || page(events_request(Some(2), 2), &rows(&[5, 4]), [2, 3, 2, 5]);
-    for (rel, address, id, expected) in [
+    for (rel, url, id, expected) in [
         ("prev", "?page=1&per_page=2", "paging.links_lead", "not judged"),
         ("prev", "?page=3&per_page=2", "paging.links_lead", "fail"),
         ("first", "?per_page=2", "paging.links_lead", "not judged"),
@@ -130,7 +130,7 @@ fn a_link_is_judged_by_its_query() {
         ("next", "?page=3", "paging.links_keep_size", "fail"),
         ("next", "?page=3&cursor=b7", "paging.links_keep_size", "not judged"),
     ] {
-        check(&recording(vec![with_link(middle(), rel, address)]), id, expected);
+        check(&recording(vec![with_link(middle(), rel, url)]), id, expected);
     }
 }
 

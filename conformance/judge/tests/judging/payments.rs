@@ -94,7 +94,7 @@ fn a_charge_has_no_time_of_payment_before_it_is_paid() {
 }
 
 #[test]
-fn an_event_of_a_filtered_list_may_have_later_ones() {
+fn events_after_one_of_a_filtered_list_may_be_unlisted() {
     let paid = with_current_object(&[(0, "created", OPEN), (9, "paid", PAID)]);
     let newest = rows("ch2", &[(20, "created", OPEN)]);
     let filters = vec![("type".to_owned(), "charge.created".to_owned())];

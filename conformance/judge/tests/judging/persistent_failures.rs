@@ -81,30 +81,25 @@ fn a_lockout_starts_after_refusals() {
 }
 
 #[test]
-fn a_limit_without_responses_violates_the_429() {
+fn a_limit_that_refuses_without_responses_or_with_503_is_a_violation() {
     let burst_request = |caller, request, status| {
         exchange(caller, Purpose::Burst(request), "/v1/account", status, &json!({}))
     };
-    let unanswered =
+    let lost =
         || without_response(burst_request(TEST, Burst::UntilRefused { series: 1 }, 0), "connection closed");
     let no_responses = |live_status| {
         let served = burst(120, false, Duration::ZERO).exchanges;
         let still = without_response(burst_request(TEST, Burst::StillRefused, 0), "connection closed");
-        let after = vec![
-            unanswered(),
-            unanswered(),
-            unanswered(),
-            burst_request(LIVE, Burst::LiveKeyAfterRefusal, live_status),
-            still,
-        ];
+        let after =
+            vec![lost(), lost(), lost(), burst_request(LIVE, Burst::LiveKeyAfterRefusal, live_status), still];
         recording([served, after].concat())
     };
     check(&no_responses(200), "limits.refused", "fail");
     check(&no_responses(503), "limits.refused", "not judged");
 
-    // A bucket serves some in between.
-    let refilling_bucket = |refused| {
-        let requests = (0..refused).flat_map(|_| {
+    // A bucket serves one request after two refusals.
+    let refilling_bucket = |repetitions| {
+        let requests = (0..repetitions).flat_map(|_| {
             let request = |status| burst_request(TEST, Burst::UntilRefused { series: 1 }, status);
             [request(503), request(503), request(200)]
         });

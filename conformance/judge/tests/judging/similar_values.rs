@@ -26,7 +26,8 @@ fn similar_ids_find_nothing_with_any_refusal() {
     }
 }
 
-/// Returns a list of one record, and the list filtered by a value that resembles its own.
+/// Returns a list of one record, the list filtered by the record's value, and the list filtered by a
+/// similar value. `status`, `rows`: the response to the last request.
 fn with_similar_filter(list: List, row: &Value, filter: &str, status: u16, rows: &Value) -> Recording {
     let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentAfter };
     let total = rows.as_array().map_or(0, Vec::len);
@@ -70,7 +71,7 @@ fn similar_filter_values_find_nothing() {
 }
 
 #[test]
-fn other_accounts_are_not_found_or_listed() {
+fn objects_of_other_accounts_are_not_found_or_listed() {
     let charge = json!({
         "code": "k3m9x2q7", "status": "paid", "fiat_amount": "1.00", "asset": "BTC", "asset_amount": "0.1",
     });

@@ -20,6 +20,7 @@ fn history(member: &str, code: &str, kind: &str, status: &str) -> [Value; 2] {
     [event(member, code, kind, status, 9), event(member, code, "created", "open", 1)]
 }
 
+/// Checks the verdict on a list of events: these histories, and a newer event of another charge.
 #[track_caller]
 fn check_types(histories: &[[Value; 2]], expected: &str) {
     let mut rows = vec![event("charge", "newer", "created", "open", 59)];
@@ -48,7 +49,8 @@ fn a_voided_invoice_is_not_recorded_as_paid() {
     check_types(&voided, "fail");
 }
 
-/// Checks the verdict on two listed objects of a status, whose newest event has this type.
+/// Checks the verdict on two listed objects of a status, whose newest event, of 1 February, has this
+/// type. `read_on`: the weekday and day of the list's `Date`.
 #[track_caller]
 fn check_listed(list: List, status: &str, kind: &str, read_on: &str, expected: &str) {
     let member = if list == List::Charges { "charge" } else { "invoice" };
