@@ -34,7 +34,7 @@ pub(crate) struct Play {
     /// Run the scenarios on a running reference server with a frozen clock, instead of in this process
     #[arg(long, value_name = "URL")]
     pub(crate) against: Option<String>,
-    /// Save the history of the reference server at URL to FILE, as a scenario, without running any
+    /// Save the history of the reference server at URL to FILE, as a scenario, without running a scenario
     #[arg(long, num_args = 2, value_names = ["URL", "FILE"], exclusive = true)]
     pub(crate) save_from: Option<Vec<String>>,
     /// Print the transcripts

@@ -1,4 +1,4 @@
-//! Causes the deliveries of a world: endpoints of every kind, and an event of each type.
+//! Causes deliveries in a world: registers endpoints of every kind, and causes an event of each type.
 
 use std::{
     collections::BTreeSet,
@@ -42,7 +42,7 @@ pub(super) fn forward_to_receiver(to: SocketAddr) -> Forward {
     Forward::parse(&format!("{ENDPOINT_ORIGIN}=http://{to}")).expect("a valid host and address")
 }
 
-/// Returns the plan for the deliveries of a world to endpoints of an origin.
+/// Returns the plan for the deliveries of a world to endpoints at `origin`.
 pub(super) fn webhook_plan(
     receiver: &Arc<BackgroundReceiver>,
     stage: &Arc<Mutex<RemoteStage>>,
@@ -55,6 +55,7 @@ pub(super) fn webhook_plan(
         Arc::new(AllEvents { stage: Arc::clone(stage), origin: origin.to_owned() });
     let source = DeliverySource::Receiver {
         receiver: Arc::clone(receiver),
+        // The trigger returns when all deliveries have ended.
         receive_for: std::time::Duration::ZERO,
         trigger: Some(trigger),
     };
@@ -105,8 +106,8 @@ impl fmt::Debug for AllEvents {
 }
 
 impl AllEvents {
-    /// Runs calls of the world during the check, on a blocking thread: the stage has its own
-    /// runtime, which cannot start inside another.
+    /// Runs `calls` on the world, on a blocking thread: the stage has its own runtime, which cannot
+    /// start inside another.
     async fn call_world<T: Send + 'static>(
         &self,
         calls: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
@@ -160,8 +161,7 @@ impl SandboxCalls<'_> {
         Ok((response.status, response.json()))
     }
 
-    /// Sends a POST request that must succeed, because without its event there is nothing to
-    /// deliver.
+    /// Sends a POST request that must succeed, and returns the JSON of the response.
     fn post(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
         match self.call("POST", path, bearer, body)? {
             (200..=299, response) => Ok(response),
@@ -202,8 +202,8 @@ impl SandboxCalls<'_> {
         Ok((endpoints, registrations))
     }
 
-    /// Registers an endpoint. Returns the response, and the registration with the decision of the
-    /// service.
+    /// Requests the registration of an endpoint. Returns the response, and the registration with the
+    /// decision of the service. `is_public` is `true` if the service must accept the address.
     fn try_to_register(
         &mut self,
         address: &str,
@@ -218,7 +218,7 @@ impl SandboxCalls<'_> {
         Ok((response, registration))
     }
 
-    /// Causes an event of all 13 types. Uses a separate key, because the check measures the rate
+    /// Causes an event of each of the 13 types. Uses a separate key, because the check measures the rate
     /// limits of the others.
     fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
         // In test mode, e-mails go to members of the account only.

@@ -24,7 +24,7 @@ use crate::{
 const RECEIVE_FOR_DEFAULT: Duration = Duration::from_secs(60);
 /// Time limit of one run of the `--register` command.
 const REGISTER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum number of stored deliveries.
+/// The maximum number of deliveries in a file of `--deliveries`.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
@@ -81,6 +81,7 @@ pub(super) fn webhook_plan(
     Ok(Some(Webhooks { names, source, public_url }))
 }
 
+/// Starts the receiver of `--receiver` and returns it as the source of deliveries.
 fn listen(
     args: &WebhookOptions,
     address: SocketAddr,
@@ -117,7 +118,7 @@ fn listen(
     Ok(DeliverySource::Receiver { receiver: Arc::new(receiver), receive_for, trigger })
 }
 
-/// Returns the endpoints of the receiver: one for live mode, one for test mode.
+/// Returns the two endpoints: one in live mode, one in test mode.
 fn endpoints(args: &WebhookOptions, [live, test]: [Option<Secret>; 2]) -> Result<[Endpoint; 2], Failure> {
     let events = subscribed_types(&args.subscribed)?;
     let endpoint = |path: &str, mode, secret| Endpoint {
@@ -129,7 +130,7 @@ fn endpoints(args: &WebhookOptions, [live, test]: [Option<Secret>; 2]) -> Result
     Ok([endpoint(LIVE_PATH, Mode::Live, live), endpoint(TEST_PATH, Mode::Test, test)])
 }
 
-/// Returns the event types that match the patterns; all if there are none.
+/// Returns the event types that match the patterns; all types if there are no patterns.
 fn subscribed_types(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     let all = || EventType::ALL.into_iter().map(|event_type| event_type.as_str().to_owned());
     if patterns.is_empty() {
@@ -154,7 +155,7 @@ fn subscribed_types(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     Ok(subscribed)
 }
 
-/// A trigger that registers endpoints by the `--register` command.
+/// A trigger that registers endpoints with the `--register` command.
 #[derive(Debug)]
 struct Registrar {
     command: Hook,
@@ -186,7 +187,7 @@ impl DeliveryTrigger for Registrar {
 
 impl Registrar {
     /// Runs the command for one address. A failed command means that the service refused the
-    /// address. Returns an error if the command cannot be run.
+    /// address. Returns an error if the command cannot be run or is killed.
     async fn register(&self, address: &str, is_public: bool) -> Result<Registration, String> {
         let environment =
             [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.as_str())];
@@ -194,7 +195,7 @@ impl Registrar {
             .await
             .map_err(|why| format!("the --register command {why}"))?;
         match status.code() {
-            // The shell's exit codes for a command that cannot be run.
+            // Ended by a signal, or with the shell's exit codes for a command that cannot be run.
             None | Some(126 | 127) => Err(format!("the --register command ended with {status}")),
             Some(code) => Ok(Registration {
                 address: address.to_owned(),
