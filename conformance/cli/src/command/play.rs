@@ -105,8 +105,8 @@ impl PlayResult {
         }
     }
 
-    /// Returns the exit code: 1 for a difference, a missing golden transcript or an unmet expectation, 2 if the scenario
-    /// cannot be run or its golden transcript cannot be written, 0 otherwise.
+    /// Returns the exit code: 1 for a difference, a missing golden transcript or an unmet expectation; 2 if the
+    /// scenario cannot be run or its golden transcript cannot be written; 0 otherwise.
     fn exit_code(&self) -> u8 {
         match self {
             PlayResult::Match(_) | PlayResult::NotCompared(_) | PlayResult::GoldenWritten(_) => 0,

@@ -106,9 +106,9 @@ impl ServedWorld {
         Ok(CreatedObjects { charge, invoice, events: object_events })
     }
 
-    /// Waits until each delivery of events about these objects to a real handler has been
-    /// attempted, at most for `FIRST_ATTEMPTS_TIMEOUT` in total. Attempts in the simulated network (hosts `*.sim`) follow the service clock, so
-    /// they are not waited for.
+    /// Waits until each delivery of events about these objects to a real handler has been attempted, at
+    /// most for `FIRST_ATTEMPTS_TIMEOUT` in total. Attempts in the simulated network (hosts `*.sim`)
+    /// follow the service clock, so they are not waited for.
     fn await_first_attempts(&mut self, mode: Mode, objects: &[(&str, String)]) -> Result<(), Failure> {
         let deadline = Instant::now() + FIRST_ATTEMPTS_TIMEOUT;
         for (name, code) in objects.iter().filter(|(name, _)| ["charge", "invoice"].contains(name)) {

@@ -141,7 +141,7 @@ fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
     })
 }
 
-/// Returns the command that repeats the run.
+/// Returns the command that repeats the run, without `--only`, which the report adds.
 fn repeat_command(outcome: &HandlerOutcome, args: &Try) -> String {
     let mut line = format!("chargeproof receiver try {}", shell_quote(&outcome.url));
     let options = [

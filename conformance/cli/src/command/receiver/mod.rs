@@ -1,4 +1,5 @@
-//! `chargeproof receiver`: receives webhooks, verifies their signatures and explains errors, or tests a webhook handler.
+//! `chargeproof receiver`: receives webhooks, verifies their signatures and explains errors, or tests a
+//! webhook handler.
 
 mod handler;
 mod line;

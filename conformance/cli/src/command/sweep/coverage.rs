@@ -45,8 +45,8 @@ pub(super) fn summary_line(matrix: &Matrix) -> String {
 }
 
 /// Returns a table: rows are event types and chain situations (the state of the newest transfer to
-/// the charge), columns are faults, and a cell contains the first seed that reached it, counted from the first seed of the sweep. Columns that
-/// do not fit continue below.
+/// the charge), columns are faults, and a cell contains the first seed that reached it, counted
+/// from the first seed of the sweep. Columns that do not fit continue below.
 pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
     let (mut text, matrix) = (String::new(), &totals.matrix);
     let rows = matrix.rows();

@@ -41,8 +41,8 @@ impl MergedSweep {
     }
 }
 
-/// Merges files, each with its name. Returns an error if a file is of another sweep or contains names
-/// that this program does not know.
+/// Merges files, each with its name. Returns an error if a file is of another sweep or contains
+/// names that this program does not know.
 pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, String> {
     let mut files = files.into_iter();
     let (first_name, first) = files.next().ok_or("there is nothing to merge")?;

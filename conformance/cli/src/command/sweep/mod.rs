@@ -84,8 +84,8 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     Ok(totals.exit_code())
 }
 
-/// Returns the result of a shard for `merge`. Runs some simulations of the next shard, so that `merge`
-/// can compare machines.
+/// Returns the result of a shard for `merge`. Runs some simulations of the next shard, so that
+/// `merge` can compare machines.
 fn shard_results(totals: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
     let runner = Runner::default();
