@@ -46,7 +46,7 @@ Examples:
 
 Exit codes:
   0    success
-  1    violation: a failed statement, differing scenario, violated invariant or invalid signature
+  1    violation or difference, such as a failed statement, violated invariant or invalid signature
   2    invalid usage or configuration
   3    incomplete: not every required statement could be judged
   4    the target did not respond

@@ -37,7 +37,7 @@ pub(crate) struct Play {
     /// Save the history of the reference server at URL to FILE, as a scenario, without running a scenario
     #[arg(long, num_args = 2, value_names = ["URL", "FILE"], exclusive = true)]
     pub(crate) save_from: Option<Vec<String>>,
-    /// Print the transcripts
+    /// Print the transcripts; a scenario without a golden transcript then does not fail
     #[arg(long, short)]
     pub(crate) transcript: bool,
     /// Write an HTML page with a timeline of the first failing scenario or, if none fails, of the first scenario

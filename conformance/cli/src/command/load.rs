@@ -141,6 +141,7 @@ fn update_bar(bar: &ProgressBar, progress: RunProgress) {
         text.push_str(&format!(", {} errors", progress.errors));
     }
     if let Some(left) = progress.pause_left {
+        // Rounded up.
         text.push_str(&format!("; rate limited (429), {} s left to wait", left.as_secs() + 1));
     }
     bar.set_message(text);

@@ -173,19 +173,19 @@ impl SandboxCalls<'_> {
         self.post("/sandbox/advance", None, &json!({ "by": by })).map(drop)
     }
 
-    /// Registers every endpoint, and tries to register the addresses that must be refused.
+    /// Registers every endpoint, and tries to register the URLs that must be refused.
     fn register(&mut self, origin: &str) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
         let mut endpoints = Vec::new();
         let mut registrations = Vec::new();
         for EndpointSpec { path, mode, events, .. } in ENDPOINTS {
-            let address = format!("{origin}{path}");
+            let url = format!("{origin}{path}");
             let all = EventType::ALL.map(EventType::as_str);
             let events: BTreeSet<String> = if events.is_empty() { &all } else { events }
                 .iter()
                 .map(|event| (*event).to_owned())
                 .collect();
-            let body = json!({ "url": address, "mode": mode.as_str(), "events": events });
-            let (response, registration) = self.try_to_register(&address, true, &body)?;
+            let body = json!({ "url": url, "mode": mode.as_str(), "events": events });
+            let (response, registration) = self.try_to_register(&url, true, &body)?;
             let secret = response["endpoint"]["secret"].as_str().map(Secret::new);
             endpoints.push(Endpoint {
                 path: path.to_owned(),
@@ -195,18 +195,18 @@ impl SandboxCalls<'_> {
             });
             registrations.push(registration);
         }
-        for address in FORBIDDEN_ADDRESSES {
-            let body = json!({ "url": address, "mode": Mode::Test.as_str() });
-            registrations.push(self.try_to_register(address, false, &body)?.1);
+        for url in FORBIDDEN_ADDRESSES {
+            let body = json!({ "url": url, "mode": Mode::Test.as_str() });
+            registrations.push(self.try_to_register(url, false, &body)?.1);
         }
         Ok((endpoints, registrations))
     }
 
     /// Requests the registration of an endpoint. Returns the response, and the registration with the
-    /// decision of the service. `is_public` is `true` if the service must accept the address.
+    /// decision of the service. `is_public` is `true` if the URL is reachable from the internet.
     fn try_to_register(
         &mut self,
-        address: &str,
+        url: &str,
         is_public: bool,
         body: &Value,
     ) -> Result<(Value, Registration), String> {
@@ -214,7 +214,7 @@ impl SandboxCalls<'_> {
         let accepted = (200..300).contains(&status);
         let summary = if accepted { status.to_string() } else { format!("{status} {}", response["message"]) };
         let registration =
-            Registration { address: address.to_owned(), public: is_public, accepted, response: summary };
+            Registration { address: url.to_owned(), public: is_public, accepted, response: summary };
         Ok((response, registration))
     }
 
