@@ -1,7 +1,7 @@
 //! `chargeproof`: run the reference server, test implementations, run scenarios and simulations.
 //!
-//! Exit codes: 0 success · 1 a violation or difference · 2 wrong usage or configuration · 3 incomplete · 4 the target did not respond
-//! · 5 this machine or program failed · 130 interrupted.
+//! Exit codes: 0 success · 1 a violation or difference · 2 wrong usage or configuration · 3 incomplete · 4 the target did
+//! not respond · 5 this machine or program failed · 130 interrupted.
 
 mod args;
 mod command;
