@@ -1,4 +1,5 @@
-//! Embeds the scenarios into the program, so that it needs no other files at run time.
+//! Generates the code that embeds the scenarios and their transcripts into the program, so that it needs no other
+//! files at run time.
 
 use std::{
     env, fs, io,
@@ -16,13 +17,13 @@ fn main() -> io::Result<()> {
     let mut code = String::from("pub(crate) const BUILT_IN: &[BuiltInScenario] = &[\n");
     for path in scenarios {
         let name = path.strip_prefix(&root).expect("only files below the root are listed").with_extension("");
-        let transcript = path.with_extension("transcript");
-        let golden = match transcript.exists() {
-            true => format!("Some(include_str!({transcript:?}))"),
+        let transcript_path = path.with_extension("transcript");
+        let transcript = match transcript_path.exists() {
+            true => format!("Some(include_str!({transcript_path:?}))"),
             false => "None".to_owned(),
         };
         code.push_str(&format!(
-            "    BuiltInScenario {{ name: {:?}, text: include_str!({path:?}), transcript: {golden} }},\n",
+            "    BuiltInScenario {{ name: {:?}, text: include_str!({path:?}), transcript: {transcript} }},\n",
             name.to_string_lossy().replace('\\', "/"),
         ));
     }
@@ -31,7 +32,7 @@ fn main() -> io::Result<()> {
     fs::write(Path::new(&out).join("built_in.rs"), code)
 }
 
-/// Adds the scenario files below a directory.
+/// Adds the paths of the scenario files below a directory to `scenarios`.
 fn find_scenarios(directory: &Path, scenarios: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

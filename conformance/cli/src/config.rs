@@ -37,7 +37,7 @@ pub(crate) const SAMPLE_CONFIG: &str = include_str!("chargeproof.toml");
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
-    /// The options, by command.
+    /// The other settings, which are options, by command.
     pub(crate) settings: Table,
 }
 
@@ -109,7 +109,7 @@ impl CheckSection {
         ObjectPaths { charge: charge.clone(), invoice: invoice.clone(), payment_link: payment_link.clone() }
     }
 
-    /// Returns the known failures, with the day on which expired entries no longer count.
+    /// Returns the known failures, with `today`, which determines the entries that have expired.
     pub(crate) fn baseline(&self, today: String) -> Result<Baseline, String> {
         let known = self
             .baseline
@@ -126,15 +126,16 @@ pub(crate) fn known_failures(text: &str) -> Result<BTreeMap<String, KnownFailure
 }
 
 impl BaselineEntry {
-    fn to_known_failure(&self, section: &str, id: &str) -> Result<KnownFailure, String> {
+    /// Converts the entry of a statement. `prefix` precedes the id in error messages.
+    fn to_known_failure(&self, prefix: &str, id: &str) -> Result<KnownFailure, String> {
         let expires = self.expires.to_string();
         if self.expires.date.is_none() || self.expires.time.is_some() {
             return Err(format!(
-                "`{section}{id}` expires on `{expires}`, which is not a date; allowed: a date such as 2027-01-31"
+                "`{prefix}{id}` expires on `{expires}`, which is not a date; allowed: a date such as 2027-01-31"
             ));
         }
         if self.reason.trim().is_empty() {
-            return Err(format!("`{section}{id}` has no reason; fill it in"));
+            return Err(format!("`{prefix}{id}` has no reason; fill it in"));
         }
         Ok(KnownFailure { reason: self.reason.clone(), fingerprint: self.fingerprint.clone(), expires })
     }
@@ -149,13 +150,14 @@ struct DialectSection {
 }
 
 impl DialectSection {
-    /// Returns the dialect: the prefixes of keys and headers, and the user agent.
+    /// Returns the dialect: the prefixes of keys and headers, and the user agent. A missing setting has
+    /// its default.
     fn dialect(self) -> Result<Dialect, String> {
         let mut dialect = Dialect::default();
-        let is_valid = |text: &str, more: &[u8]| {
+        let is_valid = |text: &str, other_allowed: &[u8]| {
             !text.is_empty()
                 && text.len() <= 40
-                && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || other_allowed.contains(&b))
         };
         if let Some(prefix) = self.key_prefix {
             if !is_valid(&prefix, b"") {
@@ -215,6 +217,7 @@ impl ConfigFile {
     }
 }
 
+/// Parses a section; the default if it is missing.
 fn section<T: DeserializeOwned + Default>(name: &str, value: Option<Value>) -> Result<T, String> {
     let Some(value) = value else { return Ok(T::default()) };
     value.try_into().map_err(|error| format!("in [{name}]: {}", error.to_string().trim_end()))
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn dialect_and_paths_are_read_and_other_sections_ignored() {
+    fn dialect_and_paths_are_read_and_options_remain_in_the_settings() {
         let text =
             "[dialect]\nkey_prefix = \"acme\"\n[check]\nquick = true\n[check.paths]\ncharge = \"/c/{id}\"";
         let file = ConfigFile::parse(Path::new("x"), text).unwrap();

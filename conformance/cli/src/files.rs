@@ -10,11 +10,11 @@ use tempfile::NamedTempFile;
 
 use crate::Failure;
 
-/// The maximum size of settings, keys, certificates and sample objects.
+/// The maximum size in bytes of settings, keys, certificates and sample objects.
 pub(crate) const SETTINGS_MAX: u64 = 1024 * 1024;
-/// The maximum size of a scenario or a transcript.
+/// The maximum size in bytes of a scenario or a transcript.
 pub(crate) const SCENARIO_MAX: u64 = 4 * 1024 * 1024;
-/// The maximum size of a recording, a HAR file or the results of a sweep.
+/// The maximum size in bytes of a recording, a HAR file or the results of a sweep.
 pub(crate) const RECORDING_MAX: u64 = 256 * 1024 * 1024;
 
 /// Reads a file of at most `max` bytes.
@@ -126,6 +126,7 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
         .map_err(|error| error.error)
 }
 
+/// Replaces a file by a new one with these permissions, or writes to a device or a pipe.
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if is_special(path) {
         return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
@@ -135,7 +136,7 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     create_temp_file(&path, bytes, mode)?.persist(&path).map(drop).map_err(|error| error.error)
 }
 
-/// Creates a temporary file in the same directory, removed on drop.
+/// Creates a temporary file with this content in the directory of `path`, removed on drop.
 fn create_temp_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
     let mut file = tempfile::Builder::new()
@@ -178,7 +179,7 @@ impl LineFile {
         let result = self.file.write_all(format!("{line}\n").as_bytes());
         result.map_err(|error| {
             if let Ok(length) = length_before {
-                // The error of the write is reported, not one of this.
+                // Only the error of the write is reported, not a failure to truncate the file.
                 let _ = self.file.set_len(length);
             }
             write_failure(&self.path, error)
@@ -219,7 +220,7 @@ mod tests {
     fn check_rejected(path: &str, expected: &str) {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("directory")).unwrap();
-        let failure = check_writable(&directory.path().join(path)).expect_err("the input is rejected");
+        let failure = check_writable(&directory.path().join(path)).expect_err("the path is rejected");
         assert_eq!(failure.code, 2);
         assert!(failure.message.contains(expected), "{}", failure.message);
     }
@@ -235,7 +236,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("large");
         fs::write(&path, vec![b'x'; SETTINGS_MAX as usize + 1]).unwrap();
-        let failure = text_of(&path, SETTINGS_MAX).expect_err("the input is rejected");
+        let failure = text_of(&path, SETTINGS_MAX).expect_err("the file is rejected");
         assert!(failure.message.contains("larger than 1 MiB"), "{}", failure.message);
         assert!(text_of(&path, SCENARIO_MAX).is_ok());
     }

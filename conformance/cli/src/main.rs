@@ -1,7 +1,7 @@
 //! `chargeproof`: run the reference server, test implementations, run scenarios and simulations.
 //!
-//! Exit codes: 0 success · 1 a violation · 2 wrong usage or configuration · 3 incomplete · 4 the target did not respond
-//! · 5 this machine or program failed · 130 interrupted.
+//! Exit codes: 0 success · 1 a violation or difference · 2 wrong usage or configuration · 3 incomplete · 4 the target did
+//! not respond · 5 this machine or program failed · 130 interrupted.
 
 mod args;
 mod command;
@@ -36,17 +36,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command line or the configuration is invalid.
+    /// Returns the failure for an invalid command line or configuration.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { code: USAGE, message: message.into() }
     }
 
-    /// The target did not respond.
+    /// Returns the failure for a target that did not respond.
     pub(crate) fn unreachable(message: impl Into<String>) -> Failure {
         Failure { code: 4, message: message.into() }
     }
 
-    /// This machine or this program failed, for example because a disk is full.
+    /// Returns the failure of this machine or this program, for example because a disk is full.
     pub(crate) fn machine(message: impl Into<String>) -> Failure {
         Failure { code: MACHINE, message: message.into() }
     }

@@ -91,7 +91,7 @@ mod tests {
         for (name, mut command) in all_commands(&Cli::command(), "") {
             let help = command.render_help().to_string().replace("\\\n", " ");
             for line in help.lines().filter(|line| line.starts_with("  chargeproof ")) {
-                // Two spaces precede a comment; shell syntax is not checked.
+                // Two spaces precede a comment.
                 let line = line.trim().split("  ").next().unwrap_or_default();
                 let words = line
                     .split(" > ")
@@ -100,15 +100,16 @@ mod tests {
                     .split(' ')
                     .map(|word| word.trim_matches('\''));
                 let parsed = Cli::command().try_get_matches_from(words);
-                let has_quotes = line.contains("--acted");
-                assert!(has_quotes || parsed.is_ok(), "{name}: {line}: {}", parsed.unwrap_err());
+                // Nested quotes of the shell are not parsed here.
+                let has_nested_quotes = line.contains("--acted");
+                assert!(has_nested_quotes || parsed.is_ok(), "{name}: {line}: {}", parsed.unwrap_err());
             }
         }
     }
 
     const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/chargeproof.schema.json");
 
-    /// Returns the schema of the setting that has the name of an option.
+    /// Returns the schema of the setting that sets an option.
     fn setting(arg: &Arg) -> Value {
         let allowed: Vec<_> =
             arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
@@ -220,7 +221,7 @@ mod tests {
         "webhooks",
         "500",
     ];
-    /// Arguments that an option may require; the first accepted set is used.
+    /// Sets of arguments that an option may require; the first set that is accepted is used.
     const REQUIRED_SETS: [&str; 13] = [
         "http://127.0.0.1:9 --receiver=127.0.0.1:0",
         "http://127.0.0.1:9",

@@ -19,6 +19,7 @@ const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A client of a reference server with one connection and one call at a time.
 pub(crate) struct RemoteStage {
     runtime: Runtime,
+    /// The host and the port.
     host: String,
     /// The path of the server's URL, without a trailing `/`.
     prefix: String,
@@ -27,13 +28,13 @@ pub(crate) struct RemoteStage {
 }
 
 impl RemoteStage {
-    /// Creates a client for an address such as `http://127.0.0.1:8402`.
-    pub(crate) fn new(address: &str) -> Result<RemoteStage, String> {
-        let url = Url::parse(address).map_err(|error| format!("`{address}` is not an address: {error}"))?;
+    /// Creates a client for a URL such as `http://127.0.0.1:8402`.
+    pub(crate) fn new(text: &str) -> Result<RemoteStage, String> {
+        let url = Url::parse(text).map_err(|error| format!("`{text}` is not an address: {error}"))?;
         if url.scheme() != "http" {
-            return Err(format!("`{address}` is not the URL of a reference server; use an http:// URL"));
+            return Err(format!("`{text}` is not the URL of a reference server; use an http:// URL"));
         }
-        let host = url.host_str().ok_or_else(|| format!("`{address}` has no host"))?;
+        let host = url.host_str().ok_or_else(|| format!("`{text}` has no host"))?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -91,7 +92,7 @@ async fn send(
         .uri(format!("{prefix}{path}"))
         .header(header::HOST, host)
         .header(header::ACCEPT, "application/json");
-    let has_header = |name: &str| call.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    let has_header = |name: &str| call.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
     if let Some(key) = call.bearer.filter(|_| !has_header("authorization")) {
         request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
     }

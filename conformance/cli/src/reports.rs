@@ -19,6 +19,7 @@ pub(crate) fn prepare(files: &[ReportFile]) -> Result<(), Failure> {
 
 /// Prints the report and writes the report files.
 pub(crate) fn write_all(outcome: &Outcome, reports: &ReportOptions) -> Result<(), Failure> {
+    // Power is the share of known server faults that the run would detect.
     let outcome_with_power = reports.power.then(|| outcome.clone().with_power());
     let outcome = outcome_with_power.as_ref().unwrap_or(outcome);
     let format = report::Format::from(reports.format);

@@ -28,8 +28,8 @@ pub(crate) const NOT_IN_FILE: [(&str, &str); 5] = [
     ("init", "writes the file"),
     ("save_from", "has two values, and a setting has one"),
 ];
-/// Options of `check` and the option that each requires. An option of the file whose required
-/// option is missing is ignored.
+/// Options of `check` and the argument that each requires: an option or the URL. An option of the file
+/// whose required argument is missing is ignored.
 const REQUIRED_OPTIONS: [(&str, &str); 7] = [
     ("cacert", "url"),
     ("receiver", "url"),
@@ -138,7 +138,7 @@ fn file_settings(
         .filter(|(arg, _)| !given_args.iter().any(|given| given.get_id() == arg.get_id()))
         .filter(|(arg, _)| !given_args.iter().any(|given| excludes(given, arg) || excludes(arg, given)))
         .collect();
-    // Repeated, because the removal of an option may leave another one without its required option.
+    // Repeated, because the removal of an option may leave another one without its required argument.
     let mut count_before = usize::MAX;
     while section == "check" && chosen.len() < count_before {
         count_before = chosen.len();
@@ -179,7 +179,7 @@ fn to_argument(option: &str, arg: &Arg, value: &str) -> String {
     if arg.is_positional() { value.to_owned() } else { format!("{option}={value}") }
 }
 
-/// Returns a value as a command-line argument.
+/// Returns a string, an integer or a date as text; `None` for another value.
 fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -189,7 +189,7 @@ fn value_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Checks that every section is a command and every key an option.
+/// Checks that every section is a command or `dialect`, and every key an option or another setting.
 fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), String> {
     let sections: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     let keys: Vec<String> = command.get_arguments().filter_map(key_of).collect();
@@ -223,7 +223,7 @@ fn allowed_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String
 /// Returns the known name that is most similar; `None` if no name is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const SIMILARITY_MIN: f64 = 0.8;
-    // Longer than any name. The time of a comparison grows with the product of both lengths.
+    // Longer than any name. Limited, because the time of a comparison grows with the product of both lengths.
     const NAME_BYTES_MAX: usize = 256;
     known
         .filter(|_| name.len() <= NAME_BYTES_MAX)
@@ -332,10 +332,12 @@ mod tests {
     #[test]
     fn the_file_may_set_required_arguments() {
         let settings = "[load]\ntarget = \"http://a.example\"\nmax = true\n[receiver.listen]\nport = 9000\n";
-        let Ok((args::Command::Load(load), _)) = parse(settings, &["load"]) else { panic!("a load") };
+        let Ok((args::Command::Load(load), _)) = parse(settings, &["load"]) else {
+            panic!("another command")
+        };
         assert_eq!((load.url.as_str(), load.max), ("http://a.example", true));
         let Ok((args::Command::Load(load), _)) = parse(settings, &["load", "--rate", "5"]) else {
-            panic!("a load")
+            panic!("another command")
         };
         assert!(!load.max, "--rate on the command line replaces max of the file");
         let listen = parse(settings, &["receiver", "listen"]);

@@ -1,8 +1,9 @@
-//! [`Shard`]: the part of a sweep's seeds that this machine runs. Pure: variables of CI systems are passed in.
+//! [`Shard`]: the part of a sweep's seeds that this machine runs. No I/O: the caller provides the
+//! environment variables.
 
 use std::str::FromStr;
 
-/// The number of seeds of the next shard that each shard also runs, to compare machines.
+/// The maximum number of seeds of the next shard that a shard may also run, to compare machines.
 const OVERLAP: u64 = 64;
 
 /// One of several equal parts of a sweep, with an index from 1.
@@ -36,7 +37,7 @@ impl FromStr for ShardChoice {
     }
 }
 
-/// The variables of a CI system or scheduler: the index, the first index, and the number of shards.
+/// The environment variables of a CI system or scheduler with the index and the number of shards.
 struct IndexVariables {
     index: &'static str,
     /// The index of the first shard.
@@ -47,11 +48,11 @@ struct IndexVariables {
 enum FirstIndex {
     Zero,
     One,
-    /// The name of the variable.
+    /// The value of the variable with this name.
     Variable(&'static str),
 }
 
-/// The variables of the supported systems. Those of this program come first.
+/// The variables of the supported systems. Those of this program come first and override the others.
 const CI_SYSTEMS: [IndexVariables; 8] = [
     IndexVariables { index: "CHARGEPROOF_SHARD", first: FirstIndex::One, count: "CHARGEPROOF_SHARDS" },
     IndexVariables {
@@ -59,7 +60,7 @@ const CI_SYSTEMS: [IndexVariables; 8] = [
         first: FirstIndex::Variable("SLURM_ARRAY_TASK_MIN"),
         count: "SLURM_ARRAY_TASK_COUNT",
     },
-    // An Indexed Job does not pass the number of its tasks to them.
+    // A Kubernetes Indexed Job does not pass the number of its tasks to them.
     IndexVariables { index: "JOB_COMPLETION_INDEX", first: FirstIndex::Zero, count: "CHARGEPROOF_SHARDS" },
     IndexVariables { index: "CI_NODE_INDEX", first: FirstIndex::One, count: "CI_NODE_TOTAL" },
     IndexVariables { index: "CIRCLE_NODE_INDEX", first: FirstIndex::Zero, count: "CIRCLE_NODE_TOTAL" },
@@ -77,7 +78,7 @@ const CI_SYSTEMS: [IndexVariables; 8] = [
 ];
 
 impl Shard {
-    /// All seeds.
+    /// The only shard of a sweep that is not divided.
     pub(crate) const SINGLE: Shard = Shard { index: 1, count: 1 };
 
     fn new(index: u64, count: u64) -> Option<Shard> {
@@ -120,8 +121,8 @@ impl Shard {
         (begin, boundary(self.index) - begin)
     }
 
-    /// Returns the seeds of the next shard that this one also runs, as `range` does; the last shard
-    /// runs those of the first.
+    /// Returns the seeds of the next shard that this one may also run, in the form of `range`. The next
+    /// shard of the last one is the first. A single shard has no overlap.
     pub(crate) fn overlap(self, seeds: u64) -> (u64, u64) {
         if self.count == 1 {
             return (0, 0);

@@ -45,13 +45,13 @@ impl StopSignals {
     }
 }
 
-/// Returns an interrupt of a check, raised by the first signal. The second signal exits the program.
+/// Returns an interrupt for a run, raised by the first signal. The second signal exits the program.
 pub(crate) fn interrupt(runtime: &Runtime) -> Result<Interrupt, Failure> {
     let (interrupt, interrupt_sender) = Interrupt::new();
     let mut signals = runtime.block_on(async { StopSignals::catch() })?;
     runtime.spawn(async move {
         signals.next().await;
-        // Fails if the check has finished and dropped the receiver.
+        // Fails if the run has finished and dropped the receiver.
         let _ = interrupt_sender.send(true);
         signals.next().await;
         process::exit(i32::from(INTERRUPTED));

@@ -29,7 +29,7 @@ const OPTION_HINTS: [OptionHint; 5] = [
     OptionHint {
         command: "sweep",
         unknown_option: "--only",
-        hint: "name the files to play: `chargeproof sweep scenarios/charge/paid.yaml`",
+        hint: "name the files to check: `chargeproof sweep scenarios/charge/paid.yaml`",
     },
     OptionHint {
         command: "trigger",
@@ -38,24 +38,24 @@ const OPTION_HINTS: [OptionHint; 5] = [
     },
 ];
 
-/// Adds a suggestion to an error that has none.
+/// Adds a suggestion to an error if there is one; it replaces the suggestion of clap.
 pub(crate) fn with_suggestion(mut error: Error, command: &Command, argv: &[OsString]) -> Error {
     let subcommand = selected_subcommand(command, argv);
     let tip = match error.kind() {
-        ErrorKind::UnknownArgument => replacement(&error, subcommand),
+        ErrorKind::UnknownArgument => option_hint(&error, subcommand),
         ErrorKind::MissingRequiredArgument => {
             example(subcommand, "").map(|line| format!("for example: {line}"))
         }
         ErrorKind::InvalidValue
             if context_text(&error, ContextKind::InvalidValue).is_some_and(str::is_empty) =>
         {
-            missing_value(&error, command, argv)
+            value_help(&error, command, argv)
         }
         ErrorKind::InvalidValue => suffix_suggestion(&error),
         _ => None,
     };
     if let Some(tip) = tip {
-        // The suggestion of clap does not fit the tip.
+        // Otherwise clap would print its own suggestion, too.
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -84,14 +84,13 @@ fn example(command: &Command, part: &str) -> Option<String> {
 }
 
 /// Returns the hint for an option that a command does not have.
-fn replacement(error: &Error, command: &Command) -> Option<String> {
+fn option_hint(error: &Error, command: &Command) -> Option<String> {
     let option = context_text(error, ContextKind::InvalidArg)?;
-    let known = OPTION_HINTS
-        .iter()
-        .find(|known| known.command == command.get_name() && known.unknown_option == option);
+    let hint =
+        OPTION_HINTS.iter().find(|hint| hint.command == command.get_name() && hint.unknown_option == option);
     let takes_url = command.get_positionals().any(|arg| arg.get_id() == "url");
-    match known {
-        Some(known) => Some(known.hint.to_owned()),
+    match hint {
+        Some(hint) => Some(hint.hint.to_owned()),
         None if takes_url && matches!(option, "--url" | "--target") => {
             Some(format!("the URL is given without an option: `{}`", example(command, "http")?))
         }
@@ -111,12 +110,12 @@ fn suffix_suggestion(error: &Error) -> Option<String> {
 
 /// Returns the help of an option that was given without a value, and the allowed values from its
 /// parser's message.
-fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
+fn value_help(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
     let long = context_text(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
     let arg = selected_subcommand(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;
     let help = arg.get_help()?;
     let option = format!("--{long}");
-    // A value that no parser accepts, for the parser's message.
+    // Every parser that checks the format of its value rejects `?`, with a message of the allowed values.
     let with_invalid_value =
         argv.iter().map(|word| if *word == *option { format!("{option}=?").into() } else { word.clone() });
     let error = command.clone().try_get_matches_from(with_invalid_value).err();
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_or_missing_value_lists_the_allowed_values() {
+    fn an_invalid_or_missing_value_is_explained() {
         let mut command = Cli::command();
         command.build();
         let mut commands = Vec::new();

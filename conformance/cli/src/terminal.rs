@@ -46,7 +46,7 @@ macro_rules! note {
 }
 pub(crate) use {note, print_line};
 
-/// Prints text on stdout.
+/// Prints text on stdout, with invisible characters replaced.
 pub(crate) fn print(text: impl fmt::Display) {
     record_error(write!(anstream::stdout(), "{}", replace_invisible(&text.to_string())));
 }
@@ -56,27 +56,27 @@ pub(crate) fn print_raw(text: &str) {
     record_error(io::stdout().write_all(text.as_bytes()));
 }
 
-/// Prints text on stderr. Failures are ignored.
+/// Prints text on stderr, with invisible characters replaced. Failures are ignored.
 pub(crate) fn print_error(text: impl fmt::Display) {
     let _ = write!(anstream::stderr(), "{}", replace_invisible(&text.to_string()));
 }
 
-/// Replaces invisible characters by U+FFFD, except for line ends, tabs and the program's own colour escapes.
+/// Replaces invisible characters by U+FFFD, except for line ends, tabs and ESC, which begins the program's colours.
 fn replace_invisible(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_invisible(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
 }
 
-/// Replaces invisible characters in text from elsewhere, colour escapes included; line ends and
-/// tabs stay.
+/// Replaces invisible characters in text that is not the program's own, including ESC, but not line
+/// ends and tabs.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_invisible(c) && !matches!(c, '\n' | '\t'))
 }
 
-fn replace_chars(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_hidden) {
+fn replace_chars(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_replaced) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(text.replace(&is_hidden, "\u{fffd}"))
+    Cow::Owned(text.replace(&is_replaced, "\u{fffd}"))
 }
 
 /// Prints a line on stderr; returns after at most [`NOTE_TIMEOUT`] even if stderr blocks: its
@@ -124,7 +124,7 @@ pub(crate) fn finish(code: u8) -> u8 {
     }
 }
 
-/// Shows a spinner on a terminal.
+/// Returns a spinner, hidden without a terminal.
 pub(crate) fn spinner() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -149,7 +149,8 @@ impl ProgressLog {
         ProgressLog { started_at: Instant::now(), printed_interval: AtomicU64::new(0) }
     }
 
-    /// Prints the line if the bar is hidden and the last line is older than [`LOG_EVERY_SECS`].
+    /// Prints the line if the bar is hidden: at most one line in each interval of [`LOG_EVERY_SECS`], and
+    /// none in the first interval.
     pub(crate) fn line(&self, bar: &ProgressBar, text: impl FnOnce() -> String) {
         let interval = self.started_at.elapsed().as_secs() / LOG_EVERY_SECS;
         if bar.is_hidden() && self.printed_interval.fetch_max(interval, Ordering::Relaxed) < interval {

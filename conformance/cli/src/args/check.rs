@@ -13,7 +13,8 @@ pub(crate) enum KeySet {
     /// `CHARGEPROOF_LIVE_KEY` and so on.
     #[default]
     Main,
-    /// `CHARGEPROOF_B_LIVE_KEY` and so on if they are set, for the second target of `compare`.
+    /// `CHARGEPROOF_B_LIVE_KEY` and so on, for the second target of `compare`; the default of each is the key of
+    /// `Main`.
     SecondTarget,
 }
 
@@ -115,7 +116,8 @@ pub(crate) struct Check {
     /// A TOML file of known failures, as written by --baseline-write, in addition to those in chargeproof.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline_file: Option<PathBuf>,
-    /// Write the failures of this run to a TOML file for --baseline-file. They expire in 90 days; fill in the reasons
+    /// Write the failures of this run to a TOML file for --baseline-file. New ones expire in 90 days; fill in their
+    /// reasons
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline_write: Option<PathBuf>,
     /// Time limit of each request

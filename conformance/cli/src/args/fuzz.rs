@@ -24,7 +24,7 @@ pub(crate) struct Fuzz {
     /// Seed of the random requests; the same seed sends the same requests [default: random]
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
-    /// Number of requests, without those that shrink failures
+    /// Number of requests, not counting those that shrink failures
     #[arg(long, value_name = "N", default_value = "400", value_parser = super::whole_number::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "replay")]
     pub(crate) requests: NonZeroU32,
     /// Send requests for this long instead, such as 5m

@@ -47,7 +47,7 @@ pub(crate) struct Load {
     /// Kind of the requests to send
     #[arg(long, value_enum, default_value_t = Mix::Read)]
     pub(crate) mix: Mix,
-    /// Send GET requests for this path instead; repeatable
+    /// Send GET requests for this path instead of those of `--mix`; repeatable
     #[arg(long, value_name = "PATH", conflicts_with = "mix")]
     pub(crate) path: Vec<String>,
     /// Duration of the test, such as 30s, 5m or 1h30m

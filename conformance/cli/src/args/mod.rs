@@ -46,7 +46,7 @@ Examples:
 
 Exit codes:
   0    success
-  1    violation: a failed statement, differing scenario, violated invariant or invalid signature
+  1    violation or difference, such as a failed statement, violated invariant or invalid signature
   2    invalid usage or configuration
   3    incomplete: not every required statement could be judged
   4    the target did not respond
@@ -127,7 +127,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "allowed: an IP address and a port such as 127.0.0.1:8402 or [::1]:8402".to_owned())
 }
 
-/// Parses a whole number; the error states the bounds.
+/// Returns a parser of whole numbers within these bounds; its error states them.
 fn whole_number<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         let is_within = text.parse().is_ok_and(|number: u64| bounds.contains(&number));
@@ -136,7 +136,7 @@ fn whole_number<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Res
     }
 }
 
-/// Parses the name of a demo fault.
+/// Returns a parser of the names of demo faults.
 fn demo_fault() -> impl TypedValueParser<Value = &'static DemoFault> {
     let names = DemoFault::ALL.iter().map(|fault| PossibleValue::new(fault.name).help(fault.what));
     let find = |name: String| DemoFault::find(&name).ok_or("not a demo fault");

@@ -34,10 +34,10 @@ pub(crate) struct Play {
     /// Run the scenarios on a running reference server with a frozen clock, instead of in this process
     #[arg(long, value_name = "URL")]
     pub(crate) against: Option<String>,
-    /// Save the history of the reference server at URL to FILE, as a scenario, without running any
+    /// Save the history of the reference server at URL to FILE, as a scenario, without running a scenario
     #[arg(long, num_args = 2, value_names = ["URL", "FILE"], exclusive = true)]
     pub(crate) save_from: Option<Vec<String>>,
-    /// Print the transcripts
+    /// Print the transcripts; a scenario without a golden transcript then does not fail
     #[arg(long, short)]
     pub(crate) transcript: bool,
     /// Write an HTML page with a timeline of the first failing scenario or, if none fails, of the first scenario

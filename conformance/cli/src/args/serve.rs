@@ -60,7 +60,7 @@ pub(crate) struct Serve {
     /// Open the dashboard in the default browser, or in the one set in the environment variable BROWSER
     #[arg(long)]
     pub(crate) open: bool,
-    /// Start with three days of sample data. They end now or, with `--start`, begin at that time
+    /// Start with three days of sample data, which end now or, with `--start`, begin at that time
     #[arg(long)]
     pub(crate) demo: bool,
     /// Store the world in this directory. If the directory already contains a world, continue it

@@ -73,7 +73,7 @@ pub(crate) struct Sweep {
     pub(crate) save: PathBuf,
     /// Run every sequence of the inputs of this scope, instead of random simulations; repeatable
     #[arg(
-        long, value_name = "SCOPE", value_parser = scope(),
+        long, value_name = "SCOPE", value_parser = scope_parser(),
         conflicts_with_all = ["files", "seeds", "seed", "from", "night", "shard", "out", "html", "coverage"],
     )]
     pub(crate) exhaust: Vec<&'static Scope>,
@@ -123,7 +123,7 @@ pub(crate) struct Merge {
     pub(crate) format: Format,
 }
 
-fn scope() -> impl TypedValueParser<Value = &'static Scope> {
+fn scope_parser() -> impl TypedValueParser<Value = &'static Scope> {
     let names = Scope::ALL.iter().map(|scope| PossibleValue::new(scope.name).help(scope.description));
     let find = |name: String| Scope::find(&name).ok_or("not a scope");
     PossibleValuesParser::new(names).try_map(find)

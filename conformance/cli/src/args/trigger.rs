@@ -20,7 +20,7 @@ pub(crate) struct Trigger {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Type of the event to trigger
-    #[arg(value_name = "EVENT", value_parser = events())]
+    #[arg(value_name = "EVENT", value_parser = event_parser())]
     pub(crate) event: EventType,
     /// Base URL of the running reference server
     #[arg(
@@ -32,19 +32,19 @@ pub(crate) struct Trigger {
     )]
     pub(crate) to: String,
     /// Mode in which the event is triggered
-    #[arg(long, value_name = "MODE", default_value = "test", value_parser = modes())]
+    #[arg(long, value_name = "MODE", default_value = "test", value_parser = mode_parser())]
     pub(crate) mode: Mode,
     /// Environment variable with the sandbox token, required if the server runs on another machine or behind a proxy
     #[arg(long, value_name = "NAME")]
     pub(crate) sandbox_token_env: Option<String>,
 }
 
-fn events() -> impl clap::builder::TypedValueParser<Value = EventType> {
+fn event_parser() -> impl clap::builder::TypedValueParser<Value = EventType> {
     PossibleValuesParser::new(EventType::ALL.map(EventType::as_str))
         .map(|name| EventType::parse(&name).expect("clap accepts only valid values"))
 }
 
-fn modes() -> impl clap::builder::TypedValueParser<Value = Mode> {
+fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(|mode| mode.as_str()))
         .map(|name| Mode::parse(&name).expect("clap accepts only valid values"))
 }

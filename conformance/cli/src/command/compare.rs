@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Compare, config: &Config) -> Result<u8, Failure> {
 /// Checks the implementation at a URL, or judges the recording at a path.
 fn outcome_of(
     url_or_path: &str,
-    keys_of: KeySet,
+    key_set: KeySet,
     args: &Compare,
     config: &Config,
 ) -> Result<Outcome, Failure> {
@@ -49,7 +49,7 @@ fn outcome_of(
     arguments.extend(args.without.iter().flat_map(|part| ["--without", part]));
     match Cli::try_parse_from(arguments).map(|cli| cli.command) {
         Ok(Command::Check(mut check)) => {
-            check.key_set = keys_of;
+            check.key_set = key_set;
             super::check::run_check(&check, config)
         }
         _ => Err(Failure::usage(format!("`{url_or_path}` is neither an address nor a recording"))),

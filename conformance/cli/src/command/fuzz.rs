@@ -21,6 +21,8 @@ use crate::{
 
 /// The time limit of each request.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
+/// The number of requests of a run that only `--for` limits.
+const UNLIMITED: u32 = u32::MAX;
 
 pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
     let mut plan = plan(args, config)?;
@@ -55,7 +57,7 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
         test_key: key("CHARGEPROOF_TEST_KEY")?,
         key_prefix: config.dialect.key_prefix.clone(),
         seed: args.seed.map_or_else(super::random_seed, Ok)?,
-        requests: if args.run_for.is_some() { u32::MAX } else { args.requests.get() },
+        requests: if args.run_for.is_some() { UNLIMITED } else { args.requests.get() },
         duration_max: args.run_for,
         rate: args.rate.0,
         allow_writes: args.allow_writes,
@@ -83,7 +85,7 @@ struct FuzzProgress(ProgressBar);
 
 impl fuzz::Progress for FuzzProgress {
     fn on_request(&mut self, requests: u32, total: u32, finding_count: usize) {
-        let of_total = if total == u32::MAX { String::new() } else { format!(" of {total}") };
+        let of_total = if total == UNLIMITED { String::new() } else { format!(" of {total}") };
         self.0.set_message(format!("{requests}{of_total} requests, {finding_count} findings"));
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
         update_bar(&bar, progress);
         if stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let report = run_plan(&plan, on_progress).map_err(|stop| match stop {
+    let report = run_plan(&plan, on_progress).map_err(|error| match error {
         StartError::Usage(message) => Failure::usage(redact(&message)),
         StartError::Unreachable(message) => Failure::unreachable(redact(&message)),
     });
@@ -68,8 +68,8 @@ fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
             ));
         }
     };
-    let (span, connections, threads) = (args.duration, args.connections, args.threads);
-    Ok(Plan { url, pace, duration: span, connections, threads, ca_pem, work: work(args, config)? })
+    let (duration, connections, threads) = (args.duration, args.connections, args.threads);
+    Ok(Plan { url, pace, duration, connections, threads, ca_pem, work: work(args, config)? })
 }
 
 /// Returns the kind of the requests to send, with their key or secret. Keys and secrets come from
@@ -85,15 +85,15 @@ fn work(args: &Load, config: &Config) -> Result<Work, Failure> {
     if !args.path.is_empty() {
         return Ok(Work::Paths { key: read_key(), paths: args.path.clone() });
     }
-    let refuse = |is_given: bool, option: &str, mix: &str| match is_given {
+    let require_mix = |is_given: bool, option: &str, mix: &str| match is_given {
         true => {
             Err(Failure::usage(format!("`{option}` requires `--mix {mix}`; add it, or remove `{option}`")))
         }
         false => Ok(()),
     };
     if args.mix != Mix::Write {
-        refuse(args.allow_writes, "--allow-writes", "write")?;
-        refuse(args.asset.is_some(), "--asset", "write")?;
+        require_mix(args.allow_writes, "--allow-writes", "write")?;
+        require_mix(args.asset.is_some(), "--asset", "write")?;
     }
     match args.mix {
         Mix::Read => {
@@ -141,6 +141,7 @@ fn update_bar(bar: &ProgressBar, progress: RunProgress) {
         text.push_str(&format!(", {} errors", progress.errors));
     }
     if let Some(left) = progress.pause_left {
+        // Rounded up.
         text.push_str(&format!("; rate limited (429), {} s left to wait", left.as_secs() + 1));
     }
     bar.set_message(text);
@@ -148,9 +149,9 @@ fn update_bar(bar: &ProgressBar, progress: RunProgress) {
 
 fn print_result(report: &Report) {
     let row = |name: &str, value: String| print_line!("{name:<13}{value}");
-    let mark = if report.is_clean() { GOOD } else { BAD };
+    let style = if report.is_clean() { GOOD } else { BAD };
     print_line!(
-        "{mark}{}{mark:#}  {}   {DIM}{} over {} connections, {} threads{DIM:#}",
+        "{style}{}{style:#}  {}   {DIM}{} over {} connections, {} threads{DIM:#}",
         if report.is_clean() { "completed" } else { "errors" },
         report.url,
         report.mix,

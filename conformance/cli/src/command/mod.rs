@@ -52,7 +52,7 @@ fn parse_http_url(text: &str, example: &str) -> Result<Url, Failure> {
 }
 
 /// Returns an address with the scheme that it lacks: `https://` for a name with a dot, `http://`
-/// for this machine. `None` if it has a scheme or is no such address.
+/// for this machine. `None` if it has a scheme, or is neither of these.
 fn with_scheme(text: &str) -> Option<String> {
     if text.contains("://") {
         return None;

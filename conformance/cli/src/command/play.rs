@@ -45,9 +45,10 @@ struct ScenarioFile {
     /// The name in reports: a path, or the name of a built-in scenario.
     name: String,
     text: String,
-    transcript: Option<String>,
-    /// The path of its golden transcript.
-    golden: Option<PathBuf>,
+    /// The golden transcript.
+    golden: Option<String>,
+    /// The path of the golden transcript; `None` for a built-in scenario.
+    golden_path: Option<PathBuf>,
 }
 
 const MISSING_TRANSCRIPT_MESSAGE: &str = "it has no golden transcript; --bless writes one";
@@ -64,7 +65,7 @@ enum PlayResult {
     Difference(PlaySummary, Diff),
     /// There is no golden transcript.
     MissingGolden(PlaySummary),
-    /// An expectation failed, or the scenario cannot be run.
+    /// An expectation failed, the scenario cannot be run, or its golden transcript cannot be written.
     Error {
         /// `false` if an expectation failed.
         cannot_run: bool,
@@ -104,8 +105,8 @@ impl PlayResult {
         }
     }
 
-    /// Returns the exit code: 0 for a match, 1 for a difference, 2 if the scenario is invalid or the server could not be
-    /// reached.
+    /// Returns the exit code: 1 for a difference, a missing golden transcript or an unmet expectation; 2 if the
+    /// scenario cannot be run or its golden transcript cannot be written; 0 otherwise.
     fn exit_code(&self) -> u8 {
         match self {
             PlayResult::Match(_) | PlayResult::NotCompared(_) | PlayResult::GoldenWritten(_) => 0,
@@ -226,7 +227,8 @@ pub(crate) fn play_built_ins(stage: &mut dyn Stage, on_start: &mut dyn FnMut(&st
     Ok(BUILT_IN.len())
 }
 
-/// Plays one built-in scenario in a new world. The stage keeps the resulting state.
+/// Plays one built-in scenario in a new world, which the stage keeps. Returns an error unless the
+/// transcript equals the golden one.
 pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), String> {
     let built_in = BUILT_IN
         .iter()
@@ -277,7 +279,7 @@ fn play_one(scenario_file: &ScenarioFile, args: &Play, stage: &mut dyn Stage) ->
         return PlayResult::NotCompared(summary);
     }
     if args.bless
-        && let Some(path) = &scenario_file.golden
+        && let Some(path) = &scenario_file.golden_path
     {
         return match files::write_atomically(path, &summary.transcript) {
             Ok(()) => PlayResult::GoldenWritten(summary),
@@ -286,7 +288,7 @@ fn play_one(scenario_file: &ScenarioFile, args: &Play, stage: &mut dyn Stage) ->
             }
         };
     }
-    match &scenario_file.transcript {
+    match &scenario_file.golden {
         None if args.transcript => PlayResult::NotCompared(summary),
         None => PlayResult::MissingGolden(summary),
         Some(expected) => match golden::compare(expected, &summary.transcript) {
@@ -296,7 +298,7 @@ fn play_one(scenario_file: &ScenarioFile, args: &Play, stage: &mut dyn Stage) ->
     }
 }
 
-/// Writes the page of the first failed scenario, or else of the first one.
+/// Writes the HTML page of the first failed scenario, or else of the first one.
 fn write_html(
     path: &Path,
     scenario_files: &[ScenarioFile],
@@ -319,7 +321,7 @@ fn write_html(
     files::write_atomically(path, &picture::page(&picture))
 }
 
-/// Returns a digest of all transcripts, independent of the order of files on the disk.
+/// Returns a digest of the digests of all transcripts, in the order of the results.
 fn digest_of_all(results: &[PlayResult]) -> String {
     let digests: Vec<&str> =
         results.iter().map(|result| result.summary().map_or("-", |summary| &summary.digest)).collect();
@@ -413,8 +415,8 @@ fn built_in_scenario_file(built_in: &BuiltInScenario) -> ScenarioFile {
     ScenarioFile {
         name: built_in.name.to_owned(),
         text: built_in.text.to_owned(),
-        transcript: built_in.transcript.map(str::to_owned),
-        golden: None,
+        golden: built_in.transcript.map(str::to_owned),
+        golden_path: None,
     }
 }
 
@@ -434,7 +436,7 @@ fn scenario_files(paths: &[PathBuf]) -> Result<Vec<ScenarioFile>, Failure> {
     files.into_iter().map(|path| read_scenario(&path)).collect()
 }
 
-/// Adds a file, or the scenario files below a directory.
+/// Adds a file, or the scenario files below a directory, to `files`.
 fn find_scenarios(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     if !path.is_dir() {
         files.push(path.to_owned());
@@ -463,11 +465,11 @@ fn read_scenario(path: &Path) -> Result<ScenarioFile, Failure> {
             path.display()
         )));
     }
-    let golden = path.with_extension("transcript");
+    let golden_path = path.with_extension("transcript");
     Ok(ScenarioFile {
         name: path.display().to_string(),
         text,
-        transcript: files::read_text(&golden, SCENARIO_MAX).ok(),
-        golden: Some(golden),
+        golden: files::read_text(&golden_path, SCENARIO_MAX).ok(),
+        golden_path: Some(golden_path),
     })
 }

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_placeholder_is_defined_by_an_earlier_step() {
+    fn every_placeholder_is_defined_and_every_body_is_json() {
         for event_type in EventType::ALL {
             let mut defined: Vec<&str> =
                 ["mode", "asset", "amount", "description", "email", "confirmations"].to_vec();

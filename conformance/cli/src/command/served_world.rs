@@ -42,7 +42,7 @@ struct CreatedKey {
 pub(super) struct CreatedObjects {
     pub(super) charge: Option<String>,
     pub(super) invoice: Option<String>,
-    /// Events about these objects, and their finished delivery attempts.
+    /// The events about these objects, and the finished attempts to deliver them.
     pub(super) events: Vec<WorldEvent>,
 }
 
@@ -67,22 +67,23 @@ impl ServedWorld {
         &self.account
     }
 
-    /// Causes an event of a type. Waits for the first attempts of its deliveries.
+    /// Causes an event of a type, and waits for the first attempts of the deliveries. Returns an
+    /// error if the event did not occur.
     pub(super) fn cause_event(
         &mut self,
         event_type: EventType,
-        terms: &RecipeParameters,
+        parameters: &RecipeParameters,
     ) -> Result<CreatedObjects, Failure> {
-        let before = self.call("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
-        let values = self.run_steps(recipe(event_type), terms)?;
-        self.await_first_attempts(terms.mode, &values)?;
-        let response = self.call("GET", &format!("/sandbox/happenings?after={before}"), "")?;
+        let events_before = self.call("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
+        let values = self.run_steps(recipe(event_type), parameters)?;
+        self.await_first_attempts(parameters.mode, &values)?;
+        let response = self.call("GET", &format!("/sandbox/happenings?after={events_before}"), "")?;
         let all_events: Vec<WorldEvent> = serde_json::from_value(response["happened"].clone())
             .map_err(|error| Failure::usage(format!("the events of the server cannot be read: {error}")))?;
-        let get =
-            |name: &str| values.iter().rev().find(|(known, _)| *known == name).map(|(_, id)| id.clone());
-        let (charge, invoice) = (get("charge"), get("invoice"));
-        let is_about = |code: &str| [&charge, &invoice].iter().any(|known| known.as_deref() == Some(code));
+        let last_id =
+            |name: &str| values.iter().rev().find(|(output, _)| *output == name).map(|(_, id)| id.clone());
+        let (charge, invoice) = (last_id("charge"), last_id("invoice"));
+        let is_about = |code: &str| [&charge, &invoice].iter().any(|id| id.as_deref() == Some(code));
         let object_events: Vec<WorldEvent> = all_events
             .into_iter()
             .filter(|event| match &event.kind {
@@ -105,9 +106,9 @@ impl ServedWorld {
         Ok(CreatedObjects { charge, invoice, events: object_events })
     }
 
-    /// Waits until each delivery of events about these objects to a real handler has been
-    /// attempted. Attempts in the simulated network (hosts `*.sim`) follow the service clock, so
-    /// they are not waited for.
+    /// Waits until each delivery of events about these objects to a real handler has been attempted, at
+    /// most for `FIRST_ATTEMPTS_TIMEOUT` in total. Attempts in the simulated network (hosts `*.sim`)
+    /// follow the service clock, so they are not waited for.
     fn await_first_attempts(&mut self, mode: Mode, objects: &[(&str, String)]) -> Result<(), Failure> {
         let deadline = Instant::now() + FIRST_ATTEMPTS_TIMEOUT;
         for (name, code) in objects.iter().filter(|(name, _)| ["charge", "invoice"].contains(name)) {
@@ -133,22 +134,22 @@ impl ServedWorld {
     pub(super) fn run_steps(
         &mut self,
         steps: &[Step],
-        terms: &RecipeParameters,
+        parameters: &RecipeParameters,
     ) -> Result<Vec<(&'static str, String)>, Failure> {
         let mut values = vec![
-            ("mode", terms.mode.as_str().to_owned()),
-            ("asset", terms.asset.code().to_owned()),
-            ("amount", terms.amount.to_owned()),
-            ("description", terms.description.to_owned()),
-            ("email", terms.email.to_owned()),
-            ("confirmations", terms.asset.required_confirmations(terms.mode).to_string()),
+            ("mode", parameters.mode.as_str().to_owned()),
+            ("asset", parameters.asset.code().to_owned()),
+            ("amount", parameters.amount.to_owned()),
+            ("description", parameters.description.to_owned()),
+            ("email", parameters.email.to_owned()),
+            ("confirmations", parameters.asset.required_confirmations(parameters.mode).to_string()),
         ];
         for step in steps {
             if step.path.starts_with("/v1") {
-                self.ensure_key(terms.mode)?;
+                self.ensure_key(parameters.mode)?;
             }
             let (path, body) = (fill_placeholders(step.path, &values), fill_placeholders(step.body, &values));
-            let response = self.call_with_key(Some(terms.mode), step.method, &path, &body)?;
+            let response = self.call_with_key(Some(parameters.mode), step.method, &path, &body)?;
             if let Some((name, pointer)) = step.output {
                 let value = response.pointer(pointer).and_then(Value::as_str);
                 let value = value.ok_or_else(|| {

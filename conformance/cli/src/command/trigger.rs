@@ -19,8 +19,8 @@ const REFUSALS: [&str; 3] = ["400", "401", "403"];
 pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
     let token = args.sandbox_token_env.as_deref().map(super::environment_variable).transpose()?;
     let mut world = ServedWorld::connect(&args.to, token)?;
-    let terms = RecipeParameters { mode: args.mode, ..RecipeParameters::default() };
-    let created = world.cause_event(args.event, &terms);
+    let parameters = RecipeParameters { mode: args.mode, ..RecipeParameters::default() };
+    let created = world.cause_event(args.event, &parameters);
     world.revoke_keys()?;
     let created = created?;
     let url = dashboard_url(args, &world, &created);
@@ -57,8 +57,8 @@ fn dashboard_url(args: &Trigger, world: &ServedWorld, created: &CreatedObjects) 
 
 fn print_result(args: &Trigger, created: &CreatedObjects, url: &str) {
     let mut is_refused = false;
-    for WorldEvent { kind: what, .. } in &created.events {
-        match what {
+    for WorldEvent { kind: event_kind, .. } in &created.events {
+        match event_kind {
             WorldEventKind::Event { kind, subject, .. } => {
                 print_line!("{GOOD}{:<24}{GOOD:#} {subject}", kind.as_str());
             }

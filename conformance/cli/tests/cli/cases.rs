@@ -15,6 +15,7 @@ struct CaseGroup {
     start: String,
     #[serde(default)]
     is_stdout_empty: bool,
+    /// The files of every case: content by path.
     #[serde(default)]
     files: BTreeMap<String, String>,
     #[serde(default)]

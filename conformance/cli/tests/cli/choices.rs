@@ -1,6 +1,6 @@
-//! The choices in `reference/CHOICES.md`: each has an id and a proof, which is a scenario that
-//! fails if the server chooses differently. Every id of a choice or a statement that a source file
-//! cites exists.
+//! The choices in `reference/CHOICES.md`: each has an id and a proof, which is a scenario or a test
+//! that fails if the server chooses differently. Every id of a choice or a statement that a comment or
+//! an invariant cites exists.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -103,13 +103,13 @@ fn every_choice_is_proved_by_a_scenario_or_a_test_that_can_fail() {
 }
 
 /// Returns the ids of the specification's statements, such as `events.id`, and of the choices.
-fn statements_and_choices() -> BTreeSet<String> {
+fn statement_and_choice_ids() -> BTreeSet<String> {
     conformance::catalogue().into_keys().chain(choices().into_iter().map(|choice| choice.id)).collect()
 }
 
 #[test]
 fn every_invariant_rests_on_statements_that_exist() {
-    let known = statements_and_choices();
+    let known = statement_and_choice_ids();
     for invariant in Invariant::ALL {
         for id in invariant.rests_on().split(", ") {
             assert!(
@@ -122,8 +122,8 @@ fn every_invariant_rests_on_statements_that_exist() {
 }
 
 #[test]
-fn every_statement_and_choice_that_a_source_cites_exists() {
-    let known = statements_and_choices();
+fn every_statement_and_choice_that_a_comment_cites_exists() {
+    let known = statement_and_choice_ids();
     let chapters: BTreeSet<&str> = known.iter().filter_map(|id| Some(id.split_once('.')?.0)).collect();
     // `auth.no_header` is a statement, `account.rs` a file.
     let is_citation = |word: &&str| {

@@ -91,7 +91,7 @@ fn captured_deliveries_are_judged_and_no_secret_is_recorded() {
     );
 }
 
-/// Environment variables of the `--register` command of the test.
+/// The names of environment variables for [`register_command`].
 const ADDRESS: &str = "SERVED_ADDRESS";
 const KEYS: &str = "SERVED_KEYS";
 
@@ -110,12 +110,12 @@ fn register_command() {
     for key in env::var(KEYS).unwrap().split(',') {
         post("/v1/charges", Some(key), json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }));
     }
-    // Until the deliveries that were redirected are retried.
+    // Advances the clock until the deliveries that were redirected are retried.
     post("/sandbox/advance", None, json!({ "by": "2m" }));
 }
 
 #[test]
-fn check_receives_webhooks_and_registers_endpoints_by_a_command() {
+fn check_receives_webhooks_and_registers_endpoints_with_a_command() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path();
     let address = testkit::free_address().unwrap().to_string();

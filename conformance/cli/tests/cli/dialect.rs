@@ -14,7 +14,8 @@ key_prefix = "acme"
 header_prefix = "X-Acme"
 user_agent = "Acme-Webhooks/1.0"
 "#;
-const SECRET: &str = "SHOP_SECRET";
+/// The name of the environment variable with the secret.
+const SECRET_VARIABLE: &str = "SHOP_SECRET";
 
 /// Creates a directory with the configuration file and one without it.
 fn directories() -> (tempfile::TempDir, tempfile::TempDir) {
@@ -38,6 +39,8 @@ fn add_endpoint(server: &RunningProgram) -> (String, String) {
 #[test]
 fn deliveries_and_the_receiver_use_the_configured_names() {
     let (with_config, without_config) = directories();
+    // The receiver needs the secret before the server has its address. The seed determines the secret, so
+    // a first server with the same seed provides it.
     let secret = {
         let server = serve(
             with_config.path(),
@@ -46,10 +49,19 @@ fn deliveries_and_the_receiver_use_the_configured_names() {
         add_endpoint(&server).1
     };
     let mut command = program(with_config.path());
-    command.env(SECRET, &secret);
+    command.env(SECRET_VARIABLE, &secret);
     let record = without_config.path().join("received.jsonl");
-    let listen =
-        ["receiver", "listen", "--port", "0", "--secret-env", SECRET, "--format", "json", "--record"];
+    let listen = [
+        "receiver",
+        "listen",
+        "--port",
+        "0",
+        "--secret-env",
+        SECRET_VARIABLE,
+        "--format",
+        "json",
+        "--record",
+    ];
     command.args(listen).arg(&record);
     let mut receiver = start(command);
 
@@ -68,7 +80,10 @@ fn deliveries_and_the_receiver_use_the_configured_names() {
 
     let judge = |directory: &Path| -> Output {
         let mut command = program(directory);
-        command.env(SECRET, &secret).args(["receiver", "judge", "--secret-env", SECRET]).arg(&record);
+        command
+            .env(SECRET_VARIABLE, &secret)
+            .args(["receiver", "judge", "--secret-env", SECRET_VARIABLE])
+            .arg(&record);
         command.output().expect("the program starts")
     };
     let with_config_output = judge(with_config.path());
@@ -89,10 +104,13 @@ fn keys_the_openapi_document_and_check_use_the_configured_names() {
     let [live, test] = ["live_key", "test_key"].map(|name| server.value(name).to_owned());
     assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.first_line_json);
     let document = server.call("GET", "/openapi.json", None, "").body;
-    for (new, old) in
+    for (configured, default) in
         [("X-Acme-Signature", "X-Service"), ("acme_test_", "svc_"), ("Acme-Webhooks/1.0", "Service-Webhooks")]
     {
-        assert!(document.contains(new) && !document.contains(old), "{new} in place of {old}");
+        assert!(
+            document.contains(configured) && !document.contains(default),
+            "{configured} instead of {default}"
+        );
     }
 
     let check = |directory: &Path| -> Output {

@@ -26,7 +26,7 @@ fn change_body(response: &mut ReceivedResponse, change: impl Fn(&mut Value)) {
     }
 }
 
-/// Changes every row of a list at `path`, and the object in the field `member` of every row.
+/// Changes every row of the list at `path`, and in every list the objects in the field `member` of the rows.
 fn change_objects(
     exchange: &Exchange,
     response: &mut ReceivedResponse,
@@ -59,6 +59,7 @@ fn change_invoices(exchange: &Exchange, response: &mut ReceivedResponse, change:
 }
 
 fn change_events(exchange: &Exchange, response: &mut ReceivedResponse, change: impl Fn(&mut Value)) {
+    // No row contains an event.
     change_objects(exchange, response, "/v1/events", "no such field", change);
 }
 
@@ -178,6 +179,7 @@ const FAULTS: &[Fault] = &[
         inject: |exchange, response| {
             change_events(exchange, response, |event| {
                 let id = event["id"].as_str().unwrap();
+                // Changes the version of the UUID from 7 (time) to 4 (random).
                 event["id"] = json!(format!("{}4{}", &id[..14], &id[15..]));
             });
         },
@@ -221,7 +223,7 @@ const FAULTS: &[Fault] = &[
         },
     },
     Fault {
-        name: "meta lacks from and to",
+        name: "meta lacks from",
         violates: "extended.meta",
         inject: |exchange, response| {
             if matches!(exchange.purpose, Purpose::Page(_)) {
@@ -395,6 +397,7 @@ const FAULTS: &[Fault] = &[
     },
 ];
 
+/// Returns the ids of the failed statements of the extended profile.
 fn failed_ids(outcome: &Outcome) -> Vec<&str> {
     let extended = outcome.rows.iter().filter(|row| row.id.starts_with("extended."));
     extended.filter(|row| matches!(row.verdict, Verdict::Fail(_))).map(|row| row.id.as_str()).collect()

@@ -24,12 +24,12 @@ fn a_charge_is_served_paid_and_read_back() {
         server.call("POST", "/v1/charges", key, r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
     assert_eq!(response.status, 201, "{response:?}");
     let body = response.json();
-    let code = body["data"]["id"].as_str().unwrap();
-    server.call("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#));
+    let id = body["data"]["id"].as_str().unwrap();
+    server.call("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{id}"}}"#));
     server.call("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":2}"#);
-    let charge = server.call("GET", &format!("/v1/charges/{code}"), key, "").body;
+    let charge = server.call("GET", &format!("/v1/charges/{id}"), key, "").body;
     assert!(charge.contains(r#""status":"paid""#), "{charge}");
-    let events = server.call("GET", &format!("/v1/events?charge={code}"), key, "").body;
+    let events = server.call("GET", &format!("/v1/events?charge={id}"), key, "").body;
     for event_type in ["charge.created", "charge.payment_detected", "charge.paid"] {
         assert!(events.contains(event_type), "{event_type} in {events}");
     }
@@ -107,6 +107,7 @@ fn a_second_signal_does_not_wait_for_running_requests() {
 fn only_the_owner_can_read_the_ready_file() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let directory = tempfile::tempdir().unwrap();
+    // Existing files must not be opened as temporary files, nor links to other files followed.
     let elsewhere = directory.path().join("elsewhere");
     fs::write(&elsewhere, "unchanged").unwrap();
     symlink(&elsewhere, directory.path().join("ready.json.part")).unwrap();

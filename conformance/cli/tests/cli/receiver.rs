@@ -40,7 +40,7 @@ fn start(arguments: &[&str]) -> RunningReceiver {
 }
 
 impl RunningReceiver {
-    /// Sends a delivery and returns the status of the response.
+    /// Sends a delivery with this signature header and returns the status of the response.
     fn send(&self, signature: &str, body: &str) -> u16 {
         let header_lines = &format!(
             "User-Agent: Service-Webhooks/1.0\r\nX-Service-Event: charge.paid\r\n\
@@ -52,7 +52,7 @@ impl RunningReceiver {
         connection.message().unwrap().status
     }
 
-    /// Returns the next line of the output, which contains no secret.
+    /// Returns the next line of the output, which must not contain `SECRET`.
     fn line(&mut self) -> Value {
         let line = self.program.read_json_line();
         assert!(!line.to_string().contains(&SECRET[6..]), "{line}");

@@ -43,6 +43,7 @@ fn one_run_is_reported_in_every_format_and_judged_again_identically() {
         assert!(first.contains(part), "{part} in {first}");
     }
     let file_count = fs::read_dir(dir).unwrap().count();
+    // The reports and the recording.
     assert_eq!(file_count, FORMATS.len() + 1, "no temporary file is left");
 }
 

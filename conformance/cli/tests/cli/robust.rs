@@ -12,11 +12,12 @@ use testkit::{assert_eventually, signal};
 
 use crate::support::{json, output_of, program, read, run, serve, text};
 
+/// Keys that no server knows.
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
 
 /// Starts a target that responds with 418 to every request, and returns its URL. `body` returns the
-/// body for a key.
+/// body of a response to the key of the request.
 fn start_target(body: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
     testkit::serve_status(418, body).unwrap()
 }
@@ -85,15 +86,15 @@ fn text_of_the_target_is_escaped_in_every_output() {
     let url = start_target(move |_| hostile.to_owned());
     let url = url.as_str();
     for format in ["text", "json", "junit", "markdown", "html", "github"] {
-        check_lines(&run_with_keys(directory.path(), &["check", url, "--format", format]));
+        check_escaped(&run_with_keys(directory.path(), &["check", url, "--format", format]));
     }
-    check_lines(&run_with_keys(directory.path(), &["load", url, "--rate", "5", "--for", "1s"]));
-    check_lines(&run_with_keys(directory.path(), &["fuzz", url, "--requests", "10", "--rate", "off"]));
+    check_escaped(&run_with_keys(directory.path(), &["load", url, "--rate", "5", "--for", "1s"]));
+    check_escaped(&run_with_keys(directory.path(), &["fuzz", url, "--requests", "10", "--rate", "off"]));
 }
 
 /// Checks that the output has no CI command and no control character of the target.
 #[track_caller]
-fn check_lines(output: &Output) {
+fn check_escaped(output: &Output) {
     let printed_text = output_of(output);
     assert!(!printed_text.contains('\u{202e}') && !printed_text.contains("##["), "{printed_text}");
     assert!(
@@ -158,8 +159,8 @@ fn an_interrupt_does_not_wait_for_a_missing_response() {
 }
 
 /// Starts a command, waits until `wait_until_running` returns, sends SIGINT, and checks that the
-/// output contains `parts`. The value that `wait_until_running` returns, such as a connection, is
-/// dropped afterwards.
+/// command exits with 130 and its output contains `parts`. The value that `wait_until_running`
+/// returns, such as a connection, is dropped afterwards.
 #[track_caller]
 fn check_interrupted<T>(
     directory: &Path,
@@ -192,35 +193,34 @@ fn an_interrupted_command_reports_its_results() {
         r#"{"data":{},"meta":{"mode":"live"}}"#.to_owned()
     })
     .unwrap();
-    let five_requests =
+    let wait_for_five_requests =
         |_: &mut dyn BufRead| (0..5).for_each(|_| requests.recv().expect("a request arrives"));
     let load = ["load", &url, "--rate", "50", "--for", "10m", "--path", "/v1/account"];
-    check_interrupted(dir, &load, five_requests, &["interrupted  after", "statuses     200: "]);
-    requests.try_iter().count();
+    check_interrupted(dir, &load, wait_for_five_requests, &["interrupted  after", "statuses     200: "]);
 
     let silent_target = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hooks", silent_target.local_addr().unwrap());
-    let delivery = |_: &mut dyn BufRead| {
+    let accept_delivery = |_: &mut dyn BufRead| {
         let (mut stream, _) = silent_target.accept().unwrap();
         stream.read_exact(&mut [0; 4]).unwrap();
         stream
     };
     let try_handler =
         ["receiver", "try", &url, "--secret-env", "HOOK", "--without", "acts", "--time-limit", "300"];
-    check_interrupted(dir, &try_handler, delivery, &["interrupted: ", "exit 130"]);
-    let request = |_: &mut dyn BufRead| {
+    check_interrupted(dir, &try_handler, accept_delivery, &["interrupted: ", "exit 130"]);
+    let accept_request = |_: &mut dyn BufRead| {
         let (mut stream, _) = silent_target.accept().unwrap();
         stream.read_exact(&mut [0; 4]).unwrap();
         stream
     };
     let url = url.trim_end_matches("/hooks");
-    check_interrupted(dir, &["fuzz", url], request, &["interrupted: ", "exit 130"]);
+    check_interrupted(dir, &["fuzz", url], accept_request, &["interrupted: ", "exit 130"]);
 
     for n in 0..500 {
         fs::write(dir.join(format!("{n:03}.yaml")), "title: A\nsteps:\n  - wait: 1h\n").unwrap();
     }
-    let first_line = |lines: &mut dyn BufRead| drop(lines.read_line(&mut String::new()));
-    check_interrupted(dir, &["play", "."], first_line, &["interrupted: ", "were not played"]);
+    let read_first_line = |lines: &mut dyn BufRead| drop(lines.read_line(&mut String::new()));
+    check_interrupted(dir, &["play", "."], read_first_line, &["interrupted: ", "were not played"]);
 }
 
 #[test]
@@ -247,14 +247,14 @@ fn a_closed_stdout_is_no_error_and_a_full_disk_is_one() {
 
 /// Checks that a file which exceeds its maximum size is refused with a short message.
 #[track_caller]
-fn check_bounded(name: &str, megabytes: usize, arguments: &[&str]) {
+fn check_bounded(name: &str, mebibytes: usize, arguments: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(name), "x".repeat(megabytes * 1024 * 1024 + 1)).unwrap();
+    fs::write(directory.path().join(name), "x".repeat(mebibytes * 1024 * 1024 + 1)).unwrap();
     let output = run(directory.path(), arguments);
     let printed_text = output_of(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     assert!(
-        printed_text.contains(&format!("larger than {megabytes} MiB")) && printed_text.len() < 500,
+        printed_text.contains(&format!("larger than {mebibytes} MiB")) && printed_text.len() < 500,
         "{}",
         printed_text.len()
     );

@@ -22,7 +22,7 @@ fn sweep(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
         .expect("the program starts")
 }
 
-/// Arguments for one simulation. Seed 3 is one of those that are run twice.
+/// Arguments for one simulation. The simulation of seed 3 is one of those that are run twice.
 const ONE_SEED: [&str; 5] = ["--seed", "3", "--jobs", "1", "--format=json"];
 
 #[test]
@@ -64,14 +64,17 @@ fn a_world_is_rendered_as_one_page_without_external_resources() {
     }
 }
 
+/// The width of the row labels of the coverage table.
+const LABEL_WIDTH: usize = 37;
+
 #[test]
-fn the_coverage_table_is_optional() {
+fn the_coverage_table_is_printed_on_request() {
     let directory = tempfile::tempdir().unwrap();
     let output = sweep(directory.path(), &["--night", "x", "--seeds=1", "--jobs=1", "--coverage"], &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let row =
         text.lines().find(|line| line.starts_with("charge.created ")).unwrap_or_else(|| panic!("{text}"));
-    assert!(row[37..].split_whitespace().all(|cell| matches!(cell, "0" | "·")), "{row}");
+    assert!(row[LABEL_WIDTH..].split_whitespace().all(|cell| matches!(cell, "0" | "·")), "{row}");
     assert!(text.lines().filter(|line| line.starts_with("charge.")).all(|line| line.chars().count() <= 100));
 }
 
@@ -178,7 +181,8 @@ fn an_interrupted_sweep_reports_its_results_and_writes_the_page() {
     let mut command = program(directory.path());
     command.args(["sweep", "--for", "5m", "--jobs", "1", "--html", "page.html", "--format", "json"]);
     let child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
-    // The sweep has started once it has checked that its files are writable.
+    // The sweep is running when it catches signals and has three threads: the main one, one for signals,
+    // and one for simulations.
     assert_eventually(|| {
         fs::read_to_string(format!("/proc/{}/status", child.id()))
             .is_ok_and(|text| !text.contains("SigCgt:\t0000000000000000") && text.contains("Threads:\t3"))

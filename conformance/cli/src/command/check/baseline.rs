@@ -1,4 +1,4 @@
-//! The file of known failures: read before a run, and written after one.
+//! Known failures: reads them before a run, and writes those of the run to a file after it.
 
 use std::path::Path;
 

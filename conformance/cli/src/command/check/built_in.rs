@@ -54,6 +54,7 @@ impl BuiltInServer {
             progress.bar.set_message(format!("scenario {name}"))
         })
         .map_err(violation)?;
+        // Played last, because the check runs in the world that the last scenario leaves.
         play::play_built_in(DATA_SCENARIO, &mut stage).map_err(violation)?;
         progress.info(&format!("{GOOD}{count} scenarios{GOOD:#} passed over HTTP"));
         let keys = server.first_keys().expect("the server has not failed");

@@ -1,5 +1,5 @@
-//! `check --init github` and `--init gitlab`: writes a CI job that passes with the available keys and lists the skipped
-//! statements.
+//! `check --init github` and `--init gitlab`: writes a CI job that leaves out the statements whose keys are not set in
+//! the environment, and prints what it leaves out.
 
 use std::{env, fs, path::Path};
 
@@ -60,6 +60,7 @@ fn write_job(system: &CiSystem) -> Result<u8, Failure> {
         without.join(",")
     );
     let secrets: Vec<_> = keys.iter().map(|key| format!("      {key}: ${{{{ secrets.{key} }}}}")).collect();
+    // A line `KEYS` becomes the secrets as YAML; `KEYS` within a line becomes a list of names.
     let job = template
         .replace("COMMAND", &command)
         .replace("VERSION", env!("CARGO_PKG_VERSION"))

@@ -1,4 +1,4 @@
-//! Causes the deliveries of a world: endpoints of every kind, and an event of each type.
+//! Causes deliveries in a world: registers endpoints of every kind, and causes an event of each type.
 
 use std::{
     collections::BTreeSet,
@@ -42,7 +42,7 @@ pub(super) fn forward_to_receiver(to: SocketAddr) -> Forward {
     Forward::parse(&format!("{ENDPOINT_ORIGIN}=http://{to}")).expect("a valid host and address")
 }
 
-/// Returns the plan for the deliveries of a world to endpoints of an origin.
+/// Returns the plan for the deliveries of a world to endpoints at `origin`.
 pub(super) fn webhook_plan(
     receiver: &Arc<BackgroundReceiver>,
     stage: &Arc<Mutex<RemoteStage>>,
@@ -55,6 +55,7 @@ pub(super) fn webhook_plan(
         Arc::new(AllEvents { stage: Arc::clone(stage), origin: origin.to_owned() });
     let source = DeliverySource::Receiver {
         receiver: Arc::clone(receiver),
+        // The trigger returns when all deliveries have ended.
         receive_for: std::time::Duration::ZERO,
         trigger: Some(trigger),
     };
@@ -105,8 +106,8 @@ impl fmt::Debug for AllEvents {
 }
 
 impl AllEvents {
-    /// Runs calls of the world during the check, on a blocking thread: the stage has its own
-    /// runtime, which cannot start inside another.
+    /// Runs `calls` on the world, on a blocking thread: the stage has its own runtime, which cannot
+    /// start inside another.
     async fn call_world<T: Send + 'static>(
         &self,
         calls: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
@@ -160,8 +161,7 @@ impl SandboxCalls<'_> {
         Ok((response.status, response.json()))
     }
 
-    /// Sends a POST request that must succeed, because without its event there is nothing to
-    /// deliver.
+    /// Sends a POST request that must succeed, and returns the JSON of the response.
     fn post(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
         match self.call("POST", path, bearer, body)? {
             (200..=299, response) => Ok(response),
@@ -173,19 +173,19 @@ impl SandboxCalls<'_> {
         self.post("/sandbox/advance", None, &json!({ "by": by })).map(drop)
     }
 
-    /// Registers every endpoint, and tries to register the addresses that must be refused.
+    /// Registers every endpoint, and tries to register the URLs that must be refused.
     fn register(&mut self, origin: &str) -> Result<(Vec<Endpoint>, Vec<Registration>), String> {
         let mut endpoints = Vec::new();
         let mut registrations = Vec::new();
         for EndpointSpec { path, mode, events, .. } in ENDPOINTS {
-            let address = format!("{origin}{path}");
+            let url = format!("{origin}{path}");
             let all = EventType::ALL.map(EventType::as_str);
             let events: BTreeSet<String> = if events.is_empty() { &all } else { events }
                 .iter()
                 .map(|event| (*event).to_owned())
                 .collect();
-            let body = json!({ "url": address, "mode": mode.as_str(), "events": events });
-            let (response, registration) = self.try_to_register(&address, true, &body)?;
+            let body = json!({ "url": url, "mode": mode.as_str(), "events": events });
+            let (response, registration) = self.try_to_register(&url, true, &body)?;
             let secret = response["endpoint"]["secret"].as_str().map(Secret::new);
             endpoints.push(Endpoint {
                 path: path.to_owned(),
@@ -195,18 +195,18 @@ impl SandboxCalls<'_> {
             });
             registrations.push(registration);
         }
-        for address in FORBIDDEN_ADDRESSES {
-            let body = json!({ "url": address, "mode": Mode::Test.as_str() });
-            registrations.push(self.try_to_register(address, false, &body)?.1);
+        for url in FORBIDDEN_ADDRESSES {
+            let body = json!({ "url": url, "mode": Mode::Test.as_str() });
+            registrations.push(self.try_to_register(url, false, &body)?.1);
         }
         Ok((endpoints, registrations))
     }
 
-    /// Registers an endpoint. Returns the response, and the registration with the decision of the
-    /// service.
+    /// Requests the registration of an endpoint. Returns the response, and the registration with the
+    /// decision of the service. `is_public` is `true` if the URL is reachable from the internet.
     fn try_to_register(
         &mut self,
-        address: &str,
+        url: &str,
         is_public: bool,
         body: &Value,
     ) -> Result<(Value, Registration), String> {
@@ -214,11 +214,11 @@ impl SandboxCalls<'_> {
         let accepted = (200..300).contains(&status);
         let summary = if accepted { status.to_string() } else { format!("{status} {}", response["message"]) };
         let registration =
-            Registration { address: address.to_owned(), public: is_public, accepted, response: summary };
+            Registration { address: url.to_owned(), public: is_public, accepted, response: summary };
         Ok((response, registration))
     }
 
-    /// Causes an event of all 13 types. Uses a separate key, because the check measures the rate
+    /// Causes an event of each of the 13 types. Uses a separate key, because the check measures the rate
     /// limits of the others.
     fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
         // In test mode, e-mails go to members of the account only.

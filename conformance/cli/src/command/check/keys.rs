@@ -21,8 +21,8 @@ pub(super) const SECOND_KEY: &str = "CHARGEPROOF_SECOND_KEY";
 pub(super) const OTHER_ACCOUNT_KEY: &str = "CHARGEPROOF_OTHER_ACCOUNT_KEY";
 pub(super) const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
 
-/// The minimum length of a secret. A shorter one could not be redacted without redacting other
-/// text.
+/// The minimum length of a webhook secret. A shorter one could not be redacted without redacting
+/// other text.
 const SECRET_LENGTH_MIN: usize = 8;
 
 /// The source of a key or a secret: an environment variable, or else a file.
@@ -46,12 +46,13 @@ impl Keys {
     /// Reads the keys. `warn` receives a message for each file that other users can read.
     pub(super) fn read(
         config: &Config,
-        keys_of: KeySet,
+        key_set: KeySet,
         warn: &mut dyn FnMut(String),
     ) -> Result<Keys, Failure> {
         let check = &config.check;
         let mut read = |variable: &str, setting, file: &Option<PathBuf>| {
-            if keys_of == KeySet::SecondTarget {
+            if key_set == KeySet::SecondTarget {
+                // `CHARGEPROOF_LIVE_KEY` becomes `CHARGEPROOF_B_LIVE_KEY`.
                 let variable = variable.replacen('_', "_B_", 1);
                 let key = KeySource { variable, setting, file: None }.read(warn)?;
                 if key.is_some() {

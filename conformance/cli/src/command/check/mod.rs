@@ -154,8 +154,8 @@ fn suggestion(args: &Check) -> String {
     catalogue.extend(extended_statements());
     let is_unknown = |pattern: &&String| !catalogue.keys().any(|id| matches_pattern(pattern, id));
     let unknown_patterns = args.only.iter().chain(&args.skip).filter(is_unknown);
-    let sections = catalogue.keys().filter_map(|id| Some(format!("{}.*", id.split_once('.')?.0)));
-    let known: Vec<String> = catalogue.keys().cloned().chain(sections).collect();
+    let chapters = catalogue.keys().filter_map(|id| Some(format!("{}.*", id.split_once('.')?.0)));
+    let known: Vec<String> = catalogue.keys().cloned().chain(chapters).collect();
     let similar = unknown_patterns.filter_map(|pattern| nearest(pattern, known.iter().map(String::as_str)));
     similar.map(|name| format!("; did you mean `{name}`?")).collect()
 }
@@ -291,8 +291,8 @@ impl ProgressDisplay {
 impl Progress for ProgressDisplay {
     fn on_budget(&mut self, budget: &Budget) {
         let text = budget.to_string();
-        // The other lines are about bursts and waits, which take no real time if the clock is
-        // simulated.
+        // With a simulated clock, only the first line: the others are about bursts and waits, which
+        // then take no real time.
         let shown = if self.has_real_clock { &*text } else { text.lines().next().unwrap_or_default() };
         self.info(shown);
     }

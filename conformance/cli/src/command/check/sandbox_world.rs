@@ -39,8 +39,8 @@ pub(super) struct SandboxWorld {
 }
 
 impl SandboxWorld {
-    /// Creates the keys of every kind, and lets time pass so that these calls do not count for the
-    /// rate limit.
+    /// Creates keys of every kind and a charge of another account, and advances the clock so that
+    /// these calls do not count for the rate limit.
     pub(super) fn prepare(
         mut stage: RemoteStage,
         target: SandboxTarget,
@@ -49,6 +49,7 @@ impl SandboxWorld {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let account = call(&mut stage, "POST", "/sandbox/accounts", None, &json!({ "id": "another" }))?;
         let other_account_key = text(&account["keys"]["test"]);
+        // A record of the other account, which the keys of the first account must not reach.
         let charge = json!({ "asset": "BTC", "amount": "10.00" });
         call(&mut stage, "POST", "/v1/charges", Some(&other_account_key), &charge)?;
         let mut create_key = || call(&mut stage, "POST", "/sandbox/keys", None, &json!({ "mode": "test" }));
@@ -114,10 +115,10 @@ pub(super) fn call(
     }
 }
 
-/// The frozen clock of a world, which waits advance by requests.
+/// The frozen clock of a world. A wait advances it by a sandbox call.
 pub(super) struct SandboxClock {
     stage: Arc<Mutex<RemoteStage>>,
-    /// The time by which the clock was advanced.
+    /// The time by which waits have advanced the clock.
     elapsed: Duration,
 }
 

@@ -24,7 +24,7 @@ use crate::{
     terminal::{DIM, GOOD},
 };
 
-/// The time limit of the request that detects a reference server.
+/// The time limit of each request that detects a reference server.
 const DETECTION_TIMEOUT: Duration = Duration::from_secs(1);
 /// The path of the list of worlds of a reference server.
 const WORLDS_PATH: &str = "/sandbox/worlds";
@@ -65,8 +65,8 @@ impl ServedBranch {
             },
         };
         progress.info(&format!("{DIM}first request: GET {WORLDS_PATH}, to detect a reference server{DIM:#}"));
-        let address = base.as_str().trim_end_matches('/');
-        let mut server = RemoteStage::new(address).map_err(Failure::usage)?;
+        let url = base.as_str().trim_end_matches('/');
+        let mut server = RemoteStage::new(url).map_err(Failure::usage)?;
         let prefix = &config.dialect.key_prefix;
         let Some(branch) = open_branch(&mut server, base, keys.as_ref(), prefix) else { return Ok(None) };
         warnings.iter().for_each(|warning| progress.warn(warning));
@@ -112,7 +112,7 @@ impl ServedBranch {
     }
 }
 
-/// Returns `true` for an http address on this machine without a path.
+/// Returns `true` for an http URL of this machine without a path.
 fn is_local(base: &Url) -> bool {
     let is_loopback = match base.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -123,7 +123,7 @@ fn is_local(base: &Url) -> bool {
     is_loopback && base.scheme() == "http" && base.path() == "/"
 }
 
-/// Returns `true` if options provide what the statements need, or exclude statements that need it.
+/// Returns `true` if options provide test input, or leave out the statements that need it.
 fn has_inputs(args: &Check) -> bool {
     let Check { without, allow_writes, hook, prepare, .. } = args;
     !without.is_empty()
@@ -160,9 +160,10 @@ fn open_branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix
     let mut from = json!({});
     if let Some(Keys { live, test, second: None, other_account: None, revoked: None }) = keys {
         // At another address there may be a gateway, whose faults the check must find.
-        let server_address: Url = overview["listening"].as_str()?.parse().ok()?;
+        let server_url: Url = overview["listening"].as_str()?.parse().ok()?;
         let host = |url: &Url| url.host_str().map(|host| host.replace("localhost", "127.0.0.1"));
-        let is_direct = host(base) == host(&server_address) && base.port() == server_address.port();
+        let is_direct = host(base) == host(&server_url) && base.port() == server_url.port();
+        // A key of the first world contains no world id.
         let world_of = |key: &Secret| {
             let mut ids = worlds.iter().filter_map(|world| world["world"].as_str());
             ids.find(|id| key.secret_part(prefix).starts_with(id)).map(str::to_owned)
@@ -180,6 +181,7 @@ fn open_branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix
             from = json!({ "world": id });
         }
     } else if keys.is_some() {
+        // A branch gets a second, another and a revoked key of its own; those given must be checked.
         return None;
     }
     let body = json!({ "name": "check", "from": from, "clock": "frozen", "ttl": TTL });

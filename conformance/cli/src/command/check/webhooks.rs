@@ -24,14 +24,14 @@ use crate::{
 const RECEIVE_FOR_DEFAULT: Duration = Duration::from_secs(60);
 /// Time limit of one run of the `--register` command.
 const REGISTER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum number of stored deliveries.
+/// The maximum number of deliveries in a file of `--deliveries`.
 const CAPTURED_MAX: usize = 5_000;
 const LIVE_PATH: &str = "/live";
 const TEST_PATH: &str = "/test";
 /// The path of the endpoint that the `--register` command registers, separate from the others.
 const REGISTERED_PATH: &str = "/added";
 
-/// Addresses that must be refused: loopback, private networks, cloud metadata services.
+/// URLs that must be refused: loopback, private networks, cloud metadata services.
 pub(super) const FORBIDDEN_ADDRESSES: [&str; 15] = [
     "https://localhost/hooks",
     "https://127.0.0.1/hooks",
@@ -47,10 +47,10 @@ pub(super) const FORBIDDEN_ADDRESSES: [&str; 15] = [
     "https://[::ffff:127.0.0.1]/hooks",
     "https://2130706433/hooks",
     "https://hooks.example.com@127.0.0.1/hooks",
-    HTTP_ADDRESS,
+    HTTP_URL,
 ];
-/// An http address, which must be refused: endpoints require https.
-const HTTP_ADDRESS: &str = "http://example.com/hooks";
+/// An http URL, which must be refused: endpoints require https.
+const HTTP_URL: &str = "http://example.com/hooks";
 
 /// Returns the webhook plan that the options describe; `None` without webhook options.
 pub(super) fn webhook_plan(
@@ -81,6 +81,7 @@ pub(super) fn webhook_plan(
     Ok(Some(Webhooks { names, source, public_url }))
 }
 
+/// Starts the receiver of `--receiver` and returns it as the source of deliveries.
 fn listen(
     args: &WebhookOptions,
     address: SocketAddr,
@@ -117,7 +118,7 @@ fn listen(
     Ok(DeliverySource::Receiver { receiver: Arc::new(receiver), receive_for, trigger })
 }
 
-/// Returns the endpoints of the receiver: one for live mode, one for test mode.
+/// Returns the two endpoints: one in live mode, one in test mode.
 fn endpoints(args: &WebhookOptions, [live, test]: [Option<Secret>; 2]) -> Result<[Endpoint; 2], Failure> {
     let events = subscribed_types(&args.subscribed)?;
     let endpoint = |path: &str, mode, secret| Endpoint {
@@ -129,7 +130,7 @@ fn endpoints(args: &WebhookOptions, [live, test]: [Option<Secret>; 2]) -> Result
     Ok([endpoint(LIVE_PATH, Mode::Live, live), endpoint(TEST_PATH, Mode::Test, test)])
 }
 
-/// Returns the event types that match the patterns; all if there are none.
+/// Returns the event types that match the patterns; all types if there are no patterns.
 fn subscribed_types(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     let all = || EventType::ALL.into_iter().map(|event_type| event_type.as_str().to_owned());
     if patterns.is_empty() {
@@ -154,12 +155,12 @@ fn subscribed_types(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     Ok(subscribed)
 }
 
-/// A trigger that registers endpoints by the `--register` command.
+/// A trigger that registers endpoints with the `--register` command.
 #[derive(Debug)]
 struct Registrar {
     command: Hook,
     /// The URL of an endpoint at the receiver, which the service must accept: otherwise rejections
-    /// of other addresses prove nothing.
+    /// of other URLs prove nothing.
     receiver_url: String,
     /// Stops the command.
     interrupt: Interrupt,
@@ -172,12 +173,12 @@ impl DeliveryTrigger for Registrar {
             let registration = self.register(receiver_url, true).await?;
             let is_accepted = registration.accepted;
             let mut registrations = vec![registration];
-            // If the service rejects even the receiver's address, only one other address is tried. If the receiver's
-            // address is plain http, the http address is not expected to be rejected.
+            // If the service rejects even the receiver's URL, only one other URL is tried. If the receiver's URL is
+            // plain http, the http URL is not expected to be rejected.
             let is_http = receiver_url.starts_with("http://");
-            let addresses = FORBIDDEN_ADDRESSES.iter().filter(|url| !is_http || **url != HTTP_ADDRESS);
-            for address in addresses.take(if is_accepted { FORBIDDEN_ADDRESSES.len() } else { 1 }) {
-                registrations.push(self.register(address, false).await?);
+            let urls = FORBIDDEN_ADDRESSES.iter().filter(|url| !is_http || **url != HTTP_URL);
+            for url in urls.take(if is_accepted { FORBIDDEN_ADDRESSES.len() } else { 1 }) {
+                registrations.push(self.register(url, false).await?);
             }
             Ok(TriggeredDeliveries { settled: false, registrations })
         })
@@ -185,19 +186,19 @@ impl DeliveryTrigger for Registrar {
 }
 
 impl Registrar {
-    /// Runs the command for one address. A failed command means that the service refused the
-    /// address. Returns an error if the command cannot be run.
-    async fn register(&self, address: &str, is_public: bool) -> Result<Registration, String> {
+    /// Runs the command for one URL. A failed command means that the service refused the URL. Returns an
+    /// error if the command cannot be run or is killed.
+    async fn register(&self, url: &str, is_public: bool) -> Result<Registration, String> {
         let environment =
-            [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.as_str())];
+            [("CHARGEPROOF_ENDPOINT_URL", url), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.as_str())];
         let (status, _) = run_shell(&self.command, &environment, &self.interrupt)
             .await
             .map_err(|why| format!("the --register command {why}"))?;
         match status.code() {
-            // The shell's exit codes for a command that cannot be run.
+            // Ended by a signal, or with the shell's exit codes for a command that cannot be run.
             None | Some(126 | 127) => Err(format!("the --register command ended with {status}")),
             Some(code) => Ok(Registration {
-                address: address.to_owned(),
+                address: url.to_owned(),
                 public: is_public,
                 accepted: code == 0,
                 response: format!("the command ended with {code}"),

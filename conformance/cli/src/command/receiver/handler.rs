@@ -32,7 +32,7 @@ use crate::{
 
 /// The time limit of each run of a user's command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum size of a command's output.
+/// The maximum number of bytes that are read from a command's output.
 const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
 
 pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
@@ -45,10 +45,10 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
     let runtime = crate::command::runtime()?;
     plan.interrupt = signals::interrupt(&runtime)?;
     let mut commands = UserCommands { acted: args.acted.clone(), prepare: args.prepare.clone() };
-    let witness: Option<&mut dyn ActionCounter> =
+    let counter: Option<&mut dyn ActionCounter> =
         if args.acted.is_some() { Some(&mut commands) } else { None };
     let mut progress = TrialProgress(spinner());
-    let outcome = runtime.block_on(test_handler(&plan, witness, &mut progress));
+    let outcome = runtime.block_on(test_handler(&plan, counter, &mut progress));
     progress.0.finish_and_clear();
     print_result(&outcome, args)?;
     Ok(outcome.exit_code())
@@ -102,6 +102,7 @@ fn plan(args: &Try, config: &Config) -> Result<HandlerPlan, Failure> {
         sample_charge: args.sample.as_deref().map(read_sample).transpose()?,
         only: args.only.clone(),
         skip: args.skip.clone(),
+        // The only value of `--without` is `acts`.
         without_actions: !args.without.is_empty(),
         strict: args.strict,
         seed: args.seed.map_or_else(random_seed, Ok)?,
@@ -140,7 +141,7 @@ fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
     })
 }
 
-/// Returns the command that repeats the run.
+/// Returns the command that repeats the run, without `--only`, which the report adds.
 fn repeat_command(outcome: &HandlerOutcome, args: &Try) -> String {
     let mut line = format!("chargeproof receiver try {}", shell_quote(&outcome.url));
     let options = [
@@ -166,7 +167,7 @@ fn repeat_command(outcome: &HandlerOutcome, args: &Try) -> String {
 
 /// Quotes an argument for the shell, if necessary.
 fn shell_quote(argument: &str) -> String {
-    let needs_no_quotes = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=".contains(letter);
+    let needs_no_quotes = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
     if !argument.is_empty() && argument.chars().all(needs_no_quotes) {
         argument.to_owned()
     } else {
@@ -189,15 +190,15 @@ struct UserCommands {
 }
 
 impl ActionCounter for UserCommands {
-    fn prepare(&mut self, order: &TrialObjects) -> Result<(), String> {
+    fn prepare(&mut self, objects: &TrialObjects) -> Result<(), String> {
         self.prepare
             .as_deref()
-            .map_or(Ok(()), |command| run_user_command("--prepare", command, order).map(drop))
+            .map_or(Ok(()), |command| run_user_command("--prepare", command, objects).map(drop))
     }
 
-    fn action_count(&mut self, order: &TrialObjects) -> Result<u64, String> {
+    fn action_count(&mut self, objects: &TrialObjects) -> Result<u64, String> {
         let command = self.acted.as_deref().expect("--acted is given");
-        let output = run_user_command("--acted", command, order)?;
+        let output = run_user_command("--acted", command, objects)?;
         output.trim().parse().map_err(|_| {
             format!(
                 "--acted printed `{}`; it must print a whole number",
@@ -207,13 +208,13 @@ impl ActionCounter for UserCommands {
     }
 }
 
-/// Runs a command for an order and returns its output.
-fn run_user_command(option: &str, command: &str, order: &TrialObjects) -> Result<String, String> {
+/// Runs a command with the objects of a trial in its environment, and returns its output.
+fn run_user_command(option: &str, command: &str, objects: &TrialObjects) -> Result<String, String> {
     let mut child = Command::new("sh")
         .args(["-c", command])
-        .env("CHARGEPROOF_TRIAL", order.trial)
-        .env("CHARGEPROOF_CHARGE", &order.charge)
-        .env("CHARGEPROOF_INVOICE", &order.invoice)
+        .env("CHARGEPROOF_TRIAL", objects.trial)
+        .env("CHARGEPROOF_CHARGE", &objects.charge)
+        .env("CHARGEPROOF_INVOICE", &objects.invoice)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -229,7 +230,7 @@ fn run_user_command(option: &str, command: &str, order: &TrialObjects) -> Result
         let _ = sender.send(output);
     });
     let Ok(output) = receiver.recv_timeout(COMMAND_TIMEOUT) else {
-        // Both fail if the command has just ended.
+        // Errors are ignored: the command may have just ended.
         let _ = child.kill();
         let _ = child.wait();
         return Err(format!("{option} took longer than {} s", COMMAND_TIMEOUT.as_secs()));

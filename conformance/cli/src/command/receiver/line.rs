@@ -110,7 +110,7 @@ impl JudgedDelivery {
             Diagnosis::NotJudged => DIM,
         };
         let timestamp = self.received.timestamp();
-        let time = timestamp.get(11..19).unwrap_or(&timestamp);
+        let time_of_day = timestamp.get(11..19).unwrap_or(&timestamp);
         let DeliverySummary { event, mode, subject, .. } = &self.summary;
         let [event, mode, subject] =
             [event, mode, subject].map(|field| field.as_deref().map_or("-".into(), excerpt));
@@ -120,7 +120,7 @@ impl JudgedDelivery {
         details.push(format!("{} bytes", self.received.body.0.len()));
         details.extend(self.secret().map(|name| format!("with {name}")));
         print_line!(
-            "{time}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}",
+            "{time_of_day}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}",
             self.verdict(),
             details.join("  ")
         );
@@ -128,6 +128,7 @@ impl JudgedDelivery {
             print_line!("          {}", one_line(&reason.to_string()));
             print_line!("          {DIM}{} · {}{DIM:#}", reason.name(), reason.remedy());
         }
+        // The number of the attempt is printed above.
         for note in self.notes.iter().filter(|note| !matches!(note, Note::Retry { .. })) {
             print_line!("          {DIM}note: {}{DIM:#}", one_line(&note.to_string()));
         }
@@ -158,7 +159,7 @@ pub(super) fn print_json(kind: &'static str, fields: &impl Serialize) {
     print_line!("{}", escape_invisible(&line));
 }
 
-/// Returns a string from the sender, truncated and without control characters.
+/// Returns a string from the sender, truncated, with control characters escaped.
 fn excerpt(text: &str) -> String {
     let mut excerpt: String = text.chars().take(EXCERPT_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(EXCERPT_MAX).is_some() {

@@ -1,4 +1,5 @@
-//! `chargeproof receiver`: receives webhooks, verifies their signatures, and explains errors.
+//! `chargeproof receiver`: receives webhooks, verifies their signatures and explains errors, or tests a
+//! webhook handler.
 
 mod handler;
 mod line;
@@ -34,8 +35,8 @@ const DEFAULT_PORT: u16 = 8403;
 /// The minimum length of a secret. A shorter one could not be redacted without redacting other
 /// text.
 const SECRET_LENGTH_MIN: usize = 8;
-/// The maximum length of a line of a recording: a request whose bytes are encoded as several
-/// characters each.
+/// The maximum number of bytes in a line of a recording. A line is longer than its request, because
+/// each byte of the request is encoded as several characters.
 const RECORD_LINE_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
@@ -85,8 +86,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
             // A closed stdout ends the command.
             match arrival.filter(|_| is_stopped || !terminal::has_stdout_failed()) {
                 Some(Arrival::ReceivedRequest(received, response)) => {
-                    let now = received.unix_secs();
-                    let judged = judge.judge(&received, Some(response), now);
+                    let judged = judge.judge(&received, Some(response));
                     if let Some(recording) = &mut recording {
                         recording
                             .append(&serde_json::to_string(&judged.received).expect("a request is JSON"))?;
@@ -113,15 +113,14 @@ fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
     let format = args.verification.format;
     let mut judge = DeliveryJudge::new(&args.verification, config)?;
     for received in RecordedRequests::open(&args.file)? {
-        let received = received?;
-        let now = received.unix_secs();
-        judge.judge(&received, None, now).print(format);
+        judge.judge(&received?, None).print(format);
     }
     Ok(judge.finish())
 }
 
 /// Reads a file of `receiver listen --record` with at most `max` requests.
 pub(super) fn read_captured(path: &Path, max: usize) -> Result<Vec<ReceivedRequest>, Failure> {
+    // One more than `max`, to detect a file with too many.
     let received: Vec<ReceivedRequest> =
         RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
     match received.len() > max {
@@ -134,7 +133,7 @@ pub(super) fn read_captured(path: &Path, max: usize) -> Result<Vec<ReceivedReque
 struct RecordedRequests<'a> {
     path: &'a Path,
     file: BufReader<fs::File>,
-    /// The number of the current line, from 1.
+    /// The number of the line that was read last, from 1.
     line: u64,
 }
 
@@ -204,22 +203,18 @@ impl DeliveryJudge {
         })
     }
 
-    /// Judges a request as of the time `now`, in seconds since 1970, and counts the result.
-    fn judge(
-        &mut self,
-        received: &ReceivedRequest,
-        response: Option<ReceiverResponse>,
-        now: i64,
-    ) -> JudgedDelivery {
+    /// Judges a request as of its arrival and counts the result.
+    fn judge(&mut self, received: &ReceivedRequest, response: Option<ReceiverResponse>) -> JudgedDelivery {
+        let arrived_at = received.unix_secs();
         let names = &self.keyring.names;
         let redacted = self.redaction.redact_request(received);
-        let mut diagnosis = diagnose(received, &self.keyring, now);
+        let mut diagnosis = diagnose(received, &self.keyring, arrived_at);
         let mut notes = notes(&redacted, names);
         if redacted != *received {
             notes.push(Note::SecretContained);
             // Reasons quote the request, so they are computed again from the redacted one.
             if let Diagnosis::NotVerified { .. } = diagnosis {
-                diagnosis = diagnose(&redacted, &self.keyring, now);
+                diagnosis = diagnose(&redacted, &self.keyring, arrived_at);
             }
         }
         let summary = redacted.summary(names);
@@ -266,6 +261,7 @@ impl DeliveryJudge {
     }
 }
 
+/// Reads secrets from environment variables; returns each with the name of its variable.
 fn secrets_from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, Failure> {
     names.iter().map(|name| Ok((name.clone(), Secret::new(read_secret(name)?)))).collect()
 }

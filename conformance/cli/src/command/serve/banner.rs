@@ -71,7 +71,7 @@ fn exports(ready: &ServerReady) -> Vec<(String, &str)> {
     exports
 }
 
-/// Opens a page in the user's browser, if one can be started.
+/// Opens a page in the user's browser, or prints its URL if no browser can be started.
 pub(super) fn open_browser(url: &str) {
     let default: &[&str] = match env::consts::OS {
         "macos" => &["open"],

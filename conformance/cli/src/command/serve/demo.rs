@@ -25,6 +25,7 @@ pub(super) const HISTORY_DURATION: Span = Span::days(3);
 /// The sale of an item by a charge or an invoice.
 struct Sale {
     mode: Mode,
+    /// The type of the event that the calls of the sale cause last.
     last_event: EventType,
     asset: Asset,
     /// The price in EUR.
@@ -153,8 +154,8 @@ fn run_history(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failur
         match step {
             DemoStep::Sale(sale) => {
                 let Sale { mode, last_event, asset, amount, description, email } = *sale;
-                let terms = RecipeParameters { mode, asset, amount, description, email };
-                world.cause_event(last_event, &terms)?;
+                let parameters = RecipeParameters { mode, asset, amount, description, email };
+                world.cause_event(last_event, &parameters)?;
             }
             DemoStep::Handler(state) => {
                 let body = json!({ "name": "shop", "state": state });
@@ -177,7 +178,7 @@ mod tests {
     fn the_history_fits_its_duration_and_has_every_event_type() {
         let hours: u64 =
             HISTORY.iter().map(|step| if let DemoStep::Hours(hours) = step { *hours } else { 0 }).sum();
-        // The recipe of an expiry takes another half hour.
+        // The recipe of each expired charge takes another half hour.
         assert!((60..70).contains(&hours), "{hours}");
         for event_type in EventType::ALL {
             let has_sale = HISTORY

@@ -1,4 +1,4 @@
-//! `serve --log`: prints a line for each request, event and delivery while the server runs.
+//! `serve --log`: prints a line for each request, event and delivery attempt while the server runs.
 //!
 //! A separate thread prints the lines, so that a blocked terminal or pipe does not delay requests.
 //! Lines that do not fit into its queue are dropped and counted.
@@ -81,7 +81,7 @@ impl Printer {
     }
 }
 
-/// Prints lines until the printer is dropped.
+/// Prints lines until the printer and its sinks are dropped.
 fn print_lines(lines: &Receiver<String>, dropped: &AtomicU64) {
     for line in lines {
         note!("{line}");
@@ -113,16 +113,16 @@ fn as_text(entry: &LogEntry) -> String {
                 one_line(&message),
             )
         }
-        LogEntry::Event(WorldEvent { at, kind: what, .. }) => {
-            let style = match what {
+        LogEntry::Event(WorldEvent { at, kind, .. }) => {
+            let style = match kind {
                 WorldEventKind::Attempt { answer, .. } if !answer.starts_with('2') => BAD,
                 _ => DIM,
             };
-            let mode = what.mode().map(|mode| format!("  {}", mode.as_str())).unwrap_or_default();
+            let mode = kind.mode().map(|mode| format!("  {}", mode.as_str())).unwrap_or_default();
             format!(
                 "{DIM}{}{DIM:#}    {style}{}{style:#}{DIM}{mode}{DIM:#}",
                 time_of_day(*at),
-                one_line(&what.to_string())
+                one_line(&kind.to_string())
             )
         }
     }

@@ -151,18 +151,18 @@ async fn start_server(config: ServerConfig) -> Result<Server, Failure> {
 /// Reports how many stored worlds are still to be opened, those that cannot be opened, and notices
 /// about the others.
 async fn report_opened_worlds(mut openings: watch::Receiver<OpeningProgress>) {
-    let (mut lost_reported, mut notices_reported, total) = (0, 0, openings.borrow().waiting);
+    let (mut unavailable_reported, mut notices_reported, total) = (0, 0, openings.borrow().waiting);
     // Progress is reported after each tenth of the worlds.
     let mut report_at = total;
     loop {
-        let OpeningProgress { waiting, unavailable: lost, notices } = openings.borrow_and_update().clone();
-        for UnavailableWorld { id, why } in &lost[lost_reported..] {
+        let OpeningProgress { waiting, unavailable, notices } = openings.borrow_and_update().clone();
+        for UnavailableWorld { id, why } in &unavailable[unavailable_reported..] {
             note!("the stored world {id} cannot be opened: {why}");
         }
         for notice in &notices[notices_reported..] {
             note!("{notice}");
         }
-        (lost_reported, notices_reported) = (lost.len(), notices.len());
+        (unavailable_reported, notices_reported) = (unavailable.len(), notices.len());
         if waiting > 0 && waiting <= report_at {
             note!("stored worlds to open: {waiting}; requests to them wait until they are open");
             report_at = waiting.saturating_sub(total.div_ceil(10));
@@ -176,12 +176,12 @@ async fn report_opened_worlds(mut openings: watch::Receiver<OpeningProgress>) {
     }
 }
 
-/// Returns `true` if a server was started with this directory before.
+/// Returns `true` if the directory of `--data` contains a world.
 fn has_world(args: &Serve) -> bool {
     args.data.as_deref().is_some_and(StorageConfig::has_world)
 }
 
-/// Returns the start of the sample data, which ends now by default.
+/// Returns `start`, or else the start time with which the sample data ends now.
 fn demo_start_or_default(start: Option<Timestamp>) -> Timestamp {
     start.unwrap_or_else(|| {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -190,8 +190,8 @@ fn demo_start_or_default(start: Option<Timestamp>) -> Timestamp {
     })
 }
 
-/// Runs `prepare`, which calls the server at a URL with the sandbox token, on a separate thread
-/// while the server responds.
+/// Runs `prepare` with the URL of the server and its sandbox token, on a separate thread, while the
+/// server responds to its calls.
 async fn prepare_world(
     server: &Server,
     prepare: impl FnOnce(&str, &str) -> Result<(), Failure> + Send + 'static,
@@ -262,6 +262,7 @@ fn server_config(args: &Serve, config: &Config) -> Result<ServerConfig, Failure>
         sender: sender_config(args)?,
         data: args.data.clone().map(|directory| StorageConfig {
             directory,
+            // An existing world must have this seed and start, if they are given.
             seed: args.seed.map(Seed),
             start: args.start.filter(|_| !args.demo),
             checkpoint_after: args.checkpoint_after.0,

@@ -14,7 +14,7 @@ use crate::{
     terminal::note,
 };
 
-/// Reads a scenario and drops the steps after `until`, which counts from 1.
+/// Reads a scenario and drops the steps after `until`, which counts from 1. `seed` replaces its seed.
 pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Result<Script, Failure> {
     let text = files::text_of(path, SCENARIO_MAX)?;
     let mut script = Script::parse(&path.display().to_string(), &text)

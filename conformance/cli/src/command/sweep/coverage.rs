@@ -13,10 +13,14 @@ use crate::terminal::{self, DIM};
 
 /// The maximum number of listed gaps; the JSON lists all.
 const GAPS_SHOWN_MAX: usize = 12;
-/// The width of the row labels: event type and chain situation.
+/// The width of the row labels: event type (24), a space, and chain situation (12).
 const LABEL_WIDTH: usize = 37;
-/// The width if that of the terminal is unknown.
+/// The width of the table without a terminal.
 const DEFAULT_WIDTH: usize = 100;
+/// The spaces between two columns.
+const COLUMN_GAP: usize = 2;
+/// The characters in a line of the legend besides the items: the indent, the separator, and a margin.
+const LEGEND_MARGIN: usize = 5;
 
 /// The maximum number of characters in a line of the table.
 #[derive(Clone, Copy, Debug)]
@@ -31,18 +35,18 @@ impl Width {
 
 /// Returns a line with the number of pairs of event and fault that were not reached.
 pub(super) fn summary_line(matrix: &Matrix) -> String {
-    let gaps = matrix.gaps().len();
-    let message = match gaps {
+    let gap_count = matrix.gaps().len();
+    let message = match gap_count {
         0 => "every pair of event and fault that can occur was reached".to_owned(),
         1 => "1 pair of event and fault was not reached".to_owned(),
-        _ => format!("{gaps} pairs of event and fault were not reached"),
+        _ => format!("{gap_count} pairs of event and fault were not reached"),
     };
     format!("coverage: {message} (--coverage shows the table)")
 }
 
-/// Returns a table: rows are event types and chain situations, columns are faults, and a cell
-/// contains the first seed that reached it, counted from the first seed of the sweep. Columns that
-/// do not fit continue below.
+/// Returns a table: rows are event types and chain situations (the state of the newest transfer to
+/// the charge), columns are faults, and a cell contains the first seed that reached it, counted
+/// from the first seed of the sweep. Columns that do not fit continue below.
 pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
     let (mut text, matrix) = (String::new(), &totals.matrix);
     let rows = matrix.rows();
@@ -53,7 +57,7 @@ pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
     let columns: Vec<Option<Fault>> = std::iter::once(None).chain(Matrix::columns().map(Some)).collect();
     let fault_name = |fault: Option<Fault>| fault.map_or("no fault", Fault::as_str);
     let digits_max = matrix.reached_cells().map(|(_, seed)| seed_offset(seed).len()).max().unwrap_or(1);
-    let cell_width = digits_max.max(columns.len().to_string().len()) + 2;
+    let cell_width = digits_max.max(columns.len().to_string().len()) + COLUMN_GAP;
     let from = totals.start_seed;
     let _ = writeln!(
         text,
@@ -88,12 +92,12 @@ pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
     text
 }
 
-/// Joins strings by commas into lines of at most the given width.
+/// Joins the items of the legend by commas into lines that fit into the given width.
 fn wrap(items: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for item in items {
         match lines.last_mut() {
-            Some(line) if line.len() + item.len() + 5 <= width => {
+            Some(line) if line.len() + item.len() + LEGEND_MARGIN <= width => {
                 let _ = write!(line, ", {item}");
             }
             _ => lines.push(item.clone()),
@@ -155,7 +159,9 @@ mod tests {
                 |line: &&str| line.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "").chars().count();
             assert!(rows.iter().all(|line| visible_length(line) <= width), "{width}: {text}");
             assert!(rows[0].contains("  4711    12"), "{width}: {text}");
-            let cells = (width - LABEL_WIDTH) / 6;
+            let cell_width = "4711".len() + COLUMN_GAP;
+            let cells = (width - LABEL_WIDTH) / cell_width;
+            // One more than the faults, for the column without a fault.
             assert_eq!(rows.len(), (Matrix::columns().count() + 1).div_ceil(cells), "{width}: {text}");
         }
     }

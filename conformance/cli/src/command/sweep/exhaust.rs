@@ -1,5 +1,5 @@
-//! `sweep --exhaust`: tries every sequence of the inputs of a scope, which is a small world, on
-//! several threads.
+//! `sweep --exhaust`: tries every sequence of the inputs of a scope on several threads. A scope is a
+//! small world with a few inputs. The code calls a sequence of inputs a path.
 
 use std::{
     fmt::Write as _,
@@ -45,7 +45,8 @@ struct ScopeResult {
 struct Counterexample {
     inputs: String,
     violation: Violation,
-    path: PathBuf,
+    /// The scenario file with the shrunk sequence.
+    file: PathBuf,
 }
 
 /// Explores the selected scopes exhaustively, one after the other.
@@ -59,7 +60,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     for scope in &args.exhaust {
         let (mut search, scope_started_at) = (Exploration::new(scope), Instant::now());
         let (mut counterexample, mut was_stopped) = (None, false);
-        for _ in 0..=args.depth.unwrap_or(scope.depth) {
+        for _length in 0..=args.depth.unwrap_or(scope.depth) {
             let paths = search.next_paths();
             bar.set_message(format!(
                 "{}: {} sequences to try, {} states",
@@ -106,7 +107,7 @@ fn try_paths(
     must_stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<(Path, PathResult)>> {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
-    let (next, last, was_stopped) =
+    let (next, end, was_stopped) =
         (AtomicUsize::new(0), AtomicUsize::new(paths.len()), AtomicBool::new(false));
     let results = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -115,7 +116,7 @@ fn try_paths(
                 let (runner, mut thread_results) = (Runner::with_fault(args.demo_fault), Vec::new());
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= last.load(Ordering::Relaxed) {
+                    if index >= end.load(Ordering::Relaxed) {
                         break;
                     }
                     if must_stop() {
@@ -124,7 +125,7 @@ fn try_paths(
                     }
                     let result = search.run(&runner, &paths[index]);
                     if result.violation.is_some() {
-                        last.fetch_min(index, Ordering::Relaxed);
+                        end.fetch_min(index, Ordering::Relaxed);
                     }
                     thread_results.push((index, result));
                 }
@@ -151,7 +152,7 @@ fn save(
     let script = shrink(&runner, &search.script(path), &violation).script;
     let name = format!("invariant-{}-{}.yaml", violation.invariant.number(), search.scope().name);
     let file = save_scenario(&args.save, &name, &script.to_yaml())?;
-    Ok(Counterexample { inputs: search.input_names(path), violation, path: file })
+    Ok(Counterexample { inputs: search.input_names(path), violation, file })
 }
 
 fn text(results: &[ScopeResult], args: &Sweep, code: u8) -> String {
@@ -169,12 +170,12 @@ fn text(results: &[ScopeResult], args: &Sweep, code: u8) -> String {
         let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
     }
     for counterexample in results.iter().filter_map(|result| result.counterexample.as_ref()) {
-        let path = counterexample.path.display();
+        let file = counterexample.file.display();
         let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", counterexample.violation);
         let _ = writeln!(text, "      rests on {}", counterexample.violation.invariant.rests_on());
         let _ = writeln!(text, "      shortest sequence: {}", counterexample.inputs);
-        let _ = writeln!(text, "      again: chargeproof sweep {path}{fault_option}");
-        let _ = writeln!(text, "             chargeproof play {path} --transcript{fault_option}");
+        let _ = writeln!(text, "      again: chargeproof sweep {file}{fault_option}");
+        let _ = writeln!(text, "             chargeproof play {file} --transcript{fault_option}");
     }
     text.push('\n');
     for ScopeResult { scope, extent, elapsed, was_stopped, .. } in results {
@@ -203,10 +204,10 @@ fn json_report(results: &[ScopeResult], args: &Sweep, code: u8) -> Value {
     let scopes: Vec<Value> = results
         .iter()
         .map(|ScopeResult { scope, extent, counterexample, elapsed, was_stopped }| {
-            let failure = counterexample.as_ref().map(|Counterexample { inputs, violation, path }| {
+            let failure = counterexample.as_ref().map(|Counterexample { inputs, violation, file }| {
                 json!({
                     "number": violation.invariant.number(), "law": violation.invariant.as_str(), "shape": violation.shape,
-                    "what": violation.details, "inputs": inputs, "scenario": path.display().to_string(),
+                    "what": violation.details, "inputs": inputs, "scenario": file.display().to_string(),
                 })
             });
             json!({

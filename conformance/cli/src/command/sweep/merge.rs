@@ -18,7 +18,7 @@ pub(super) struct MergedSweep {
     pub(super) missing_shards: Vec<u64>,
     /// Messages about results that differ between machines.
     pub(super) conflicts: Vec<String>,
-    /// The number of simulations whose digests from two machines were compared.
+    /// The number of simulations whose digests from two machines are equal.
     pub(super) compared: usize,
     pub(super) totals: SweepTotals,
 }
@@ -41,7 +41,8 @@ impl MergedSweep {
     }
 }
 
-/// Merges files, each with its name. Returns an error if a file is of another sweep.
+/// Merges files, each with its name. Returns an error if a file is of another sweep or contains
+/// names that this program does not know.
 pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, String> {
     let mut files = files.into_iter();
     let (first_name, first) = files.next().ok_or("there is nothing to merge")?;
@@ -58,7 +59,7 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
         for part in file.parts {
             match parts.get_mut(&part.shard) {
                 None => drop(parts.insert(part.shard, part)),
-                // A complete result replaces one of an interrupted run.
+                // Any result replaces one of an interrupted run, which never replaces a complete result.
                 Some(existing) if !existing.is_complete(&sweep) => *existing = part,
                 Some(_) if !part.is_complete(&sweep) => {}
                 Some(existing) if !existing.has_same_results(&part) => {
@@ -88,14 +89,14 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
     }
     conflicts.sort();
     conflicts.dedup();
-    let gaps = (1..=sweep.shards)
+    let missing_shards = (1..=sweep.shards)
         .filter(|shard| !parts.get(shard).is_some_and(|part| part.is_complete(&sweep)))
         .collect();
     let mut totals = SweepTotals { start_seed: sweep.from, ..SweepTotals::default() };
     for part in parts.values() {
         part.add_to(&mut totals)?;
     }
-    Ok(MergedSweep { sweep, parts, missing_shards: gaps, conflicts, compared, totals })
+    Ok(MergedSweep { sweep, parts, missing_shards, conflicts, compared, totals })
 }
 
 #[cfg(test)]
@@ -137,11 +138,11 @@ mod tests {
     fn check_merge(
         files: Vec<(String, ShardResults)>,
         code: u8,
-        gaps: &[u64],
+        missing_shards: &[u64],
         conflicts: &[&str],
     ) -> MergedSweep {
         let merged = merge(files).expect("the files are of one sweep");
-        assert_eq!((merged.exit_code(), merged.missing_shards.as_slice()), (code, gaps));
+        assert_eq!((merged.exit_code(), merged.missing_shards.as_slice()), (code, missing_shards));
         assert_eq!(merged.conflicts, conflicts);
         merged
     }

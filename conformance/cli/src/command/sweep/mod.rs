@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     let from = args.night.as_deref().map_or(args.seed.or(args.from).unwrap_or(0), seed_from_text);
     let default_seeds = match (args.seed, args.run_for) {
         (Some(_), _) => 1,
+        // `--for` ends the sweep.
         (None, Some(_)) => u64::MAX,
         (None, None) => SEEDS_DEFAULT,
     };
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     Ok(totals.exit_code())
 }
 
-/// Returns the result of a shard for `merge`. Runs the first simulations of the next shard, so that
+/// Returns the result of a shard for `merge`. Runs some simulations of the next shard, so that
 /// `merge` can compare machines.
 fn shard_results(totals: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
@@ -100,7 +101,7 @@ fn shard_results(totals: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) 
     )
 }
 
-/// Derives the first seed from the text of `--night`.
+/// Returns the first seed for a text of `--night`: the first 60 bits of its digest.
 fn seed_from_text(text: &str) -> u64 {
     let digest = simulator::digest::digest(text);
     let digits = digest.rsplit(':').next().unwrap_or_default().get(..15).unwrap_or_default();
@@ -134,10 +135,10 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
 /// Reads the results in a file; also returns the file's name.
 fn read_shard_results(path: &Path) -> Result<(String, ShardResults), Failure> {
     let name = path.display().to_string();
-    let parts = ShardResults::read(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
+    let results = ShardResults::read(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
         Failure::usage(format!("`{name}` is not a file of `sweep --out`: {}", files::truncate_message(&why)))
     })?;
-    Ok((name, parts))
+    Ok((name, results))
 }
 
 /// Checks that every result can be written, before the first simulation runs.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The maximum number of violations shown for a file.
-const VIOLATIONS_SHOWN: usize = 5;
+const VIOLATIONS_SHOWN_MAX: usize = 5;
 
 /// Returns a count per second of the sweep, rounded down.
 fn per_second(count: u64, totals: &SweepTotals) -> u64 {
@@ -72,8 +72,8 @@ fn verdict_line(code: u8, totals: &SweepTotals, merged: Option<&MergedSweep>) ->
     let summary = match (code, merged) {
         (5, Some(_)) => format!("results of machines differ; {verdict}"),
         (5, None) => "two runs of one seed differ: this machine or this program is faulty".to_owned(),
-        (_, Some(MergedSweep { missing_shards: gaps, sweep, .. })) if !gaps.is_empty() => {
-            format!("{} of {} shards are missing; {verdict}", gaps.len(), sweep.shards)
+        (_, Some(MergedSweep { missing_shards, sweep, .. })) if !missing_shards.is_empty() => {
+            format!("{} of {} shards are missing; {verdict}", missing_shards.len(), sweep.shards)
         }
         _ => verdict,
     };
@@ -246,10 +246,10 @@ fn failure_json(group: &FailureGroup) -> Value {
 pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String {
     let mut text = verdict_line(merged.exit_code(), &merged.totals, Some(merged));
     let (sweep, seeds) = (&merged.sweep, merged.sweep.seeds);
-    for gap in &merged.missing_shards {
+    for shard in &merged.missing_shards {
         let _ = writeln!(
             text,
-            "{BAD}missing{BAD:#}  chargeproof sweep --from {} --seeds {seeds} --shard {gap}/{} --out FILE",
+            "{BAD}missing{BAD:#}  chargeproof sweep --from {} --seeds {seeds} --shard {shard}/{} --out FILE",
             sweep.from, sweep.shards
         );
     }
@@ -288,11 +288,11 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
         let (style, result) = (if violations.is_empty() { GOOD } else { BAD }, file_result_name(verdict));
         let _ =
             writeln!(text, "{style}{result}{style:#}  {name}, {} checks", verdict.findings.total_checks());
-        for violation in violations.iter().take(VIOLATIONS_SHOWN) {
+        for violation in violations.iter().take(VIOLATIONS_SHOWN_MAX) {
             let _ = writeln!(text, "      {violation}");
         }
-        if violations.len() > VIOLATIONS_SHOWN {
-            let _ = writeln!(text, "      and {} more", violations.len() - VIOLATIONS_SHOWN);
+        if violations.len() > VIOLATIONS_SHOWN_MAX {
+            let _ = writeln!(text, "      and {} more", violations.len() - VIOLATIONS_SHOWN_MAX);
         }
         for skipped in &verdict.skipped {
             let _ = writeln!(text, "      not judged: {skipped}");

@@ -30,8 +30,11 @@ pub(super) struct ShardResults {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SweepSettings {
+    /// The version of the program.
     pub(super) program: String,
+    /// The first seed.
     pub(super) from: u64,
+    /// The number of seeds.
     pub(super) seeds: u64,
     pub(super) shards: u64,
 }
@@ -51,7 +54,7 @@ pub(super) struct ShardResult {
     failures: Vec<FailedInvariant>,
     /// Digests of the simulations of this shard that were run twice, by seed.
     pub(super) digests: BTreeMap<u64, String>,
-    /// Digests of the first simulations of the next shard, by seed.
+    /// Digests of simulations of the next shard that it runs, too, by seed.
     pub(super) overlap: BTreeMap<u64, String>,
     /// The differences between two runs of a simulation, by seed.
     pub(super) differing: BTreeMap<u64, String>,
@@ -87,6 +90,7 @@ impl ShardResults {
         ShardResults { format: FORMAT, sweep, parts }
     }
 
+    /// Parses the content of a result file.
     pub(super) fn read(text: &str) -> Result<ShardResults, String> {
         let results: ShardResults = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if results.format != FORMAT {
@@ -99,6 +103,7 @@ impl ShardResults {
         }
     }
 
+    /// Returns the content of the result file.
     pub(super) fn write(&self) -> String {
         serde_json::to_string_pretty(self).expect("results serialize to JSON") + "\n"
     }
@@ -153,8 +158,8 @@ impl ShardResult {
     /// Returns `true` if two results of the shard are equal apart from the duration and the number
     /// of jobs.
     pub(super) fn has_same_results(&self, other: &ShardResult) -> bool {
-        let without_times = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
-        without_times(self) == without_times(other)
+        let without_speed = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
+        without_speed(self) == without_speed(other)
     }
 
     /// Returns the rank by which one of two equal results is selected; the lower one is faster.

@@ -49,16 +49,18 @@ pub(super) fn watch(directory: &Path, wait_for: Option<Duration>) -> Result<Merg
                 return Ok(merged);
             }
         } else if must_stop {
-            let message =
-                format!("`{}` contains no result; `sweep --out` writes results there", directory.display());
+            let message = format!(
+                "`{}` contains no result; write results to it with `sweep --out`",
+                directory.display()
+            );
             return Err(Failure { code: 3, message });
         }
         thread::park_timeout(POLL_INTERVAL);
     }
 }
 
-/// Reads new and changed files into the cache; returns `true` if there were any. Shards write
-/// results atomically.
+/// Reads new and changed files into the cache; returns `true` if there were any. No file is partly
+/// written, because `sweep --out` writes atomically.
 fn read_changed_files(directory: &Path, cache: &mut FileCache) -> Result<bool, Failure> {
     let to_failure = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
     let mut has_changed = false;

@@ -30,8 +30,8 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
                 let runner = Runner::with_fault(args.demo_fault);
                 let mut totals = SweepTotals::default();
                 while !stop.load(Ordering::Relaxed) {
-                    let has_failed_first = args.first && has_failed.load(Ordering::Relaxed);
-                    if has_failed_first
+                    let has_first_failure = args.first && has_failed.load(Ordering::Relaxed);
+                    if has_first_failure
                         || args.run_for.is_some_and(|duration| started_at.elapsed() >= duration)
                     {
                         break;
