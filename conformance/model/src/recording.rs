@@ -395,6 +395,7 @@ pub enum Step {
     #[serde(rename = "whole")]
     LongPageBefore,
     /// The first small page, before the first creation.
+    #[serde(rename = "first")]
     FirstPage,
     /// A later page, requested by its number.
     ByNumber {
