@@ -37,8 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.code", NEEDS, |recording| judge_string(recording, "code"))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.status", NEEDS, judge_status).with_optional_probes(DELIVERIES),
-    Check::new("charges.fiat_currency", NEEDS, |recording| judge_string(recording, "fiat_currency"))
-        .with_optional_probes(DELIVERIES),
+    Check::new("charges.fiat_currency", NEEDS, judge_currency).with_optional_probes(DELIVERIES),
     Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.customer_email", NEEDS, |recording| {
@@ -162,6 +161,16 @@ fn judge_string(recording: &Recording, name: &str) -> CheckResult {
         let value = charge.get(name)?;
         let is_valid = value.as_str().is_some_and(|text| !text.trim().is_empty());
         (!is_valid).then(|| (format!("{name} as a string"), member_text(charge, name)))
+    })
+}
+
+/// Judges the currency code, which is no symbol such as `€`.
+fn judge_currency(recording: &Recording) -> CheckResult {
+    judge_charges(recording, |charge, _| {
+        let value = charge.get("fiat_currency")?;
+        let is_code = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        (!value.as_str().is_some_and(is_code))
+            .then(|| ("fiat_currency as a code such as EUR".into(), member_text(charge, "fiat_currency")))
     })
 }
 

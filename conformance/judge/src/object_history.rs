@@ -205,10 +205,32 @@ pub(super) fn check_event_order(recording: &Recording) -> Result<(), CheckError>
     all_histories(&views).iter().try_for_each(check_order)?;
     let recent = recent_histories(&views);
     recent.iter().try_for_each(check_paid_once)?;
+    check_expired_after_paid(&recent)?;
     check_detected_first(&recent)?;
     check_canceled(&recent)?;
     check_late_payments(&recent)?;
     check_early_payments(&recent)
+}
+
+/// The minimum number of charges that expire within a minute after their payment, for a violation. For few, a payment and
+/// the expiry may have been recorded at the same moment.
+const EXPIRED_PAID_MIN: usize = 3;
+
+/// Checks that charges do not expire after they were paid in time.
+fn check_expired_after_paid(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+    let found: Vec<_> = histories
+        .iter()
+        .filter(|history| history.is_complete() && history.of_type("charge.late_payment").next().is_none())
+        .filter_map(|history| {
+            let [paid, expired] = ["charge.paid", "charge.expired"].map(|kind| history.of_type(kind).next());
+            let (paid, expired) = (paid?, expired?);
+            (expired.recorded_at() > paid.recorded_at()).then_some((history, paid, expired))
+        })
+        .collect();
+    match found.last().filter(|_| found.len() >= EXPIRED_PAID_MIN) {
+        Some((history, paid, expired)) => Err(order_violation(history, paid, expired)),
+        None => Ok(()),
+    }
 }
 
 /// Checks that no payment is recorded as late that arrived in time: in the first half of the shortest rate lock, and before

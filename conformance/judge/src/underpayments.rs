@@ -2,7 +2,7 @@
 //! tolerance.
 //!
 //! The API does not return the tolerance. Three rules hold for every tolerance: a full payment is not underpaid, a
-//! payment of zero does not pay a charge, and if one shortfall is underpaid, a larger one is not paid.
+//! payment of less than half does not pay a charge, and if one shortfall is underpaid, a larger one is not paid.
 
 use std::cmp::Ordering;
 
@@ -39,8 +39,8 @@ const ONE_SHORT_PAYMENT_TYPES: [&str; 5] =
 /// may not have its event yet.
 const UNDERPAID_FULL_MIN: usize = 2;
 
-/// The minimum number of paid charges with nothing received for a violation. The owner may have settled one manually.
-const PAID_NOTHING_MIN: usize = 2;
+/// The minimum number of paid charges with less than half received for a violation. The owner may have settled one manually.
+const PAID_HALF_MIN: usize = 2;
 
 /// The missing amount of a charge at one of its events.
 struct Shortfall<'a> {
@@ -140,7 +140,7 @@ fn is_fully_received(charge: &Value) -> bool {
 }
 
 /// Checks that few charges are paid whose shortfall exceeds, in parts and in value, that of an underpaid charge, and
-/// that few are paid with nothing received.
+/// that few are paid with less than half received.
 fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shortfalls = |kind: &'static str| {
         let events = charges.iter().flat_map(move |history| {
@@ -159,15 +159,20 @@ fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), Check
     let has_transfer = |paid: &Shortfall<'_>| {
         history_of(paid).is_some_and(|history| history.of_type("charge.payment_detected").next().is_some())
     };
-    let paid_nothing: Vec<_> = paid
+    let paid_half: Vec<_> = paid
         .iter()
-        .filter(|paid| paid.parts == PARTS_OF_AMOUNT && has_transfer(paid) && is_one_payment(paid))
+        .filter(|paid| 2 * paid.parts > PARTS_OF_AMOUNT && has_transfer(paid) && is_one_payment(paid))
         .collect();
-    if let Some(last) = paid_nothing.last().filter(|_| paid_nothing.len() >= PAID_NOTHING_MIN) {
+    if let Some(last) = paid_half.last().filter(|_| paid_half.len() >= PAID_HALF_MIN) {
         return Err(CheckError::violation(
             last.event.number,
-            format!("an amount received for {}, whose transfer was detected and which is paid", last.name),
-            format!("received_amount 0, in {} charges (event {})", paid_nothing.len(), last.event.id()),
+            format!("at least half of the amount received for {}, which is paid", last.name),
+            format!(
+                "{} of {PARTS_OF_AMOUNT} parts, and less than half in {} charges (event {})",
+                PARTS_OF_AMOUNT - last.parts,
+                paid_half.len(),
+                last.event.id()
+            ),
         ));
     }
     // `paid` lacks more than `other`, in parts and in value.

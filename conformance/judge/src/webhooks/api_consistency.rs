@@ -1,6 +1,6 @@
 //! The consistency of deliveries with the events of the API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -111,10 +111,36 @@ fn delivered_events<'a>(
     shown.filter_map(|(parsed, id, mode)| Some((parsed, api.event(id, mode, mode)?))).collect()
 }
 
-/// Judges the time zone of deliveries; webhooks.created_at judges the format of their times.
-pub(super) fn check_delivery_zone(recording: &Recording) -> Result<(), CheckError> {
+/// Judges the times of deliveries by those of their events: their time zone, and that they are not all equal;
+/// webhooks.created_at judges their format.
+pub(super) fn check_delivery_times(recording: &Recording) -> Result<(), CheckError> {
     let received = received_deliveries(recording)?;
-    check_zone(&delivered_events(&received, &ApiEvents::from_recording(recording)))
+    let delivered_events = delivered_events(&received, &ApiEvents::from_recording(recording));
+    check_zone(&delivered_events)?;
+    check_times_differ(&delivered_events)
+}
+
+/// The minimum number of deliveries with one time, and the minimum time between their events, for a violation.
+const EQUAL_TIMES_MIN: usize = 5;
+const EVENTS_SPAN_MIN: time::Duration = time::Duration::seconds(10);
+
+/// Checks that the deliveries of events with different times do not all have the same time, as one cut to the day.
+fn check_times_differ(delivered_events: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
+    let times: BTreeSet<_> =
+        delivered_events.iter().map(|(parsed, _)| parsed.text(&["created_at"])).collect();
+    let recorded = || delivered_events.iter().filter_map(|(_, event)| recorded_at(event));
+    let span = recorded().max().zip(recorded().min()).map(|(newest, oldest)| newest - oldest);
+    match (delivered_events.first(), times.first()) {
+        (Some((first, _)), Some(Some(time)))
+            if times.len() == 1
+                && delivered_events.len() >= EQUAL_TIMES_MIN
+                && span.is_some_and(|span| span >= EVENTS_SPAN_MIN) =>
+        {
+            let actual = format!("{time} in all {} deliveries", delivered_events.len());
+            Err(first.violation("different times of deliveries whose events have different times", actual))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn judge_event_id(recording: &Recording) -> CheckResult {

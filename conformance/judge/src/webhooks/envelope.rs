@@ -11,7 +11,7 @@ use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::api_consistency::check_delivery_zone;
+use super::api_consistency::check_delivery_times;
 use super::objects::check_history;
 use crate::check::{Check, Mismatch};
 use crate::parsed_deliveries::{
@@ -29,7 +29,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.event_type", NEEDS, |recording| judge_each_body(recording, invalid_event_type)),
     Check::new("webhooks.created_at", NEEDS, |recording| {
         let outcome = judge_each_body(recording, invalid_created_at)?;
-        check_delivery_zone(recording).map(|()| outcome)
+        check_delivery_times(recording).map(|()| outcome)
     }),
     Check::new("webhooks.data", NEEDS, |recording| {
         let outcome = judge_each_body(recording, invalid_data)?;

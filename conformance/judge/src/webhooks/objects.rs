@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
@@ -45,6 +45,7 @@ pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), 
                     }
                     (Value::Object(sent), Value::Object(shown)) => {
                         sent.is_empty() != shown.is_empty()
+                            || have_other_keys(sent, shown)
                             || sent.iter().any(|(key, value)| {
                                 shown.get(key).is_some_and(|shown| is_reparsed(value, shown))
                             })
@@ -63,6 +64,13 @@ pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Returns `true` if each of two objects has a key that the other one lacks, as after a conversion of all keys.
+fn have_other_keys(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let has_own =
+        |one: &Map<String, Value>, other: &Map<String, Value>| one.keys().any(|key| !other.contains_key(key));
+    has_own(one, other) && has_own(other, one)
 }
 
 /// Returns `true` if only one of two values is a number, and it is written differently: `"007"` and `7`.

@@ -56,6 +56,8 @@ fn a_delivered_charge_has_the_texts_of_the_charge_in_the_api() {
         ("metadata", &json!({}), &json!({ "order": "7" }), "fail"),
         ("metadata", &json!({ "order": 7 }), &json!({ "order": "7" }), "pass"),
         ("metadata", &json!({ "order": "007" }), &json!({ "order": 7 }), "fail"),
+        ("metadata", &json!({ "order id": "7" }), &json!({ "orderId": "7" }), "fail"),
+        ("metadata", &json!({ "order": "7" }), &json!({ "order": "7", "cart": "8" }), "pass"),
     ] {
         let pair = |code: &str| (json!({ "code": code, name: sent }), json!({ "code": code, name: shown }));
         check(

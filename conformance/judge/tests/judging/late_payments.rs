@@ -42,12 +42,29 @@ fn a_payment_within_the_rate_lock_is_not_late() {
 }
 
 #[test]
+fn charges_that_are_paid_do_not_expire_at_the_same_time() {
+    let histories = |count: usize, expired_at: u32| {
+        let mut rows = vec![event("newer", "created", 59)];
+        for code in ["ch1", "ch2", "ch3"].into_iter().take(count) {
+            let mut expired = event(code, "expired", expired_at);
+            expired["created_at"] = json!(format!("2026-02-01T10:{expired_at:02}:01Z"));
+            rows.extend([event(code, "created", 1), event(code, "paid", 5), expired]);
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
+        let total = rows.len() as u64;
+        recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, total])])
+    };
+    check(&histories(3, 5), "events.recorded", "fail");
+    check(&histories(2, 5), "events.recorded", "not judged");
+    check(&histories(3, 4), "events.recorded", "not judged");
+}
+
+#[test]
 fn a_charge_that_the_test_key_created_is_not_listed_to_the_live_key() {
     let charge = |code: &str| json!({ "data": { "code": code } });
     let created = exchange(TEST, Purpose::Create, "/v1/charges", 201, &charge("created123"));
     let events = |caller, code: &str| {
-        let rows =
-            json!([{ "id": format!("{code}-{caller:?}"), "type": "charge.created", "charge": { "code": code } }]);
+        let rows = json!([{ "id": format!("{code}-{caller:?}"), "type": "charge.created", "charge": { "code": code } }]);
         let mut events = page(events_request(None, 100), &rows, [1, 1, 100, 1]);
         events.caller = caller;
         events
