@@ -339,8 +339,8 @@ pub(super) fn long_detail_texts(event: &Value) -> BTreeSet<String> {
     values.filter_map(Value::as_str).filter(|text| text.len() >= ID_LEN_MIN).map(str::to_owned).collect()
 }
 
-/// Checks that the events in [`ONCE_PER_OBJECT`] occur once, that no event precedes the creation, and that no voided invoice is
-/// paid. Events less than a minute apart may have either order.
+/// Checks that the events in [`ONCE_PER_OBJECT`] occur once, that no event precedes the creation, and that no voided invoice
+/// is paid. Events less than a minute apart may have either order.
 fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let (name, events) = (history.name(), &history.events);
     for kind in ONCE_PER_OBJECT {
@@ -437,8 +437,8 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Checks that the `paid_at` of a charge with at most one transfer is not the time of its event of the type `earlier_type`, if
-/// its event of the type `later_type` was recorded over a minute afterwards. The payment cannot precede that event.
+/// Checks that the `paid_at` of a charge with at most one transfer is not the time of its event of the type `earlier_type`,
+/// if its event of the type `later_type` was recorded over a minute afterwards. The payment cannot precede that event.
 fn check_paid_later(
     histories: &[ObjectHistory<'_>],
     earlier_type: &str,
@@ -526,9 +526,9 @@ fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -
     is_consistent && status.is_some() && status == text_at(event, &[member, "status"])
 }
 
-/// Checks one field of the listed objects for which `counts` returns `true`. `listed`: each with its page and its newest event.
-/// The fields and formats of lists are not specified, so a different value counts only if some object has the value of its
-/// event, if both values are times, or if only the event has a time.
+/// Checks one field of the listed objects for which `counts` returns `true`. `listed`: each with its page and its newest
+/// event. The fields and formats of lists are not specified, so a different value counts only if some object has the value of
+/// its event, if both values are times, or if only the event has a time.
 fn check_field(
     listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,

@@ -1,8 +1,8 @@
 //! Statuses that are named after an event type, compared with the events of their objects.
 //!
 //! The specification names one status only, `paid`, but most services name the others after the event types: `expired`,
-//! `canceled`, `voided`. Such a status shows two kinds of faults. An event has the type of another one: a refund is recorded as
-//! `charge.canceled`, and its charge is shown as `refunded`. Or an event is missing: an old invoice is listed as `voided`,
+//! `canceled`, `voided`. Such a status shows two kinds of faults. An event has the type of another one: a refund is recorded
+//! as `charge.canceled`, and its charge is shown as `refunded`. Or an event is missing: an old invoice is listed as `voided`,
 //! and has no `invoice.voided`. Statuses with other names prove nothing.
 
 use std::collections::BTreeSet;

@@ -91,8 +91,8 @@ pub(super) const CHECKS: &[Check] = &[
     ),
 ];
 
-/// Returns the exchanges that requested an event of these sides and got another response than 429, 502, 503 or 504. They count
-/// only if the last request of the same key for an own event got 200.
+/// Returns the exchanges that requested an event of these sides and got another response than 429, 502, 503 or 504. They
+/// count only if the last request of the same key for an own event got 200.
 fn exchanges_with_response<'a>(
     recording: &'a Recording,
     sides: &[Side],
@@ -298,8 +298,8 @@ fn object_codes(list: List, row: &Value, member: &str) -> Vec<String> {
     own.into_iter().chain(of_invoice.flatten().unwrap_or_default()).map(str::to_owned).collect()
 }
 
-/// Checks that no row contains a charge or an invoice that only the other mode lists. If a code is listed in both modes, or the
-/// two objects with a code have different values, each mode numbers its own objects, and codes prove nothing.
+/// Checks that no row contains a charge or an invoice that only the other mode lists. If a code is listed in both modes, or
+/// the two objects with a code have different values, each mode numbers its own objects, and codes prove nothing.
 fn check_no_foreign_objects(views: &[PageView<'_>]) -> Result<(), CheckError> {
     for (list, member) in LISTED_KINDS {
         let listed = Mode::BOTH.map(|mode| {
@@ -331,8 +331,8 @@ fn check_no_foreign_objects(views: &[PageView<'_>]) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Returns `true` if an object with this code has another immutable value than the object with the code in the other mode. Then
-/// these are different objects, because each mode numbers its own.
+/// Returns `true` if an object with this code has another immutable value than the object with the code in the other mode.
+/// Then these are different objects, because each mode numbers its own.
 fn has_other_values(object: &Value, other: &Value, code: &str) -> bool {
     const IMMUTABLE: [&str; 7] =
         ["fiat_amount", "fiat_currency", "asset", "asset_amount", "amount", "currency", "number"];

@@ -1,7 +1,7 @@
 //! The paths, methods and keys that the limit covers.
 //!
-//! After the first refusal of a burst, the suite requests each of its paths again in several rounds, and in each round sends a
-//! HEAD request and one for a nonexistent event. While the key is refused, all of these must be refused.
+//! After the first refusal of a burst, the suite requests each of its paths again in several rounds, and in each round sends
+//! a HEAD request and one for a nonexistent event. While the key is refused, all of these must be refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -95,8 +95,8 @@ fn served_in_rounds(recording: &Recording) -> u128 {
         .count() as u128
 }
 
-/// Returns the number of tokens that a bucket of two per second gets during the rounds, plus one for a partial token that it may
-/// have had before.
+/// Returns the number of tokens that a bucket of two per second gets during the rounds, plus one for a partial token that it
+/// may have had before.
 pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
     let start = round_exchanges(recording).next().map_or(Duration::ZERO, |exchange| exchange.sent);
     let end = round_exchanges(recording).last().map_or(Duration::ZERO, |exchange| exchange.ended);
@@ -149,8 +149,8 @@ const REFUSED_KEYS_MIN: usize = 3;
 /// The maximum number of requests in a minute of a key that counts as little used.
 const LITTLE_USED_MAX: usize = 60;
 
-/// Returns the last refusal of a minute in which at least [`REFUSED_KEYS_MIN`] little-used keys were refused, and the number of
-/// requests of the most used one.
+/// Returns the last refusal of a minute in which at least [`REFUSED_KEYS_MIN`] little-used keys were refused, and the number
+/// of requests of the most used one.
 fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
     let requests_before = |refused: &Exchange| {
         let is_before = |exchange: &&Exchange| {
@@ -181,8 +181,8 @@ fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
     })
 }
 
-/// Returns `true` if the refusal of another key than the test key has its own limit as a cause: outside the bursts, the key was
-/// also refused before the test key was, or over a window after this refusal.
+/// Returns `true` if the refusal of another key than the test key has its own limit as a cause: outside the bursts, the key
+/// was also refused before the test key was, or over a window after this refusal.
 pub(crate) fn is_at_own_limit(recording: &Recording, refused: &Exchange) -> bool {
     let first_refusal = test_key_exchanges(recording).find(|exchange| exchange.status() == Some(429));
     let is_before_first_refusal = |exchange: &Exchange| {

@@ -176,8 +176,8 @@ fn refusal_response(recording: &Recording, counts: BurstCounts) -> Option<&Recei
 /// The minimum number of quotas of the live key that show a common count.
 const SHARED_QUOTAS_MIN: usize = 3;
 
-/// Returns the remaining quotas that the responses to the live key state during the first burst, highest first, if those to the
-/// test key skip all of them and at most as many others. Then both keys share one quota.
+/// Returns the remaining quotas that the responses to the live key state during the first burst, highest first, if those to
+/// the test key skip all of them and at most as many others. Then both keys share one quota.
 pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
     let quotas = |mode: Mode, is_wanted: fn(&Burst) -> bool| -> BTreeSet<u64> {
         let of_burst = recording.exchanges.iter().filter(|exchange| {

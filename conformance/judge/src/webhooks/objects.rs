@@ -147,8 +147,8 @@ fn check_charge(
     Ok(())
 }
 
-/// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because an
-/// expired charge may still accept a payment.
+/// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
+/// an expired charge may still accept a payment.
 const FINAL_TYPES: [&str; 3] = ["charge.canceled", "invoice.paid", "invoice.voided"];
 /// The minimum number of objects whose status is unchanged after a final event, for a violation.
 const UNCHANGED_MIN: usize = 2;
@@ -156,8 +156,8 @@ const UNCHANGED_MIN: usize = 2;
 /// The deliveries of an object with the status in each, by the type of the event.
 type DeliveredStatuses<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)>;
 
-/// Checks that the deliveries of [`FINAL_TYPES`] do not show the status that the object had at its creation. The delivery of a
-/// creation may be sent late and show a later status. So the status counts as that of a creation only if all objects whose
+/// Checks that the deliveries of [`FINAL_TYPES`] do not show the status that the object had at its creation. The delivery of
+/// a creation may be sent late and show a later status. So the status counts as that of a creation only if all objects whose
 /// status changes have it in the delivery of their creation.
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut objects: BTreeMap<(&str, &str), DeliveredStatuses<'_>> = BTreeMap::new();
@@ -199,8 +199,8 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
     Ok(())
 }
 
-/// Checks that `created_at` in the deliveries is not always the same whole number of hours away from that of their events, as if
-/// in another time zone.
+/// Checks that `created_at` in the deliveries is not always the same whole number of hours away from that of their events, as
+/// if in another time zone.
 pub(super) fn check_zone(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
     let hours_apart = |(parsed, event): &(&ParsedDelivery<'_>, Value)| {
         let time = |value: &Value| text_at(value, &["created_at"]).and_then(parse_utc);
