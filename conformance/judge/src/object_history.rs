@@ -32,8 +32,8 @@ pub(super) struct ObjectHistory<'a> {
     /// `charge` or `invoice`.
     member: &'static str,
     events: Vec<ListedEvent<'a>>,
-    /// `true` if events contain the object as of their time: two events on one page show different
-    /// states. Otherwise events may contain the current object.
+    /// `true` if two events on one page show different states, so that each event contains the object as it was when the
+    /// event was recorded. Otherwise events may contain the current object.
     is_snapshot: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct ObjectHistory<'a> {
 pub(super) struct ListedEvent<'a> {
     pub(super) number: u32,
     pub(super) row: &'a Value,
-    /// The time of the page.
+    /// The time at which the page was read, if it is known.
     read_at: Option<OffsetDateTime>,
 }
 
@@ -180,14 +180,14 @@ impl<'a> ObjectHistory<'a> {
         self.events.iter().all(|event| kinds.contains(&event.event_type()))
     }
 
-    /// Returns `true` if at most one transfer was detected, so that the received amount is confirmed if anything is.
+    /// Returns `true` if at most one transfer was detected. Once a payment is confirmed, so is the whole received amount.
     pub(super) fn has_one_transfer(&self) -> bool {
         self.of_type("charge.payment_detected").count() <= 1
     }
 
-    /// Returns `true` if an event certainly shows its object as of its own time: it was read long
-    /// enough after it was recorded, and is the last event of the object, or the events are
-    /// snapshots and the next one is a minute later.
+    /// Returns `true` if an event certainly shows its object as it was when the event was recorded. It must have been read
+    /// over a minute later, and be the newest event of the object; if the events are snapshots, newer ones may follow
+    /// after a minute.
     pub(super) fn shows_own_state(&self, event: &ListedEvent<'_>) -> bool {
         let is_settled =
             event.recorded_at().zip(event.read_at).is_some_and(|(at, now)| at + LIST_DELAY_MAX < now);
@@ -198,8 +198,8 @@ impl<'a> ObjectHistory<'a> {
     }
 }
 
-/// Checks the order of events of each object: the creation is the first and occurs once, a voided
-/// invoice is not paid, a paid charge is paid once and does not expire, and so on.
+/// Checks the order of the events of each charge and invoice. [`check_order`] considers all pages; the other checks need the
+/// most complete read of the list.
 pub(super) fn check_event_order(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     all_histories(&views).iter().try_for_each(check_order)?;
@@ -233,15 +233,16 @@ fn check_expired_after_paid(histories: &[ObjectHistory<'_>]) -> Result<(), Check
     }
 }
 
-/// Checks that no payment is recorded as late that arrived in time: in the first half of the shortest rate lock, and before
-/// the charge expired or was canceled.
+/// Checks that no payment is recorded as late that arrived in time. Counts payments of charges that neither expired nor were
+/// canceled, if they are recorded in the first half of the rate lock: the shortest time from a creation to an expiry.
 fn check_early_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     let since_creation = |history: &ObjectHistory<'_>, kind: &str| {
         let [created, event] = ["charge.created", kind].map(|kind| history.of_type(kind).next());
         Some(event?.recorded_at()? - created?.recorded_at()?)
     };
     let complete: Vec<_> = histories.iter().filter(|history| history.is_complete()).collect();
-    let Some(lock) = complete.iter().filter_map(|history| since_creation(history, "charge.expired")).min()
+    let Some(rate_lock) =
+        complete.iter().filter_map(|history| since_creation(history, "charge.expired")).min()
     else {
         return Ok(());
     };
@@ -249,7 +250,8 @@ fn check_early_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
         let has_ended = ["charge.expired", "charge.canceled"]
             .into_iter()
             .any(|kind| history.of_type(kind).next().is_some());
-        !has_ended && since_creation(history, "charge.late_payment").is_some_and(|passed| passed * 2 < lock)
+        !has_ended
+            && since_creation(history, "charge.late_payment").is_some_and(|passed| passed * 2 < rate_lock)
     };
     let early: Vec<_> = complete.iter().filter(is_in_time).collect();
     let Some(history) = early.last().filter(|_| early.len() >= LATE_MIN) else { return Ok(()) };
@@ -263,14 +265,13 @@ fn check_early_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
     ))
 }
 
-/// The minimum number of charges with a late transfer but no `charge.late_payment`, for a
-/// violation.
+/// The minimum number of charges that lack a `charge.late_payment`, or have one without reason, for a violation.
 const LATE_MIN: usize = 2;
 
-/// Checks that a charge has a `charge.late_payment` if its first transfer was detected after it
-/// expired or was canceled, and was confirmed or received long ago.
+/// Checks that a charge has a `charge.late_payment` if its first transfer was detected over a minute after it expired or was
+/// canceled. The transfer must have been confirmed later, or detected over a day ago with an amount that counts as received.
 fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
-    const END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
+    const CHARGE_END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
     const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
     let is_late = |history: &&ObjectHistory<'_>| {
         let Some(detected) = history.of_type("charge.payment_detected").next() else { return false };
@@ -278,7 +279,7 @@ fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError
             .is_some_and(|received| received.bytes().any(|byte| matches!(byte, b'1'..=b'9')));
         let is_old =
             detected.recorded_at().zip(detected.read_at).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
-        let ended = history.events.iter().find(|event| END_TYPES.contains(&event.event_type()));
+        let ended = history.events.iter().find(|event| CHARGE_END_TYPES.contains(&event.event_type()));
         let confirmed = history.events.iter().find(|event| CONFIRMED_TYPES.contains(&event.event_type()));
         history.is_complete()
             && history.of_type("charge.late_payment").next().is_none()
@@ -348,7 +349,7 @@ fn check_detected_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
     }
 }
 
-/// Returns `true` if the details of two events have a long text in common.
+/// Returns `true` if the details of two events have a long text in common, such as the id of a transaction.
 fn is_same_transfer(first: &ListedEvent<'_>, second: &ListedEvent<'_>) -> bool {
     !long_detail_texts(first.row).is_disjoint(&long_detail_texts(second.row))
 }
@@ -360,6 +361,8 @@ pub(super) fn long_detail_texts(event: &Value) -> BTreeSet<String> {
     values.filter_map(Value::as_str).filter(|text| text.len() >= ID_LEN_MIN).map(str::to_owned).collect()
 }
 
+/// Checks that the events in [`ONCE_PER_OBJECT`] occur once, that no event precedes the creation, and that no voided invoice
+/// is paid. Events less than a minute apart may have either order.
 fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let (name, events) = (history.name(), &history.events);
     for kind in ONCE_PER_OBJECT {
@@ -433,19 +436,19 @@ const PAID_EARLIER_MIN: usize = 2;
 /// Checks that no charge has a time of payment although its events report no confirmed payment, and
 /// that the times of payment are not those of earlier events, such as the creation.
 pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
-    const WITHOUT_PAYMENT: [&str; 4] =
+    const UNPAID_TYPES: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = readable_pages(recording);
     let histories = recent_histories(&views);
     check_paid_later(&histories, "charge.created", "charge.payment_detected")?;
     check_paid_later(&histories, "charge.payment_detected", "charge.paid")?;
     for history in histories.iter().filter(|history| history.is_kind("charge") && history.is_complete()) {
-        let has_paid_at_unpaid = |event: &&ListedEvent<'_>| {
+        let has_paid_at_without_payment = |event: &&ListedEvent<'_>| {
             event.row["charge"]["paid_at"].is_string()
-                && history.has_only_types_until(&WITHOUT_PAYMENT, event)
+                && history.has_only_types_until(&UNPAID_TYPES, event)
                 && history.shows_own_state(event)
         };
-        if let Some(event) = history.events.iter().find(has_paid_at_unpaid) {
+        if let Some(event) = history.events.iter().find(has_paid_at_without_payment) {
             return Err(CheckError::violation(
                 event.number,
                 format!("no paid_at in the {} of {}, which was not paid", event.event_type(), history.name()),
@@ -456,20 +459,23 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Checks that charges with one transfer do not have the time of an `earlier` event as their time
-/// of payment, if a `later` event that precedes the payment or reports it was recorded over a
-/// minute after that.
-fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str) -> Result<(), CheckError> {
+/// Checks that the `paid_at` of a charge with at most one transfer is not the time of its event of the type `earlier_type`,
+/// if its event of the type `later_type` was recorded over a minute afterwards. The payment cannot precede that event.
+fn check_paid_later(
+    histories: &[ObjectHistory<'_>],
+    earlier_type: &str,
+    later_type: &str,
+) -> Result<(), CheckError> {
     let violating: Vec<_> = histories
         .iter()
         .filter(|history| history.is_kind("charge") && history.is_complete() && history.has_one_transfer())
         .filter_map(|history| {
             let [earlier, later, paid] =
-                [earlier, later, "charge.paid"].map(|kind| history.of_type(kind).next());
+                [earlier_type, later_type, "charge.paid"].map(|kind| history.of_type(kind).next());
             let (earlier, later, paid) = (earlier?, later?, paid?);
             let paid_at = parse_utc(text_at(paid.row, &["charge", "paid_at"])?)?;
-            let is_earlier = (paid_at - earlier.recorded_at()?).abs() < Duration::seconds(1);
-            (is_earlier && later.is_later_than(earlier)).then_some((history, paid, later))
+            let has_earlier_time = (paid_at - earlier.recorded_at()?).abs() < Duration::seconds(1);
+            (has_earlier_time && later.is_later_than(earlier)).then_some((history, paid, later))
         })
         .collect();
     let Some((history, paid, later)) = violating.last().filter(|_| violating.len() >= PAID_EARLIER_MIN)
@@ -484,17 +490,17 @@ fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str)
             later.event_type(),
             later.row["created_at"]
         ),
-        format!("{}, the time of its {earlier} (event {})", paid.row["charge"]["paid_at"], paid.id()),
+        format!("{}, the time of its {earlier_type} (event {})", paid.row["charge"]["paid_at"], paid.id()),
     ))
 }
 
-/// Compares a listed charge or invoice with the same object in its newest event. The immutable fields must be equal,
-/// and so must the status, because every change is recorded as an event.
+/// Compares each listed charge or invoice with the same object in its newest event. The immutable fields must be equal.
+/// `status` and `paid_at` must be, too, once no further event can have changed them.
 pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckError> {
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
             let Some(events) = first_long_page_reads(views, List::Events, mode).next_back() else { continue };
-            for ((list, member), (_, settled)) in LISTED_KINDS.into_iter().zip(IMMUTABLE_FIELDS) {
+            for ((list, member), (_, immutable_fields)) in LISTED_KINDS.into_iter().zip(IMMUTABLE_FIELDS) {
                 let mut newest: BTreeMap<&str, &Value> = BTreeMap::new();
                 for row in events.rows() {
                     let Some(code) = text_at(row, &[member, "code"]) else { continue };
@@ -511,7 +517,7 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
                     .flat_map(|view| view.rows().iter().map(move |row| (view, row)))
                     .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))
                     .collect();
-                for name in settled.iter().copied() {
+                for name in immutable_fields.iter().copied() {
                     check_field(&listed, member, name, |_, _, _| true)?;
                 }
                 check_field(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
@@ -524,8 +530,8 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
     Ok(())
 }
 
-/// Returns `true` if the status of an object in its newest event is final: no later change is
-/// possible without an event. An unpaid invoice may become overdue.
+/// Returns `true` if the status of an object in its newest event cannot have changed without an event before a page was read:
+/// the event is so old that an expiry would be recorded. An unpaid invoice may become overdue without an event.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
     let is_old = recorded_at(event)
         .zip(response_date(view.exchange))
@@ -542,10 +548,9 @@ fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -
     is_consistent && status.is_some() && status == text_at(event, &[member, "status"])
 }
 
-/// Checks one field of the listed items for which `counts` returns `true`, each with its page and
-/// its newest event. The fields and formats of items are not specified, so a different value counts
-/// only if some item has the value of its event, if both values are times, or if the listed time is
-/// null.
+/// Checks one field of the listed objects for which `counts` returns `true`. `listed`: each with its page and its newest
+/// event. The fields and formats of lists are not specified, so a different value counts only if some object has the value of
+/// its event, if both values are times, or if only the event has a time.
 fn check_field(
     listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,

@@ -1,8 +1,8 @@
 //! Statuses that are named after an event type, compared with the events of their objects.
 //!
 //! The specification names one status only, `paid`, but most services name the others after the event types: `expired`,
-//! `canceled`, `voided`. Such a status shows two kinds of faults. An event has the type of another one: a refund is recorded as
-//! `charge.canceled`, and its charge is shown as `refunded`. Or an event is missing: an old invoice is listed as `voided`,
+//! `canceled`, `voided`. Such a status shows two kinds of faults. An event has the type of another one: a refund is recorded
+//! as `charge.canceled`, and its charge is shown as `refunded`. Or an event is missing: an old invoice is listed as `voided`,
 //! and has no `invoice.voided`. Statuses with other names prove nothing.
 
 use std::collections::BTreeSet;
@@ -21,13 +21,13 @@ use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
 
 /// The fewest objects that show a fault. The status of a single one may have changed at the same moment.
 const OBJECTS_MIN: usize = 2;
-/// The least age of the newest event of an object whose status has no event: a job may record an expiry days later.
-const RECORDED_AFTER_MAX: Duration = Duration::days(3);
-/// The maximum time between a change of a status and its event, unless a job records it.
+/// The maximum time between a change of a status and its event, if a job records the event: an expiry may be days late.
+const JOB_DELAY_MAX: Duration = Duration::days(3);
+/// The maximum time between a change of a status and its event, if no job records the event.
 const RECORDED_TOGETHER_MAX: Duration = Duration::seconds(10);
 
-/// The event types after which the status of the object names the type, if any status does.
-const ENDS: [&str; 4] = ["charge.expired", "charge.canceled", "invoice.paid", "invoice.voided"];
+/// The event types that end an object. If any status is named after its event type, the status after these is.
+const END_TYPES: [&str; 4] = ["charge.expired", "charge.canceled", "invoice.paid", "invoice.voided"];
 
 /// Returns the event type that a status is named after.
 fn named_type(member: &str, status: &str) -> Option<&'static str> {
@@ -48,22 +48,24 @@ pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
     check_missing_events(&views, &histories)
 }
 
-/// Checks that the events of the type `charge.expired`, and of the other [`ENDS`], do not show objects whose status is named
-/// after another type, unless no event of the type shows a status of its own name.
+/// Checks for each of the [`END_TYPES`] that its events do not show objects whose status is named after another lasting type.
+/// Judges only types of which some event shows a status of its own name.
 fn check_types(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
-    let shown = |history: &ObjectHistory<'_>, event: &ListedEvent<'_>| {
+    let status_type = |history: &ObjectHistory<'_>, event: &ListedEvent<'_>| {
         let (member, _) = event.event_type().split_once('.')?;
         let is_shown = history.is_kind(member) && history.shows_own_state(event);
         text_at(event.row, &[member, "status"])
             .filter(|_| is_shown)
             .and_then(|status| named_type(member, status))
     };
-    for kind in ENDS {
+    for kind in END_TYPES {
         let events = histories.iter().flat_map(|history| {
-            history.of_type(kind).filter_map(move |event| Some((history, event, shown(history, event)?)))
+            history
+                .of_type(kind)
+                .filter_map(move |event| Some((history, event, status_type(history, event)?)))
         });
         let (own, others): (Vec<_>, Vec<_>) = events.partition(|(.., named)| *named == kind);
-        let others: Vec<_> = others.into_iter().filter(|(.., named)| is_later_status(named)).collect();
+        let others: Vec<_> = others.into_iter().filter(|(.., named)| is_lasting_type(named)).collect();
         if own.is_empty() || others.len() < OBJECTS_MIN {
             continue;
         }
@@ -77,45 +79,47 @@ fn check_types(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Returns `true` for the types that change a status for good. An expired charge may keep the status `underpaid`.
-fn is_later_status(kind: &str) -> bool {
-    ENDS.contains(&kind) || kind == "charge.refunded"
+/// Returns `true` for the event types after which a status is final. `charge.underpaid` is none of them, because a charge may
+/// keep the status `underpaid` after it expires.
+fn is_lasting_type(kind: &str) -> bool {
+    END_TYPES.contains(&kind) || kind == "charge.refunded"
 }
 
-/// Checks that listed objects whose status is named after an event type have an event of this type, if all their events are
-/// known and old.
+/// Checks that listed objects whose status is named after an event type have an event of this type. An object
+/// counts if all its events are known, and are so old, or the list of events so new, that no event is still to be listed.
 fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     for (list, member) in LISTED_KINDS {
-        let is_nameless = |row: &Value| {
+        // The object of such an event is unknown.
+        let lacks_code = |row: &Value| {
             let kind = text_at(row, &["type"]).unwrap_or_default();
             kind.starts_with(member) && text_at(row, &[member, "code"]).is_none()
         };
         let events = views.iter().filter(|view| view.request.list == List::Events);
-        if events.flat_map(PageView::rows).any(is_nameless) {
+        if events.flat_map(PageView::rows).any(lacks_code) {
             continue;
         }
-        let mut codes = BTreeSet::new();
-        let (mut missing, mut missing_recent) = (Vec::new(), Vec::new());
+        let mut reported_codes = BTreeSet::new();
+        let (mut missing, mut missing_in_new_list) = (Vec::new(), Vec::new());
         for view in views.iter().filter(|view| view.request.list == list) {
             for row in view.rows() {
                 let Some(code) = text_at(row, &["code"]) else { continue };
-                // An event of the last moment is listed later than its object.
-                let of_code = |history: &&ObjectHistory<'_>| {
+                // The events must be read after the object: an event of the last moment is listed later than its object.
+                let is_of_row = |history: &&ObjectHistory<'_>| {
                     (history.mode, history.code()) == (view.mode, code)
                         && history.is_kind(member)
                         && history.events().iter().all(|event| view.number() < event.number)
                 };
-                let Some(history) = histories.iter().find(of_code) else { continue };
+                let Some(history) = histories.iter().find(is_of_row) else { continue };
                 let Some(kind) = missing_type(member, row, history) else { continue };
                 let is_old = has_old_events(history, response_date(view.exchange));
-                let is_recent = kind != "charge.expired" && shows_later_events(views, view, history);
-                if (is_old || is_recent) && codes.insert(code) {
-                    let missing = if is_old { &mut missing } else { &mut missing_recent };
+                let is_list_new = kind != "charge.expired" && shows_later_events(views, view, history);
+                if (is_old || is_list_new) && reported_codes.insert(code) {
+                    let missing = if is_old { &mut missing } else { &mut missing_in_new_list };
                     missing.push((view, row, kind));
                 }
             }
         }
-        let missing = if missing.len() >= OBJECTS_MIN { missing } else { missing_recent };
+        let missing = if missing.len() >= OBJECTS_MIN { missing } else { missing_in_new_list };
         if let Some((view, row, kind)) = missing.first().filter(|_| missing.len() >= OBJECTS_MIN) {
             return Err(CheckError::violation(
                 view.number(),
@@ -127,15 +131,15 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
     Ok(())
 }
 
-/// Returns `true` if all events of an object are so old that a delayed one would be recorded by now.
+/// Returns `true` if all events of an object are so old that a later one would be recorded by now, even by a job.
 fn has_old_events(history: &ObjectHistory<'_>, now: Option<OffsetDateTime>) -> bool {
     let newest = history.events().iter().filter_map(|event| recorded_at(event.row)).max();
-    newest.zip(now).is_some_and(|(newest, now)| newest + RECORDED_AFTER_MAX < now)
+    newest.zip(now).is_some_and(|(newest, now)| newest + JOB_DELAY_MAX < now)
 }
 
-/// Returns `true` if the list of events that contains the history also contains events that were recorded some time after a
-/// page was read, so that the list is not late. `false` if the date of the page is that of a slow clock: before events that
-/// were listed earlier.
+/// Returns `true` if the list of events that contains the history also contains an event that was recorded over
+/// [`RECORDED_TOGETHER_MAX`] after a page was read. Returns `false` if the page has the date of a slow clock, before an event
+/// that was listed earlier.
 fn shows_later_events(views: &[PageView<'_>], view: &PageView<'_>, history: &ObjectHistory<'_>) -> bool {
     let newest = |is_wanted: &dyn Fn(&PageView<'_>) -> bool| {
         let events =
@@ -150,20 +154,21 @@ fn shows_later_events(views: &[PageView<'_>], view: &PageView<'_>, history: &Obj
     earlier <= date + Duration::seconds(1) && date + RECORDED_TOGETHER_MAX < later
 }
 
-/// Returns the type after which the status of a listed object is named, if it has no event of it.
+/// Returns the event type after which the status of a listed object is named, if the object must have such an event and has
+/// none.
 fn missing_type(member: &str, row: &Value, history: &ObjectHistory<'_>) -> Option<&'static str> {
     let kind = text_at(row, &["status"]).and_then(|status| named_type(member, status))?;
     // An invoice may be created as sent, and a transfer be confirmed at once.
-    let has_event_always = !matches!(kind, "invoice.sent" | "charge.payment_detected");
-    let has = |kind: &str| history.of_type(kind).next().is_some();
-    // A service may use one status for both ends, and late money may settle a charge by itself.
+    let always_has_event = !matches!(kind, "invoice.sent" | "charge.payment_detected");
+    let has_event = |kind: &str| history.of_type(kind).next().is_some();
+    // A service may use one status for canceled and expired charges, and a late payment may settle a charge by itself.
     let is_explained = match kind {
-        "charge.canceled" | "charge.expired" => has("charge.canceled") || has("charge.expired"),
+        "charge.canceled" | "charge.expired" => has_event("charge.canceled") || has_event("charge.expired"),
         "charge.paid" | "charge.underpaid" => {
-            ["charge.paid", "charge.underpaid", "charge.late_payment"].into_iter().any(has)
+            ["charge.paid", "charge.underpaid", "charge.late_payment"].into_iter().any(has_event)
         }
-        kind => has(kind),
+        kind => has_event(kind),
     };
     let has_known_types = history.events().iter().all(|event| EVENT_TYPES.contains(&event.event_type()));
-    (history.is_complete() && has_known_types && has_event_always && !is_explained).then_some(kind)
+    (history.is_complete() && has_known_types && always_has_event && !is_explained).then_some(kind)
 }

@@ -58,8 +58,8 @@ pub fn fingerprint(id: &str, finding: &Finding) -> String {
     Sha256::digest(text.as_bytes()).iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Replaces each word that contains a digit by `#`, because ids, times and counts change between runs. The first
-/// word, which may be a status, is unchanged.
+/// Replaces each word that contains a digit by `#`, because ids, times and counts change between runs. The first of
+/// several words is unchanged, because it may be a status.
 fn mask_varying_words(text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(0));
     let words = rest.split_inclusive(|character: char| !character.is_alphanumeric());
@@ -113,8 +113,8 @@ mod tests {
         check_fingerprints("403 {\"message\":\"no\"}", "403 {\"message\":\"never\"}", false);
     }
 
-    /// Applies a baseline of one entry. `verdict`: the expected verdict on `id`; `error`: the expected message,
-    /// empty for none.
+    /// Applies a baseline of one entry. `verdict`: the expected verdict on `id`; `error`: part of the expected
+    /// message, empty if no message is expected.
     #[track_caller]
     fn check(id: &str, fingerprint: &str, today: &str, verdict: &str, error: &str) {
         let mut rows = rows();

@@ -51,7 +51,7 @@ impl Body {
         self.0.is_utf8
     }
 
-    /// Returns the body with another text.
+    /// Returns a body with another text and the same [`Body::is_utf8`].
     #[must_use]
     pub fn with_text(&self, text: String) -> Body {
         Body::from_text(text, self.0.is_utf8)

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::mode::Mode;
 use crate::recording::{Caller, Purpose};
 
-/// The most requests in the bursts of a run, unless a burst is repeated to determine the kind of limiter.
+/// The most requests in the bursts of a run, unless it is thorough: then it sends one more burst.
 pub const BURST_REQUESTS_MAX: u32 = 909;
 
-/// The most requests, by the key that they carry.
+/// The most requests of a probe or a run, by the key that they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// With the live key.
@@ -29,7 +29,7 @@ pub struct Cost {
 pub struct Budget {
     /// The requests that no other field counts.
     pub functional: Cost,
-    /// The requests in bursts, with the test key and once or twice with the live one.
+    /// The requests in bursts, most of them with the test key.
     pub burst: u32,
     /// The retries after a 429, 502, 503 or 504, in addition to the other requests.
     pub repeats: u32,
@@ -39,13 +39,13 @@ pub struct Budget {
     /// The requests for the choices that the specification leaves open.
     #[serde(default)]
     pub extended: u32,
-    /// The requests that read pages while records are created, and those that create them.
+    /// The requests that read pages while records are created, and the requests that create the records.
     #[serde(default, rename = "between")]
     pub inserts: u32,
     /// The number of `inserts` that create records, with the test key.
     #[serde(default)]
     pub writes: u32,
-    /// The total wait if the test key was idle before and the window of its limit is a minute.
+    /// The longest total wait if the test key was idle before and the window of its limit is a minute.
     pub wait: Duration,
     /// The longest total wait: a burst is repeated, and the limit requires more than a minute.
     pub wait_worst: Duration,
@@ -67,15 +67,19 @@ impl Budget {
         }
     }
 
-    /// Returns the most requests outside bursts, repeats included.
+    /// Returns the most requests outside bursts, including retries.
     pub fn outside_bursts(&self) -> u32 {
         self.functional.total + self.objects + self.extended + self.inserts + self.repeats
     }
 }
 
 impl fmt::Display for Budget {
-    /// Writes at most three lines.
+    /// Writes the number of requests and, on two more lines, the bursts and the waits if there are bursts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The requests of a typical burst.
+        const TYPICAL_BURST: u32 = 140;
+        /// The requests in the bursts of a typical thorough run.
+        const TYPICAL_THOROUGH_BURSTS: u32 = 270;
         let (total, other) = (self.outside_bursts(), self.functional.other);
         write!(
             f,
@@ -91,7 +95,7 @@ impl fmt::Display for Budget {
                 f,
                 "\nin addition, bursts of about {} requests with the test key (at most {})\nwaits up to {} s \
                  ({} s if the key was in use, or its limit requires more than a minute)",
-                if self.burst > BURST_REQUESTS_MAX { 270 } else { 140 },
+                if self.burst > BURST_REQUESTS_MAX { TYPICAL_THOROUGH_BURSTS } else { TYPICAL_BURST },
                 self.burst,
                 self.wait.as_secs(),
                 self.wait_worst.as_secs()
@@ -108,11 +112,11 @@ pub struct Ledger {
     pub live: u32,
     /// With the test key.
     pub test: u32,
-    /// With any other key, or none.
+    /// With any other key, an invalid token, or none.
     pub other: u32,
     /// The number of these in bursts.
     pub in_bursts: u32,
-    /// The number of these that created records.
+    /// The number of these that may have created records.
     #[serde(default)]
     pub writes: u32,
     /// The number of these that were retries after a 429, 502, 503 or 504.
@@ -172,7 +176,7 @@ mod tests {
     };
 
     #[track_caller]
-    fn check(caller: Caller, purpose: &Purpose, admitted: u32) {
+    fn check_admitted(caller: Caller, purpose: &Purpose, admitted: u32) {
         let mut ledger = Ledger::default();
         let count = (0..9).filter(|_| ledger.admit(caller, purpose, &BUDGET)).count();
         assert_eq!((count, ledger.total()), (admitted as usize, admitted), "{purpose:?}");
@@ -181,9 +185,9 @@ mod tests {
     #[test]
     fn a_ledger_admits_exactly_its_budget() {
         for caller in [Caller::Own(Mode::Live), Caller::Own(Mode::Test), Caller::NoKey] {
-            check(caller, &Purpose::Account, 3);
-            check(caller, &Purpose::Burst(Burst::LiveKeyAfterRefusal), 2);
+            check_admitted(caller, &Purpose::Account, 3);
+            check_admitted(caller, &Purpose::Burst(Burst::LiveKeyAfterRefusal), 2);
         }
-        check(Caller::Own(Mode::Test), &Purpose::Create, 1);
+        check_admitted(Caller::Own(Mode::Test), &Purpose::Create, 1);
     }
 }

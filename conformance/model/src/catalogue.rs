@@ -55,7 +55,8 @@ pub struct Requirement {
     pub level: Level,
     /// The text of the statement.
     pub text: String,
-    /// The hashes of the sentences that it restates. Empty if it follows from HTTP, not from the specification.
+    /// The hashes of the sentences that it restates. Empty if it follows from HTTP or the reference server instead of
+    /// the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
     /// The reason why a statement is a `should`: the detail that the specification leaves open. Every `should` has
@@ -67,6 +68,7 @@ pub struct Requirement {
     pub unjudged: Option<String>,
 }
 
+/// The name and the file of each chapter.
 const CHAPTERS: &[(&str, &str)] = &[
     ("account", include_str!("../requirements/account.toml")),
     ("answers", include_str!("../requirements/answers.toml")),
@@ -89,9 +91,9 @@ const CHAPTERS: &[(&str, &str)] = &[
 /// The sentences of the specification, one per line: its hash, its section and its position there.
 pub const SENTENCES: &str = include_str!("../requirements/sentences.txt");
 
-/// Returns all statements by name, including those without a check.
+/// Returns all statements of the chapters by id, including those without a check.
 pub fn catalogue() -> BTreeMap<String, Requirement> {
-    // Parsed once: every judgement and every report uses it.
+    // Parsed once, because every judgement and every report uses the catalogue.
     static CATALOGUE: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
         let mut found = BTreeMap::new();
         for (chapter, text) in CHAPTERS {
@@ -104,7 +106,8 @@ pub fn catalogue() -> BTreeMap<String, Requirement> {
     CATALOGUE.clone()
 }
 
-/// Returns the statements about the reference server's own choices, by name. They are judged on demand.
+/// Returns the statements about the reference server's own choices by id, such as `extended.amounts`. They are judged
+/// on demand.
 pub fn extended_statements() -> BTreeMap<String, Requirement> {
     static STATEMENTS: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
         let text = include_str!("../requirements/extended/choices.toml");
@@ -114,7 +117,7 @@ pub fn extended_statements() -> BTreeMap<String, Requirement> {
     STATEMENTS.clone()
 }
 
-/// Returns the statements that have a check, by name. A full run reports on these.
+/// Returns the statements of the chapters that have a check, by id. A full run reports on these.
 pub fn judged_statements() -> BTreeMap<String, Requirement> {
     catalogue().into_iter().filter(|(_, requirement)| requirement.unjudged.is_none()).collect()
 }
@@ -134,9 +137,9 @@ pub fn matches_pattern(pattern: &str, id: &str) -> bool {
         None => pattern == id,
         Some((head, rest)) => id.strip_prefix(head).is_some_and(|tail| {
             tail.char_indices()
-                .map(|(at, _)| at)
+                .map(|(index, _)| index)
                 .chain([tail.len()])
-                .any(|at| matches_pattern(rest, &tail[at..]))
+                .any(|index| matches_pattern(rest, &tail[index..]))
         }),
     }
 }
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_is_a_sentence() {
+    fn every_statement_ends_with_a_full_stop() {
         for (id, requirement) in catalogue() {
             assert!(requirement.text.ends_with('.'), "{id}: a statement ends with a full stop");
         }
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_for_no_check_is_a_clause() {
+    fn the_reason_for_no_check_starts_in_lower_case_and_has_no_full_stop() {
         for (id, requirement) in catalogue() {
             if let Some(why) = requirement.unjudged {
                 assert!(why.starts_with(char::is_lowercase) && !why.ends_with('.'), "{id}: {why}");

@@ -20,7 +20,7 @@ pub struct Deliveries {
     pub user_agent: String,
     /// The address of the receiver; `None` if the deliveries were captured before the run.
     pub receiver: Option<String>,
-    /// The address by which the service reaches the receiver, if it differs.
+    /// The address by which the service reaches the receiver, if it differs from `receiver`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
     /// The start of the receiver, in Unix seconds of its clock.
@@ -109,7 +109,7 @@ pub enum SignatureStatus {
     Matches {
         /// `true` if the secret belongs to the endpoint that received the delivery.
         own: bool,
-        /// The differences from an HMAC-SHA256 of `<t>.<body>` in lowercase hexadecimal digits.
+        /// The differences of its construction from an HMAC-SHA256 of `<t>.<body>` in lowercase hexadecimal digits.
         #[serde(rename = "differs")]
         differences: Vec<Difference>,
     },
@@ -140,13 +140,13 @@ pub struct Registration {
 }
 
 impl Delivery {
-    /// Returns all values of a header field as text, in order.
+    /// Returns all values of a header field as text, in order. The letter case of its name is ignored.
     pub fn header_values(&self, name: &str) -> Vec<String> {
         let has_name = |header: &&(String, RawBytes)| header.0.eq_ignore_ascii_case(name);
         self.headers.iter().filter(has_name).map(|(_, value)| value.to_string_lossy().into_owned()).collect()
     }
 
-    /// Returns `true` if the response was a redirect.
+    /// Returns `true` if the response was a redirect: a 3xx other than 304.
     pub fn got_redirect(&self) -> bool {
         self.response_status.is_some_and(|status| (300..400).contains(&status) && status != 304)
     }

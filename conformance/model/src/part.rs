@@ -27,7 +27,7 @@ pub enum Part {
     SubscribedTypes,
     /// Bursts, which exceed the rate limit.
     Burst,
-    /// Payment links, and charges of one.
+    /// Payment links, and the charges of a payment link.
     #[serde(rename = "links")]
     PaymentLinks,
 }
@@ -63,7 +63,7 @@ impl Part {
         }
     }
 
-    /// Returns the part of a `--without` value.
+    /// Returns the part that a value of `--without` names.
     pub fn from_name(name: &str) -> Option<Part> {
         Part::ALL.into_iter().find(|part| part.as_str() == name)
     }

@@ -48,10 +48,10 @@ pub struct Recording {
 /// The source of records that are created while the suite pages, and its errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inserts {
-    /// The command-line options of the source.
+    /// The command-line options that set the source.
     #[serde(rename = "by")]
     pub options: Vec<String>,
-    /// The known reasons why it created no records.
+    /// The known reasons why the source did not create a record.
     #[serde(rename = "faults")]
     pub errors: Vec<String>,
 }
@@ -221,9 +221,10 @@ pub enum Purpose {
     Event {
         /// The requested id.
         id: String,
-        /// The owner of the object: this key, the other mode, or none.
+        /// The owner of the object.
         side: Side,
-        /// The number of the comparison between a nonexistent and a foreign object.
+        /// The number of the comparison between nonexistent and foreign objects, or a special value such as
+        /// [`UPPERCASE_ID_ROUND`].
         round: u8,
     },
     /// Reads one charge, invoice or payment link, whose path the operator gave.
@@ -232,9 +233,9 @@ pub enum Purpose {
         kind: ObjectKind,
         /// The requested id.
         id: String,
-        /// The owner of the object: this key, the other mode, or none.
+        /// The owner of the object.
         side: Side,
-        /// The number of the comparison between a nonexistent and a foreign object.
+        /// The number of the comparison between nonexistent and foreign objects.
         #[serde(default)]
         round: u8,
     },
@@ -272,7 +273,7 @@ pub enum Purpose {
         list: List,
         /// The filter's name.
         filter: String,
-        /// The owner of the filter's value: this key, the other mode, or none.
+        /// The owner of the filter's value.
         side: Side,
     },
 }
@@ -289,7 +290,8 @@ impl Purpose {
 }
 
 impl Burst {
-    /// The number of the burst in the minute after the first ones, which distinguishes kinds of limiters.
+    /// The number of the burst in the minute after the first ones. The limit must hold there, too, and the burst
+    /// distinguishes kinds of limiters.
     pub const NEXT_MINUTE: u8 = 3;
     /// The number of the burst at the end of the run, which shows the length of the window.
     pub const CLOSING: u8 = 4;
@@ -332,13 +334,13 @@ pub enum Burst {
     StillRefused,
     /// A request with the test key over a second after a refusal. A token bucket would serve it by then.
     Refill {
-        /// The burst that was refused.
+        /// The number of the burst.
         series: u8,
     },
     /// A request with the test key during the wait of `Retry-After`.
     #[serde(rename = "midway")]
     DuringWait,
-    /// A request with the test key after the wait, repeated until one is refused.
+    /// One of the requests with the test key after a wait, which are repeated until one is refused.
     #[serde(rename = "again")]
     RepeatedAfterWait {
         /// The number of the wait.
@@ -474,7 +476,8 @@ impl Exchange {
         self.response().map(|response| response.status)
     }
 
-    /// Returns `false` if the request was not sent, because the run was interrupted or the server did not respond.
+    /// Returns `false` if the request was not sent, because of an interrupt, the budget, or a server that had stopped
+    /// responding.
     pub fn is_sent(&self) -> bool {
         !matches!(&self.outcome, ExchangeOutcome::NoResponse(why) if why.starts_with(NOT_SENT_PREFIX))
     }
@@ -518,7 +521,7 @@ impl Recording {
         }
     }
 
-    /// Returns the last exchange that matches: a refused request may have been retried.
+    /// Returns the last exchange that matches. A refused request may have been retried, so the last one counts.
     pub fn find_last(&self, matches: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
         self.exchanges.iter().rev().find(|exchange| matches(exchange))
     }
@@ -541,7 +544,7 @@ pub const NOT_SENT_PREFIX: &str = "not asked:";
 /// The start of the reason of [`ExchangeOutcome::NoResponse`] for an incomplete or invalid HTTP response.
 pub const MALFORMED_PREFIX: &str = "malformed response:";
 
-/// Shortens a body to one line of a report.
+/// Shortens text to one line of a report.
 pub fn shorten(text: &str) -> String {
     const LINE_MAX: usize = 120;
     let line: String = text

@@ -10,8 +10,8 @@ use crate::mode::Mode;
 
 /// The length of the shortest part of a secret that is redacted.
 const SECRET_PART_LEN_MIN: usize = 8;
-/// The number of nested layers of escapes that are decoded.
-const LAYERS_MAX: usize = 3;
+/// The number of views of a text that are searched: as it is, and with one and with two layers of escapes decoded.
+const VIEWS: usize = 3;
 
 /// The placeholder of a key.
 pub const KEY_PLACEHOLDER: &str = "<key>";
@@ -21,7 +21,7 @@ pub const KEY_PLACEHOLDER: &str = "<key>";
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a key.
+    /// Wraps a key or another secret.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
@@ -36,7 +36,7 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Returns the key. Only the `Authorization` header needs it.
+    /// Returns the secret as text.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -80,10 +80,10 @@ pub struct Redactor {
     placeholder: &'static str,
 }
 
-/// Text with layers of escapes decoded: the bytes, and their ranges in the original text. `None`: nothing was
-/// escaped.
+/// Text with layers of escapes decoded.
 struct DecodedText {
     bytes: Vec<u8>,
+    /// The range of each byte in the original text. `None` if nothing was decoded.
     source_ranges: Option<Vec<(usize, usize)>>,
 }
 
@@ -99,13 +99,13 @@ fn prefix_slot(bytes: &[u8]) -> usize {
 }
 
 impl Redactor {
-    /// Creates a redactor of all parts with 8 or more characters. `tails`: the secrets without their public prefix;
-    /// `placeholder`: the replacement.
+    /// Creates a redactor of all parts with [`KEY_SECRET_LEN_MIN`] or more characters. `tails`: the secrets without
+    /// their public prefix; `placeholder`: the replacement.
     pub fn new<'a>(tails: impl IntoIterator<Item = &'a str>, placeholder: &'static str) -> Redactor {
         Redactor::with_part_lengths(tails.into_iter().map(|tail| (tail, SECRET_PART_LEN_MIN)), placeholder)
     }
 
-    /// Creates a redactor of whole secrets only.
+    /// Creates a redactor of whole secrets only. A secret shorter than [`KEY_SECRET_LEN_MIN`] is not redacted.
     pub fn for_whole_secrets<'a>(
         tails: impl IntoIterator<Item = &'a str>,
         placeholder: &'static str,
@@ -185,10 +185,10 @@ impl Redactor {
             return hidden;
         }
         let mut view = DecodedText { bytes: bytes.to_vec(), source_ranges: None };
-        for _ in 0..LAYERS_MAX {
+        for _ in 0..VIEWS {
             self.mark_secret_parts(&view, &mut hidden, bytes.len());
-            let Some(inner) = unescape(&view) else { break };
-            view = inner;
+            let Some(decoded) = unescape(&view) else { break };
+            view = decoded;
         }
         hidden
     }
@@ -213,14 +213,14 @@ impl Redactor {
     }
 }
 
-/// Returns the bytes in lower case, with base64 in one alphabet.
+/// Returns the bytes in lower case, with the URL-safe digits of base64 replaced by the standard ones.
 fn canonical_bytes(bytes: &[u8]) -> Vec<u8> {
-    let fold = |byte: &u8| match byte {
+    let canonical = |byte: &u8| match byte {
         b'-' => b'+',
         b'_' => b'/',
         byte => byte.to_ascii_lowercase(),
     };
-    bytes.iter().map(fold).collect()
+    bytes.iter().map(canonical).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -233,7 +233,7 @@ fn base64(bytes: &[u8], shift: usize) -> Vec<u8> {
     digits.as_bytes()[(8 * shift).div_ceil(6)..8 * (shift + bytes.len()) / 6].to_vec()
 }
 
-/// Decodes one layer of escapes: `%5A`, `\u005a`, `\x5a`, `&#90;`, `&#x5a;`. `None` if there is none.
+/// Decodes one layer of escapes: `%5A`, `\u005a`, `\x5a`, `&#90;`, `&#x5a;`. `None` if there is no escape.
 fn unescape(view: &DecodedText) -> Option<DecodedText> {
     let escaped = &view.bytes;
     escaped.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
@@ -267,6 +267,7 @@ fn decode_escape(text: &[u8]) -> Option<(u8, usize)> {
                 [b'x' | b'X', digits @ ..] => number(digits, 16)?,
                 digits => number(digits, 10)?,
             };
+            // The value is between `&#` and `;`.
             Some((value, end + 3))
         }
         _ => None,
@@ -357,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_key_in_base64_is_redacted_at_any_offset() {
-        // After `user:`, `user1:` and `user12:`, encoded by another tool.
+        // `user:`, `user1:` and `user12:` with the key appended, encoded by another tool.
         for encoded in ["dXNlcjpaeDgxa1FtMlBmN1Q=", "dXNlcjE6Wng4MWtRbTJQZjdU", "dXNlcjEyOlp4ODFrUW0yUGY3VA"]
         {
             let redactor = Redactor::new([TAIL], "<key>");

@@ -36,7 +36,7 @@ pub struct Selection {
 /// A pattern that selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionError {
-    /// The pattern matches statements of [`Profile::Extended`] only.
+    /// The pattern matches only statements of [`Profile::Extended`], which is not set.
     Extended(String),
     /// The pattern matches no statement that has a check.
     Unknown(String),
@@ -62,7 +62,7 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// The first pattern that matches no statement of the profile.
+    /// [`SelectionError`] with the first pattern that matches no statement of the profile.
     pub fn validate(&self) -> Result<(), SelectionError> {
         let mut ids: Vec<String> = judged_statements().into_keys().collect();
         if self.profile == Profile::Extended {
@@ -78,12 +78,12 @@ impl Selection {
         }
     }
 
-    /// Returns `true` if `only` includes a statement.
+    /// Returns `true` if `only` is empty or one of its patterns matches a statement.
     pub fn selects(&self, id: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|pattern| matches_pattern(pattern, id))
     }
 
-    /// Returns `true` if `skip` contains a pattern of a statement.
+    /// Returns `true` if a pattern of `skip` matches a statement.
     pub fn skips(&self, id: &str) -> bool {
         self.skip.iter().any(|pattern| matches_pattern(pattern, id))
     }

@@ -49,24 +49,24 @@ pub enum Verdict {
         /// The operator's remedy.
         remedy: String,
     },
-    /// The target does not have the subject of the statement.
+    /// The statement does not apply, because the target lacks the feature that it is about.
     NotApplicable {
         /// The evidence.
         why: String,
     },
-    /// The specification leaves it open; the behaviour was observed.
+    /// The specification leaves the behaviour open; it was observed.
     Observed {
         /// The observation.
         seen: String,
     },
-    /// It was violated as a known failure describes.
+    /// The statement was violated as a known failure describes.
     Known {
         /// The finding.
         finding: Finding,
         /// The known failure.
         known: KnownFailure,
     },
-    /// The operator excluded it.
+    /// The operator excluded the statement.
     LeftOut {
         /// The command-line option.
         by: String,
@@ -120,18 +120,18 @@ pub enum Stop {
     Unreachable(String),
 }
 
-/// The result of a check whose statement held.
+/// The result of a check that found no violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// It holds.
     Holds,
     /// It holds, with this interpretation or evidence.
     HoldsWith(String),
-    /// The specification leaves it open; this was observed.
+    /// The specification leaves the behaviour open; this was observed.
     Observed(String),
 }
 
-/// The reason why a check did not find that the statement holds.
+/// The result of a check that did not find that the statement holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckError {
     /// The target violates the statement.

@@ -140,6 +140,7 @@ mod tests {
     fn a_failed_hook_is_reported_with_its_output() {
         check("echo out of memory >&2; exit 3", 10, "exit status: 3 and printed: out of memory");
         check("exit 1", 10, "and printed nothing");
+        // The exit status of the shell for an unknown command.
         check("no-such-command-anywhere", 10, "127");
     }
 
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_killed_at_the_time_limit() {
+    fn a_hook_that_exceeds_the_time_limit_is_reported() {
         check("sleep 1000 & wait", 0, "longer than 0 s");
     }
 }

@@ -38,11 +38,11 @@ impl Default for CreateRequest {
 /// The paths of single objects, with the placeholder `{id}`. The specification leaves them open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectPaths {
-    /// Of a charge.
+    /// The path of a charge.
     pub charge: Option<String>,
-    /// Of an invoice.
+    /// The path of an invoice.
     pub invoice: Option<String>,
-    /// Of a payment link.
+    /// The path of a payment link.
     pub payment_link: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl ObjectPaths {
     }
 }
 
-/// A command of the operator that creates a record, and exits when the record exists.
+/// A command of the operator with a time limit. One that creates a record must exit when the record exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// The command for `sh -c`.
@@ -104,7 +104,8 @@ pub struct Plan {
     pub webhooks: Option<Webhooks>,
     /// Excludes the burst, and with it the wait for the next window.
     pub quick: bool,
-    /// Sends another burst in the next minute of the server's clock, which distinguishes kinds of limiters.
+    /// Sends another burst in the next minute of the server's clock: the limit must hold there, too, and the burst
+    /// distinguishes kinds of limiters.
     pub thorough: bool,
     /// Allows the creation of records with the test key, by this request.
     pub create_request: Option<CreateRequest>,
@@ -205,7 +206,7 @@ impl Plan {
         Selection { profile: self.profile, only: self.only.clone(), skip: self.skip.clone() }
     }
 
-    /// Checks the plan, before any request.
+    /// Checks the plan, before any request. The error is a message for the operator.
     #[expect(clippy::too_many_lines, reason = "one line for each setting that can be wrong")]
     pub(crate) fn validate(&self) -> Result<(), String> {
         let (base, base_for_messages) = (&self.base, self.base_without_secrets());
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_the_wrong_mode_is_rejected() {
+    fn a_key_with_a_wrong_prefix_or_length_is_rejected() {
         check("http://a/", TEST, LIVE, "it is a test key; swap the two keys");
         check("http://a/", "acme_live_0123456789", TEST, "set `key_prefix`");
         check("http://a/", LIVE, "svc_test_12", "is too short");
@@ -379,6 +380,7 @@ mod tests {
 
     #[test]
     fn a_pattern_without_matches_is_rejected() {
+        // No check judges `service.purpose`.
         for pattern in ["pagin.*", "service.purpose"] {
             let mut plan = plan("http://a/", LIVE, TEST);
             plan.only = vec![pattern.into()];

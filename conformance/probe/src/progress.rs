@@ -16,7 +16,7 @@ pub trait Progress {
         let _ = ledger;
     }
 
-    /// Called when the reception of deliveries starts. `duration`: the minimum time of the reception.
+    /// Called when the reception of deliveries starts. `duration`: the planned time of the reception.
     fn on_receive(&mut self, duration: Duration) {
         let _ = duration;
     }

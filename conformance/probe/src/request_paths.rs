@@ -4,7 +4,7 @@ use conformance_model::recording::{List, PageRequest};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Returns the path and query of a page. The values of combined filters have every punctuation mark
-/// percent-encoded: a server that compares the values as received does not find `charge%2Epaid`.
+/// percent-encoded, which shows a server that compares values as received: it does not find `charge%2Epaid`.
 pub(crate) fn page_path(request: &PageRequest) -> String {
     let is_combined = request.filters.len() > 1;
     let in_query = |value: &str| match is_combined {

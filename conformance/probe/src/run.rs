@@ -67,15 +67,15 @@ pub struct RunResult {
 
 /// Runs groups of probes and records the responses.
 ///
-/// The clock must be that of the target. Needs a Tokio runtime with I/O and time.
+/// `clock` must be that of the target. Needs a Tokio runtime with I/O and time.
 pub async fn record(
     plan: &Plan,
     groups: &BTreeSet<Group>,
-    waiter: &mut dyn TargetClock,
+    clock: &mut dyn TargetClock,
     progress: &mut dyn Progress,
 ) -> RunResult {
     let budget = budget(groups, plan);
-    let mut session = Session::new(plan, waiter, progress, budget.clone(), wait_max(groups, plan));
+    let mut session = Session::new(plan, clock, progress, budget.clone(), wait_max(groups, plan));
     let mut completed = BTreeSet::new();
     let stop = match plan.validate() {
         Err(why) => Some(Stop::Configuration(why)),
@@ -187,7 +187,7 @@ async fn run_groups(
         session.recording.no_burst = Some(reason.into());
     }
     for group in groups {
-        // The later groups may take minutes, and have a new window.
+        // The later groups may take minutes, in which the window would end. They get another one.
         if *group > Group::Leaks {
             burst::send_closing_burst(session).await;
         }

@@ -51,13 +51,15 @@ pub(crate) const SINGLE_WAIT_MAX: Duration = Duration::from_secs(90);
 /// The reason for a request that was not sent because of an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
 /// The reason for a request that was not sent because the server stopped responding.
-const SILENT: &str = "not asked: the server had stopped responding";
+const UNRESPONSIVE: &str = "not asked: the server had stopped responding";
 /// The reason for a request that was not sent because it exceeds the budget.
 const OVER_BUDGET: &str = "not asked: the announced number of requests has been reached";
 
 /// A position in a recording.
 pub(crate) struct RecordingPosition {
+    /// The number of exchanges.
     length: usize,
+    /// The recording without exchanges.
     rest: Recording,
 }
 
@@ -99,7 +101,7 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
-        waiter: &'a mut dyn TargetClock,
+        clock: &'a mut dyn TargetClock,
         progress: &'a mut dyn Progress,
         budget: Budget,
         wait_max: Duration,
@@ -121,7 +123,7 @@ impl<'a> Session<'a> {
         let redactor = Redactor::new(plan.key_secret_parts(), KEY_PLACEHOLDER);
         Session {
             plan,
-            clock: waiter,
+            clock,
             progress,
             recording,
             ledger: Ledger::default(),
@@ -170,7 +172,7 @@ impl<'a> Session<'a> {
         self.idle_until = until;
     }
 
-    /// Waits until a key may be used again.
+    /// Waits until a key may be used. Only the test key has idle times.
     pub(crate) async fn wait_for_key(&mut self, caller: Caller) {
         let left = self.idle_until.saturating_sub(self.clock.now());
         if caller == Caller::Own(Mode::Test) && !left.is_zero() {
@@ -198,18 +200,18 @@ impl<'a> Session<'a> {
         }
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let client = if purpose.method() == "HEAD" { &self.head_client } else { &self.client };
-        let ending = tokio::select! {
-            ending = client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
+        let outcome = tokio::select! {
+            outcome = client.send(purpose.method(), &address, &headers, Vec::new()) => outcome,
             () = self.plan.interrupt.wait_until_raised() => ExchangeOutcome::NoResponse(INTERRUPTED.into()),
         };
         self.progress.on_request(&self.ledger);
-        self.record_exchange(caller, purpose, &target, sent, ending)
+        self.record_exchange(caller, purpose, &target, sent, outcome)
     }
 
-    /// Counts a request before it is sent. The error is the reason why it must not be sent.
+    /// Counts a request before it is sent, if it may be sent. The error is the reason why it must not be sent.
     fn admit(&mut self, caller: Caller, purpose: &Purpose) -> Result<(), &'static str> {
         if self.has_stopped() {
-            return Err(if self.plan.interrupt.is_raised() { INTERRUPTED } else { SILENT });
+            return Err(if self.plan.interrupt.is_raised() { INTERRUPTED } else { UNRESPONSIVE });
         }
         self.ledger.admit(caller, purpose, &self.budget).then_some(()).ok_or(OVER_BUDGET)
     }
@@ -229,9 +231,9 @@ impl<'a> Session<'a> {
         self.keyed_repeats += 1;
         let (target, sent) = (self.target_of(ACCOUNT_PATH), self.clock.now());
         let (address, headers) = (self.address_of(&target), self.headers(caller));
-        let ending = self.client.send(purpose.method(), &address, &headers, Vec::new()).await;
+        let outcome = self.client.send(purpose.method(), &address, &headers, Vec::new()).await;
         self.progress.on_request(&self.ledger);
-        self.is_down = self.record_exchange(caller, purpose, &target, sent, ending).response().is_none();
+        self.is_down = self.record_exchange(caller, purpose, &target, sent, outcome).response().is_none();
     }
 
     /// Sends a POST request. Writes are never retried.
@@ -250,12 +252,12 @@ impl<'a> Session<'a> {
         }
         let mut headers = self.headers(caller);
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
-        let ending = self.client.send("POST", &self.address_of(&target), &headers, body.into()).await;
+        let outcome = self.client.send("POST", &self.address_of(&target), &headers, body.into()).await;
         self.progress.on_request(&self.ledger);
-        self.record_exchange(caller, Purpose::Create, &target, sent, ending)
+        self.record_exchange(caller, Purpose::Create, &target, sent, outcome)
     }
 
-    /// Sends several requests concurrently, and records them in the given order.
+    /// Sends several GET requests concurrently, and records them in the given order.
     pub(crate) async fn send_together(&mut self, requests: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
         let sent = self.clock.now();
         let mut tasks = Vec::new();
@@ -269,12 +271,12 @@ impl<'a> Session<'a> {
         }
         let mut exchanges = Vec::new();
         for (caller, purpose, target, task) in tasks {
-            let ending = match task {
+            let outcome = match task {
                 Ok(task) => task.await.unwrap_or_else(|err| ExchangeOutcome::NoResponse(err.to_string())),
                 Err(why) => ExchangeOutcome::NoResponse(why.into()),
             };
             self.progress.on_request(&self.ledger);
-            exchanges.push(self.record_exchange(caller, purpose.clone(), &target, sent, ending));
+            exchanges.push(self.record_exchange(caller, purpose.clone(), &target, sent, outcome));
         }
         exchanges
     }
@@ -294,13 +296,13 @@ impl<'a> Session<'a> {
         self.burst_page(mode, request).is_some()
     }
 
-    /// Returns `true` if the two keys have a request left.
+    /// Returns `true` if the two keys together have a request left.
     pub(crate) fn has_room(&self) -> bool {
         self.has_room_for(1)
     }
 
-    /// Returns `true` if the two keys have this number of requests left, without those reserved for later groups.
-    /// Bursts, single objects and the events before deliveries are not counted.
+    /// Returns `true` if the two keys together have this number of requests left, without those reserved for later
+    /// groups. Bursts, single objects and the events before deliveries are not counted.
     pub(crate) fn has_room_for(&self, requests: u32) -> bool {
         let is_counted = |exchange: &&Exchange| {
             matches!(exchange.caller, Caller::Own(_))
@@ -334,28 +336,28 @@ impl<'a> Session<'a> {
         purpose: Purpose,
         target: &str,
         sent: Duration,
-        ending: ExchangeOutcome,
+        outcome: ExchangeOutcome,
     ) -> Exchange {
-        let ending = self.limit_recorded_bytes(ending);
-        match &ending {
+        let outcome = self.limit_recorded_bytes(outcome);
+        match &outcome {
             ExchangeOutcome::NoResponse(why) if why.starts_with(NOT_SENT_PREFIX) => {}
             ExchangeOutcome::NoResponse(_) => self.consecutive_lost += 1,
             ExchangeOutcome::Answered(_) => self.consecutive_lost = 0,
         }
         let number = self.recording.exchanges.len() as u32 + 1;
-        let (target, ending) = (self.redactor.redact(target), self.redact(ending));
+        let (target, outcome) = (self.redactor.redact(target), self.redact(outcome));
         let ended = self.clock.now();
-        let exchange = Exchange { number, caller, purpose, target, sent, ended, outcome: ending };
+        let exchange = Exchange { number, caller, purpose, target, sent, ended, outcome };
         self.recording.exchanges.push(exchange.clone());
         exchange
     }
 
     /// Replaces a response that exceeds the limit of recorded bytes by the reason.
-    fn limit_recorded_bytes(&mut self, ending: ExchangeOutcome) -> ExchangeOutcome {
-        let ExchangeOutcome::Answered(response) = &ending else { return ending };
+    fn limit_recorded_bytes(&mut self, outcome: ExchangeOutcome) -> ExchangeOutcome {
+        let ExchangeOutcome::Answered(response) = &outcome else { return outcome };
         self.recorded_bytes += response.body.len();
         match self.recorded_bytes > RECORDED_BYTES_MAX {
-            false => ending,
+            false => outcome,
             true => ExchangeOutcome::NoResponse(format!(
                 "{} with a body of {} bytes: all responses together exceed {} MiB",
                 response.status,
@@ -365,7 +367,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sends a request, and retries once after a 429 or 502 to 504.
+    /// Sends a request, and retries once after a 502 to 504, or a 429 with a `Retry-After`.
     pub(crate) async fn send(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         let first = self.send_once(caller, purpose.clone(), path).await;
         self.retry(first, |response| pause_after_refusal(response).or_else(|| pause_after_5xx(response)))
@@ -393,7 +395,7 @@ impl<'a> Session<'a> {
         self.retry_after_pause(first, pause).await
     }
 
-    /// Sends a request again that had a malformed response.
+    /// Repeats a request after the shortest pause, whatever its response was.
     pub(crate) async fn send_again(&mut self, first: Exchange) -> Exchange {
         self.retry_after_pause(first, PAUSE_MIN).await
     }
@@ -547,8 +549,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn redact(&self, ending: ExchangeOutcome) -> ExchangeOutcome {
-        match ending {
+    fn redact(&self, outcome: ExchangeOutcome) -> ExchangeOutcome {
+        match outcome {
             ExchangeOutcome::NoResponse(why) => ExchangeOutcome::NoResponse(self.redactor.redact(&why)),
             ExchangeOutcome::Answered(response) => ExchangeOutcome::Answered(ReceivedResponse {
                 status: response.status,
@@ -568,6 +570,7 @@ pub(crate) fn other_last_character(ends_with_a: bool) -> char {
     if ends_with_a { 'b' } else { 'a' }
 }
 
+/// Returns the text with lower-case letters in upper case, and the reverse.
 fn swap_letter_case(text: &str) -> String {
     let swap = |character: char| {
         if character.is_ascii_lowercase() {
@@ -579,10 +582,12 @@ fn swap_letter_case(text: &str) -> String {
     text.chars().map(swap).collect()
 }
 
+/// Returns the pause before a retry if a response is a 429 with a `Retry-After`.
 fn pause_after_refusal(response: &ReceivedResponse) -> Option<Duration> {
     (response.status == 429).then(|| retry_after(response))?.map(|delay| delay.max(PAUSE_MIN))
 }
 
+/// Returns the pause before a retry if a response is a 502, 503 or 504.
 fn pause_after_5xx(response: &ReceivedResponse) -> Option<Duration> {
     matches!(response.status, 502..=504).then(|| retry_after(response).unwrap_or(PAUSE_MIN))
 }

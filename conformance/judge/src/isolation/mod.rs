@@ -5,22 +5,23 @@
 //! judge compares responses feature by feature.
 //!
 //! The problem is noise. A request id, a date, a node name of a load balancer differ between any two responses. The
-//! probe therefore sends the same request three times: for an id that does not exist, for an id of the other mode,
-//! and for another id that does not exist. The first and the third differ only by noise. `compare` splits each
-//! response into named features (each header, each member of the JSON body, the names in the body, its text and
-//! length), with the requested id replaced by `{id}`. A feature in which the two absent responses agree and the
-//! foreign one differs is a difference. It is reported only if it appears in every round that was sent, because a
-//! load balancer may route the middle request to another machine once.
+//! probe therefore sends three requests in a round: for an absent id, which does not exist, for a foreign id of the
+//! other mode, and for another absent id. The second round is reversed: foreign, absent, foreign. The first and the
+//! third response of a round differ only by noise. `compare` splits each response into named features (each header,
+//! each member of the JSON body, the names in the body, its text and length), with the requested id replaced by
+//! `{id}`. A feature in which these two responses agree and the middle one differs is a difference. It is reported
+//! only if it appears in every round that was sent, because a load balancer may route the middle request to another
+//! machine once.
 //!
 //! The same comparison serves single charges, invoices and payment links (`isolation.objects`), where the operator
 //! names their paths. Filters by a foreign object are compared in pairs: the list filtered by a foreign code must
-//! look like the list filtered by an absent one, with the same rows, totals and links. Lists of the two modes must
+//! have the same number of rows, total and links as the list filtered by an absent one. Lists of the two modes must
 //! share no record; charges and invoices are compared as whole rows, since each mode may number its own.
 //!
 //! A header that differs between equal responses to equal requests anywhere in the run is noise too.
 //!
-//! A response of 429, 502, 503 or 504 is not evidence and is ignored. Both directions, live to test and test to
-//! live, must have been tried, or the statement is not judged.
+//! A response of 429, 502, 503 or 504 is not evidence. Each of the two keys must have requested an event of the other
+//! mode, or the statement is not judged.
 //!
 //! ```text
 //! GET /v1/events/{absent id}        404  x-request-id: a1   {"message":"Not found."}
@@ -90,8 +91,8 @@ pub(super) const CHECKS: &[Check] = &[
     ),
 ];
 
-/// Returns the exchanges for absent or foreign ids that got a usable response. They count only if
-/// an own event gets 200 at the same path.
+/// Returns the exchanges that requested an event of these sides and got another response than 429, 502, 503 or 504. They
+/// count only if the last request of the same key for an own event got 200.
 fn exchanges_with_response<'a>(
     recording: &'a Recording,
     sides: &[Side],
@@ -122,28 +123,29 @@ fn exchanges_with_response<'a>(
     }
 }
 
-fn needs_both_modes(what: &str) -> CheckError {
+fn needs_both_modes(object: &str) -> CheckError {
     CheckError::unjudged(
-        format!("both modes must have {what} to request, and at least one mode has none"),
+        format!("both modes must have {object} to request, and at least one mode has none"),
         "open a charge, an invoice and a payment link in live and in test mode, then check again",
     )
 }
 
+/// The sides of ids that do not exist.
 const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
 fn judge_not_found(recording: &Recording) -> CheckResult {
     for exchange in exchanges_with_response(recording, ABSENT)? {
         // An id that is not a UUID may get any 3xx or 4xx, but must not cause a server error.
         let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
-        if exchange.status() != Some(404) && !(is_refused && is_resembling(exchange)) {
+        if exchange.status() != Some(404) && !(is_refused && has_similar_id(exchange)) {
             return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
         }
     }
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` if the text only resembles the id of an event.
-fn is_resembling(exchange: &Exchange) -> bool {
+/// Returns `true` if the requested id is that of an event with a character more or less, so it may not be a UUID.
+fn has_similar_id(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == SIMILAR_ID_ROUND)
 }
 
@@ -158,8 +160,8 @@ fn judge_not_found_json(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` if the id was requested in capital letters. It may be refused with any status.
-fn is_respelled(exchange: &Exchange) -> bool {
+/// Returns `true` if the id of an event was requested in capital letters. The server may refuse it with any status.
+fn has_uppercase_id(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == UPPERCASE_ID_ROUND)
 }
 
@@ -185,7 +187,7 @@ fn judge_foreign_not_found(recording: &Recording) -> CheckResult {
     check_head(recording)?;
     for exchange in exchanges_with_response(recording, &[Side::Foreign])? {
         let is_served = exchange.status().is_some_and(|status| status < 300);
-        if exchange.status() != Some(404) && (is_served || !is_respelled(exchange)) {
+        if exchange.status() != Some(404) && (is_served || !has_uppercase_id(exchange)) {
             let expected = "404, the same body as for an unknown id";
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
@@ -215,7 +217,7 @@ fn judge_indistinguishable(recording: &Recording) -> CheckResult {
     check_both_directions(compared)
 }
 
-/// Checks that keys of both modes requested events.
+/// Judges that the statement holds if the exchanges, which satisfy it, include requests with the keys of both modes.
 fn check_both_directions(found: Vec<&Exchange>) -> CheckResult {
     match Mode::BOTH
         .into_iter()
@@ -240,10 +242,8 @@ fn judge_lists(recording: &Recording) -> CheckResult {
         if list == List::Events && (live.is_empty() || test.is_empty()) {
             return Err(needs_both_modes("an event"));
         }
-        if let Some((comparison_key, view)) =
-            live.iter().find(|(comparison_key, _)| test.contains_key(*comparison_key))
-        {
-            let actual = format!("{} is listed in both", shorten(comparison_key));
+        if let Some((key, view)) = live.iter().find(|(key, _)| test.contains_key(*key)) {
+            let actual = format!("{} is listed in both", shorten(key));
             return Err(CheckError::violation(view.number(), "nothing that both modes list", actual));
         }
     }
@@ -287,7 +287,7 @@ fn check_created_charges(recording: &Recording, views: &[PageView<'_>]) -> Resul
     }
 }
 
-/// Returns the codes of the charges or invoices in a row of a list.
+/// Returns the codes of the charges or invoices (`member`) that a row of a list contains, without the code of the row itself.
 fn object_codes(list: List, row: &Value, member: &str) -> Vec<String> {
     let own = (list == List::Events).then(|| text_at(row, &[member, "code"])).flatten();
     let of_invoice = (member == "charge").then(|| match list {
@@ -298,8 +298,8 @@ fn object_codes(list: List, row: &Value, member: &str) -> Vec<String> {
     own.into_iter().chain(of_invoice.flatten().unwrap_or_default()).map(str::to_owned).collect()
 }
 
-/// Checks that no row contains a charge or an invoice that only the other mode lists. If a code is listed in both
-/// modes, each mode numbers its own objects, and codes prove nothing.
+/// Checks that no row contains a charge or an invoice that only the other mode lists. If a code is listed in both modes, or
+/// the two objects with a code have different values, each mode numbers its own objects, and codes prove nothing.
 fn check_no_foreign_objects(views: &[PageView<'_>]) -> Result<(), CheckError> {
     for (list, member) in LISTED_KINDS {
         let listed = Mode::BOTH.map(|mode| {
@@ -331,8 +331,8 @@ fn check_no_foreign_objects(views: &[PageView<'_>]) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Returns `true` if an object with this code has other values than one of the other mode. Then
-/// they are different objects, because each mode numbers its own.
+/// Returns `true` if an object with this code has another immutable value than the object with the code in the other mode.
+/// Then these are different objects, because each mode numbers its own.
 fn has_other_values(object: &Value, other: &Value, code: &str) -> bool {
     const IMMUTABLE: [&str; 7] =
         ["fiat_amount", "fiat_currency", "asset", "asset_amount", "amount", "currency", "number"];
@@ -344,11 +344,11 @@ fn has_other_values(object: &Value, other: &Value, code: &str) -> bool {
     text_at(object, &["code"]) == Some(code) && IMMUTABLE.iter().any(contradicts)
 }
 
-/// The shortest code that counts as random. Sequential numbers are usually shorter.
+/// The length of the shortest code that counts as random. Sequential numbers are usually shorter.
 const CODE_LEN_MIN: usize = 6;
 
-/// Returns the identity of a row for the comparison of both modes: the id of an event, and the whole row of a charge or
-/// invoice, because each mode may number its own. A short code proves nothing.
+/// Returns the text by which rows of both modes are compared: the id of an event, or the whole row of a charge or an invoice,
+/// because each mode may number its own. Returns `None` for a charge or an invoice with a short code, which proves nothing.
 fn comparison_key(list: List, row: &Value) -> Option<String> {
     match list {
         List::Events => Some(id_or_json(row)),
@@ -390,9 +390,9 @@ fn judge_single_objects(recording: &Recording) -> CheckResult {
 fn judge_objects_of_kind(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<bool, CheckError> {
     let of_side = |wanted: Side| {
         recording.exchanges.iter().filter(move |exchange| {
-            let fits =
+            let is_requested =
                 matches!(&exchange.purpose, Purpose::Object { kind: requested, side, .. } if (*requested, *side) == (kind, wanted));
-            fits && exchange.caller == Caller::Own(mode)
+            is_requested && exchange.caller == Caller::Own(mode)
         })
     };
     let foreign: Vec<_> = of_side(Side::Foreign).collect();
@@ -437,13 +437,13 @@ fn filtered_kind(filter: &str) -> &str {
 }
 
 /// Compares the lists filtered by a foreign object with those filtered by an absent one.
-fn judge_filter(recording: &Recording, list: List, name: &str) -> CheckResult {
+fn judge_filter(recording: &Recording, list: List, filter: &str) -> CheckResult {
     let of_side = |side| {
-        let trial = Purpose::Filter { list, filter: name.to_owned(), side };
+        let purpose = Purpose::Filter { list, filter: filter.to_owned(), side };
         let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
-        own.filter(move |exchange| exchange.purpose == trial)
+        own.filter(move |exchange| exchange.purpose == purpose)
     };
-    // The suite retries after an outage, so the last response of an address counts.
+    // The suite retries after an outage, so the last response to a request counts.
     let is_last = |exchange: &&Exchange| {
         !recording.exchanges.iter().any(|later| {
             later.number > exchange.number
@@ -464,12 +464,12 @@ fn judge_filter(recording: &Recording, list: List, name: &str) -> CheckResult {
         // A merchant may choose the same name of a payment link in both modes.
         let is_own = |code: &str| {
             let Caller::Own(mode) = foreign.caller else { return false };
-            name == "payment_link" && is_listed(recording, mode, name, code)
+            filter == "payment_link" && is_listed(recording, mode, filter, code)
         };
         let (query, _) = link_query(&foreign.target);
-        let has_own_code = query.iter().any(|(parameter, code)| parameter == name && is_own(code));
-        if expected != actual && (has_own_code || modes_share_codes(recording, name)) {
-            return Err(shared_codes(filtered_kind(name)));
+        let has_own_code = query.iter().any(|(parameter, code)| parameter == filter && is_own(code));
+        if expected != actual && (has_own_code || modes_share_codes(recording, filter)) {
+            return Err(shared_codes(filtered_kind(filter)));
         }
         if expected != actual {
             return Err(CheckError::violation(
@@ -481,7 +481,7 @@ fn judge_filter(recording: &Recording, list: List, name: &str) -> CheckResult {
         judged = true;
     }
     if !judged {
-        return Err(needs_both_modes(&with_article(filtered_kind(name))));
+        return Err(needs_both_modes(&with_article(filtered_kind(filter))));
     }
     // The message of a refusal may reveal that the object exists in the other mode.
     let refusals = |side| {

@@ -1,10 +1,13 @@
 //! The paths, methods and keys that the limit covers.
+//!
+//! After the first refusal of a burst, the suite requests each of its paths again in several rounds, and in each round sends
+//! a HEAD request and one for a nonexistent event. While the key is refused, all of these must be refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{LIMIT_WINDOW, LimiterKind, is_served, retry_after};
+use conformance_model::reading::{LIMIT_WINDOW, LimiterKind, is_served};
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -13,6 +16,12 @@ use super::other_traffic::shared_quotas;
 use super::{burst_step, last_burst, never_refused, responses_429};
 use crate::evidence::missing_response;
 
+/// The duration of a burst in which a token bucket serves more than a window does.
+const DISTINGUISHING_DURATION: Duration = Duration::from_millis(1_500);
+/// The time in which a token bucket of two requests per second gets one token.
+const MILLIS_PER_TOKEN: u128 = 500;
+
+/// Judges that a refused key gets 429 for every method and path.
 pub(super) fn judge_every_path(recording: &Recording) -> CheckResult {
     let (burst, _) = last_burst(recording)?;
     responses_429(recording)?;
@@ -32,15 +41,16 @@ pub(super) fn judge_every_path(recording: &Recording) -> CheckResult {
     if rounds.is_empty() || !rounds.values().all(has_refusal) {
         return Err(refused_too_briefly);
     }
-    let paths_with_status = |is_wanted: fn(u16) -> bool| -> BTreeSet<_> {
+    let requests_with_status = |is_wanted: fn(u16) -> bool| -> BTreeSet<_> {
         let all = rounds.values().flatten().filter(|(_, status)| is_wanted(**status));
-        all.map(|(path, _)| *path).collect()
+        all.map(|(request, _)| *request).collect()
     };
-    let (refused, served) =
-        (paths_with_status(|status| status == 429), paths_with_status(|status| (200..300).contains(&status)));
-    // In a burst of this length, a bucket would have served more than the exact limit.
-    let is_window =
-        burst.limiter_kind() == LimiterKind::Exact && burst.elapsed >= Duration::from_millis(1_500);
+    let (refused, served) = (
+        requests_with_status(|status| status == 429),
+        requests_with_status(|status| (200..300).contains(&status)),
+    );
+    // A window does not refill. A bucket would have served more than the exact limit in a burst of this length.
+    let is_window = burst.limiter_kind() == LimiterKind::Exact && burst.elapsed >= DISTINGUISHING_DURATION;
     let refilled = if is_window { 0 } else { refilled_in_rounds(recording) };
     if let Some((method, path)) = served.difference(&refused).next() {
         if served_in_rounds(recording) <= refilled {
@@ -58,7 +68,7 @@ pub(super) fn judge_every_path(recording: &Recording) -> CheckResult {
             actual,
         ));
     }
-    let absent = paths_with_status(|status| status == 404);
+    let absent = requests_with_status(|status| status == 404);
     match absent.difference(&refused).next() {
         Some((_, path)) => {
             Ok(CheckOutcome::HoldsWith(format!("above the limit, unknown objects get 404 ({path})")))
@@ -85,13 +95,15 @@ fn served_in_rounds(recording: &Recording) -> u128 {
         .count() as u128
 }
 
-/// Returns the tokens that a bucket of two per second gets during the rounds, plus one for a partial token before.
+/// Returns the number of tokens that a bucket of two per second gets during the rounds, plus one for a partial token that it
+/// may have had before.
 pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
     let start = round_exchanges(recording).next().map_or(Duration::ZERO, |exchange| exchange.sent);
     let end = round_exchanges(recording).last().map_or(Duration::ZERO, |exchange| exchange.ended);
-    end.saturating_sub(start).as_millis() / 500 + 1
+    end.saturating_sub(start).as_millis() / MILLIS_PER_TOKEN + 1
 }
 
+/// Judges that the limit counts each key separately.
 pub(super) fn judge_per_key(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
     if let Some(quotas) = shared_quotas(recording) {
@@ -137,8 +149,8 @@ const REFUSED_KEYS_MIN: usize = 3;
 /// The maximum number of requests in a minute of a key that counts as little used.
 const LITTLE_USED_MAX: usize = 60;
 
-/// Returns the last refusal of a minute in which several little-used keys were refused, and the maximum number of their
-/// requests.
+/// Returns the last refusal of a minute in which at least [`REFUSED_KEYS_MIN`] little-used keys were refused, and the number
+/// of requests of the most used one.
 fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
     let requests_before = |refused: &Exchange| {
         let is_before = |exchange: &&Exchange| {
@@ -151,15 +163,15 @@ fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
     };
     let is_counted =
         |caller: Caller| matches!(caller, Caller::Own(_) | Caller::SecondKey | Caller::OtherAccount);
-    let early: Vec<(&Exchange, usize)> = recording
+    let little_used: Vec<(&Exchange, usize)> = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.status() == Some(429) && is_counted(exchange.caller))
         .map(|exchange| (exchange, requests_before(exchange)))
         .filter(|(_, requests)| *requests <= LITTLE_USED_MAX)
         .collect();
-    early.iter().find_map(|(last, _)| {
-        let together: BTreeMap<Caller, usize> = early
+    little_used.iter().find_map(|(last, _)| {
+        let together: BTreeMap<Caller, usize> = little_used
             .iter()
             .filter(|(other, _)| other.number <= last.number && other.sent + LIMIT_WINDOW >= last.sent)
             .map(|(other, requests)| (other.caller, *requests))
@@ -169,24 +181,23 @@ fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
     })
 }
 
-/// Returns `true` if another key is at its own limit: outside the bursts it was refused before the
-/// test key was, or after the wait of this refusal.
+/// Returns `true` if the refusal of another key than the test key has its own limit as a cause: outside the bursts, the key
+/// was also refused before the test key was, or over a window after this refusal.
 pub(crate) fn is_at_own_limit(recording: &Recording, refused: &Exchange) -> bool {
     let first_refusal = test_key_exchanges(recording).find(|exchange| exchange.status() == Some(429));
-    let is_earlier = |exchange: &Exchange| {
+    let is_before_first_refusal = |exchange: &Exchange| {
         first_refusal.is_some_and(|first| exchange.number < first.number || exchange.sent < first.sent)
     };
-    let delay = refused.response().and_then(retry_after).unwrap_or_default().min(LIMIT_WINDOW);
-    let until = refused.ended.saturating_add(delay.max(LIMIT_WINDOW));
+    let window_end = refused.ended.saturating_add(LIMIT_WINDOW);
     recording.exchanges.iter().any(|exchange| {
         exchange.caller == refused.caller
             && !matches!(exchange.purpose, Purpose::Burst(_))
             && exchange.status() == Some(429)
-            && (exchange.sent > until || is_earlier(exchange))
+            && (exchange.sent > window_end || is_before_first_refusal(exchange))
     })
 }
 
-/// Returns the error for a key that sent no request while the test key was refused.
+/// Returns the error if no request with a key was sent while the test key was refused.
 pub(crate) fn not_requested_while_refused(recording: &Recording, key: &str) -> CheckError {
     let is_refused =
         |exchange: &&Exchange| exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(429);

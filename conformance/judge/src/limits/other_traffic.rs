@@ -14,9 +14,12 @@ const REFILL_TOLERANCE: u32 = 2;
 /// The maximum number of concurrent requests of the suite.
 const CONCURRENT_MAX: u64 = 5;
 
-/// Returns the evidence that another client uses the key, if any: the quota in the headers falls faster than the suite
-/// sends requests, or the two bursts were refused at different requests.
+/// Returns the evidence in the second burst that another client uses the key, if any. If the headers state a quota: it falls
+/// faster than the suite sends requests, or starts below the limit. Otherwise: the two bursts were refused at different
+/// requests, or the refusal states a short wait although the key is not a refilling bucket.
 pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
+    /// The wait, in seconds, from which a full window needs no other client as an explanation.
+    const LONG_WAIT_SECONDS: u64 = 5;
     let requests = second_burst_requests(recording);
     let quotas: Vec<(&Exchange, u64)> = requests
         .iter()
@@ -31,22 +34,24 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
         {
             return Some(format!("the quota fell from {before} to {after} in {own_requests} requests"));
         }
-        let sent = requests.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
+        let sent_before =
+            requests.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
         if allowed.is_some_and(|allowed| {
-            allowed >= u64::from(REQUESTS_PER_MINUTE) && before + sent + CONCURRENT_MAX < allowed
-        }) && !is_quota_of_both_keys(recording, before + sent)
+            allowed >= u64::from(REQUESTS_PER_MINUTE) && before + sent_before + CONCURRENT_MAX < allowed
+        }) && !is_quota_of_both_keys(recording, before + sent_before)
         {
             return Some(format!(
-                "only {before} requests were left after {sent} requests of the suite in a fresh window"
+                "only {before} requests were left after {sent_before} requests of the suite in a fresh window"
             ));
         }
         return None;
     }
     let (first, second) = (BurstCounts::from_burst(recording, 1)?, BurstCounts::from_burst(recording, 2)?);
-    let is_short_wait =
-        refusal_response(recording, second).and_then(retry_after).is_some_and(|delay| delay.as_secs() < 5);
-    let differs = first.served.abs_diff(second.served) > REFILL_TOLERANCE;
-    (differs || is_short_wait && !refills_steadily(recording)).then(|| {
+    let is_short_wait = refusal_response(recording, second)
+        .and_then(retry_after)
+        .is_some_and(|delay| delay.as_secs() < LONG_WAIT_SECONDS);
+    let counts_differ = first.served.abs_diff(second.served) > REFILL_TOLERANCE;
+    (counts_differ || is_short_wait && !refills_steadily(recording)).then(|| {
         format!(
             "the bursts were refused at the {} and {} request",
             ordinal(first.refused_ordinal()),
@@ -73,13 +78,13 @@ fn requests_between(
     recording: &Recording,
     first: &Exchange,
     last: &Exchange,
-    fits: impl Fn(&Exchange) -> bool,
+    is_counted: impl Fn(&Exchange) -> bool,
 ) -> u64 {
     let between = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.number > first.number && exchange.number <= last.number);
-    between.filter(|exchange| fits(exchange)).count() as u64
+    between.filter(|exchange| is_counted(exchange)).count() as u64
 }
 
 /// Returns `true` if the first responses to both keys stated this quota, counted before the request. Then it is the quota of
@@ -100,6 +105,7 @@ fn counts_repeatedly(recording: &Recording, quotas: &[(&Exchange, u64)]) -> bool
     const QUOTAS_MIN: usize = 10;
     /// The numbers of times that a server may count a request.
     const WEIGHTS: [u64; 5] = [2, 3, 4, 5, 10];
+    /// The kinds of requests that a server may count several times.
     const KINDS: [fn(&Exchange) -> bool; 7] = [
         |_| true,
         |exchange| path(exchange).ends_with("/v1/account"),
@@ -117,19 +123,21 @@ fn counts_repeatedly(recording: &Recording, quotas: &[(&Exchange, u64)]) -> bool
         return false;
     };
     let Some((start, before)) = quotas.first().filter(|_| quotas.len() >= QUOTAS_MIN) else { return false };
-    let of_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
-    let matches_weight = |kind: fn(&Exchange) -> bool, counts: &dyn Fn(&Exchange) -> bool, weight: u64| {
+    let is_test_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
+    let matches_weight = |is_kind: fn(&Exchange) -> bool,
+                          is_counted: &dyn Fn(&Exchange) -> bool,
+                          weight: u64| {
         quotas.iter().all(|(exchange, after)| {
             let of_kind =
-                requests_between(recording, start, exchange, |exchange| counts(exchange) && kind(exchange));
-            let expected = requests_between(recording, start, exchange, counts) + (weight - 1) * of_kind;
+                requests_between(recording, start, exchange, |other| is_counted(other) && is_kind(other));
+            let expected = requests_between(recording, start, exchange, is_counted) + (weight - 1) * of_kind;
             before.saturating_sub(*after).abs_diff(expected) <= CONCURRENT_MAX * weight
         })
     };
     first.served.abs_diff(second.served) <= REFILL_TOLERANCE
         && KINDS.into_iter().any(|kind| {
             WEIGHTS.into_iter().any(|weight| {
-                matches_weight(kind, &of_key, weight) || matches_weight(kind, &|_| true, weight)
+                matches_weight(kind, &is_test_key, weight) || matches_weight(kind, &|_| true, weight)
             })
         })
 }
@@ -138,12 +146,12 @@ fn path(exchange: &Exchange) -> &str {
     exchange.target.split('?').next().unwrap_or_default()
 }
 
-/// Returns `true` if the refused key was served again at about two requests per second. A window that is shared with
-/// another client serves a request only when an old one leaves it.
+/// Returns `true` if the refused key was served again at 1.5 or more requests per second, as by a bucket that refills two. A
+/// window that is shared with another client serves a request only when an old one leaves it.
 fn refills_steadily(recording: &Recording) -> bool {
     const SERVED_MIN: u128 = 4;
     let Some(refused) =
-        BurstCounts::from_burst(recording, 2).and_then(|series| recording.exchange(series.first_refused?))
+        BurstCounts::from_burst(recording, 2).and_then(|counts| recording.exchange(counts.first_refused?))
     else {
         return false;
     };
@@ -156,19 +164,20 @@ fn refills_steadily(recording: &Recording) -> bool {
     let Some(last) = after_refusal.last() else { return false };
     let served = after_refusal.iter().filter(|exchange| exchange.status() == Some(200)).count() as u128;
     let millis = last.ended.saturating_sub(refused.ended).as_millis();
+    // 1.5 per second: the requests do not arrive exactly when a token does.
     served >= SERVED_MIN && served * 1_000 >= millis + millis / 2
 }
 
 /// Returns the response that refused a burst.
-fn refusal_response(recording: &Recording, series: BurstCounts) -> Option<&ReceivedResponse> {
-    recording.exchange(series.first_refused?)?.response()
+fn refusal_response(recording: &Recording, counts: BurstCounts) -> Option<&ReceivedResponse> {
+    recording.exchange(counts.first_refused?)?.response()
 }
 
 /// The minimum number of quotas of the live key that show a common count.
 const SHARED_QUOTAS_MIN: usize = 3;
 
-/// Returns the quotas of the live key in the first burst, if the test key skipped each of them and few others: both keys
-/// count in one quota.
+/// Returns the remaining quotas that the responses to the live key state during the first burst, highest first, if those to
+/// the test key skip all of them and at most as many others. Then both keys share one quota.
 pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
     let quotas = |mode: Mode, is_wanted: fn(&Burst) -> bool| -> BTreeSet<u64> {
         let of_burst = recording.exchanges.iter().filter(|exchange| {
@@ -183,22 +192,23 @@ pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
     // Larger numbers are those of another quota, which keys may share.
     let (lowest, highest) =
         (*test.first()?, test.last().copied().filter(|highest| *highest < u64::from(REQUESTS_PER_MINUTE))?);
-    let gaps: BTreeSet<u64> = (lowest..=highest).filter(|quota| !test.contains(quota)).collect();
-    let inside: BTreeSet<u64> = live.into_iter().filter(|quota| (lowest..=highest).contains(quota)).collect();
+    let skipped: BTreeSet<u64> = (lowest..=highest).filter(|quota| !test.contains(quota)).collect();
+    let live_in_range: BTreeSet<u64> =
+        live.into_iter().filter(|quota| (lowest..=highest).contains(quota)).collect();
     // The keys may have sent other requests meanwhile.
-    let is_shared =
-        inside.len() >= SHARED_QUOTAS_MIN && inside.is_subset(&gaps) && gaps.len() <= 2 * inside.len();
-    is_shared.then(|| inside.into_iter().rev().collect())
+    let is_shared = live_in_range.len() >= SHARED_QUOTAS_MIN
+        && live_in_range.is_subset(&skipped)
+        && skipped.len() <= 2 * live_in_range.len();
+    is_shared.then(|| live_in_range.into_iter().rev().collect())
 }
 
-/// The minimum number of refusals with quota left, and the minimum quota left, for another cause
-/// than the limit.
+/// The minimum number of refusals with quota left that show another cause than the limit.
 const PREMATURE_MIN: usize = 3;
+/// The minimum quota left in each of them.
 const QUOTA_LEFT_MIN: u64 = 20;
 
-/// Returns the last refusal of the test key outside the bursts that states much quota left, and
-/// that quota. There must be several of them, and the refusals of the bursts must state no quota
-/// left.
+/// Returns the last refusal of the test key outside the bursts that states much quota left, with the quota. There must be
+/// several such refusals, and all refusals of the bursts must state that no quota is left.
 pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64)> {
     let refused = recording
         .exchanges
@@ -206,11 +216,11 @@ pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64
         .filter(|exchange| exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(429));
     let (in_burst, others): (Vec<_>, Vec<_>) =
         refused.partition(|exchange| matches!(exchange.purpose, Purpose::Burst(_)));
-    let left = |exchange: &&Exchange| remaining_quota(exchange.response()?);
-    let is_used_up = !in_burst.is_empty() && in_burst.iter().all(|exchange| left(exchange) == Some(0));
+    let quota_left = |exchange: &&Exchange| remaining_quota(exchange.response()?);
+    let is_used_up = !in_burst.is_empty() && in_burst.iter().all(|exchange| quota_left(exchange) == Some(0));
     let premature: Vec<_> = others
         .into_iter()
-        .filter_map(|exchange| Some((exchange, left(&exchange)?)))
+        .filter_map(|exchange| Some((exchange, quota_left(&exchange)?)))
         .filter(|(_, left)| *left >= QUOTA_LEFT_MIN)
         .collect();
     premature.last().copied().filter(|_| is_used_up && premature.len() >= PREMATURE_MIN)

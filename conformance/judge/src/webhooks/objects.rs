@@ -17,49 +17,54 @@ use crate::underpayments::parse_scaled;
 
 /// The fields of a charge that only its owner changes.
 const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
-/// The minimum number of charges with an altered field, for a violation. The owner may edit one
-/// between an event and its delivery.
+/// The minimum number of charges with an altered field, for a violation. The owner may edit a charge between an event and its
+/// delivery.
 const ALTERED_CHARGES_MIN: usize = 2;
 /// The minimum number of deliveries with a time in another time zone, for a violation.
 const ZONE_DELIVERIES_MIN: usize = 3;
 
+/// Returns the code of the delivered charge.
 fn code<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a str> {
     text_at(parsed.charge()?, &["code"])
 }
 
-/// Checks that the fields of delivered charges that only the owner changes equal those in the API.
-/// `pairs`: deliveries with their events.
+/// Checks that the [`OWNER_FIELDS`] of delivered charges equal those in the API: texts, the presence of a payment link, and
+/// the types of values in `metadata`. `pairs`: deliveries with their events in the API.
 pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
     for name in OWNER_FIELDS {
         let altered: BTreeMap<_, _> = pairs
             .iter()
             .filter_map(|(parsed, event)| {
-                let (sent, shown) = (parsed.charge()?.get(name)?, event.get("charge")?.get(name)?);
-                let is_altered = match (sent, shown) {
+                let (delivered, in_api) = (parsed.charge()?.get(name)?, event.get("charge")?.get(name)?);
+                let is_altered = match (delivered, in_api) {
                     // A link may be represented by its code or its address.
-                    (Value::String(sent), Value::String(shown)) => {
-                        name != "payment_link" && sent != shown && !sent.is_empty() && !shown.is_empty()
+                    (Value::String(delivered), Value::String(in_api)) => {
+                        name != "payment_link"
+                            && delivered != in_api
+                            && !delivered.is_empty()
+                            && !in_api.is_empty()
                     }
                     (Value::Null, Value::String(_)) | (Value::String(_), Value::Null) => {
                         name == "payment_link"
                     }
-                    (Value::Object(sent), Value::Object(shown)) => {
-                        sent.is_empty() != shown.is_empty()
-                            || have_other_keys(sent, shown)
-                            || sent.iter().any(|(key, value)| {
-                                shown.get(key).is_some_and(|shown| is_reparsed(value, shown))
+                    (Value::Object(delivered), Value::Object(in_api)) => {
+                        delivered.is_empty() != in_api.is_empty()
+                            || have_other_keys(delivered, in_api)
+                            || delivered.iter().any(|(key, value)| {
+                                in_api.get(key).is_some_and(|other| is_reparsed(value, other))
                             })
                     }
                     _ => false,
                 };
-                is_altered.then_some((code(parsed)?, (*parsed, sent, shown)))
+                is_altered.then_some((code(parsed)?, (*parsed, delivered, in_api)))
             })
             .collect();
-        if let Some((code, (parsed, sent, shown))) =
+        if let Some((code, (parsed, delivered, in_api))) =
             altered.first_key_value().filter(|_| altered.len() >= ALTERED_CHARGES_MIN)
         {
-            let expected = format!("{name} {shown} of charge {code}, as in the API");
-            let actual = format!("{name} {sent}, and other values in {} more charges", altered.len() - 1);
+            let expected = format!("{name} {in_api} of charge {code}, as in the API");
+            let actual =
+                format!("{name} {delivered}, and other values in {} more charges", altered.len() - 1);
             return Err(parsed.violation(expected, actual));
         }
     }
@@ -73,7 +78,7 @@ fn have_other_keys(one: &Map<String, Value>, other: &Map<String, Value>) -> bool
     has_own(one, other) && has_own(other, one)
 }
 
-/// Returns `true` if only one of two values is a number, and it is written differently: `"007"` and `7`.
+/// Returns `true` if one of two values is a string, and the other a number with another text: `"007"` and `7`.
 fn is_reparsed(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
@@ -83,9 +88,7 @@ fn is_reparsed(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Checks the deliveries of each charge against earlier ones: a refund does not change the time of
-/// payment, a refunded charge is not in the state of its creation, and a payment does not reduce
-/// the received amount. Also checks that final events change the status.
+/// Checks the deliveries of each charge with [`check_charge`], and that final events change the status.
 pub(super) fn check_history(
     recording: &Recording,
     received: &ReceivedDeliveries<'_>,
@@ -101,6 +104,8 @@ pub(super) fn check_history(
     histories.into_iter().try_for_each(|((_, code), history)| check_charge(code, &history, is_exact))
 }
 
+/// Checks the deliveries of one charge against each other: a refund does not change the time of payment, a refunded charge is
+/// not in the state of its creation, and the received amount does not fall from `charge.underpaid` to `charge.paid`.
 fn check_charge(
     code: &str,
     history: &[&ParsedDelivery<'_>],
@@ -150,21 +155,20 @@ fn check_charge(
     Ok(())
 }
 
-/// The event types after which an object is in another state than at its creation. An expired charge may still be open
-/// to a payment.
+/// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
+/// an expired charge may still accept a payment.
 const FINAL_TYPES: [&str; 3] = ["charge.canceled", "invoice.paid", "invoice.voided"];
-/// The minimum number of objects whose status is unchanged after such an event, for a violation.
+/// The minimum number of objects whose status is unchanged after a final event, for a violation.
 const UNCHANGED_MIN: usize = 2;
 
-/// The status of an object in its deliveries, by the type of the event.
-type States<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)>;
+/// The deliveries of an object with the status in each, by the type of the event.
+type DeliveredStatuses<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)>;
 
-/// Checks that canceled, paid and voided objects do not have the status of their creation. A
-/// delivery may show the object as of its sending, so that the status of its creation may be a
-/// later one. Hence it counts only if all objects whose status changes have the same status at
-/// their creation.
+/// Checks that the deliveries of [`FINAL_TYPES`] do not show the status that the object had at its creation. The delivery of
+/// a creation may be sent late and show a later status. So the status counts as that of a creation only if all objects whose
+/// status changes have it in the delivery of their creation.
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
-    let mut objects: BTreeMap<(&str, &str), States<'_>> = BTreeMap::new();
+    let mut objects: BTreeMap<(&str, &str), DeliveredStatuses<'_>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
         let Some((kind, member)) = parsed.event_type().and_then(|kind| Some((kind, kind.split_once('.')?.0)))
         else {
@@ -176,19 +180,20 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
         }
     }
     let status_at =
-        |states: &States<'_>, kind: &str| states.get(kind).map(|(_, status)| (*status).to_owned());
+        |states: &DeliveredStatuses<'_>, kind: &str| states.get(kind).map(|(_, status)| (*status).to_owned());
     for kind in FINAL_TYPES {
         let created = format!("{}.created", kind.split('.').next().unwrap_or_default());
-        let has_changed = |states: &&States<'_>| {
+        let has_changed = |states: &&DeliveredStatuses<'_>| {
             let created_status = status_at(states, &created);
             states.values().any(|(_, status)| Some(*status) != created_status.as_deref())
         };
-        let initial: BTreeSet<_> =
+        let creation_statuses: BTreeSet<_> =
             objects.values().filter(has_changed).filter_map(|states| status_at(states, &created)).collect();
-        let is_unchanged = |states: &&States<'_>| {
+        let is_unchanged = |states: &&DeliveredStatuses<'_>| {
             let (created_status, final_status) = (status_at(states, &created), status_at(states, kind));
             created_status == final_status
-                && final_status.is_some_and(|status| initial.len() == 1 && initial.contains(&status))
+                && final_status
+                    .is_some_and(|status| creation_statuses.len() == 1 && creation_statuses.contains(&status))
         };
         let unchanged: Vec<_> = objects.values().filter(is_unchanged).collect();
         if let Some((parsed, status)) =
@@ -202,20 +207,20 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
     Ok(())
 }
 
-/// Checks that the times of deliveries are not a whole number of hours away from those of their events, as if in another
-/// time zone.
+/// Checks that `created_at` in the deliveries is not always the same whole number of hours away from that of their events, as
+/// if in another time zone.
 pub(super) fn check_zone(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
-    let hours = |(parsed, event): &(&ParsedDelivery<'_>, Value)| {
+    let hours_apart = |(parsed, event): &(&ParsedDelivery<'_>, Value)| {
         let time = |value: &Value| text_at(value, &["created_at"]).and_then(parse_utc);
         time_zone_difference(time(parsed.body.as_ref()?)? - time(event)?)
     };
-    let differences: BTreeSet<_> = pairs.iter().map(hours).collect();
+    let differences: BTreeSet<_> = pairs.iter().map(hours_apart).collect();
     match (pairs.first(), differences.first()) {
-        (Some((first, _)), Some(Some(shift)))
+        (Some((parsed, _)), Some(Some(hours)))
             if differences.len() == 1 && pairs.len() >= ZONE_DELIVERIES_MIN =>
         {
             let expected = "created_at in the time zone of the event in the API";
-            Err(first.violation(expected, format!("{shift} h away, as in all {} deliveries", pairs.len())))
+            Err(parsed.violation(expected, format!("{hours} h away, as in all {} deliveries", pairs.len())))
         }
         _ => Ok(()),
     }

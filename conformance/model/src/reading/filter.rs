@@ -53,7 +53,8 @@ impl ChargeInvoices {
     }
 }
 
-/// Returns `true` if a row matches a filter by name and value; `None` if the row does not have the filtered field.
+/// Returns `true` if a row matches a filter by name and value; `None` if a charge or an invoice does not have the
+/// filtered field.
 pub fn matches_filter(
     list: List,
     row: &Value,
@@ -64,8 +65,8 @@ pub fn matches_filter(
 ) -> Option<bool> {
     let has_value = |path: &[&str]| text_at(row, path) == Some(value);
     let code = |member| text_at(row, &[member, "code"]);
-    let is_related = |names_object: bool, is_known_pair: bool| {
-        scope == FilterScope::Wide && (names_object || is_known_pair)
+    let is_related = |names_other_object: bool, is_known_pair: bool| {
+        scope == FilterScope::Wide && (names_other_object || is_known_pair)
     };
     match (list, name) {
         (List::Events, "type") => Some(has_value(&["type"])),
@@ -73,6 +74,7 @@ pub fn matches_filter(
             has_value(&["charge", "code"])
                 || is_related(lists_charge(row, value), pairs.contains(Some(value), code("invoice"))),
         ),
+        // The only other filter of events: by invoice.
         (List::Events, _) => Some(
             has_value(&["invoice", "code"])
                 || is_related(names_invoice(row, value), pairs.contains(code("charge"), Some(value))),

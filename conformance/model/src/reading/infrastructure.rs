@@ -65,6 +65,7 @@ const NAME_PARTS: [&str; 32] = [
 
 /// Returns `true` if a header field, by its name in lower case, does not depend on the requested object.
 pub fn is_infrastructure(name: &str) -> bool {
+    // Its name contains `cache-`, but the service sets it.
     let is_set_by_service = name == "cache-control";
     !is_set_by_service
         && (INFRASTRUCTURE_NAMES.contains(&name)

@@ -1,4 +1,4 @@
-//! Checks of JSON text, including duplicate names.
+//! Properties of JSON bodies: the declared media type, the presence of text, and duplicate names.
 
 use std::fmt;
 

@@ -19,17 +19,16 @@ pub const BURST_TIME_MAX: Duration = Duration::from_secs(55);
 /// The counts of one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BurstCounts {
-    /// Requests that were served before the first refusal, including those of the test key in the minute before. A
-    /// limiter may or may not count those with a cached response: the number is the possible one nearest to the
-    /// limit.
+    /// Requests of the burst that were served, and those of the test key before it in the same minute. A limiter may
+    /// or may not count those with a cached response, so this is the possible number nearest to the limit.
     pub served: u32,
-    /// Requests with a cached response.
+    /// Served requests with a cached response.
     pub cached: u32,
-    /// Requests with another outcome: no response, a 5xx, a redirect, 401 or 403.
+    /// Requests that were neither served nor refused with 429: no response, a 5xx, a redirect, 401 or 403.
     pub unclear: u32,
     /// The number of the exchange that was refused first, if any.
     pub first_refused: Option<u32>,
-    /// The time from the first request to the end of the burst.
+    /// The time from the first counted request to the end of the burst.
     pub elapsed: Duration,
 }
 
@@ -62,7 +61,7 @@ impl BurstCounts {
         let last = requests.last()?;
         let first_refused =
             requests.iter().find(|request| request.status() == Some(429)).map(|request| request.number);
-        // Requests of the test key in the minute before the burst count against the same limit.
+        // Requests of the test key in the minute before the end of the burst count against the same limit.
         let before = recording.exchanges.iter().filter(|exchange| {
             exchange.caller == Caller::Own(Mode::Test)
                 && exchange.number < requests[0].number
@@ -96,19 +95,19 @@ impl BurstCounts {
 
     /// Returns the kind of limiter that explains the burst.
     pub fn limiter_kind(&self) -> LimiterKind {
-        let refill =
+        let refilled =
             2 * u32::try_from(self.elapsed.as_millis().div_ceil(1000)).unwrap_or(REQUESTS_PER_MINUTE);
         match self.first_refused {
             None if self.served > SERVED_MAX && self.elapsed < LIMIT_WINDOW => LimiterKind::Unlimited,
             None => LimiterKind::TooSlow,
             Some(_) if self.served + self.unclear < REQUESTS_PER_MINUTE => LimiterKind::Early,
             Some(_) if self.served <= REQUESTS_PER_MINUTE => LimiterKind::Exact,
-            Some(_) if self.served <= REQUESTS_PER_MINUTE + refill => LimiterKind::TokenBucket,
+            Some(_) if self.served <= REQUESTS_PER_MINUTE + refilled => LimiterKind::TokenBucket,
             Some(_) => LimiterKind::WindowBoundary,
         }
     }
 
-    /// Returns the position of the refused request, counted from 1: 121 for "the 121st".
+    /// Returns the position of the refused request among the counted ones: 121 for "the 121st".
     pub fn refused_ordinal(&self) -> u32 {
         self.served + 1
     }

@@ -1,5 +1,5 @@
-//! Functions that extract data from recorded responses, shared by the probes and the judge. They return `None` for
-//! data that is missing or of an unexpected type.
+//! Functions that extract data from recorded responses, shared by the probes and the judge. Those that return an
+//! `Option` return `None` for data that is missing or of an unexpected type.
 
 mod filter;
 mod infrastructure;

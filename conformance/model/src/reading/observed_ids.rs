@@ -71,7 +71,8 @@ pub fn single_event(exchange: &Exchange) -> Option<Value> {
     Some(event_with_path(exchange)?.1)
 }
 
-/// Returns the event in a response to `GET /v1/events/{id}`, after the names of the members that lead to it.
+/// Returns the event in a response to `GET /v1/events/{id}`, see [`single_event`], and the names of the members that
+/// lead to it.
 pub fn event_with_path(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
     const MEMBERS: [&str; 6] = ["id", "type", "details", "charge", "invoice", "created_at"];
     /// Limits the search to nested envelopes and the members of an event.
@@ -79,7 +80,7 @@ pub fn event_with_path(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
     fn search_event(value: &Value, path: Vec<String>, found: &mut Vec<(usize, Vec<String>, Value)>) {
         let known_members = MEMBERS.iter().filter(|name| value.get(**name).is_some()).count();
         // An envelope has none or few of the members of an event.
-        if found.iter().all(|(fewer, ..)| known_members > *fewer) {
+        if found.iter().all(|(previous, ..)| known_members > *previous) {
             found.push((known_members, path.clone(), value.clone()));
         }
         let members = value.as_object().into_iter().flatten().filter(|(_, member)| member.is_object());
@@ -93,7 +94,7 @@ pub fn event_with_path(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
     found.pop().map(|(_, path, event)| (path, event))
 }
 
-/// Returns the id of the key's own event that an exchange requested, alone or in a burst.
+/// Returns the id of the key's own event if an exchange requested a single one, in a burst or outside.
 pub fn requested_own_event(exchange: &Exchange) -> Option<&str> {
     match &exchange.purpose {
         Purpose::Event { id, side: Side::Own, .. } => Some(id),
@@ -133,7 +134,7 @@ pub fn listed_events(recording: &Recording, mode: Mode) -> BTreeMap<String, Valu
     listed
 }
 
-/// Returns the events of a mode before the first delivery.
+/// Returns the events of a mode before the first delivery; the recent events if none were read for this purpose.
 pub fn events_before_deliveries(recording: &Recording, mode: Mode) -> Vec<Value> {
     let rows = rows_read_for(recording, mode, &Purpose::BeforeDeliveries);
     rows.unwrap_or_else(|| recent_events(recording, mode))

@@ -56,7 +56,7 @@ pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
     (pairs, has_only_specified)
 }
 
-/// Returns the list and page that an exchange requested, if it requested a page by query.
+/// Returns the request of a page of a list, if an exchange requested one whose query is known.
 pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
     match &exchange.purpose {
         Purpose::Page(request) => return Some(request.clone()),
@@ -100,7 +100,7 @@ pub fn event_charge_codes(event: &Value) -> Option<Vec<&str>> {
     invoice_charge_codes(event.get("invoice")?)
 }
 
-/// Returns the codes of an invoice's charges, which may be objects or codes.
+/// Returns the codes of an invoice's charges, which may be objects or codes. `None` if one of them has no code.
 pub fn invoice_charge_codes(invoice: &Value) -> Option<Vec<&str>> {
     let charges = invoice.get("charges")?.as_array()?;
     charges.iter().map(|charge| charge.as_str().or_else(|| text_at(charge, &["code"]))).collect()
@@ -171,6 +171,7 @@ mod tests {
         let class = |character: char| {
             (character.is_ascii_digit(), character.is_ascii_lowercase(), character.is_ascii_uppercase())
         };
+        // The digits of a UUID are hexadecimal, so a digit may become a letter.
         if !id.contains("-7") {
             assert!(id.chars().zip(unused.chars()).all(|(a, b)| class(a) == class(b)), "{unused}");
         }

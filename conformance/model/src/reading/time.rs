@@ -21,7 +21,8 @@ pub fn parse_http_date(text: &str) -> Option<OffsetDateTime> {
     PrimitiveDateTime::parse(text, format).ok().map(PrimitiveDateTime::assume_utc)
 }
 
-/// Returns the delay of the header `Retry-After`: whole seconds, or a date minus the `Date` of the response.
+/// Returns the delay of the header `Retry-After`: whole seconds, or a date minus the `Date` of the response, zero if
+/// it is past.
 pub fn retry_after(response: &ReceivedResponse) -> Option<Duration> {
     let value = response.header("retry-after")?;
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

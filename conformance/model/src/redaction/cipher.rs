@@ -14,7 +14,7 @@ pub(super) struct Cipher {
     key: [u8; 32],
 }
 
-/// A character that may be replaced: the first character and the size of its alphabet, and its index there.
+/// A character that is replaced: the first character and the size of its alphabet, and its index in the alphabet.
 #[derive(Clone, Copy)]
 struct Slot {
     first: u32,
@@ -27,7 +27,8 @@ impl Cipher {
         Cipher { key }
     }
 
-    /// Returns another text with letters and digits at the same positions, and the same punctuation.
+    /// Returns another text with letters and digits at the same positions, and the same punctuation. A decimal number
+    /// becomes another number.
     pub(super) fn encrypt_text(&self, text: &str) -> String {
         if is_decimal(text) {
             return self.encrypt_number(text);
@@ -62,6 +63,7 @@ impl Cipher {
             }
         };
         let mut hidden = digits.to_owned();
+        // Encrypted again until it is not zero, which preserves the permutation.
         loop {
             let slots: Vec<_> = hidden.char_indices().map(slot).collect();
             hidden = self.permute(&hidden, &slots);
@@ -103,9 +105,10 @@ impl Cipher {
         for slot in other {
             input.extend((slot.first + slot.index).to_be_bytes());
         }
+        // Each slot uses four of the 32 bytes of an HMAC.
         for (block, slots) in (0_u32..).zip(half.chunks_mut(8)) {
             let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC accepts keys of any length");
-            // The length of the other half separates it from the fixed text.
+            // The length of the input separates it from the fixed text.
             mac.update(&(input.len() as u64).to_be_bytes());
             mac.update(&input);
             mac.update(&block.to_be_bytes());
@@ -126,8 +129,11 @@ fn is_decimal(text: &str) -> bool {
         && digits.bytes().filter(|byte| *byte == b'.').count() <= 1
 }
 
+/// Returns the slot of a character, or `None` if it is not replaced. `is_hex`: replaces hexadecimal letters by each
+/// other only.
 fn slot_of(character: char, is_hex: bool) -> Option<Slot> {
-    /// The size of the blocks in which letters beyond ASCII are permuted: the same number of bytes in UTF-8.
+    /// The size of the blocks in which characters beyond ASCII are permuted. All in a block have the same length in
+    /// UTF-8.
     const BLOCK: u32 = 64;
     let letter_count = if is_hex { 6 } else { 26 };
     let (first, size) = match character {

@@ -6,7 +6,7 @@ use super::{Redaction, is_public_header};
 use crate::deliveries::Deliveries;
 use crate::raw_bytes::RawBytes;
 
-/// Header fields of a request without personal data.
+/// The names of header fields of a request that contain no personal data.
 const PUBLIC_REQUEST_HEADERS: &[&str] = &["accept", "accept-encoding", "user-agent"];
 /// A byte that never occurs in UTF-8.
 const INVALID_UTF8: u8 = 0xff;

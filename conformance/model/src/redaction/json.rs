@@ -1,4 +1,4 @@
-//! Replaces scalars within the raw text of a JSON document; the rest of the text is unchanged.
+//! Replaces strings and numbers within the raw text of a JSON document; the rest of the text is unchanged.
 
 use serde::de::IgnoredAny;
 
@@ -12,16 +12,16 @@ pub(super) enum Scalar<'a> {
 struct NestingLevel {
     /// The name of the current member.
     name: String,
-    /// Below `metadata`, whose names the merchant chooses.
+    /// `true` below `metadata`, whose names the merchant chooses.
     private: bool,
-    /// Below `errors`, whose strings are messages of the service.
+    /// `true` below `errors`, whose strings are messages of the service.
     has_messages: bool,
     is_object: bool,
     /// `true` if the next string is the name of a member.
     expects_name: bool,
 }
 
-/// Replaces the scalars for which `change` returns a string; returns `None` if the text is not JSON.
+/// Replaces the strings and numbers for which `change` returns a string; returns `None` if the text is not JSON.
 pub(super) fn map_scalars(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len());
@@ -77,6 +77,7 @@ pub(super) fn map_scalars(text: &str, change: impl Fn(Scalar<'_>) -> Option<Stri
     Some(out)
 }
 
+/// Returns the length of the JSON string at the start of the text, with its quotes.
 fn string_len(rest: &str) -> usize {
     let mut escaped = false;
     for (index, byte) in rest.bytes().enumerate().skip(1) {
@@ -90,18 +91,21 @@ fn string_len(rest: &str) -> usize {
     rest.len()
 }
 
+/// Returns the length of the JSON number at the start of the text.
 fn number_len(rest: &str) -> usize {
     rest.find(|character: char| !matches!(character, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'))
         .unwrap_or(rest.len())
 }
 
-/// Returns `true` if a member of this name counts records or pages; other numbers may be amounts.
+/// Returns `true` if a member of this name counts records or pages, or is a status code. Other numbers may be
+/// amounts.
 pub(super) fn is_count(name: &str) -> bool {
     const COUNTS: &[&str] = &["current_page", "last_page", "per_page", "total", "from", "to", "status"];
     COUNTS.contains(&name)
 }
 
-/// Returns `true` if a member of this name is an identifier, an enum value, a link or a message of the service.
+/// Returns `true` if a member with this name and text is an identifier, an enum value, a link or a message of the
+/// service.
 pub(super) fn is_public_member(name: &str, text: &str) -> bool {
     const MESSAGES: &[&str] = &["message", "error", "title", "detail", "instance"];
     const LINKS: &[&str] = &["first", "last", "prev", "next"];

@@ -14,7 +14,7 @@ use std::fmt;
 use self::cipher::Cipher;
 use crate::recording::{ExchangeOutcome, ReceivedResponse, Recording};
 
-/// Header fields without personal data.
+/// The names of header fields that contain no personal data.
 const PUBLIC_HEADERS: &[&str] = &[
     "age",
     "allow",
@@ -96,8 +96,8 @@ impl Redaction {
         }
     }
 
-    /// Replaces text except the requested identifiers in it: two responses that differ only in these must still
-    /// differ only in these.
+    /// Replaces text except the requested identifiers in it, so that two responses that differ only in these
+    /// identifiers still do.
     fn hide_except_ids(&self, text: &str, ids: &BTreeSet<String>) -> String {
         let readable = ids.iter().filter(|id| id.len() >= READABLE_ID_LEN_MIN);
         let first = readable.filter_map(|id| text.find(id.as_str()).map(|start| (start, id.len()))).min();
@@ -130,7 +130,8 @@ fn is_public_header(header: &str) -> bool {
     PUBLIC_HEADERS.contains(&header) || header.starts_with("x-ratelimit-") || header.starts_with("ratelimit")
 }
 
-/// Returns the identifiers in a request: the last part of its path and the values of its query.
+/// Returns the identifiers in a request: the last part of its path and the values of its query, without plain
+/// numbers.
 fn requested_ids(target: &str) -> Vec<String> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let last = path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -139,11 +140,13 @@ fn requested_ids(target: &str) -> Vec<String> {
     named.filter(|id| !id.is_empty() && !id.bytes().all(|byte| byte.is_ascii_digit())).collect()
 }
 
-/// Returns `true` for an ISO 8601 time such as `2026-01-05T09:00:00Z`.
+/// Returns `true` for text that starts like an ISO 8601 time, such as `2026-01-05T09:00:00Z`, and is not longer than
+/// one.
 fn is_time(text: &str) -> bool {
     const FORMAT: &[u8] = b"0000-00-00T00:00";
+    const LEN_MAX: usize = 40;
     text.len() >= FORMAT.len()
-        && text.len() <= 40
+        && text.len() <= LEN_MAX
         && text.bytes().zip(FORMAT).all(|(byte, expected)| match expected {
             b'0' => byte.is_ascii_digit(),
             _ => byte == *expected,

@@ -33,6 +33,7 @@ impl Connector {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(time_limit));
+        // Allows https: TLS is added here.
         tcp.enforce_http(false);
         Connector { tcp, tls }
     }
@@ -49,6 +50,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, address: Uri) -> Self::Future {
         let tls = self.tls.clone();
+        // An IPv6 address has brackets in a URI, but not in a server name.
         let host = address.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let tcp = self.tcp.call(address);
         Box::pin(async move {
@@ -64,6 +66,7 @@ impl Service<Uri> for Connector {
     }
 }
 
+/// Returns the error for a TLS handshake that failed.
 fn tls_error(host: &str, err: io::Error) -> ConnectError {
     match err.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
         Some(cause) => tls_error_message(host, cause).into(),

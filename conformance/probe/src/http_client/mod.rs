@@ -54,8 +54,8 @@ impl HttpClient {
         HttpClient { client: builder.build(Connector::new(time_limit, tls)), time_limit, body_bytes_max }
     }
 
-    /// Sends a request to an absolute address. Returns [`ExchangeOutcome::NoResponse`] with the reason if it is not valid HTTP
-    /// or has no complete response.
+    /// Sends a request to an absolute address. Returns [`ExchangeOutcome::NoResponse`] with the reason if the request
+    /// is not valid HTTP or gets no complete response.
     pub async fn send(
         &self,
         method: &str,
@@ -92,7 +92,8 @@ impl HttpClient {
             let value = HeaderValue::try_from(value).map_err(|error| invalid_request(&error))?;
             request.headers_mut().append(name, value);
         }
-        let (head, body) = self.client.request(request).await.map_err(|err| no_head(&err))?.into_parts();
+        let (head, body) =
+            self.client.request(request).await.map_err(|err| no_head_reason(&err))?.into_parts();
         let status = head.status.as_u16();
         let body = Limited::new(body, self.body_bytes_max).collect().await.map_err(|err| {
             if err.is::<LengthLimitError>() {
@@ -111,9 +112,9 @@ impl HttpClient {
     }
 }
 
-/// Returns the reason why no response head could be read. Invalid header fields are malformed HTTP; other errors may
-/// mean that the server does not speak HTTP.
-fn no_head(err: &(dyn Error + 'static)) -> String {
+/// Returns the reason why no response head could be read. A header field that hyper cannot parse is malformed HTTP;
+/// other errors may mean that the server does not speak HTTP.
+fn no_head_reason(err: &(dyn Error + 'static)) -> String {
     let why = innermost(err);
     let is_header_error =
         ["header", "content-length", "transfer-encoding"].iter().any(|field| why.contains(field));

@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-/// Parses the certificates of a PEM text.
+/// Parses the CA certificates of a PEM text, at least one. The error is a message for the operator.
 pub(crate) fn parse_certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     let parsed = parsed.map_err(|err| format!("the CA file is not PEM: {err}"))?;
@@ -27,7 +27,7 @@ pub(crate) fn parse_certificates(pem: &str) -> Result<Vec<CertificateDer<'static
 /// Returns a TLS connector with all trusted certificates. `Plan::validate` has checked the CA file.
 pub(super) fn tls_connector(ca_pem: Option<&str>) -> TlsConnector {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    // A machine without certificates uses the public ones.
+    // If the machine has no certificates, only the public ones are used.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots.add_parsable_certificates(ca_pem.and_then(|pem| parse_certificates(pem).ok()).unwrap_or_default());
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -42,7 +42,7 @@ pub(super) fn tls_connector(ca_pem: Option<&str>) -> TlsConnector {
 /// Returns the reason why a server's certificate is not trusted, with the remedy.
 pub(super) fn tls_error_message(host: &str, err: &Error) -> String {
     match err {
-        // A CA with the name of a known one has an invalid signature.
+        // `BadSignature`: the issuer has the name of a trusted CA and another key.
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
             format!(
                 "the certificate of `{host}` is not signed by a trusted CA; if its CA is your own, name the \

@@ -11,7 +11,7 @@ use crate::session::Session;
 /// Includes a valid request after a refusal, and HEAD requests.
 pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 26, total: 29 };
 pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
-/// The account, the three lists and a single event.
+/// The number of paths: the account, the three lists and a single event.
 const PATHS: u32 = 5;
 
 const FORGERIES: [Forgery; 14] = [
@@ -60,6 +60,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut served = paths(session);
     served.retain(|path| is_served(session, path));
     for (index, forgery) in FORGERIES.into_iter().enumerate() {
+        // A key without letters has no other letter case.
         if forgery == Forgery::LetterCase && !has_letters {
             continue;
         }
@@ -99,7 +100,7 @@ fn is_served(session: &Session<'_>, path: &str) -> bool {
     session.recording.find_last(|exchange| is_own(exchange) && has_path(&exchange.target)).is_some()
 }
 
-/// Returns the paths that are known to exist.
+/// Returns the paths of the account, the lists and, if one is known, an event.
 fn paths(session: &Session<'_>) -> Vec<String> {
     let mut paths = vec![ACCOUNT_PATH.to_owned()];
     paths.extend(List::ALL.map(|list| list.path().to_owned()));

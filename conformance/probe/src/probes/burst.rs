@@ -19,12 +19,14 @@ use crate::session::{IDLE_WINDOW, SINGLE_WAIT_MAX, Session};
 
 /// The number of rounds of requests after the first refusal.
 const ROUNDS: u8 = 3;
+/// The most paths that a burst requests in turn: the [`PATHS`] and an event.
 const PATHS_MAX: u32 = 5;
 /// The further requests of each round: a HEAD request and one for a nonexistent event.
 const EXTRA_PER_ROUND: u32 = 2;
-/// The number of requests that are sent concurrently. With the account request, they are below the limit.
+/// The number of requests at the start of a burst that are sent in batches. With the account request, they are below
+/// the limit.
 const CONCURRENT_MAX: usize = 108;
-/// The number of requests that are sent together.
+/// The number of requests of a batch, which are sent concurrently.
 const BATCH: usize = 4;
 /// The number of bursts: the second one repeats the first if it was not conclusive.
 const SERIES_MAX: u8 = 2;
@@ -36,7 +38,9 @@ const AFTER_WAIT_ROUNDS: u8 = 3;
 const AFTER_WAIT_MAX: u32 = 372;
 /// The seconds after which the key is tried during a wait, before a window of a minute can have ended.
 const WAIT_CHECK_SECONDS: [u64; 3] = [20, 35, 50];
-/// The requests after the first refusal: of the live key, the second key, and the test key during and after the wait.
+/// The requests after the first refusal, in the order of the terms: with the live and the second key; with the test
+/// key until it is refused again; one per burst in which a token bucket would have refilled; during the wait; shortly
+/// before its end; two after each of two waits; and after the wait until the next refusal.
 const AFTER_REFUSAL_MAX: u32 =
     2 + STILL_REFUSED_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AFTER_WAIT_MAX;
 /// The number of requests with the live key during a burst. One is sent only if the test key gets statuses other than
@@ -65,16 +69,18 @@ const REFILL_WAIT: Duration = Duration::from_millis(1_200);
 /// window would end during the burst.
 const NEAR_MINUTE_MIN: Duration = Duration::from_secs(1);
 const NEAR_MINUTE_MAX: Duration = Duration::from_secs(3);
-/// The number of sequential responses in a burst.
+/// The approximate number of response times that a burst lasts.
 const SEQUENTIAL_RESPONSES: u32 = 50;
+/// Two windows of the limit, plus a second for servers that count whole seconds.
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
 /// The longest wait if the key was idle before: the rest of the server's minute, plus the second that dates round
 /// down, plus a window.
 pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
-/// The most time for all waits: two idle windows before a repeated burst, and after it the `Retry-After` or one more
-/// window for sliding windows.
+/// The most time for all waits: [`WAIT_USUAL`], two idle windows before a repeated burst, and after it the
+/// `Retry-After` or one more window for sliding windows.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(65 + 121 + 61);
 
+/// The key of the bursts.
 const KEY: Caller = Caller::Own(Mode::Test);
 /// The seed of the nonexistent event, different from those of other probes.
 const ABSENT_EVENT_SEED: u64 = 90;
@@ -98,7 +104,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         series = 2;
         wait_for_next_minute(session).await;
         send_burst(session, series, &mut paths).await;
-        may_refill(session, series).await;
+        test_refill(session, series).await;
     }
     if BurstCounts::from_burst(&session.recording, series).is_none_or(|counts| counts.first_refused.is_none())
     {
@@ -110,8 +116,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         .send_retrying_5xx(Caller::Own(Mode::Live), Purpose::Burst(Burst::LiveKeyAfterRefusal), ACCOUNT_PATH)
         .await;
     if session.plan.second_key.is_some() {
-        let second = Purpose::Burst(Burst::SecondKey);
-        session.send_retrying_5xx(Caller::SecondKey, second, ACCOUNT_PATH).await;
+        let purpose = Purpose::Burst(Burst::SecondKey);
+        session.send_retrying_5xx(Caller::SecondKey, purpose, ACCOUNT_PATH).await;
     }
     // Only the latest refusal counts: if the key was served in between, the earlier wait is over.
     for _ in 0..STILL_REFUSED_MAX {
@@ -160,15 +166,15 @@ async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
     match BurstCounts::from_burst(&session.recording, 1)?.limiter_kind() {
         LimiterKind::Early => Some(TWO_IDLE_WINDOWS),
         LimiterKind::WindowBoundary => Some(IDLE_WINDOW),
-        LimiterKind::TokenBucket if !may_refill(session, 1).await => Some(IDLE_WINDOW),
+        LimiterKind::TokenBucket if !test_refill(session, 1).await => Some(IDLE_WINDOW),
         _ => None,
     }
 }
 
-/// Sends a request after the time in which a token bucket refills. Returns `false` if it is refused, so that the
-/// limiter is not a token bucket. Sends none if `Retry-After` is that short, because the wait for it tests the
-/// same.
-async fn may_refill(session: &mut Session<'_>, series: u8) -> bool {
+/// Sends a request after the time in which a token bucket refills, if the burst looks like one. Returns `false` if
+/// the request is refused, so that the limiter is not a token bucket. Sends none if `Retry-After` is about that
+/// short, because the request after it tests the same.
+async fn test_refill(session: &mut Session<'_>, series: u8) -> bool {
     let bucket = BurstCounts::from_burst(&session.recording, series)
         .filter(|counts| counts.limiter_kind() == LimiterKind::TokenBucket);
     let refused = bucket.and_then(|counts| session.recording.exchange(counts.first_refused?)).cloned();
@@ -238,6 +244,7 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
         }
         let live_request = burst_pages.live_requests.pop_front();
         batch_requests.extend(live_request.map(|(caller, purpose, path)| {
+            // After the first batch, events of unread types replace the account.
             let unread = event_of_unread_type(&session.recording);
             let unread = unread.filter(|_| path == ACCOUNT_PATH && sent > 0);
             (caller, purpose, unread.map_or(path, |id| event_path(&id)))
@@ -299,7 +306,7 @@ async fn check_refusals_without_429(
         || unserved.iter().take_while(|status| status.is_none()).count() >= NO_RESPONSES_MAX
 }
 
-/// The pages that a burst reads: those for which no other probe has requests left.
+/// The pages that a burst reads in addition to its paths. The budgets of the other probes are too small for them.
 struct BurstPages {
     series: u8,
     /// The paths of the test key that are requested next.
@@ -404,8 +411,8 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
     }
 }
 
-/// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that
-/// round down.
+/// Sends requests during the `Retry-After` of a refusal, one after it, and another one a second later for servers
+/// that round down. If they are served, sends more.
 async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     let Some(delay) = requested_wait(refused) else { return };
     if check_during_wait(session, refused, delay, paths).await {
@@ -433,11 +440,11 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
             } else if waited.status() == Some(200) && ends_early {
                 session.has_new_window = fill_new_window(session, 1, paths).await;
             }
-            let again = requested_wait(&waited).filter(|_| waited.status() == Some(429));
-            let Some(again) = again else { return };
+            let next_delay = requested_wait(&waited).filter(|_| waited.status() == Some(429));
+            let Some(next_delay) = next_delay else { return };
             // If the limiter counts refused requests, the latest `Retry-After` applies. At most one more wait.
-            if refused.purpose == Purpose::Burst(Burst::StillRefused) && again > Duration::from_secs(1) {
-                last_refusal = Some((waited, again));
+            if refused.purpose == Purpose::Burst(Burst::StillRefused) && next_delay > Duration::from_secs(1) {
+                last_refusal = Some((waited, next_delay));
                 break;
             }
         }
@@ -489,7 +496,8 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
         && (refused.ended + delay).saturating_sub(first) + SLACK < LIMIT_WINDOW
 }
 
-/// Sends as many requests as only a new window serves. Returns `true` if all are served.
+/// Sends more requests at once than a token bucket that was refused before serves. Returns `true` if all are served,
+/// so that a new window has started.
 async fn fill_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
     let purpose = Purpose::Burst(Burst::RepeatedAfterWait { round });
     for batch in 0..NEW_WINDOW_BATCHES {
@@ -529,8 +537,8 @@ pub(crate) async fn send_closing_burst(session: &mut Session<'_>) {
     reserve_fresh_window(session);
 }
 
-/// Sends requests while they are served, and again after each short wait, until more than a minute's maximum was
-/// served.
+/// Sends requests while they are served, and again after each short wait, until more were served within a minute than
+/// any limiter of 120 admits, or the minute from `since` is over.
 async fn send_until_refused(
     session: &mut Session<'_>,
     since: Duration,

@@ -1,4 +1,4 @@
-//! GET requests for the choices of the reference server where the specification leaves one.
+//! GET requests that show whether a server makes the choices of the reference server where the specification leaves a choice.
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::observed_ids;
@@ -9,8 +9,11 @@ use crate::session::Session;
 pub(crate) const REQUESTS_MAX: u32 = 13;
 /// A page beyond the end of every list.
 const PAGE_BEYOND_END: u32 = 1_000_000;
+/// The seed of the nonexistent event, different from those of other probes.
+const ABSENT_EVENT_SEED: u64 = 11;
 
-/// The choices with their paths. Placeholders such as `{charge}` are replaced by objects of the test mode.
+/// The names of the choices, with the path of the request for each. Placeholders such as `{charge}` are replaced by
+/// objects of the test mode.
 const CHOICES: [(&str, &str); REQUESTS_MAX as usize] = [
     ("page=0", "/v1/events?page=0"),
     ("page=x", "/v1/events?page=x"),
@@ -30,7 +33,7 @@ const CHOICES: [(&str, &str); REQUESTS_MAX as usize] = [
 /// Sends the request of each choice.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let observed = observed_ids(&session.recording, Mode::Test);
-    let absent = observed.event.as_deref().map(|id| session.unused_id_like(id, 11));
+    let absent = observed.event.as_deref().map(|id| session.unused_id_like(id, ABSENT_EVENT_SEED));
     let replacements = [
         ("{charge}", observed.charge),
         ("{invoice}", observed.invoice),
@@ -46,7 +49,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 path = path.replace(placeholder, &value);
             }
         }
-        // Paths with missing objects are skipped.
+        // If there is no object for a placeholder, the choice is skipped.
         if !path.contains('{') {
             session.send(Caller::Own(Mode::Test), Purpose::Choice { name: name.to_owned() }, &path).await;
         }

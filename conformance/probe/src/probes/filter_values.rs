@@ -24,7 +24,7 @@ pub(super) struct FilterValues {
 }
 
 impl FilterValues {
-    /// Returns the values in the long pages with a matching purpose.
+    /// Returns the values in the unfiltered long pages that were read for a matching purpose.
     pub(super) fn from_recording(
         recording: &Recording,
         mode: Mode,
@@ -106,11 +106,11 @@ impl FilterValues {
             request(List::Events, selective_value(events, "type").map(|(kind, _)| vec![("type", kind)])),
             request(List::Events, value("charge", ["charge", "code"])),
             request(List::Events, value("invoice", ["invoice", "code"])),
-            request(List::Charges, self.status(List::Charges, "charge")),
-            request(List::Invoices, self.status(List::Invoices, "invoice")),
+            request(List::Charges, self.status_filter(List::Charges, "charge")),
+            request(List::Invoices, self.status_filter(List::Invoices, "invoice")),
             request(List::Charges, value("payment_link", ["charge", "payment_link"]).or_else(listed_link)),
-            request(List::Events, type_of(events, "charge")),
-            request(List::Events, type_of(events, "invoice")),
+            request(List::Events, type_and_object(events, "charge")),
+            request(List::Events, type_and_object(events, "invoice")),
             request(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),
             request(List::Events, all_three()),
             request(List::Charges, status_and_link(events)),
@@ -120,6 +120,7 @@ impl FilterValues {
     /// Returns the request of the second page for a filter by status, if there is one, because the first page was
     /// read in test mode. Returns other requests unchanged.
     pub(super) fn second_page(&self, request: PageRequest) -> PageRequest {
+        /// The matching rows are split into two pages.
         const HALVES: u64 = 2;
         let [(name, value)] = &request.filters[..] else { return request };
         let count =
@@ -130,8 +131,9 @@ impl FilterValues {
         PageRequest { page: Some(2), per_page: Some(count / HALVES), ..request }
     }
 
-    /// Returns the further requests of a burst: the second page of each filter by number, all other types and
-    /// statuses in the lists, and the events of the oldest objects and of objects with events of every type.
+    /// Returns the further requests of a burst: the second page of each filter by number, one filter with the default
+    /// page size, all other types and statuses in the lists, and the events of the oldest objects and of objects with
+    /// events of every type.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
         let mut single_filters: Vec<_> = self.requests().into_iter().flatten().collect();
         single_filters.retain(|request| request.filters.len() == 1);
@@ -177,8 +179,9 @@ impl FilterValues {
         further
     }
 
-    /// Returns a status that several rows of the list have, but not all; otherwise one of the events.
-    fn status(&self, list: List, member: &str) -> Option<Filters> {
+    /// Returns the filter by a status, preferably a selective one of the list, see [`selective_value`]; otherwise one
+    /// in the events.
+    fn status_filter(&self, list: List, member: &str) -> Option<Filters> {
         let listed = selective_value(self.rows(list), "status").map(|(status, _)| status);
         let status_in_events = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
         let status = listed.or_else(|| status_in_events().map(str::to_owned))?;
@@ -197,8 +200,8 @@ impl FilterValues {
     }
 }
 
-/// Returns few values of a member whose events have all types, because a filter may omit events of some types.
-/// Values with the most types come first, and of those the newest.
+/// Returns few values at a path whose events together have all types, because a filter may omit events of some types.
+/// Each value adds the most further types, and is the newest of those that add as many.
 fn values_of_every_type<'a>(events: &'a [Value], path: [&str; 2]) -> Vec<&'a str> {
     let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut newest_first = Vec::new();
@@ -253,7 +256,7 @@ pub(super) fn selective_type(modes: &[(Mode, &FilterValues); 2]) -> Option<(Mode
 }
 
 /// Returns filters by the type of an event and its charge or invoice, preferably one with events of other types, too.
-fn type_of(events: &[Value], object: &'static str) -> Option<Filters> {
+fn type_and_object(events: &[Value], object: &'static str) -> Option<Filters> {
     let code = |event: &Value| text_at(event, &[object, "code"]).map(str::to_owned);
     let kind = |event: &Value| text_at(event, &["type"]).map(str::to_owned);
     let pair = |event: &Value| Some(vec![("type", kind(event)?), (object, code(event)?)]);
@@ -295,6 +298,7 @@ fn status_and_link(events: &[Value]) -> Option<Filters> {
     };
     let pairs: Vec<_> = events.iter().filter_map(pair_of).collect();
     let linked = pairs.iter().filter_map(|(status, link)| Some((status, link.as_ref()?)));
+    // 2 if the status selects charges that the link does not, and the reverse; 1 for one of these.
     let selectivity = |status: &String, link: &String| {
         let matches_one = |(other_status, other_link): &&(String, Option<String>)| {
             (other_status == status) != (other_link.as_ref() == Some(link))
@@ -334,8 +338,8 @@ mod tests {
         let settled =
             event("invoice.paid", &Value::Null, &json!({ "code": "i2", "charges": [{ "code": "c2" }] }));
         let events = [lone.clone(), invoice.clone(), paid, created, settled];
-        check_filters(type_of(&events, "charge"), "type=charge.paid&charge=c2");
-        check_filters(type_of(&events, "invoice"), "type=invoice.created&invoice=i1");
+        check_filters(type_and_object(&events, "charge"), "type=charge.paid&charge=c2");
+        check_filters(type_and_object(&events, "invoice"), "type=invoice.created&invoice=i1");
         check_filters(charge_and_invoice(&events).map(|pair| pair.1), "charge=c2&invoice=i2");
         check_filters(
             charge_and_invoice(&[lone.clone(), invoice]).map(|pair| pair.1),

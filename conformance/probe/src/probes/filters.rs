@@ -67,6 +67,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             session.read_page(mode, PageRequest { page: Some(2), ..request }).await;
         }
     }
+    // The first request filters by type, which was read above.
     for (live_request, test_request) in live.requests().into_iter().zip(test.requests()).skip(1) {
         let is_in_burst = |request: &PageRequest| {
             let names: Vec<_> = request.filters.iter().map(|(name, _)| name.as_str()).collect();
@@ -168,7 +169,8 @@ fn filtered_request_of(exchange: &Exchange, mode: Mode) -> Option<PageRequest> {
     page_request(exchange).filter(|request| is_read && !request.filters.is_empty() && request.link.is_none())
 }
 
-/// Returns a filtered page that was never read between two unfiltered pages that contain the same selected records.
+/// Returns a filtered page whose last read was not between two unfiltered pages that contain the same selected
+/// records.
 fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
     let pairs = &ChargeInvoices::from_recording(recording);
     let selected = |request: &PageRequest, long_page: &Exchange| {
@@ -194,7 +196,7 @@ fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
     unstable.into_iter().next()
 }
 
-/// Reads an old paid invoice and all events of its charge, if no recent event is a payment of an invoice.
+/// Reads old payments of invoices and the events of a charge of one, if no recent event is a payment of an invoice.
 async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     let is_paid = |event: &Value| text_at(event, &["type"]) == Some("invoice.paid");
     if modes.iter().any(|(_, available)| available.rows(List::Events).iter().any(is_paid)) {
@@ -224,14 +226,17 @@ async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &Filte
 const UNKNOWN_VALUE_FILTERS: [(List, &str); 3] =
     [(List::Events, "type"), (List::Charges, "status"), (List::Invoices, "status")];
 
+/// Filters by values that no record has: part of a value in the list, or a random one.
 async fn read_unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+    /// The seed of the random value.
+    const SEED: u64 = 7;
     for (list, filter) in UNKNOWN_VALUE_FILTERS {
         let with_rows = modes.iter().find(|(_, available)| !available.rows(list).is_empty());
         if let Some((mode, available)) = with_rows
             && session.has_room()
         {
             let unknown =
-                session.unused_id_like(if filter == "type" { "charge.settled" } else { "settled" }, 7);
+                session.unused_id_like(if filter == "type" { "charge.settled" } else { "settled" }, SEED);
             let value = value_prefix(available.rows(list), filter).unwrap_or(unknown);
             let path = format!("{}?{filter}={}", list.path(), percent_encode(&value));
             let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentBefore };
@@ -244,13 +249,15 @@ async fn read_unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterV
 /// ignore case and frameworks may trim blanks, which the specification allows.
 const HALVED_FILTERS: [(List, &str); 2] = [(List::Events, "charge"), (List::Charges, "payment_link")];
 
-/// Returns the first half of a value. A longer prefix of the code of a charge may be the code of an older charge.
+/// Returns the first half of a value with 8 or more characters. A longer prefix of the code of a charge may be the
+/// code of an older charge.
 fn first_half(value: &str) -> Option<String> {
     const LEN_MIN: usize = 8;
     let len = value.chars().count();
     (len >= LEN_MIN).then(|| value.chars().take(len / 2).collect())
 }
 
+/// Filters by the first half of a value, which must not select the records of the value.
 async fn read_halved_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     for (list, filter) in HALVED_FILTERS {
         let found = modes.iter().find_map(|(mode, available)| {

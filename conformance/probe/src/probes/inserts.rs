@@ -151,6 +151,7 @@ async fn send_during_inserts(session: &mut Session<'_>, list: List, step: Step, 
     session.send(KEY, Purpose::DuringInserts { list, step }, path).await
 }
 
+/// Creates a record by the create request and one by the hook, as far as the plan has them.
 async fn create_record(session: &mut Session<'_>) {
     let plan = session.plan;
     if let Some(create) = &plan.create_request {
@@ -179,6 +180,7 @@ async fn create_record(session: &mut Session<'_>) {
     }
 }
 
+/// Records the reason why a record was not created, once.
 fn record_error(session: &mut Session<'_>, why: String) {
     let errors = &mut session.recording.inserts.errors;
     if !errors.contains(&why) {

@@ -43,10 +43,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 })
                 .is_some()
         };
-        let mut count = 0;
+        let mut position = 0;
         own_events.retain(|id| {
-            count += 1;
-            count == 1 || !is_read(id)
+            position += 1;
+            position == 1 || !is_read(id)
         });
         own_events.extend(old_event(session, mode).filter(|id| !own_events.contains(id)));
         for (index, id) in own_events.iter().enumerate() {
@@ -148,8 +148,9 @@ pub(super) fn old_event(session: &Session<'_>, mode: Mode) -> Option<String> {
     let mut rows: Vec<Value> = rows.collect();
     rows.sort_by_key(|row| text_at(row, &["created_at"]).map(str::to_owned));
     let members = if mode == Mode::Live { ["charge", "invoice"] } else { ["invoice", "charge"] };
-    let changed = |member| (0..rows.len()).find(|&index| has_changed(&rows[index], &rows[index..], member));
-    let row = members.into_iter().find_map(changed).map_or(rows.first(), |index| rows.get(index))?;
+    let index_of_changed =
+        |member| (0..rows.len()).find(|&index| has_changed(&rows[index], &rows[index..], member));
+    let row = members.into_iter().find_map(index_of_changed).map_or(rows.first(), |index| rows.get(index))?;
     text_at(row, &["id"]).map(str::to_owned)
 }
 
@@ -211,7 +212,8 @@ impl Comparison<'_> {
             sides.insert(0, Side::AbsentBefore);
         }
         let mut exchanges = Vec::new();
-        for (variant, side) in (u64::from(round) * 4..).zip(sides) {
+        // Each request for a nonexistent id has an id of its own.
+        for (variant, side) in (u64::from(round) * u64::from(ROUND_MAX)..).zip(sides) {
             let id = if side == Side::Foreign {
                 self.foreign.to_owned()
             } else {
@@ -223,7 +225,8 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns the order of a round: absent, foreign, absent, or foreign, absent, foreign in every second round.
+/// Returns the order of the requests of a round: absent, foreign, absent, or in every second round foreign, absent,
+/// foreign.
 pub(super) fn round_order(round: u8) -> Vec<Side> {
     match round % 2 {
         1 => vec![Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],

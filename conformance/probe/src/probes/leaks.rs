@@ -29,7 +29,7 @@ pub(crate) const ROUND: u8 = 9;
 
 /// Requests events of as many types as the budget allows.
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    // The specification leaves the response open, so a quick run skips the request.
+    // The specification leaves the response to an invalid page size open, so these requests are optional.
     for list in [List::Events, List::Charges, List::Invoices] {
         if session.has_room() {
             session.read_page(Mode::Test, sized_request(list, None, INVALID_PAGE_SIZE)).await;
@@ -67,7 +67,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Requests an id with one more and with one less character.
+/// Requests the id of an event with one more and with one less character.
 async fn request_resembling_ids(session: &mut Session<'_>) {
     let Some(id) = events_with_most_data(session, Mode::Test).into_iter().find(|id| id.is_ascii()) else {
         return;
@@ -80,7 +80,8 @@ async fn request_resembling_ids(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the newest event of each type and mode, without the types that were requested with the other key.
+/// Returns the newest event of each type in each mode, for the types of which no recent event was requested with the
+/// other key.
 fn untested_types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
     let mut found: BTreeMap<String, BTreeMap<Mode, String>> = BTreeMap::new();
     let mut tested = Vec::new();

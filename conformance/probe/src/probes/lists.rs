@@ -13,7 +13,7 @@ use crate::session::Session;
 
 /// The lists are read completely with either key, so both bounds are equal.
 pub(crate) const COST: Cost = Cost { live: 32, test: 32, other: 0, total: 37 };
-/// The fewest records of a list with a second page.
+/// The fewest records of a list that has a second page of two records.
 pub(crate) const RECORDS_MIN: u64 = 3;
 
 /// Reads the lists, in live mode if it has enough records.
@@ -45,7 +45,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 async fn read_total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     let page = match session.burst_page(mode, &default_request(list)).and_then(Page::from_exchange) {
         Some(page) => Some(page),
-        None if (mode, list == List::Events) == (Mode::Test, false) => {
+        None if mode == Mode::Test && list != List::Events => {
             session.read_page(mode, sized_request(list, None, LONG_PAGE_SIZE)).await.1
         }
         None => session.read_page(mode, default_request(list)).await.1,
@@ -53,7 +53,7 @@ async fn read_total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     page.and_then(|page| page.meta_number("total").or(Some(page.rows()?.len() as u64))).unwrap_or(0)
 }
 
-/// Reads the long page of a list again if the list has grown.
+/// Reads the long page of a list again if the total of the list has changed since.
 async fn reread_if_grown(session: &mut Session<'_>, list: List, mode: Mode) {
     let pages = || {
         session.recording.exchanges.iter().rev().filter(|exchange| is_unfiltered_page(exchange, list, mode))

@@ -1,5 +1,5 @@
 //! Requests single charges, invoices and payment links, if the operator configured their paths. The key of each mode
-//! requests an object of its own mode, one of the other mode, and a nonexistent one, as for events.
+//! requests an object of its own mode, one of the other mode, and nonexistent ones, as for events.
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::observed_ids;
@@ -56,6 +56,7 @@ impl ObjectRequests<'_> {
                 // each round.
                 self.request_object(session, own, Side::Own, 1).await;
             }
+            // Each request for a nonexistent id has an id of its own; a round has three requests.
             for (variant, side) in (u64::from(round) * 4..).zip(round_order(round)) {
                 let absent = session.unused_id_like(foreign, variant);
                 let id = if side == Side::Foreign { foreign } else { &absent };

@@ -66,11 +66,11 @@ pub(super) fn covering_pages(list: List, total: u64) -> Vec<PageRequest> {
     });
     requests.push(sized_request(list, Some(3), 1));
     if (DEFAULT_PAGE_SIZE + 1..=2 * DEFAULT_PAGE_SIZE).contains(&total) {
-        // The second page of the default size is the last one.
+        // The second page of the default size is the last one, so a second page is read that is not.
         requests.push(sized_request(list, Some(2), 1));
     }
-    if let Some(even) = (2..=LONG_PAGE_SIZE).find(|size| total.is_multiple_of(*size)) {
-        requests.push(sized_request(list, Some(total / even), even));
+    if let Some(divisor) = (2..=LONG_PAGE_SIZE).find(|size| total.is_multiple_of(*size)) {
+        requests.push(sized_request(list, Some(total / divisor), divisor));
     }
     requests
 }

@@ -103,9 +103,10 @@ async fn request_long_page(session: &mut Session<'_>, mode: Mode, purpose: Purpo
     session.send(Caller::Own(mode), purpose, &path).await
 }
 
-/// Waits until all caused events were delivered, or for the time of the plan, which includes the earlier part of the
-/// run. Once every type was delivered, the list of events shows the remaining ones. Also returns the
-/// time of that read since the start of the receiver.
+/// Runs the trigger, and waits until every type was delivered, or for the time of the plan, which includes the
+/// earlier part of the run. Then reads the list of events, and waits for the deliveries of those. Returns the result
+/// of the trigger, and the time of the read since the start of the receiver; `None` if the trigger has sent every
+/// delivery.
 async fn receive(
     session: &mut Session<'_>,
     receiver: &BackgroundReceiver,
@@ -168,7 +169,7 @@ fn every_type_delivered(endpoints: Vec<Endpoint>) -> impl FnMut(&ReceivedRequest
 
 /// Returns the expected deliveries: the index of each endpoint with the id of each new event that it subscribes to.
 fn expected_deliveries(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, String)> {
-    let mut missing = BTreeSet::new();
+    let mut expected = BTreeSet::new();
     for (index, endpoint) in endpoints.iter().enumerate() {
         let (Some(mode), Some(types)) = (endpoint.mode, &endpoint.events) else { continue };
         let before = events_before_deliveries(recording, mode);
@@ -176,11 +177,11 @@ fn expected_deliveries(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSe
         for row in events_after_deliveries(recording, mode).unwrap_or_default() {
             let is_subscribed = text_at(&row, &["type"]).is_some_and(|kind| types.contains(kind));
             if let Some(id) = text_at(&row, &["id"]).filter(|id| is_subscribed && !known.contains(id)) {
-                missing.insert((index, id.to_owned()));
+                expected.insert((index, id.to_owned()));
             }
         }
     }
-    missing
+    expected
 }
 
 /// Returns a function that is called with each received request, and returns `true` once each of these events was
@@ -205,19 +206,19 @@ fn record_received(
     receiver: &BackgroundReceiver,
     received: ReceivedRequests,
     triggered: Result<TriggeredDeliveries, String>,
-    keys: &Redactor,
+    redactor: &Redactor,
 ) -> Deliveries {
     let (triggered, error) = match triggered {
         Ok(triggered) => (triggered, None),
-        Err(why) => (TriggeredDeliveries::default(), Some(keys.redact(&why))),
+        Err(why) => (TriggeredDeliveries::default(), Some(redactor.redact(&why))),
     };
-    let ReceivedRequests { requests, lost, incomplete: strays } = received;
+    let ReceivedRequests { requests, lost, incomplete } = received;
     let started_at = receiver.started_at();
     let since = |received: &ReceivedRequest| Duration::try_from(received.at - started_at).unwrap_or_default();
     let arrivals = requests.iter().map(|(received, status)| (since(received), received, *status));
-    let mut deliveries = redacted_deliveries(&webhooks.names, &receiver.endpoints(), arrivals, keys);
+    let mut deliveries = redacted_deliveries(&webhooks.names, &receiver.endpoints(), arrivals, redactor);
     deliveries.receiver = Some(receiver.address().to_string());
-    deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.redact(url));
+    deliveries.public_url = webhooks.public_url.as_deref().map(|url| redactor.redact(url));
     deliveries.started_at = Some(started_at.unix_timestamp());
     deliveries.duration =
         Duration::try_from(time::OffsetDateTime::now_utc() - started_at).unwrap_or_default();
@@ -225,7 +226,7 @@ fn record_received(
     deliveries.trigger_error = error;
     deliveries.registrations = triggered.registrations;
     deliveries.dropped = lost;
-    deliveries.other_requests += strays;
+    deliveries.other_requests += incomplete;
     deliveries
 }
 
@@ -234,15 +235,15 @@ fn record_captured(
     webhooks: &Webhooks,
     received: &[ReceivedRequest],
     endpoints: &[Endpoint],
-    keys: &Redactor,
+    redactor: &Redactor,
 ) -> Deliveries {
     let first = received.iter().map(|request| request.at).min();
     let since = |request: &ReceivedRequest| {
         first.and_then(|first| Duration::try_from(request.at - first).ok()).unwrap_or_default()
     };
-    let lasted = received.iter().map(since).max().unwrap_or_default();
+    let duration = received.iter().map(since).max().unwrap_or_default();
     let arrivals = received.iter().map(|delivery| (since(delivery), delivery, None));
-    Deliveries { duration: lasted, ..redacted_deliveries(&webhooks.names, endpoints, arrivals, keys) }
+    Deliveries { duration, ..redacted_deliveries(&webhooks.names, endpoints, arrivals, redactor) }
 }
 
 /// Records the received requests, without keys and secrets.
@@ -250,7 +251,7 @@ fn redacted_deliveries<'a>(
     names: &WebhookNames,
     endpoints: &[Endpoint],
     arrivals: impl Iterator<Item = (Duration, &'a ReceivedRequest, Option<u16>)>,
-    keys: &Redactor,
+    redactor: &Redactor,
 ) -> Deliveries {
     let secrets = endpoints.iter().filter_map(|endpoint| endpoint.secret.as_ref());
     let redaction = SecretRedaction::new(secrets);
@@ -260,7 +261,7 @@ fn redacted_deliveries<'a>(
         endpoints: endpoints.iter().map(Endpoint::without_secret).collect(),
         ..Deliveries::default()
     };
-    for (arrived, received, answered) in arrivals {
+    for (arrived, received, response_status) in arrivals {
         let path = received.path.split('?').next().unwrap_or_default();
         let redirected = path == REDIRECT_PATH;
         if !redirected && !looks_like_delivery(received, names) {
@@ -274,17 +275,17 @@ fn redacted_deliveries<'a>(
             arrived,
             endpoint,
             redirected,
-            method: keys.redact(&clean.method),
-            path: keys.redact(&clean.path),
+            method: redactor.redact(&clean.method),
+            path: redactor.redact(&clean.path),
             headers: clean
                 .headers
                 .iter()
-                .map(|(name, value)| (keys.redact(name), without_keys(keys, value)))
+                .map(|(name, value)| (redactor.redact(name), without_keys(redactor, value)))
                 .collect(),
-            body: without_keys(keys, &clean.body),
-            response_status: answered,
+            body: without_keys(redactor, &clean.body),
+            response_status,
             signature: match signature_status(received, &keyring(names, endpoints, endpoint)) {
-                // It may be signed with an unknown secret.
+                // The delivery may be signed with the secret of its endpoint, which is unknown.
                 SignatureStatus::Unknown
                     if endpoint.is_none_or(|index| endpoints[index].secret.is_none()) =>
                 {
@@ -327,12 +328,12 @@ fn keyring(names: &WebhookNames, endpoints: &[Endpoint], own: Option<usize>) -> 
 }
 
 /// Redacts keys in bytes.
-fn without_keys(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
+fn without_keys(redactor: &Redactor, bytes: &RawBytes) -> RawBytes {
     match std::str::from_utf8(&bytes.0) {
-        Ok(text) => RawBytes(keys.redact(text).into_bytes()),
+        Ok(text) => RawBytes(redactor.redact(text).into_bytes()),
         Err(_) => {
             let text = bytes.to_string_lossy();
-            let clean = keys.redact(&text);
+            let clean = redactor.redact(&text);
             if clean == *text {
                 return bytes.clone();
             }
@@ -370,7 +371,7 @@ fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
         }
         delivered.push((listed.contains_key(id), id.to_owned()));
     }
-    // The sort is stable: within each half, the first delivered is first.
-    delivered.sort_by_key(|(listed, _)| *listed);
+    // The sort is stable: unlisted and listed ids stay in the order of delivery.
+    delivered.sort_by_key(|(is_listed, _)| *is_listed);
     delivered.into_iter().take(SINGLE_EVENTS_MAX).map(|(_, id)| id).collect()
 }
