@@ -24,7 +24,9 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
     let mut reproductions = Vec::<Reproduction>::new();
     let started_at = client.waiter.now();
     for _ in 0..plan.requests {
-        if plan.duration_max.is_some_and(|lasting| client.waiter.now().saturating_sub(started_at) >= lasting)
+        if plan
+            .duration_max
+            .is_some_and(|duration| client.waiter.now().saturating_sub(started_at) >= duration)
         {
             break;
         }
@@ -34,10 +36,10 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
         else {
             break;
         };
-        let JudgedResponse { sent: sent_request, ending, violations } = judged;
+        let JudgedResponse { sent: sent_request, outcome: exchange_outcome, violations } = judged;
         templates.push(template);
         sent.push(sent_request);
-        count_status(&mut outcome, &ending);
+        count_status(&mut outcome, &exchange_outcome);
         for violation in violations {
             if reproductions.iter().all(|earlier| earlier.violation.statement != violation.statement) {
                 reproductions.push(Reproduction {
@@ -60,7 +62,7 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
     outcome
 }
 
-/// Replays sequences. The outcome has those that still violate their invariant. After an interrupt, sends no more
+/// Replays sequences. The outcome contains those that still violate their invariant. After an interrupt, sends no more
 /// requests.
 pub async fn replay(
     plan: &Plan,
@@ -83,12 +85,12 @@ pub async fn replay(
     outcome
 }
 
-/// Checks that the target responds to both keys. Otherwise sets the reason in the outcome.
+/// Returns `true` if the target accepts both keys. Otherwise sets the reason in the outcome.
 async fn check_target(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
     let checked = unless_interrupted(&plan.interrupt, client.check_server()).await;
     let is_usable = matches!(checked, Some(Ok(())));
-    if let Some(Err(stop)) = checked {
-        stop.record(outcome);
+    if let Some(Err(error)) = checked {
+        error.record(outcome);
     }
     outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
@@ -104,8 +106,8 @@ async fn unless_interrupted<T>(interrupt: &Interrupt, work: impl Future<Output =
     }
 }
 
-fn count_status(outcome: &mut Outcome, ending: &ExchangeOutcome) {
-    let status = match ending {
+fn count_status(outcome: &mut Outcome, exchange_outcome: &ExchangeOutcome) {
+    let status = match exchange_outcome {
         ExchangeOutcome::Answered(response) => response.status.to_string(),
         ExchangeOutcome::NoResponse(_) => "lost".to_owned(),
     };

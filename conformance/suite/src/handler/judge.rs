@@ -106,9 +106,9 @@ fn judge_responses(
             }
         }
         ExpectedResponses::NoServerError => {
-            let is_no_server_error =
+            let is_below_500 =
                 |sent: &&SentDelivery| matches!(sent.response, HandlerResponse::Status(..500, _));
-            match all.iter().find(|sent| !is_no_server_error(sent)) {
+            match all.iter().find(|sent| !is_below_500(sent)) {
                 Some(sent) => violation("a status below 500", sent),
                 None => Ok(CheckOutcome::Holds),
             }
