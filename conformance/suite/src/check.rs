@@ -159,9 +159,9 @@ impl Outcome {
 
 /// Runs a plan: sends the requests, records the responses and judges them.
 ///
-/// The clock of the waiter must be that of the target. Needs a Tokio runtime with I/O and time.
-pub async fn check(plan: Plan, waiter: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
-    let mut run = record(&plan, &required_groups(&plan), waiter, progress).await;
+/// `clock` is the clock of the target. Needs a Tokio runtime with I/O and time.
+pub async fn check(plan: Plan, clock: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
+    let mut run = record(&plan, &required_groups(&plan), clock, progress).await;
     if let Some(redaction) = &plan.redaction {
         redaction.redact(&mut run.recording);
     }

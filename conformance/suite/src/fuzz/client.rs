@@ -59,7 +59,7 @@ pub(super) struct FuzzClient<'a> {
     plan: &'a Plan,
     client: HttpClient,
     redactor: Redactor,
-    pub(super) waiter: &'a mut dyn TargetClock,
+    pub(super) clock: &'a mut dyn TargetClock,
     pub(super) progress: &'a mut dyn Progress,
     /// The times of requests in the last minute, by key.
     sent: BTreeMap<&'static str, VecDeque<Duration>>,
@@ -70,14 +70,14 @@ pub(super) struct FuzzClient<'a> {
 impl<'a> FuzzClient<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        waiter: &'a mut dyn TargetClock,
+        clock: &'a mut dyn TargetClock,
         progress: &'a mut dyn Progress,
     ) -> FuzzClient<'a> {
         let (timeout, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
         let client = HttpClient::new(&plan.base, Connections::Reused, timeout, BODY_BYTES_MAX, ca_pem);
         let tails = [&plan.live_key, &plan.test_key].map(|key| key.secret_part(&plan.key_prefix));
         let redactor = Redactor::new(tails, KEY_PLACEHOLDER);
-        FuzzClient { plan, client, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
+        FuzzClient { plan, client, redactor, clock, progress, sent: BTreeMap::new(), requests: 0 }
     }
 
     /// Returns the outcome of a run that has not yet sent a request.
@@ -204,7 +204,7 @@ impl<'a> FuzzClient<'a> {
     async fn pause(&mut self, duration: Duration, why: &str) {
         self.progress.on_wait(duration, why);
         // If the wait fails, the next response shows it.
-        let _ = self.waiter.wait(duration).await;
+        let _ = self.clock.wait(duration).await;
     }
 
     /// Waits until the key may send a request. Requests without a valid key count for the test key, because a server
@@ -212,7 +212,7 @@ impl<'a> FuzzClient<'a> {
     async fn wait_for_rate_limit(&mut self, key: RequestKey) {
         let Some(rate) = self.plan.rate else { return };
         let key_name = if key == RequestKey::Live { "live" } else { "test" };
-        let now = self.waiter.now();
+        let now = self.clock.now();
         let sent = self.sent.entry(key_name).or_default();
         while sent.front().is_some_and(|sent_at| *sent_at + MINUTE < now) {
             sent.pop_front();
@@ -224,7 +224,7 @@ impl<'a> FuzzClient<'a> {
         if let Some(wait) = wait {
             self.pause(wait, "waiting for the rate limit").await;
         }
-        let now = self.waiter.now();
+        let now = self.clock.now();
         self.sent.entry(key_name).or_default().push_back(now);
     }
 }

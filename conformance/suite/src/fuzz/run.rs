@@ -12,8 +12,8 @@ use conformance_probe::{Interrupt, TargetClock};
 
 /// Sends the requests of the plan's seed, and shrinks sequences that violate an invariant. After an interrupt, sends no
 /// more requests.
-pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
-    let mut client = FuzzClient::new(plan, waiter, progress);
+pub async fn fuzz(plan: &Plan, clock: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
+    let mut client = FuzzClient::new(plan, clock, progress);
     let mut outcome = client.outcome();
     if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
@@ -22,11 +22,9 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
     let mut known = KnownIds::default();
     let (mut templates, mut sent) = (Vec::new(), Vec::new());
     let mut reproductions = Vec::<Reproduction>::new();
-    let started_at = client.waiter.now();
+    let started_at = client.clock.now();
     for _ in 0..plan.requests {
-        if plan
-            .duration_max
-            .is_some_and(|duration| client.waiter.now().saturating_sub(started_at) >= duration)
+        if plan.duration_max.is_some_and(|duration| client.clock.now().saturating_sub(started_at) >= duration)
         {
             break;
         }
@@ -67,10 +65,10 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
 pub async fn replay(
     plan: &Plan,
     saved: &[Reproduction],
-    waiter: &mut dyn TargetClock,
+    clock: &mut dyn TargetClock,
     progress: &mut dyn Progress,
 ) -> Outcome {
-    let mut client = FuzzClient::new(plan, waiter, progress);
+    let mut client = FuzzClient::new(plan, clock, progress);
     let mut outcome = client.outcome();
     if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
