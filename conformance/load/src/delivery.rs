@@ -14,8 +14,8 @@ pub(crate) struct DeliveryWriter {
     head: String,
     header_prefix: String,
     mac: Hmac<Sha256>,
-    /// The time at which this writer was created, in microseconds since 1970. Distinguishes its ids from those of other
-    /// runs.
+    /// The time at which this writer was created, in microseconds since 1970. Distinguishes its ids from those of
+    /// other runs.
     started_micros: u64,
 }
 

@@ -69,8 +69,8 @@ struct Shared {
     stopped: watch::Sender<bool>,
 }
 
-/// Runs a plan, and blocks until its end. `on_progress` is called about ten times a second and may end the run; requests
-/// that are in progress are then not counted.
+/// Runs a plan, and blocks until its end. `on_progress` is called about ten times a second and may end the run;
+/// requests that are in progress are then not counted.
 ///
 /// # Errors
 ///

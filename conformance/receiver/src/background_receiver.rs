@@ -56,7 +56,8 @@ pub struct ReceivedRequests {
 }
 
 impl BackgroundReceiver {
-    /// Starts a receiver that responds with 200, unless [`set_responses`](Self::set_responses) is called. Needs a Tokio runtime with time and I/O.
+    /// Starts a receiver that responds with 200, unless [`set_responses`](Self::set_responses) is called. Needs a
+    /// Tokio runtime with time and I/O.
     ///
     /// # Errors
     ///
@@ -115,8 +116,8 @@ impl BackgroundReceiver {
         self.routes.set(path_ending, script);
     }
 
-    /// Returns once a request matches; never, if none does. `matches` is called for each request in order of arrival, beginning with the
-    /// first one in the log.
+    /// Returns once a request matches; never, if none does. `matches` is called for each request in order of arrival,
+    /// beginning with the first one in the log.
     pub async fn wait_for_request(&self, mut matches: impl FnMut(&ReceivedRequest) -> bool) {
         let mut checked = 0;
         let has_match = |_: &usize| {

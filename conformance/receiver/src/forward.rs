@@ -83,8 +83,8 @@ impl ForwardTo {
         is_this_machine && self.port == address.port()
     }
 
-    /// Sends a POST with the headers of the request, except the hop-by-hop ones and `Host`, and its raw body. The error
-    /// is the reason why there is no response.
+    /// Sends a POST with the headers of the request, except the hop-by-hop ones and `Host`, and its raw body. The
+    /// error is the reason why there is no response.
     pub(super) async fn forward(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         match timeout(RESPONSE_TIMEOUT, self.exchange(received)).await {
             Ok(result) => result,

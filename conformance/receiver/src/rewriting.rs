@@ -129,8 +129,8 @@ impl<'a> ParsedBody<'a> {
         ParsedBody { body, node, sorted }
     }
 
-    /// Returns the re-serialized body; `None` if it does not change, or if the rewriting needs JSON and the body is not
-    /// JSON.
+    /// Returns the re-serialized body; `None` if it does not change, or if the rewriting needs JSON and the body is
+    /// not JSON.
     pub(super) fn rewrite(&self, rewriting: Rewriting) -> Option<Vec<u8>> {
         let node = || self.node.as_ref();
         let sorted = || self.sorted.as_ref();

@@ -29,7 +29,8 @@ impl SecretRedaction {
         self.0.redact(text)
     }
 
-    /// Returns the request without secrets. A request that contained one cannot be judged again, because its bytes changed.
+    /// Returns the request without secrets. A request that contained one cannot be judged again, because its bytes
+    /// changed.
     pub fn redact_request(&self, received: &ReceivedRequest) -> ReceivedRequest {
         ReceivedRequest {
             at: received.at,

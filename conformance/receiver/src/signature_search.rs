@@ -2,8 +2,8 @@
 //! with several.
 //!
 //! [`find`] signs every candidate message with every candidate key, and compares the results with the signatures of the
-//! header. The match with the fewest faults is the diagnosis. For example, `<t>.<body>` signed with the secret without its prefix has
-//! one fault, and a re-serialized body signed with that key has two.
+//! header. The match with the fewest faults is the diagnosis. For example, `<t>.<body>` signed with the secret without
+//! its prefix has one fault, and a re-serialized body signed with that key has two.
 //!
 //! Must not contain: the rule for a verdict, or text for users.
 

@@ -174,8 +174,8 @@ impl Comparison {
         self.statements.is_empty() && self.choices.is_empty()
     }
 
-    /// Returns the exit code: 0 no difference, 1 differences; if a run was stopped or interrupted, the exit code of its
-    /// `check` (2, 4 or 130).
+    /// Returns the exit code: 0 no difference, 1 differences; if a run was stopped or interrupted, the exit code of
+    /// its `check` (2, 4 or 130).
     pub fn exit_code(&self) -> u8 {
         let stopped = self.runs.iter().find(|run| run.stop.is_some() || run.exit_code == 130);
         stopped.map_or(u8::from(!self.is_empty()), |run| run.exit_code)

@@ -481,8 +481,8 @@ impl Query {
         self.0.iter().filter(|(parameter, _)| parameter == name).map(|(_, value)| value).collect()
     }
 
-    /// Returns `true` if the only parameters are a `page` from 1 to 3 and a valid `per_page`, each at most once. Such a
-    /// request must be served.
+    /// Returns `true` if the only parameters are a `page` from 1 to 3 and a valid `per_page`, each at most once. Such
+    /// a request must be served.
     fn has_only_valid_paging(&self) -> bool {
         self.0.iter().all(|(name, value)| match name.as_str() {
             "page" => value.parse::<u64>().is_ok_and(|n| (1..=3).contains(&n)),

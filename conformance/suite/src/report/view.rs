@@ -231,9 +231,9 @@ impl<'a> ReportView<'a> {
 
     /// Returns the power of the run, if it was requested. A chapter is the first part of statement ids, such as
     /// `limits`. The first line has the weakest chapter and the percentage of its known faults that the run would have
-    /// detected. Then follows a line for each chapter with the missed faults and the data that would reveal more faults.
-    /// There is no total, because a large chapter would hide a weak one. A chapter that the operator excludes is not
-    /// rated.
+    /// detected. Then follows a line for each chapter with the missed faults and the data that would reveal more
+    /// faults. There is no total, because a large chapter would hide a weak one. A chapter that the operator excludes
+    /// is not rated.
     pub(super) fn power_lines(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
         let percent = |chapter: &Chapter| chapter.noticed * 100 / chapter.known.max(1);
