@@ -18,17 +18,17 @@ use crate::{
     stream::Stream,
 };
 
-/// The time limit of a request.
+/// The time limit of a request, and of opening a connection.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a response that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResponseSummary {
     pub(crate) status: u16,
-    /// The size of head and body in bytes.
+    /// The size of the final head and of the body in bytes, without the framing of chunks.
     pub(crate) bytes: u64,
     pub(crate) keep_alive: bool,
-    /// `Retry-After`, in seconds.
+    /// `Retry-After`, in seconds; `None` if it is absent or not a number.
     pub(crate) retry_after: Option<u64>,
 }
 
@@ -39,7 +39,8 @@ pub(crate) enum RequestError {
     Closed,
     TimedOut,
     Broken,
-    NotHttp(&'static str),
+    /// The response is not valid HTTP/1, for this reason.
+    InvalidResponse(&'static str),
 }
 
 impl RequestError {
@@ -62,7 +63,7 @@ impl RequestError {
             RequestError::Closed => "connection closed",
             RequestError::TimedOut => "no response within 10 seconds",
             RequestError::Broken => "connection failed",
-            RequestError::NotHttp(reason) => reason,
+            RequestError::InvalidResponse(reason) => reason,
         }
     }
 }
@@ -71,7 +72,7 @@ impl RequestError {
 pub(crate) struct Connection {
     stream: Stream,
     buffer: Vec<u8>,
-    /// `true` if a part of the current response was read.
+    /// `true` after the first read of the current response.
     has_read: bool,
     timeout: RequestTimeout,
 }
@@ -104,20 +105,22 @@ impl Connection {
         let (mut start, mut filled) = (0, 0);
         let (head, head_len) = loop {
             if filled == self.buffer.len() {
-                return Err(RequestError::NotHttp("response head and interim responses exceed 64 KiB"));
+                return Err(RequestError::InvalidResponse(
+                    "response head and interim responses exceed 64 KiB",
+                ));
             }
             let n = self.read(filled).await?;
             if n == 0 {
                 return Err(RequestError::Closed);
             }
             filled += n;
-            let mut parsed =
-                response_parser::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
+            let mut parsed = response_parser::parse_head(&self.buffer[start..filled])
+                .map_err(RequestError::InvalidResponse)?;
             // Skips interim responses.
             while let Some((_, len)) = parsed.filter(|(head, _)| head.status < 200) {
                 start += len;
                 parsed = response_parser::parse_head(&self.buffer[start..filled])
-                    .map_err(RequestError::NotHttp)?;
+                    .map_err(RequestError::InvalidResponse)?;
             }
             if let Some(parsed) = parsed {
                 break parsed;
@@ -144,7 +147,7 @@ impl Connection {
         length: u64,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<u64, RequestError> {
-        const TOO_LONG: RequestError = RequestError::NotHttp("more bytes than Content-Length states");
+        const TOO_LONG: RequestError = RequestError::InvalidResponse("more bytes than Content-Length states");
         let mut left = length.checked_sub(buffered.len() as u64).ok_or(TOO_LONG)?;
         sink(&self.buffer[buffered]);
         while left > 0 {
@@ -167,9 +170,9 @@ impl Connection {
         let mut part = buffered;
         loop {
             let len = part.len();
-            match chunks.parse(&self.buffer[part], &mut *sink).map_err(RequestError::NotHttp)? {
+            match chunks.parse(&self.buffer[part], &mut *sink).map_err(RequestError::InvalidResponse)? {
                 (consumed, true) if consumed < len => {
-                    return Err(RequestError::NotHttp("bytes after the last chunk"));
+                    return Err(RequestError::InvalidResponse("bytes after the last chunk"));
                 }
                 (_, true) => return Ok(chunks.bytes),
                 (_, false) => {}

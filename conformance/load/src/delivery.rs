@@ -14,11 +14,12 @@ pub(crate) struct DeliveryWriter {
     head: String,
     header_prefix: String,
     mac: Hmac<Sha256>,
-    /// The start of the run in microseconds since 1970, which distinguishes its deliveries from those of other runs.
+    /// The time at which this writer was created, in microseconds since 1970. Distinguishes its ids from those of
+    /// other runs.
     started_micros: u64,
 }
 
-/// The charge in every delivery. The other ids and times differ per delivery.
+/// The `data` of every delivery. Only ids and times outside it differ.
 const DATA: &str = r#"{"charge":{"code":"load00000000","object":"charge","status":"paid","payment_link":null,"invoice":null,"description":"load","fiat_amount":"49.90","fiat_currency":"EUR","asset":"BTC","asset_amount":"0.000831670000000000","received_amount":"0.000831670000000000","remaining_amount":"0.000000000000000000","overpaid":false,"refunded_amount":"0.000000000000000000","exchange_rate":"60000.000000000000000000","deposit_address":"tb1qload","transactions":[],"customer_email":null,"customer_name":null,"customer":{"email":null,"name":null,"ip_address":null,"user_agent":null,"reference":null,"phone":null,"country":null,"metadata":{}},"custom_fields":[],"metadata":{},"expires_at":"2026-01-05T09:30:00.000000Z","paid_at":"2026-01-05T09:10:00.000000Z","created_at":"2026-01-05T09:00:00.000000Z"}}"#;
 
 impl DeliveryWriter {
@@ -37,7 +38,7 @@ impl DeliveryWriter {
         }
     }
 
-    /// Writes the `nth` delivery, signed now.
+    /// Writes the request of the `nth` delivery to `buffer`, signed with the current time.
     pub(crate) fn write(&self, nth: u64, buffer: &mut Vec<u8>) {
         let (secs, micros) = unix_time();
         let (delivery, event) = (self.id(nth.wrapping_mul(2)), self.id(nth.wrapping_mul(2).wrapping_add(1)));
@@ -62,7 +63,7 @@ impl DeliveryWriter {
         }
     }
 
-    /// Returns a UUID of version 7, made of the start of the run and a counter.
+    /// Returns a UUID of version 7, made of the creation time of this writer and a counter.
     fn id(&self, n: u64) -> String {
         let millis = self.started_micros / 1_000;
         let micros = self.started_micros % 1_000;
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
     use crate::plan::{Pace, Plan, Work};
 
-    fn deliveries() -> DeliveryWriter {
+    fn writer() -> DeliveryWriter {
         let work = Work::Paths { key: None, paths: Vec::new() };
         let plan = Plan {
             url: "http://127.0.0.1:1/hooks?shop=1".parse().unwrap(),
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn a_delivery_is_signed_over_its_time_and_its_bytes() {
         let mut buffer = Vec::new();
-        deliveries().write(7, &mut buffer);
+        writer().write(7, &mut buffer);
         let text = String::from_utf8(buffer).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let header = |name: &str| {
@@ -139,8 +140,8 @@ mod tests {
 
     #[test]
     fn every_delivery_has_unique_ids() {
-        let deliveries = deliveries();
-        let mut ids: Vec<String> = (0..1_000).map(|n| deliveries.id(n)).collect();
+        let writer = writer();
+        let mut ids: Vec<String> = (0..1_000).map(|n| writer.id(n)).collect();
         assert!(ids.iter().all(|id| id.len() == 36 && &id[14..15] == "7" && &id[19..20] == "8"), "{ids:?}");
         ids.sort();
         ids.dedup();

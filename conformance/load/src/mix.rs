@@ -17,8 +17,8 @@ pub(crate) enum Mix {
 }
 
 impl Mix {
-    /// Reads from the server which objects to request, checks that it responds, and writes the requests. Also returns
-    /// notes for the report.
+    /// Sends requests to check that the target responds, and writes the requests of the run. Those of [`Work::Read`]
+    /// request objects that the target lists. Also returns notes for the report.
     pub(crate) async fn prepare(target: &Target, work: &Work) -> Result<(Mix, Vec<String>), StartError> {
         let mut notes = Vec::new();
         let key = match work {
@@ -50,17 +50,18 @@ impl Mix {
             }
             Work::Read { key } => Mix::Rotation(read_mix(target, key, &mut notes).await?),
             Work::Write { key, asset } => {
-                Mix::Rotation(vec![create_request(target, key, asset.as_deref(), &mut notes).await?])
+                Mix::Rotation(vec![prepare_create_request(target, key, asset.as_deref(), &mut notes).await?])
             }
             Work::Webhook { secret, header_prefix, user_agent } => {
-                let deliveries = DeliveryWriter::new(target, secret, header_prefix, user_agent);
+                let writer = DeliveryWriter::new(target, secret, header_prefix, user_agent);
                 let mut request = Vec::new();
-                deliveries.write(u64::MAX, &mut request);
+                // A number that no delivery of the run has.
+                writer.write(u64::MAX, &mut request);
                 let (response, _) = target.send(&request).await?;
                 if response.status >= 300 {
                     notes.push(format!("the handler responds with {} to a signed delivery", response.status));
                 }
-                Mix::Deliveries(deliveries)
+                Mix::Deliveries(writer)
             }
         };
         Ok((mix, notes))
@@ -70,8 +71,8 @@ impl Mix {
     pub(crate) fn request<'a>(&'a self, nth: u64, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         match self {
             Mix::Rotation(requests) => &requests[(nth % requests.len() as u64) as usize],
-            Mix::Deliveries(deliveries) => {
-                deliveries.write(nth, buffer);
+            Mix::Deliveries(writer) => {
+                writer.write(nth, buffer);
                 buffer
             }
         }
@@ -83,8 +84,8 @@ fn is_valid_path(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
 }
 
-/// Returns a request that creates a charge in test mode, after it was sent once.
-async fn create_request(
+/// Sends a request that creates a charge in test mode, and returns it for repetition.
+async fn prepare_create_request(
     target: &Target,
     key: &str,
     asset: Option<&str>,
@@ -118,8 +119,7 @@ async fn create_request(
     Ok(request)
 }
 
-/// Returns the requests of the mix `read`: of 20 requests, 8 list events, 5 get an event, 3 get a charge,
-/// 2 list charges, and 2 get the account.
+/// Returns the requests of [`Work::Read`], for the objects on the first page of each list.
 async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, StartError> {
     let ids = |page: &Value| -> Vec<String> {
         let rows = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -132,25 +132,31 @@ async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result
             notes.push(format!("there is no {kind}: pages are empty, and no single {kind} is requested"));
         }
     }
-    let event = |n: usize| events.get(n % events.len().max(1)).map(|id| format!("/v1/events/{id}"));
-    let charge = |n: usize| charges.get(n % charges.len().max(1)).map(|id| format!("/v1/charges/{id}"));
+    Ok(read_paths(&events, &charges).iter().map(|path| target.get(path, Some(key))).collect())
+}
+
+/// Returns the paths of [`Work::Read`] for these ids: of 20 requests, 8 list events, 5 get an event, 3 get a charge,
+/// 2 list charges, and 2 get the account.
+fn read_paths(events: &[String], charges: &[String]) -> Vec<String> {
+    let mut next_events = events.iter().cycle();
+    let mut next_charges = charges.iter().cycle();
     let mut paths = Vec::new();
-    // There are twenty rounds, so that every object of the first page is requested.
-    for round in 0..20 {
+    // In twenty rounds, 100 requests for an event and 60 for a charge reach every object of a page of 25.
+    for _round in 0..20 {
         for position in 0..20 {
             paths.extend(match position {
                 0 | 2 | 5 | 7 | 10 | 12 | 15 | 17 => Some("/v1/events?per_page=25".to_owned()),
-                1 | 4 | 8 | 11 | 14 => event(round * 5 + position),
-                3 | 9 | 16 => charge(round * 3 + position),
+                1 | 4 | 8 | 11 | 14 => next_events.next().map(|id| format!("/v1/events/{id}")),
+                3 | 9 | 16 => next_charges.next().map(|id| format!("/v1/charges/{id}")),
                 6 | 13 => Some("/v1/charges?per_page=25".to_owned()),
                 _ => Some("/v1/account".to_owned()),
             });
         }
     }
-    Ok(paths.iter().map(|path| target.get(path, Some(key))).collect())
+    paths
 }
 
-/// Returns the body of a successful `GET`.
+/// Sends a `GET`, and returns the body of a response with status 200.
 async fn get_json(target: &Target, path: &str, key: &str) -> Result<Value, StartError> {
     let (response, body) = target.send(&target.get(path, Some(key))).await?;
     match response.status {
@@ -164,7 +170,27 @@ async fn get_json(target: &Target, path: &str, key: &str) -> Result<Value, Start
     }
 }
 
-/// Returns the start of a body for an error message.
+/// Returns at most 200 characters of a body for an error message, without control characters.
 fn excerpt(body: &[u8]) -> String {
     String::from_utf8_lossy(body).chars().filter(|character| !character.is_control()).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_object_is_requested() {
+        let ids = |kind: &str| (0..25).map(|n| format!("{kind}{n}")).collect::<Vec<_>>();
+        let (events, charges) = (ids("event"), ids("charge"));
+        let paths = read_paths(&events, &charges);
+        assert_eq!(paths.len(), 400);
+        for path in events.iter().map(|id| format!("/v1/events/{id}")) {
+            assert!(paths.contains(&path), "{path}");
+        }
+        for path in charges.iter().map(|id| format!("/v1/charges/{id}")) {
+            assert!(paths.contains(&path), "{path}");
+        }
+        assert_eq!(read_paths(&[], &charges).len(), 300, "no single event is requested");
+    }
 }

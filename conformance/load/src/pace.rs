@@ -11,7 +11,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 /// The shortest sleep of `RequestSchedule::release_tickets`.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
-/// Its longest sleep, so that it notices an interrupt.
+/// The longest sleep of `RequestSchedule::release_tickets`, so that it soon notices an interrupt.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
 /// The time that the last requests of a run may wait for a connection.
@@ -54,6 +54,7 @@ impl RequestSchedule {
 
     /// Returns the number of tickets that are due by this time after the start.
     fn tickets_due_by(&self, elapsed: Duration) -> u64 {
+        // The first ticket is due at the start.
         let due = elapsed.as_nanos() * u128::from(self.rate) / 1_000_000_000 + 1;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.total)
     }
@@ -91,7 +92,7 @@ impl RequestSchedule {
             let next_at = if released < self.total { start + self.due_time(released) } else { end };
             thread::park_timeout(next_at.min(end).saturating_duration_since(now).clamp(SLEEP_MIN, SLEEP_MAX));
         }
-        // Free connections take the remaining tickets for a moment; the rest count as never taken.
+        // For a moment after the end, free connections may take the remaining tickets. The others are never taken.
         self.permits.add_permits(usize::try_from(self.total - released).unwrap_or(0));
         self.released.store(self.total, Relaxed);
         let closes_at = Instant::now() + LAST_TICKET_WAIT;
@@ -121,7 +122,7 @@ impl RetryAfterGate {
         RetryAfterGate { start, paused_until: AtomicU64::new(0) }
     }
 
-    /// Starts a pause, or extends the current one. Returns the added time.
+    /// Starts a pause, or extends the current one. Returns the time by which it extends the pauses.
     pub(crate) fn pause(&self, now: Instant, duration: Duration) -> Duration {
         let micros = |instant: Instant| {
             u64::try_from(instant.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! The plan of a run.
+//! [`Plan`]: the settings of a run.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -9,13 +9,13 @@ use url::Url;
 pub struct Plan {
     /// The base URL of the service; for [`Work::Webhook`] the complete URL of the handler.
     pub url: Url,
-    /// The request rate.
+    /// The pace of requests.
     pub pace: Pace,
     /// The duration of the run.
     pub duration: Duration,
-    /// The number of connections, all kept open.
+    /// The number of connections. They stay open between requests.
     pub connections: usize,
-    /// The number of threads; `None` for one per core, at most two.
+    /// The number of threads, at most 64 and at most one per connection; `None` for one per core, at most two.
     pub threads: Option<usize>,
     /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
@@ -86,8 +86,8 @@ impl Work {
 /// The reason why a run did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// The plan is invalid.
+    /// The plan is invalid, or the target rejects a request that prepares the run.
     Usage(String),
-    /// The target does not respond.
+    /// The host cannot be resolved, or does not send a valid response.
     Unreachable(String),
 }

@@ -14,13 +14,13 @@ use crate::{
 pub struct Report {
     /// The URL of the target.
     pub url: String,
-    /// The name of the requests: `read`, `paths`, `write` or `webhook`.
+    /// The name of the [`Work`](crate::Work): `read`, `paths`, `write` or `webhook`.
     pub mix: String,
     /// The number of connections.
     pub connections: usize,
     /// The number of threads.
     pub threads: usize,
-    /// The duration until the last response, in milliseconds.
+    /// The duration until the end of the last request, in milliseconds.
     pub millis: u64,
     /// The requested rate per second; `None` for as many as possible.
     #[serde(rename = "rate_asked")]
@@ -34,7 +34,7 @@ pub struct Report {
     pub bytes: u64,
     /// The number of responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// The number of requests without a response, by error.
+    /// The number of requests without a valid response, by error.
     pub errors: BTreeMap<String, u64>,
     /// Latencies in nanoseconds.
     pub latency_ns: Latency,
@@ -121,7 +121,7 @@ impl Report {
         }
     }
 
-    /// Returns `true` if every request got a response without an error; 429 is not an error.
+    /// Returns `true` if every sent request got a response with a status below 400, or 429.
     pub fn is_clean(&self) -> bool {
         self.errors.is_empty() && self.statuses.keys().all(|status| *status < 400 || *status == 429)
     }

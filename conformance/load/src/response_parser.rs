@@ -1,8 +1,8 @@
 //! Parses responses as far as a load test needs: the status, the end of the body, keep-alive and `Retry-After`.
 //!
-//! The parser is strict, so that no invalid response counts as valid. It stores no body.
+//! The parser is strict about everything that determines the end of a response. It stores no body.
 
-/// The maximum size of a head in bytes.
+/// The maximum size of a head, and of a trailer line, in bytes.
 pub(crate) const HEAD_MAX: usize = 64 * 1024;
 /// The maximum number of hexadecimal digits of a chunk size, which limits a chunk to 4 GiB.
 const CHUNK_DIGITS_MAX: usize = 8;
@@ -14,7 +14,7 @@ pub(crate) struct Head {
     pub(crate) length: BodyLength,
     /// `true` if the connection stays open.
     pub(crate) keep_alive: bool,
-    /// `Retry-After`, in seconds.
+    /// `Retry-After`, in seconds; `None` if it is absent or not a number.
     pub(crate) retry_after: Option<u64>,
 }
 
@@ -76,10 +76,10 @@ pub(crate) fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static
     Ok(Some((Head { status, length, keep_alive, retry_after }, end + END.len())))
 }
 
-/// The end of a head.
+/// The line break of the last header, and the empty line after it.
 const END: &[u8] = b"\r\n\r\n";
 
-/// Returns the index of the empty line that ends a head.
+/// Returns the index of the first [`END`].
 fn find_end(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     // Heads have short lines, so checking each line end is fast.
@@ -133,7 +133,7 @@ enum ChunkState {
     Data(u64),
     /// After a chunk, with this number of bytes of its line end left.
     DataEnd(u8),
-    /// In a trailer line, after this number of characters.
+    /// In a trailer line, after this number of bytes.
     Trailer(usize),
     End,
 }
@@ -198,7 +198,7 @@ fn next_state(state: ChunkState, byte: u8) -> Result<ChunkState, &'static str> {
         (ChunkState::Trailer(_), b'\n') => ChunkState::Trailer(0),
         (ChunkState::Trailer(column), _) if column < HEAD_MAX => ChunkState::Trailer(column + 1),
         (ChunkState::Trailer(_), _) => return Err("trailer exceeds 64 KiB"),
-        (ChunkState::Data(_) | ChunkState::End, _) => unreachable!("`take` handles these states"),
+        (ChunkState::Data(_) | ChunkState::End, _) => unreachable!("`parse` handles these states"),
     })
 }
 
@@ -221,16 +221,16 @@ mod tests {
     #[test]
     fn a_head_determines_the_end_of_its_body() {
         let head = |status, length| Head { status, length, keep_alive: true, retry_after: None };
-        let last = |head: Head| Head { keep_alive: false, ..head };
+        let closing = |head: Head| Head { keep_alive: false, ..head };
         check("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{", head(200, BodyLength::Known(12)));
         check("HTTP/1.1 200\r\nContent-Length:0\r\n\r\n", head(200, BodyLength::Known(0)));
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", head(200, BodyLength::Chunked));
         check("HTTP/1.1 204 No Content\r\nx: y\r\n\r\n", head(204, BodyLength::Known(0)));
-        check("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n", last(head(200, BodyLength::Known(1))));
-        check("HTTP/1.1 200 OK\r\nx: y\r\n\r\n", last(head(200, BodyLength::UntilClose)));
+        check("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n", closing(head(200, BodyLength::Known(1))));
+        check("HTTP/1.1 200 OK\r\nx: y\r\n\r\n", closing(head(200, BodyLength::UntilClose)));
         check(
             "HTTP/1.1 429 Too Many\r\nRetry-After: 58\r\nconnection: close\r\ncontent-length: 2\r\n\r\n",
-            Head { retry_after: Some(58), ..last(head(429, BodyLength::Known(2))) },
+            Head { retry_after: Some(58), ..closing(head(429, BodyLength::Known(2))) },
         );
     }
 
@@ -257,7 +257,7 @@ mod tests {
         assert!(parse_head(&vec![b'x'; HEAD_MAX]).is_err());
     }
 
-    /// Parses a body and the following bytes in pieces of each size.
+    /// Parses `text` in pieces of each size. It consists of a chunked body, whose content is `body`, and of `rest`.
     #[track_caller]
     fn check_chunked(text: &str, body: &str, rest: &str) {
         for size in 1..=text.len() {
@@ -275,7 +275,7 @@ mod tests {
             assert!(is_over, "{text} in pieces of {size}");
             assert_eq!(String::from_utf8(parsed).unwrap(), body);
             assert_eq!(chunks.bytes, body.len() as u64);
-            assert!(text[consumed..].ends_with(rest) && text.len() - consumed >= rest.len().min(1), "{text}");
+            assert_eq!(&text[consumed..], rest, "{text}");
         }
     }
 

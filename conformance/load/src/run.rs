@@ -63,14 +63,14 @@ struct Shared {
     gate: RetryAfterGate,
     start: Instant,
     end: Instant,
-    answers: AtomicU64,
+    responses: AtomicU64,
     errors: AtomicU64,
     /// `true` once the caller has stopped the run.
     stopped: watch::Sender<bool>,
 }
 
-/// Runs a plan, and blocks until its end. `on_progress` is called ten times a second and may end the run; requests that
-/// are in progress are then not counted.
+/// Runs a plan, and blocks until its end. `on_progress` is called about ten times a second and may end the run;
+/// requests that are in progress are then not counted.
 ///
 /// # Errors
 ///
@@ -104,7 +104,7 @@ pub fn run(
         gate: RetryAfterGate::new(start),
         start,
         end: start + plan.duration,
-        answers: AtomicU64::new(0),
+        responses: AtomicU64::new(0),
         errors: AtomicU64::new(0),
         stopped: watch::Sender::new(false),
     });
@@ -150,7 +150,7 @@ fn run_threads(
             let now = Instant::now();
             let control = on_progress(RunProgress {
                 elapsed: now.saturating_duration_since(shared.start),
-                responses: shared.answers.load(Relaxed),
+                responses: shared.responses.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
                 pause_left: shared.gate.paused_until(now).map(|end| end.saturating_duration_since(now)),
             });
@@ -172,6 +172,7 @@ async fn run_connections(shared: &Arc<Shared>, thread_index: usize, connections:
     let tally = Arc::new(Mutex::new(Tally::new()));
     let mut tasks = JoinSet::new();
     for nth in 0..connections {
+        // Unique across threads, because a thread index is less than `THREADS_MAX`.
         let connection_id = (thread_index + nth * THREADS_MAX) as u64;
         tasks.spawn(ConnectionLoop::new(Arc::clone(shared), Arc::clone(&tally), connection_id).run());
     }
@@ -209,6 +210,7 @@ impl ConnectionLoop {
         ConnectionLoop {
             shared,
             tally,
+            // No connection sends 2^40 requests, so numbers are unique.
             request_number: connection_id << 40,
             connection: None,
             buffer: Vec::new(),
@@ -221,7 +223,7 @@ impl ConnectionLoop {
         while let Some((nth, due_at)) = self.next_request(now).await {
             now = self.send_and_count(nth, due_at).await;
             if self.shared.schedule.is_none() {
-                // All responses that have arrived are read before the next request is sent. Requests thus arrive in
+                // Lets the other connections of the thread read their responses first. Requests thus arrive in
                 // batches, and a server on the same machine is woken less often.
                 tokio::task::yield_now().await;
             }
@@ -275,13 +277,13 @@ impl ConnectionLoop {
         }
         match result {
             Ok(_) => {
-                self.shared.answers.fetch_add(1, Relaxed);
+                self.shared.responses.fetch_add(1, Relaxed);
                 self.retry_delay = RETRY_DELAY_MIN;
                 now
             }
             Err(_) => {
                 self.shared.errors.fetch_add(1, Relaxed);
-                // A delay: a server that is down is not helped by fast retries.
+                // Fast retries would not help a server that is down.
                 tokio::time::sleep(self.retry_delay).await;
                 self.retry_delay = (self.retry_delay * 2).min(RETRY_DELAY_MAX);
                 Instant::now()
@@ -294,7 +296,8 @@ impl ConnectionLoop {
             Some(connection) => connection,
             None => self.shared.target.connect().await?,
         };
-        // With a fixed rate, a request may be sent long after its due time; its timeout starts when it is sent.
+        // Without a schedule, a request is due now. With one, it may be sent long after its due time, and its timeout
+        // starts when it is sent.
         let now = if self.shared.schedule.is_some() { Instant::now() } else { due_at };
         let response = connection.send(now, self.shared.mix.request(nth, &mut self.buffer)).await?;
         if response.keep_alive {

@@ -36,9 +36,8 @@ impl Tls {
             let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
                 .collect::<Result<_, _>>()
                 .map_err(|error| format!("the CA file is not PEM: {error}"))?;
-            let count = certificates.len();
-            if count == 0 || roots.add_parsable_certificates(certificates).1 > 0 {
-                return Err("the CA file contains no valid certificate; it must be PEM".into());
+            if certificates.is_empty() || roots.add_parsable_certificates(certificates).1 > 0 {
+                return Err("the CA file contains an invalid certificate or none; it must be PEM".into());
             }
         }
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

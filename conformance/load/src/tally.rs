@@ -1,4 +1,4 @@
-//! [`Tally`]: the counts of one thread.
+//! [`Tally`]: the counts of one thread, and their sum over all threads.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -55,7 +55,7 @@ impl Tally {
         }
     }
 
-    /// Counts a latency, which may be a lower bound.
+    /// Counts a latency: of a response, or the waiting time of a request that failed or was never sent.
     pub(crate) fn add_latency(&mut self, latency: Duration) {
         self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LATENCY_MAX).max(1));
     }

@@ -11,7 +11,7 @@ use crate::{
     stream::{Stream, Tls},
 };
 
-/// The maximum size of a body that is stored before a run, in bytes.
+/// The size in bytes from which the rest of a body is no longer stored by [`Target::send`].
 const BODY_MAX: usize = 4 * 1024 * 1024;
 
 /// The server under load.

@@ -90,10 +90,10 @@ fn chunks_interim_responses_and_closed_connections_are_parsed() {
 #[test]
 fn endless_interim_responses_end_a_request() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(4_000);
-    let is_second = AtomicBool::new(false);
+    let has_responded = AtomicBool::new(false);
     // The run starts only if the first request gets a valid response.
     let url = server(move |_| {
-        let response = if is_second.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
+        let response = if has_responded.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
         (response, false)
     });
     let report = report(&url, per_second(100), paths());
@@ -121,6 +121,7 @@ fn the_rate_limit_is_respected_and_reported() {
 
 #[test]
 fn an_interrupted_run_reports_its_responses() {
+    // Requests for `/b` get no response.
     let url =
         server(
             |request| {
@@ -197,12 +198,12 @@ fn charges_are_created_only_in_test_mode() {
 }
 
 #[test]
-fn an_invalid_plan_is_rejected_with_a_reason() {
+fn an_invalid_plan_or_unreachable_target_is_rejected_with_a_reason() {
     check_rejected("ftp://127.0.0.1/", paths(), "its scheme is neither http nor https");
     check_rejected("http://u:p@127.0.0.1/", paths(), "it contains a user name or password");
     let url = server(|_| (ok("{}"), false));
     check_rejected(&url, Work::Paths { key: None, paths: vec!["/a b".into()] }, "`/a b` is not a path");
-    check_rejected(&url, Work::Read { key: "k\r\nx: y".into() }, "the key");
+    check_rejected(&url, Work::Read { key: "k\r\nx: y".into() }, "the key is empty or contains");
     let free = testkit::free_address().unwrap();
     check_rejected(&format!("http://{free}"), paths(), "connection refused");
 }

@@ -28,7 +28,7 @@ pub struct BackgroundReceiver {
     routes: Routes,
     endpoints: Mutex<Vec<Endpoint>>,
     log: Arc<Mutex<RequestLog>>,
-    /// The number of requests that arrived. Those of the queue are not logged yet.
+    /// The number of requests that arrived, including those in the queue, which are not logged yet.
     arrived: Arc<AtomicUsize>,
     /// The number of requests that were logged.
     logged: watch::Receiver<usize>,
@@ -47,16 +47,17 @@ struct RequestLog {
 /// The requests received so far.
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedRequests {
-    /// Each request, and the status of its response; 0 if it got none.
+    /// Each request, and the status of its response; `Some(0)` if it got none.
     pub requests: Vec<(ReceivedRequest, Option<u16>)>,
     /// The number of requests that exceeded the bounds of the log.
     pub lost: u32,
-    /// The number of connections without a complete HTTP request.
+    /// The number of rejected requests: incomplete, too large, or not HTTP.
     pub incomplete: u32,
 }
 
 impl BackgroundReceiver {
-    /// Starts a receiver that responds 200 to every request. Needs a Tokio runtime with time and I/O.
+    /// Starts a receiver that responds with 200, unless [`set_responses`](Self::set_responses) is called. Needs a
+    /// Tokio runtime with time and I/O.
     ///
     /// # Errors
     ///
@@ -111,12 +112,12 @@ impl BackgroundReceiver {
     }
 
     /// Sets the responses to requests whose path has this ending.
-    pub fn set_responses(&self, path: &str, script: ResponseScript) {
-        self.routes.set(path, script);
+    pub fn set_responses(&self, path_ending: &str, script: ResponseScript) {
+        self.routes.set(path_ending, script);
     }
 
-    /// Returns once a request matches. `matches` is called for each request in order of arrival, beginning with the
-    /// first one in the log.
+    /// Returns once a request matches; never, if none does. `matches` is called for each request in order of arrival,
+    /// beginning with the first one in the log.
     pub async fn wait_for_request(&self, mut matches: impl FnMut(&ReceivedRequest) -> bool) {
         let mut checked = 0;
         let has_match = |_: &usize| {
@@ -132,7 +133,7 @@ impl BackgroundReceiver {
         }
     }
 
-    /// Returns all requests that got a response so far.
+    /// Returns the requests that have arrived so far, after waiting until they are logged.
     pub async fn received(&self) -> ReceivedRequests {
         let arrived = self.arrived.load(Relaxed);
         // Fails only if the background task has ended. Then no further request is logged.

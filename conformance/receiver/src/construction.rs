@@ -28,13 +28,13 @@ pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> Signat
     }
     match signature_match {
         Some(found) => {
-            let (other_mode, own): (Vec<_>, Vec<_>) =
+            let (mode_faults, construction_faults): (Vec<_>, Vec<_>) =
                 found.faults.into_iter().partition(|fault| matches!(fault, Reason::OtherMode { .. }));
             let difference =
                 |reason: &Reason| Difference { name: reason.name().to_owned(), clause: reason.to_string() };
             SignatureStatus::Matches {
-                own: other_mode.is_empty(),
-                differences: header.faults.iter().chain(&own).map(difference).collect(),
+                own: mode_faults.is_empty(),
+                differences: header.faults.iter().chain(&construction_faults).map(difference).collect(),
             }
         }
         None if keyring.secrets.is_empty() => SignatureStatus::NoSecret,
@@ -44,10 +44,10 @@ pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> Signat
 
 /// Returns the hashes that can be computed without a secret.
 fn secretless_hashes(time: Option<&str>, body: &[u8]) -> [[u8; 32]; 2] {
-    let of_body = Sha256::digest(body).into();
-    let mut of_time_and_body = Sha256::new();
-    Update::update(&mut of_time_and_body, time.unwrap_or_default().as_bytes());
-    Update::update(&mut of_time_and_body, b".");
-    Update::update(&mut of_time_and_body, body);
-    [of_body, of_time_and_body.finalize().into()]
+    let body_hash = Sha256::digest(body).into();
+    let mut time_and_body_hash = Sha256::new();
+    Update::update(&mut time_and_body_hash, time.unwrap_or_default().as_bytes());
+    Update::update(&mut time_and_body_hash, b".");
+    Update::update(&mut time_and_body_hash, body);
+    [body_hash, time_and_body_hash.finalize().into()]
 }

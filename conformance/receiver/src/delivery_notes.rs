@@ -52,7 +52,7 @@ pub enum Note {
         /// The actual value.
         got: String,
     },
-    /// The event type is not specified.
+    /// The specification does not define the event type.
     UnknownEvent {
         /// The actual value.
         got: String,
@@ -67,7 +67,7 @@ pub enum Note {
         /// `charge` or `invoice`.
         name: &'static str,
     },
-    /// There is white space between the parts of the signature header, which not every receiver trims.
+    /// There is white space around a part of the signature header, which not every receiver trims.
     SignatureWhiteSpace,
     /// A test delivery from the dashboard.
     TestDelivery,
@@ -133,7 +133,8 @@ impl fmt::Display for Note {
     }
 }
 
-/// Returns the notes about a single request.
+/// Returns the notes about a single request, except [`Note::SecretContained`] and [`Note::Retry`], which depend on
+/// more than the request.
 pub fn notes(received: &ReceivedRequest, names: &WebhookNames) -> Vec<Note> {
     let mut notes = Vec::new();
     if received.path == REDIRECT_PATH {

@@ -73,7 +73,8 @@ impl FromStr for ForwardTo {
 }
 
 impl ForwardTo {
-    /// Returns `true` if the handler listens on this address, so that deliveries would loop.
+    /// Returns `true` if the handler listens on this address, so that deliveries would loop. Host names other than
+    /// `localhost` are not resolved.
     pub fn listens_on(&self, address: SocketAddr) -> bool {
         let is_this_machine = match self.host.parse::<IpAddr>() {
             Ok(ip) => ip.is_loopback() || ip.is_unspecified() || ip == address.ip(),
@@ -82,7 +83,8 @@ impl ForwardTo {
         is_this_machine && self.port == address.port()
     }
 
-    /// Sends the request with its headers and raw body. The error is the reason why there is no response.
+    /// Sends a POST with the headers of the request, except the hop-by-hop ones and `Host`, and its raw body. The
+    /// error is the reason why there is no response.
     pub(super) async fn forward(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         match timeout(RESPONSE_TIMEOUT, self.exchange(received)).await {
             Ok(result) => result,

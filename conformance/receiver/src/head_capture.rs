@@ -57,7 +57,7 @@ impl CapturedHead {
         (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
     }
 
-    /// Returns the headers in their order, verbatim.
+    /// Returns the headers in their order, with names verbatim and values trimmed.
     pub(super) fn headers(&self) -> Vec<(String, RawBytes)> {
         let bytes = self.bytes();
         lines(&bytes)

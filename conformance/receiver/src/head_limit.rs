@@ -34,7 +34,7 @@ impl<S> LimitedHead<S> {
 /// A parser that finds the end of the final head of a response.
 #[derive(Debug, Default)]
 struct HeadParser {
-    /// `true` after the final head, or if the bytes are no head.
+    /// `true` after the final head, or if the bytes are not a head.
     is_done: bool,
     /// The number of bytes since the request.
     bytes: usize,
@@ -69,8 +69,8 @@ impl HeadParser {
                 b'\n' => {}
                 _ => {
                     if !self.in_headers {
-                        // Other bytes than a head are the rest of a response that arrived before its request was written.
-                        // No limit applies.
+                        // Bytes that are not a head belong to the body of a response that began before its request
+                        // was written completely. They are not limited.
                         self.is_done = PROTOCOL.get(self.column).is_some_and(|expected| expected != byte);
                         if self.column == STATUS_INDEX {
                             self.is_interim = *byte == b'1';

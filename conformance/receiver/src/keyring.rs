@@ -7,7 +7,7 @@ use super::received_request::WebhookNames;
 /// The secrets for the verification of deliveries, each with its display name.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
-    /// The names of the headers.
+    /// The names of the webhook headers.
     pub names: WebhookNames,
     /// The secrets of the receiver's endpoints.
     pub secrets: Vec<(String, Secret)>,

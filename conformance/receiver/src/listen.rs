@@ -48,9 +48,9 @@ const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct Settings {
     /// The address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
-    /// The responses if there is no handler.
+    /// The responses to requests for other paths than those of `routes`, if there is no handler.
     pub answers: ResponseScript,
-    /// The responses for particular paths. They have precedence.
+    /// The responses for particular paths, if there is no handler.
     pub routes: Routes,
     /// The methods that are recorded.
     pub methods: Methods,
@@ -147,7 +147,7 @@ impl fmt::Display for ReceiverResponse {
     }
 }
 
-/// The reason why a request was rejected.
+/// A rejected request, by the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RejectedRequest {
     /// The method is not POST. The response is 405.
@@ -162,14 +162,14 @@ pub enum RejectedRequest {
         /// The bound.
         bytes_max: usize,
     },
-    /// The body is incomplete.
+    /// The body is incomplete. The response is 408.
     BodyIncomplete {
         /// The reason.
         why: String,
     },
     /// A TLS handshake, which this receiver does not support.
     Tls,
-    /// Not HTTP, or an incomplete request.
+    /// Not HTTP, or an incomplete or too large head.
     NotHttp {
         /// The reason.
         why: String,
@@ -291,7 +291,7 @@ struct Connections {
 struct OpenConnection {
     task: AbortHandle,
     opened_at: Instant,
-    /// `true` if the request has been received completely.
+    /// `true` once the body has been read, or reading it has failed.
     is_received: Arc<AtomicBool>,
 }
 
@@ -463,7 +463,7 @@ async fn read_body(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Reje
     }
 }
 
-/// Returns an empty response. Redirects lead to a path of this receiver.
+/// Returns a response with this status and an empty body. Redirects lead to [`REDIRECT_PATH`].
 fn scripted_response(status: u16) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(status).expect("a script contains only valid statuses");
     let mut response = empty_response(status);

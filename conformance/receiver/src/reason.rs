@@ -128,9 +128,9 @@ pub enum TimeUnit {
 pub enum Encoding {
     /// Base64, in either alphabet.
     Base64,
-    /// Lowercase hexadecimal.
+    /// Hexadecimal.
     Hex,
-    /// Uppercase hexadecimal.
+    /// Hexadecimal with at least one upper-case digit.
     UpperCaseHex,
 }
 

@@ -25,7 +25,7 @@ pub struct ReceivedRequest {
     pub body: RawBytes,
 }
 
-/// The configurable names of the webhook headers, and the sender's user agent.
+/// The configurable prefix of the webhook headers, and the sender's user agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookNames {
     /// The prefix of the webhook headers: `X-Service` in `X-Service-Signature`.

@@ -37,13 +37,13 @@ pub enum Rewriting {
     CompactAscii,
     /// Members sorted by name, compact.
     Sorted,
-    /// Members sorted by name, compact, with `<`, `>` and `&` as `\u00..`, as a Go map.
+    /// Members sorted by name, compact, with `<`, `>` and `&` as `\u00..`, as Go writes a map.
     SortedHtmlSafe,
     /// Members sorted by name, a space after each comma and colon.
     SortedSpaced,
     /// Members sorted by name, indented by two spaces.
     SortedIndented,
-    /// Compact, with `<`, `>` and `&` as `\u00..`, as a Go struct and in Rails.
+    /// Compact, with `<`, `>` and `&` as `\u00..`, as Go writes a struct, and as in Rails.
     HtmlSafe,
     /// Compact, with `<`, `>`, `&`, `=` and `'` as `\u00..`, as in Gson.
     HtmlSafest,
@@ -115,7 +115,7 @@ impl fmt::Display for Rewriting {
     }
 }
 
-/// A body and, if it is JSON, its parsed value.
+/// A body and, if it is JSON, its parsed value, also with sorted members.
 pub(super) struct ParsedBody<'a> {
     body: &'a [u8],
     node: Option<Node>,
@@ -129,7 +129,8 @@ impl<'a> ParsedBody<'a> {
         ParsedBody { body, node, sorted }
     }
 
-    /// Returns the re-serialized body; `None` if it is not JSON or does not change.
+    /// Returns the re-serialized body; `None` if it does not change, or if the rewriting needs JSON and the body is
+    /// not JSON.
     pub(super) fn rewrite(&self, rewriting: Rewriting) -> Option<Vec<u8>> {
         let node = || self.node.as_ref();
         let sorted = || self.sorted.as_ref();
@@ -169,8 +170,8 @@ impl<'a> ParsedBody<'a> {
 /// Replaces CR LF by LF.
 fn replace_crlf(body: &[u8]) -> Vec<u8> {
     let mut text = body.to_vec();
-    let mut next = body.iter().skip(1).chain([&0]);
-    text.retain(|&b| !(next.next() == Some(&b'\n') && b == b'\r'));
+    let mut following = body.iter().skip(1).chain([&0]);
+    text.retain(|&b| !(following.next() == Some(&b'\n') && b == b'\r'));
     text
 }
 
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rewriting_equals_the_output_of_its_language() {
+    fn rewritings_write_the_expected_text() {
         check(Rewriting::Empty, "");
         check(Rewriting::Trimmed, BODY.trim());
         check(Rewriting::NewlineAdded, &format!("{BODY}\n"));

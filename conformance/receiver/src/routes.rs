@@ -15,7 +15,8 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path_ending.to_owned(), script);
     }
 
-    /// Removes and returns the next response for a path, if its ending has a script. The query is ignored.
+    /// Removes and returns the next response for a path, if its ending has a script. The query is ignored. Of
+    /// several matching endings, the alphabetically first has precedence.
     pub(super) fn next_response(&self, path: &str) -> Option<ScriptedResponse> {
         let path = path.split('?').next().unwrap_or_default();
         let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

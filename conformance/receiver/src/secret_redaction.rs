@@ -6,7 +6,7 @@ use conformance_model::secret::{Redactor, Secret};
 use super::received_request::ReceivedRequest;
 
 const REPLACEMENT: &str = "<secret>";
-/// The prefix of every secret.
+/// The prefix of every secret. It is not redacted.
 const PREFIX: &str = "whsec_";
 
 /// Redacts secrets in text and in requests, in any encoding.
@@ -14,7 +14,7 @@ const PREFIX: &str = "whsec_";
 pub struct SecretRedaction(Redactor);
 
 impl SecretRedaction {
-    /// Creates a redaction of these secrets.
+    /// Creates a redaction of these secrets. Secrets of fewer than 8 characters after the prefix are not redacted.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> SecretRedaction {
         let without_prefix = |secret: &'a Secret| {
             let secret = secret.expose().trim();
@@ -29,7 +29,8 @@ impl SecretRedaction {
         self.0.redact(text)
     }
 
-    /// Returns the request without secrets. A request that contained one cannot be judged again: its bytes changed.
+    /// Returns the request without secrets. A request that contained one cannot be judged again, because its bytes
+    /// changed.
     pub fn redact_request(&self, received: &ReceivedRequest) -> ReceivedRequest {
         ReceivedRequest {
             at: received.at,

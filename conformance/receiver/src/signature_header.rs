@@ -24,7 +24,7 @@ pub(super) struct SignatureHeader<'a> {
     pub(super) signatures: Vec<DecodedSignature>,
     /// `true` if there is a `v1` that is not empty, readable or not.
     pub(super) has_signature: bool,
-    /// `true` if there is white space between the parts.
+    /// `true` if there is white space around a part.
     pub(super) has_white_space: bool,
 }
 
@@ -79,7 +79,7 @@ impl<'a> SignatureHeader<'a> {
         header
     }
 
-    /// Parses the values of `t`, of which there must be one.
+    /// Parses the first value of `t`. There must be exactly one.
     fn parse_time(&mut self, times: &[&'a str]) {
         let &[time, ref others @ ..] = times else {
             self.faults.push(Reason::TimeMissing);
@@ -119,6 +119,7 @@ fn decode_signature(text: &str) -> Result<DecodedSignature, Reason> {
         let fault = is_upper_case.then_some(Reason::SignatureEncoding { encoding: Encoding::UpperCaseHex });
         return Ok(DecodedSignature { mac, fault });
     }
+    // The sizes of MD5, SHA-1, SHA-256, SHA-384 and SHA-512 digests. Other Base64 is probably not a digest.
     let bytes = base64::decode(text).filter(|bytes| [16, 20, DIGEST_BYTES, 48, 64].contains(&bytes.len()));
     match bytes.map(<[u8; DIGEST_BYTES]>::try_from) {
         Some(Ok(mac)) => {

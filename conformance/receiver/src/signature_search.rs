@@ -2,8 +2,8 @@
 //! with several.
 //!
 //! [`find`] signs every candidate message with every candidate key, and compares the results with the signatures of the
-//! header. The match with the fewest faults is the diagnosis: `<t>.<body>` signed with the secret without its prefix has
-//! one fault, and a re-serialized body signed with that key has two.
+//! header. The match with the fewest faults is the diagnosis. For example, `<t>.<body>` signed with the secret without
+//! its prefix has one fault, and a re-serialized body signed with that key has two.
 //!
 //! Must not contain: the rule for a verdict, or text for users.
 
@@ -48,6 +48,7 @@ pub(super) fn find<'a>(
     let (exact_keys, faulty_keys): (Vec<_>, Vec<_>) = keys.iter().partition(is_exact);
     let (exact_messages, faulty_messages) =
         messages.split_at(messages.iter().take_while(|message| message.faults.is_empty()).count());
+    // `messages[0]` is the specified message; without a time, the body alone.
     // In both lists of keys, those of the receiver's endpoints precede those of the other mode.
     search
         .find_hmac(&exact_keys, exact_messages)

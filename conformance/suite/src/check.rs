@@ -67,7 +67,7 @@ pub struct Outcome {
     pub origin: Origin,
     /// The gaps that do not fail the run.
     pub accepted_gaps: AcceptedGaps,
-    /// The known faults that the run would have noticed; `None` unless they were requested.
+    /// The power of the run: the known faults that it would have noticed; `None` unless requested.
     pub power: Option<Power>,
 }
 
@@ -77,7 +77,7 @@ impl Outcome {
         run: RunResult,
         selection: Selection,
         baseline: Baseline,
-        private: bool,
+        is_redacted: bool,
     ) -> Outcome {
         let RunResult { recording, stop, budget, ledger, completed_if_interrupted: interrupted } = run;
         let origin = Origin { interrupted, ..Origin::default() };
@@ -93,20 +93,19 @@ impl Outcome {
         if let Some(completed) = &origin.interrupted {
             mark_unfinished(&mut rows, selection.profile, completed);
         }
-        let faults = baseline.apply(&mut rows);
-        let accept = AcceptedGaps::None;
+        let stale_entries = baseline.apply(&mut rows);
         Outcome {
             recording,
             rows,
             selection,
             baseline,
-            stale_entries: faults,
-            is_redacted: private,
+            stale_entries,
+            is_redacted,
             stop,
             budget,
             ledger,
             origin,
-            accepted_gaps: accept,
+            accepted_gaps: AcceptedGaps::None,
             power: None,
         }
     }
@@ -124,7 +123,7 @@ impl Outcome {
             && !self.rows.iter().any(StatementResult::is_unjudged_must)
     }
 
-    /// Returns the number of selected checks. A report with fewer rows is invalid.
+    /// Returns the number of selected checks. A run with fewer rows is incomplete.
     pub fn expected_check_count(&self) -> usize {
         checks(self.selection.profile).filter(|check| self.selection.selects(check.id)).count()
     }
@@ -143,8 +142,8 @@ impl Outcome {
             && self.rows.iter().filter(|row| row.is_unjudged_must()).all(accepts)
     }
 
-    /// Returns the exit code: 0 all required statements were judged and hold, 1 a violation, 2 configuration, 3
-    /// incomplete, 4 target unreachable, 130 interrupted.
+    /// Returns the exit code: 0 all required statements were judged and hold, or the gaps are accepted; 1 a violation
+    /// or a stale entry of the baseline; 2 configuration; 3 incomplete; 4 target unreachable; 130 interrupted.
     pub fn exit_code(&self) -> u8 {
         match &self.stop {
             _ if self.origin.interrupted.is_some() => 130,
@@ -160,9 +159,9 @@ impl Outcome {
 
 /// Runs a plan: sends the requests, records the responses and judges them.
 ///
-/// The clock of the waiter must be that of the target. Needs a Tokio runtime with I/O and time.
-pub async fn check(plan: Plan, waiter: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
-    let mut run = record(&plan, &required_groups(&plan), waiter, progress).await;
+/// `clock` is the clock of the target. Needs a Tokio runtime with I/O and time.
+pub async fn check(plan: Plan, clock: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
+    let mut run = record(&plan, &required_groups(&plan), clock, progress).await;
     if let Some(redaction) = &plan.redaction {
         redaction.redact(&mut run.recording);
     }
@@ -189,7 +188,8 @@ fn mark_unfinished(rows: &mut [StatementResult], profile: Profile, completed: &B
     }
 }
 
-/// Returns the groups of probes whose requests the selected statements need.
+/// Returns the groups of probes whose requests the selected statements need, if the plan has the keys and options for
+/// them. The account is always read.
 fn required_groups(plan: &Plan) -> BTreeSet<Group> {
     let selection = plan.selection();
     let selected =

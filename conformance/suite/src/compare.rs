@@ -1,5 +1,4 @@
-//! The comparison of two runs: different verdicts, and the choices of each service where the specification leaves
-//! a choice.
+//! The comparison of two runs: different verdicts, and different choices on points that the specification leaves open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -31,7 +30,7 @@ pub struct Comparison {
     pub statements: Vec<StatementDifference>,
     /// The statements that only one run judged. They do not count as differences.
     pub judged_once: Vec<StatementDifference>,
-    /// The different choices where the specification leaves one.
+    /// The points that the specification leaves open, and on which the two services chose differently.
     pub choices: Vec<ChoiceDifference>,
     /// The choices that only one run observed. They do not count as differences.
     pub choices_seen_once: Vec<ChoiceDifference>,
@@ -49,10 +48,10 @@ pub struct ComparedRun {
     pub stop: Option<Stop>,
 }
 
-/// A statement on which the runs differ.
+/// A statement with different verdicts of the two runs, or with a verdict of only one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatementDifference {
-    /// The statement's name.
+    /// The id of the statement.
     pub id: String,
     /// The statement itself.
     pub text: String,
@@ -76,10 +75,10 @@ impl ComparedVerdict {
     }
 }
 
-/// An open choice on which the runs differ.
+/// A point that the specification leaves open, and the different observations of the two runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChoiceDifference {
-    /// The open point.
+    /// The name of the point.
     pub topic: String,
     /// The observation of each run; `None` if the run has none.
     pub seen: [Option<String>; 2],
@@ -155,6 +154,7 @@ fn compared_verdict(row: Option<&StatementResult>) -> ComparedVerdict {
     ComparedVerdict { verdict: row.verdict.as_str().to_owned(), because: one_line(&because) }
 }
 
+/// Returns the points with different observations, or with an observation of only one run.
 fn choices(both: [&Outcome; 2]) -> Vec<ChoiceDifference> {
     let observed = both.map(|outcome| {
         let choices = observations(&outcome.recording, &outcome.rows).into_iter();
@@ -169,12 +169,13 @@ fn choices(both: [&Outcome; 2]) -> Vec<ChoiceDifference> {
 }
 
 impl Comparison {
-    /// Returns `true` if there is no difference.
+    /// Returns `true` if there is no difference. What only one run judged or observed is not a difference.
     pub fn is_empty(&self) -> bool {
         self.statements.is_empty() && self.choices.is_empty()
     }
 
-    /// Returns the exit code: 0 no difference, 1 differences; 2, 4 or 130 if a run was stopped, as of `check`.
+    /// Returns the exit code: 0 no difference, 1 differences; if a run was stopped or interrupted, the exit code of
+    /// its `check` (2, 4 or 130).
     pub fn exit_code(&self) -> u8 {
         let stopped = self.runs.iter().find(|run| run.stop.is_some() || run.exit_code == 130);
         stopped.map_or(u8::from(!self.is_empty()), |run| run.exit_code)
@@ -215,7 +216,7 @@ impl Comparison {
             }
         }
         for (index, name) in RUN_NAMES.iter().enumerate() {
-            // The other run did not judge these.
+            // Each entry of these two lists belongs to one run only.
             let statements =
                 self.judged_once.iter().filter(|statement| statement.verdicts[index].is_judged());
             let ids: Vec<_> = statements.map(|statement| statement.id.as_str()).collect();

@@ -22,7 +22,7 @@ pub enum FileError {
     },
     /// A HAR file has no request under `/v1`.
     NoApiRequests,
-    /// No entry of a HAR file has an `Authorization` header and a response.
+    /// No entry of a HAR file can be judged, usually because the `Authorization` headers are missing.
     NoUsableEntries {
         /// The number of entries.
         entries: usize,
@@ -32,7 +32,7 @@ pub enum FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FileError::Malformed { message: kind, error } => write!(f, "{kind}: {error}"),
+            FileError::Malformed { message, error } => write!(f, "{message}: {error}"),
             FileError::UnsupportedFormat { found, supported } => {
                 write!(f, "a file of format {found}; this program reads {supported}, so record again")
             }

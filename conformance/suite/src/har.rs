@@ -26,11 +26,12 @@ use conformance_probe::RunResult;
 use crate::FileError;
 use crate::check::Outcome;
 
-/// The most imported exchanges. More would not change the verdicts.
+/// The maximum number of imported exchanges.
 const EXCHANGES_MAX: usize = 5000;
-/// The excluded statements: they compare responses of different times, and data may have changed in between.
+/// The patterns of the excluded statements. These compare responses of different times, between which data may have
+/// changed.
 const EXCLUDED_STATEMENTS: [&str; 3] = ["filters.combined", "filters.total", "paging.stable*"];
-/// The header fields with secrets.
+/// The response headers that are removed, because they contain secrets.
 const SECRET_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
 
 #[derive(Deserialize)]
@@ -47,6 +48,7 @@ struct HarLog {
 struct HarEntry {
     #[serde(rename = "startedDateTime")]
     started_at: String,
+    /// The duration in milliseconds.
     #[serde(default)]
     time: Option<serde_json::Number>,
     request: Request,
@@ -166,7 +168,7 @@ fn bearer_key(request: &Request) -> Option<&str> {
     Some(header.value.strip_prefix("Bearer ").unwrap_or(&header.value))
 }
 
-/// Returns the first key of each mode. A second one may belong to another account.
+/// Returns the first key of each mode that was not refused. A second one may belong to another account.
 fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> {
     let mut keys = BTreeMap::new();
     for key in entries
@@ -193,7 +195,7 @@ struct HarReader<'a> {
 }
 
 impl HarReader<'_> {
-    /// Returns the exchange of an entry, if its purpose can be inferred.
+    /// Returns the exchange of an entry, if the entry can be judged and its purpose inferred.
     fn exchange(&self, entry: &HarEntry) -> Option<Exchange> {
         let HarEntry { request, response, .. } = entry;
         let status = u16::try_from(response.status).ok().filter(|status| (200..500).contains(status))?;
@@ -240,12 +242,14 @@ impl HarReader<'_> {
         })
     }
 
+    /// Returns the time of the request since the first one.
     fn sent_at(&self, entry: &HarEntry) -> Option<Duration> {
         Duration::try_from(parse_time(&entry.started_at)? - self.start?).ok()
     }
 }
 
-/// Returns the purpose of a request with a key. `None` if it has parameters that the specification does not define.
+/// Returns the purpose of a request with a key. `None` if its path or a parameter is not specified, or its value is
+/// invalid.
 fn infer_purpose(path: &str, url: &Url, status: u16) -> Option<Purpose> {
     if path == "/v1/account" {
         return url.query().is_none().then_some(Purpose::Account);

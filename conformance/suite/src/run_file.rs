@@ -1,6 +1,7 @@
 //! The file of a run: requests, responses, and the selection of statements.
 //!
-//! A report is a pure function of this file, so a stored run has the same report.
+//! A report is a pure function of this file and the options of the report (the accepted gaps and the power), so a
+//! stored run has the same report.
 
 use serde::{Deserialize, Serialize};
 

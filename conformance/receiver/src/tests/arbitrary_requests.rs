@@ -1,4 +1,4 @@
-//! Property tests: no request makes the diagnosis panic.
+//! Property tests of the diagnosis and of the redaction.
 
 use proptest::prelude::*;
 use time::OffsetDateTime;

@@ -24,17 +24,21 @@ fn check_with(received: &ReceivedRequest, keyring: &Keyring, now: i64, expected:
     check_signature_status(&signature_status(received, keyring), expected);
 }
 
-/// Checks that a signature status has the same faults as the diagnosis, except for the age.
+/// Checks that a signature status has the faults of the diagnosis, except for the age. The other mode is a flag of the
+/// status. Without a match, checks only that the diagnosis has a fault.
 #[track_caller]
 fn check_signature_status(status: &SignatureStatus, reasons: &[Reason]) {
     let is_age = |reason: &&Reason| matches!(reason, Reason::Stale { .. } | Reason::Future { .. });
     let names: Vec<_> = reasons.iter().filter(|reason| !is_age(reason)).map(Reason::name).collect();
     let is_other_mode = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
     match status {
-        SignatureStatus::Matches { own, differences: differs } => {
-            let differs: Vec<_> = differs.iter().map(|difference| difference.name.as_str()).collect();
+        SignatureStatus::Matches { own, differences } => {
+            let differences: Vec<_> = differences.iter().map(|difference| difference.name.as_str()).collect();
             assert_eq!(*own, !names.iter().any(|name| is_other_mode(name)));
-            assert_eq!(differs, names.into_iter().filter(|name| !is_other_mode(name)).collect::<Vec<_>>());
+            assert_eq!(
+                differences,
+                names.into_iter().filter(|name| !is_other_mode(name)).collect::<Vec<_>>()
+            );
         }
         SignatureStatus::NoSecret => {}
         SignatureStatus::Missing | SignatureStatus::WithoutSecret | SignatureStatus::Unknown => {
@@ -43,7 +47,7 @@ fn check_signature_status(status: &SignatureStatus, reasons: &[Reason]) {
     }
 }
 
-/// Checks the reasons for a header value.
+/// Checks the reasons for a signature header with this value.
 #[track_caller]
 fn check(header: &str, expected: &[Reason]) {
     check_with(&delivery(header, BODY), &keyring(), NOW, expected);
@@ -199,7 +203,7 @@ fn a_re_serialized_body_is_diagnosed() {
     check_message(format!("{NOW}.{python}"), rewritten(Rewriting::Spaced));
     let php = BODY.replace('/', "\\/").replace('ü', "\\u00fc");
     check_message(format!("{NOW}.{php}"), rewritten(Rewriting::SlashesEscaped));
-    // The reverse: the signature covers the body before a proxy re-serialized it.
+    // Here, the signature covers the original body, and a proxy re-serialized it.
     for (body, how) in
         [(format!("{BODY}\n"), Rewriting::Trimmed), (BODY.replace(",\"", ",\n  \""), Rewriting::Compact)]
     {

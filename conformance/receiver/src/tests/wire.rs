@@ -98,8 +98,8 @@ async fn a_chunked_request_in_pieces_is_recorded_completely() {
 #[tokio::test]
 async fn responses_follow_the_script() {
     let bounds = Bounds { hold_for: Duration::from_millis(1), ..Bounds::default() };
-    let answers = "500,302,timeout,close,204".parse().unwrap();
-    let mut receiver = start(Settings { answers, bounds, ..Settings::default() }).await;
+    let script = "500,302,timeout,close,204".parse().unwrap();
+    let mut receiver = start(Settings { answers: script, bounds, ..Settings::default() }).await;
     for (start, expected) in [
         ("HTTP/1.1 500 ", ScriptedResponse::Status(500)),
         ("HTTP/1.1 302 Found\r\nlocation: /chargeproof-redirected\r\n", ScriptedResponse::Status(302)),
@@ -197,7 +197,7 @@ async fn a_delivery_evicts_a_connection_whose_request_is_incomplete() {
 }
 
 #[tokio::test]
-async fn a_stopped_receiver_drains_its_queue_and_accepts_nothing() {
+async fn a_stopped_receiver_drains_its_queue_and_then_ends() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, &post("", "{}")).await;
     receiver.stop();
@@ -216,7 +216,7 @@ fn handler(response: &'static str) -> (String, mpsc::UnboundedReceiver<Message>)
 }
 
 #[tokio::test]
-async fn a_request_is_forwarded_verbatim_and_the_response_returned() {
+async fn a_request_is_forwarded_and_the_response_returned() {
     let (address, mut requests) =
         handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno");
     let forward_to = Some(address.parse().unwrap());

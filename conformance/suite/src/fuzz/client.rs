@@ -20,7 +20,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const MINUTE: Duration = Duration::from_secs(60);
 /// The pause before a retry after a transient failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// The longest `Retry-After` that the client obeys; a longer one is judged as the response.
+/// The longest `Retry-After` that the client obeys. A 429 with a longer one is judged as the response.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(90);
 
 /// Receives the progress of a fuzz run.
@@ -34,7 +34,7 @@ pub trait Progress {
 /// The judged response to a request.
 pub(super) struct JudgedResponse {
     pub(super) sent: SentRequest,
-    pub(super) ending: ExchangeOutcome,
+    pub(super) outcome: ExchangeOutcome,
     pub(super) violations: Vec<Violation>,
 }
 
@@ -45,6 +45,7 @@ pub(super) enum StartError {
 }
 
 impl StartError {
+    /// Stores the reason in the outcome of the run.
     pub(super) fn record(self, outcome: &mut Outcome) {
         match self {
             StartError::Unreachable(why) => outcome.unreachable = Some(why),
@@ -58,26 +59,28 @@ pub(super) struct FuzzClient<'a> {
     plan: &'a Plan,
     client: HttpClient,
     redactor: Redactor,
-    pub(super) waiter: &'a mut dyn TargetClock,
+    pub(super) clock: &'a mut dyn TargetClock,
     pub(super) progress: &'a mut dyn Progress,
     /// The times of requests in the last minute, by key.
     sent: BTreeMap<&'static str, VecDeque<Duration>>,
+    /// The number of sent requests.
     pub(super) requests: u32,
 }
 
 impl<'a> FuzzClient<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        waiter: &'a mut dyn TargetClock,
+        clock: &'a mut dyn TargetClock,
         progress: &'a mut dyn Progress,
     ) -> FuzzClient<'a> {
         let (timeout, ca_pem) = (plan.time_limit, plan.ca_pem.as_deref());
         let client = HttpClient::new(&plan.base, Connections::Reused, timeout, BODY_BYTES_MAX, ca_pem);
         let tails = [&plan.live_key, &plan.test_key].map(|key| key.secret_part(&plan.key_prefix));
         let redactor = Redactor::new(tails, KEY_PLACEHOLDER);
-        FuzzClient { plan, client, redactor, waiter, progress, sent: BTreeMap::new(), requests: 0 }
+        FuzzClient { plan, client, redactor, clock, progress, sent: BTreeMap::new(), requests: 0 }
     }
 
+    /// Returns the outcome of a run that has not yet sent a request.
     pub(super) fn outcome(&self) -> Outcome {
         Outcome {
             base: self.plan.base.to_string(),
@@ -94,23 +97,27 @@ impl<'a> FuzzClient<'a> {
 
     /// Checks that the server accepts each key, and that it reports the key's mode.
     pub(super) async fn check_server(&mut self) -> Result<(), StartError> {
-        for (by, name) in [(RequestKey::Live, "live"), (RequestKey::Test, "test")] {
-            let template = RequestTemplate::get(by, "/v1/account");
+        for (key, mode_name) in [(RequestKey::Live, "live"), (RequestKey::Test, "test")] {
+            let template = RequestTemplate::get(key, "/v1/account");
             let resolved = template.resolve(&KnownIds::default());
             match self.send(&template, &resolved).await {
                 ExchangeOutcome::NoResponse(why) => return Err(StartError::Unreachable(why)),
                 ExchangeOutcome::Answered(response) if response.status != 200 => {
                     return Err(StartError::WrongKey(format!(
-                        "GET /v1/account with the {name} key returned {}; 200 is required",
+                        "GET /v1/account with the {mode_name} key returned {}; 200 is required",
                         response.status
                     )));
                 }
-                ending => {
-                    if let Some(violation) = judge::judge(&template, &resolved, &ending, &KnownIds::default())
-                        .into_iter()
-                        .find(|violation| violation.statement == "account.mode")
+                outcome => {
+                    if let Some(violation) =
+                        judge::judge(&template, &resolved, &outcome, &KnownIds::default())
+                            .into_iter()
+                            .find(|violation| violation.statement == "account.mode")
                     {
-                        return Err(StartError::WrongKey(format!("the {name} key: {}", violation.actual)));
+                        return Err(StartError::WrongKey(format!(
+                            "the {mode_name} key: {}",
+                            violation.actual
+                        )));
                     }
                 }
             }
@@ -118,21 +125,22 @@ impl<'a> FuzzClient<'a> {
         Ok(())
     }
 
-    /// Sends a request, judges the response and adds its objects to the known ones.
+    /// Sends a request, judges the response and adds its ids to the known ones. A request that changes nothing is
+    /// repeated once after a transient failure.
     pub(super) async fn send_and_judge(
         &mut self,
         template: &RequestTemplate,
         known: &mut KnownIds,
     ) -> JudgedResponse {
         let resolved = template.resolve(known);
-        let mut ending = self.send(template, &resolved).await;
-        if judge::is_retryable(&ending) && !template.writes() {
+        let mut outcome = self.send(template, &resolved).await;
+        if judge::is_retryable(&outcome) && !template.writes() {
             self.pause(RETRY_DELAY, "repeated after an unusable response").await;
-            ending = self.send(template, &resolved).await;
+            outcome = self.send(template, &resolved).await;
         }
-        let mut violations = judge::judge(template, &resolved, &ending, known);
-        if let ExchangeOutcome::Answered(response) = &ending
-            && judge::is_retryable(&ending)
+        let mut violations = judge::judge(template, &resolved, &outcome, known);
+        if let ExchangeOutcome::Answered(response) = &outcome
+            && judge::is_retryable(&outcome)
         {
             violations.push(Violation {
                 statement: "answers.no_server_error".to_owned(),
@@ -144,8 +152,8 @@ impl<'a> FuzzClient<'a> {
             violation.actual = self.redactor.redact(&violation.actual);
             violation.expected = self.redactor.redact(&violation.expected);
         }
-        judge::record_ids(template, &resolved, &ending, known);
-        JudgedResponse { sent: resolved.sent, ending, violations }
+        judge::record_ids(template, &resolved, &outcome, known);
+        JudgedResponse { sent: resolved.sent, outcome, violations }
     }
 
     /// Sends a sequence. Returns the reproduction if its last response violates this statement.
@@ -180,14 +188,14 @@ impl<'a> FuzzClient<'a> {
         loop {
             self.wait_for_rate_limit(template.key).await;
             self.requests += 1;
-            let ending = self.client.send(&template.method, &address, &headers, body.clone()).await;
-            let wait = match &ending {
+            let outcome = self.client.send(&template.method, &address, &headers, body.clone()).await;
+            let wait = match &outcome {
                 ExchangeOutcome::Answered(response) if response.status == 429 => retry_after(response),
                 _ => None,
             };
-            // A 429 without Retry-After is judged as the response.
+            // A 429 without `Retry-After`, or with too long a one, is judged as the response.
             match wait.filter(|wait| *wait <= RETRY_AFTER_MAX) {
-                None => return ending,
+                None => return outcome,
                 Some(wait) => self.pause(wait.max(RETRY_DELAY), "the server sent a Retry-After").await,
             }
         }
@@ -196,15 +204,15 @@ impl<'a> FuzzClient<'a> {
     async fn pause(&mut self, duration: Duration, why: &str) {
         self.progress.on_wait(duration, why);
         // If the wait fails, the next response shows it.
-        let _ = self.waiter.wait(duration).await;
+        let _ = self.clock.wait(duration).await;
     }
 
     /// Waits until the key may send a request. Requests without a valid key count for the test key, because a server
     /// may count them.
-    async fn wait_for_rate_limit(&mut self, by: RequestKey) {
+    async fn wait_for_rate_limit(&mut self, key: RequestKey) {
         let Some(rate) = self.plan.rate else { return };
-        let key_name = if by == RequestKey::Live { "live" } else { "test" };
-        let now = self.waiter.now();
+        let key_name = if key == RequestKey::Live { "live" } else { "test" };
+        let now = self.clock.now();
         let sent = self.sent.entry(key_name).or_default();
         while sent.front().is_some_and(|sent_at| *sent_at + MINUTE < now) {
             sent.pop_front();
@@ -216,7 +224,7 @@ impl<'a> FuzzClient<'a> {
         if let Some(wait) = wait {
             self.pause(wait, "waiting for the rate limit").await;
         }
-        let now = self.waiter.now();
+        let now = self.clock.now();
         self.sent.entry(key_name).or_default().push_back(now);
     }
 }

@@ -7,6 +7,7 @@ use conformance_model::catalogue::EVENT_TYPES;
 
 use super::request_template::{RequestKey, RequestTemplate};
 
+/// The path of the account, and those of the lists.
 const ENDPOINTS: [&str; 4] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events"];
 const UNUSUAL_PATHS: &[&str] = &[
     "/v1",
@@ -123,10 +124,10 @@ impl RequestGenerator {
         let mut template = match self.random_below(100) {
             0..=29 => self.list_request(),
             30..=49 => self.event_request(),
-            50..=54 => RequestTemplate::get(self.own_key(), "/v1/account"),
+            50..=54 => RequestTemplate::get(self.valid_key(), "/v1/account"),
             55..=71 => self.list_request_with_unusual_values(),
             72..=81 => self.request_with_invalid_key(),
-            82..=88 => RequestTemplate::get(self.own_key(), self.choose(UNUSUAL_PATHS)),
+            82..=88 => RequestTemplate::get(self.valid_key(), self.choose(UNUSUAL_PATHS)),
             89..=93 => {
                 let index = self.random_below(self.generated.len());
                 self.generated[index].clone()
@@ -138,6 +139,7 @@ impl RequestGenerator {
             _ if self.allow_writes => self.create_request(),
             _ => self.list_request(),
         };
+        // One request in twelve has an unusual header.
         if self.random_below(12) == 0 {
             let headers: [(&str, &str); 6] = [
                 ("accept", "text/html"),
@@ -153,11 +155,11 @@ impl RequestGenerator {
         template
     }
 
-    fn own_key(&mut self) -> RequestKey {
+    fn valid_key(&mut self) -> RequestKey {
         if self.random_below(2) == 0 { RequestKey::Live } else { RequestKey::Test }
     }
 
-    /// Returns a placeholder of an identifier: one of the live or the test mode, or a nonexistent one.
+    /// Returns a placeholder of an identifier of a random mode. One in five is for a nonexistent identifier.
     fn id_placeholder(&mut self, kind: &str) -> String {
         let mode = self.choose(&["live", "test"]);
         let index = self.random_below(40);
@@ -198,7 +200,7 @@ impl RequestGenerator {
             let other = self.random_below(index + 1);
             query.swap(index, other);
         }
-        RequestTemplate::get(self.own_key(), with_query(path, &query))
+        RequestTemplate::get(self.valid_key(), with_query(path, &query))
     }
 
     fn list_request_with_unusual_values(&mut self) -> RequestTemplate {
@@ -213,7 +215,7 @@ impl RequestGenerator {
                 _ => format!("{name}={value}"),
             });
         }
-        RequestTemplate::get(self.own_key(), with_query(path, &query))
+        RequestTemplate::get(self.valid_key(), with_query(path, &query))
     }
 
     fn event_request(&mut self) -> RequestTemplate {
@@ -224,15 +226,15 @@ impl RequestGenerator {
             2 => format!("/v1/events/%20{name}"),
             _ => format!("/v1/events/{name}"),
         };
-        RequestTemplate::get(self.own_key(), target)
+        RequestTemplate::get(self.valid_key(), target)
     }
 
     fn request_with_invalid_key(&mut self) -> RequestTemplate {
-        let by = RequestKey::INVALID[self.random_below(RequestKey::INVALID.len())];
+        let key = RequestKey::INVALID[self.random_below(RequestKey::INVALID.len())];
         match self.random_below(3) {
-            0 => RequestTemplate { key: by, ..self.event_request() },
-            1 => RequestTemplate { key: by, ..self.list_request() },
-            _ => RequestTemplate::get(by, self.choose(&ENDPOINTS)),
+            0 => RequestTemplate { key, ..self.event_request() },
+            1 => RequestTemplate { key, ..self.list_request() },
+            _ => RequestTemplate::get(key, self.choose(&ENDPOINTS)),
         }
     }
 

@@ -20,6 +20,7 @@ use conformance_model::reading::{
 use conformance_model::recording::{ExchangeOutcome, List, ReceivedResponse, shorten};
 
 const PER_PAGE_MAX: u64 = 100;
+const PER_PAGE_DEFAULT: u64 = 25;
 /// The length of the shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
 const CONCLUSIVE_CHARS_MIN: usize = 8;
 
@@ -65,10 +66,10 @@ impl Operation {
 pub(super) fn judge(
     template: &RequestTemplate,
     resolved: &ResolvedRequest,
-    ending: &ExchangeOutcome,
+    outcome: &ExchangeOutcome,
     known: &KnownIds,
 ) -> Vec<Violation> {
-    let response = match ending {
+    let response = match outcome {
         ExchangeOutcome::Answered(response) => response,
         ExchangeOutcome::NoResponse(why) => {
             return vec![violation("answers.silence", "a response", format!("none: {why}"))];
@@ -83,14 +84,14 @@ pub(super) fn judge(
     check.violations
 }
 
-/// Adds the identifiers in a response to the known ones.
+/// Adds the identifiers in a successful response to a valid key to the known ones.
 pub(super) fn record_ids(
     template: &RequestTemplate,
     resolved: &ResolvedRequest,
-    ending: &ExchangeOutcome,
+    outcome: &ExchangeOutcome,
     known: &mut KnownIds,
 ) {
-    let (Some(mode), ExchangeOutcome::Answered(response)) = (template.key.mode(), ending) else { return };
+    let (Some(mode), ExchangeOutcome::Answered(response)) = (template.key.mode(), outcome) else { return };
     let path = resolved.sent.target.split('?').next().unwrap_or_default();
     let Some(operation) = Operation::from_request(&template.method, path) else { return };
     let Some(body) = (200..300)
@@ -144,6 +145,7 @@ impl ResponseCheck<'_> {
         format!("{} {}", self.response.status, shorten(&self.response.body)).trim_end().to_owned()
     }
 
+    /// Checks the invariants of responses on every path.
     fn check_any_path(&mut self) {
         let status = self.response.status;
         if status >= 500 && !matches!(status, 502..=504) {
@@ -154,6 +156,7 @@ impl ResponseCheck<'_> {
         }
     }
 
+    /// Checks the invariants of responses to a specified operation.
     fn check_operation(&mut self, operation: &Operation) {
         let status = self.response.status;
         // The HTTP server or a proxy may refuse a request before it reaches the API.
@@ -163,6 +166,7 @@ impl ResponseCheck<'_> {
         let Some(mode) = self.template.key.mode() else {
             return self.check_refusal();
         };
+        // A server may refuse an unusual header.
         if !self.template.headers.is_empty() && (status == 406 || status == 415) {
             return;
         }
@@ -179,6 +183,7 @@ impl ResponseCheck<'_> {
         }
     }
 
+    /// Checks the response to a request without a valid key.
     fn check_refusal(&mut self) {
         if self.response.status != 401 {
             return self.report_violation("auth.refused", "401 without a valid key", self.response_text());
@@ -189,7 +194,7 @@ impl ResponseCheck<'_> {
         }
     }
 
-    /// Checks that the body is JSON, and returns it; `None` for redirects, empty responses and invalid JSON.
+    /// Checks that the body is JSON, and returns it; `None` for a 204, a redirect and invalid JSON.
     fn check_json(&mut self) -> Option<Value> {
         let response = self.response;
         if matches!(response.status, 204 | 300..=399) {
@@ -212,7 +217,7 @@ impl ResponseCheck<'_> {
         body
     }
 
-    /// Checks that a body has no identifier of the other mode.
+    /// Checks that a successful response has no identifier of the other mode.
     fn check_no_foreign_ids(&mut self, mode: Mode, body: &Value) {
         if self.response.status >= 300 {
             return;
@@ -344,13 +349,14 @@ impl ResponseCheck<'_> {
         if !(1..=PER_PAGE_MAX).contains(&size) {
             return self.report_violation("paging.per_page", "a size from 1 to 100", actual);
         }
+        // `Some(None)` without the parameter; `None` if it is repeated or not a number.
         let value = |name: &str| match query.values(name).as_slice() {
             [] => Some(None),
             [text] => text.parse::<u64>().ok().map(Some),
             _ => None,
         };
         match value("per_page") {
-            Some(None) if size != 25 => {
+            Some(None) if size != PER_PAGE_DEFAULT => {
                 self.report_violation("paging.default_size", "25 without per_page", actual.clone())
             }
             Some(Some(requested @ 1..=PER_PAGE_MAX)) if requested != size => {
@@ -359,6 +365,7 @@ impl ResponseCheck<'_> {
             _ => {}
         }
         let pages = total.div_ceil(size);
+        // An empty list may have one page or none.
         if last != pages && !(pages == 0 && last == 1) {
             self.report_violation("paging.last_page", format!("last_page {pages}"), actual.clone());
         }
@@ -370,9 +377,9 @@ impl ResponseCheck<'_> {
             }
             _ => {}
         }
-        let row_count = total.saturating_sub(page.saturating_sub(1).saturating_mul(size)).min(size);
-        if rows != row_count {
-            self.report_violation("paging.length", format!("{row_count} rows"), actual);
+        let expected_rows = total.saturating_sub(page.saturating_sub(1).saturating_mul(size)).min(size);
+        if rows != expected_rows {
+            self.report_violation("paging.length", format!("{expected_rows} rows"), actual);
         }
     }
 
@@ -416,7 +423,7 @@ impl ResponseCheck<'_> {
             if requested.is_empty() {
                 continue;
             }
-            // Rows of charges and invoices need not have the filtered field.
+            // Rows need not have the filtered field.
             let unmatched = rows.iter().find(|row| text_at(row, path).is_some_and(|text| text != requested));
             if let Some(row) = unmatched {
                 let statement = format!("filters.{name}");
@@ -427,11 +434,11 @@ impl ResponseCheck<'_> {
                 );
             }
             let used = self.resolved.used_ids.iter().find(|value| value.id == requested);
-            let is_foreign =
+            let is_foreign_or_nonexistent =
                 used.is_some_and(|id| id.owner.is_none() || id.owner != self.template.key.mode());
             let mode = self.template.key.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_received(mode, requested));
-            if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
+            if is_foreign_or_nonexistent && !is_own && (total > 0 || !rows.is_empty()) {
                 self.report_violation(
                     "isolation.filters",
                     "no rows, as for an object that does not exist",
@@ -471,10 +478,11 @@ impl Query {
     }
 
     fn values(&self, name: &str) -> Vec<&String> {
-        self.0.iter().filter(|(own, _)| own == name).map(|(_, value)| value).collect()
+        self.0.iter().filter(|(parameter, _)| parameter == name).map(|(_, value)| value).collect()
     }
 
-    /// Returns `true` if the only parameters are a low `page` and a valid `per_page`, each at most once.
+    /// Returns `true` if the only parameters are a `page` from 1 to 3 and a valid `per_page`, each at most once. Such
+    /// a request must be served.
     fn has_only_valid_paging(&self) -> bool {
         self.0.iter().all(|(name, value)| match name.as_str() {
             "page" => value.parse::<u64>().is_ok_and(|n| (1..=3).contains(&n)),
@@ -485,8 +493,8 @@ impl Query {
 }
 
 /// Returns `true` if a retry may succeed.
-pub(super) fn is_retryable(ending: &ExchangeOutcome) -> bool {
-    match ending {
+pub(super) fn is_retryable(outcome: &ExchangeOutcome) -> bool {
+    match outcome {
         ExchangeOutcome::Answered(response) => matches!(response.status, 502..=504),
         ExchangeOutcome::NoResponse(_) => true,
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{text_at, unused_id_like};
 
-/// The largest number of identifiers per kind. A few suffice to detect leaks.
+/// The largest number of identifiers per kind and mode. A few suffice to detect leaks.
 const IDS_MAX: usize = 400;
 
 /// An identifier in a request, and the mode that owns it; `None` if it does not exist.
@@ -57,7 +57,8 @@ pub(super) struct KnownIds {
 }
 
 impl KnownIds {
-    /// Returns the identifier of a placeholder such as `event:live:2`; `None` if it is invalid.
+    /// Returns the identifier for a placeholder such as `event:live:2` or `absent:event:live:2`; `None` if the
+    /// placeholder is invalid.
     pub(super) fn id_for_placeholder(&self, name: &str) -> Option<NamedId> {
         let (is_absent, name) = match name.strip_prefix("absent:") {
             Some(rest) => (true, rest),
@@ -85,7 +86,8 @@ impl KnownIds {
         self.events.get(&(mode, id.to_owned())).map(String::as_str)
     }
 
-    /// Adds the identifiers of an object, and for an event those of its charge and invoice.
+    /// Adds the identifier of an object and that of its payment link, and for an event those of its charge and
+    /// invoice.
     pub(super) fn add_object(&mut self, mode: Mode, kind: IdKind, row: &Value) {
         match kind {
             IdKind::Event => {
@@ -129,7 +131,7 @@ impl KnownIds {
     }
 }
 
-/// Returns the constant part of an event. Its charge may show a later state.
+/// Returns the members of an event that never change, as text. The charge in it, in contrast, may show a later state.
 pub(super) fn constant_part(row: &Value) -> String {
     let part = |name: &str| row.get(name).cloned().unwrap_or_default();
     format!("{} {} {}", part("type"), part("details"), part("created_at"))

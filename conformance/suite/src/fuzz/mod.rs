@@ -2,7 +2,7 @@
 //!
 //! `generator` generates requests from a seed, `known_ids` stores the received identifiers, `judge` checks each
 //! response against the specification and the earlier responses, `client` sends requests within the rate limit, and
-//! `shrink` finds the shortest sequence that violates the same invariant. Requests contain placeholders instead of
+//! `shrink` shortens a sequence that violates an invariant. Requests contain placeholders instead of
 //! identifiers, so that a sequence can be replayed, shortened, or run against another account.
 
 mod client;
@@ -90,10 +90,10 @@ pub struct Outcome {
     pub requests: u32,
     /// The number of judged responses by status; `lost` counts requests without a response.
     pub statuses: std::collections::BTreeMap<String, u32>,
-    /// The reason why no request could be sent, if there is one.
+    /// The reason why the target is unreachable, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable: Option<String>,
-    /// The message about an invalid key, if there is one.
+    /// The message about a key that the target does not accept, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong_key: Option<String>,
     /// `true` if the operator interrupted the run.

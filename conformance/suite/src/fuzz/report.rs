@@ -64,7 +64,7 @@ pub fn text(outcome: &Outcome, style: Style, saved_file: Option<&str>) -> String
         count => format!("{count} invariants were violated"),
     };
     let summary = if outcome.interrupted { format!("interrupted: {summary} so far") } else { summary };
-    let line = format!(
+    let summary_line = format!(
         "{summary}; {} requests, seed {}; exit {}",
         outcome.requests,
         outcome.seed,
@@ -73,6 +73,6 @@ pub fn text(outcome: &Outcome, style: Style, saved_file: Option<&str>) -> String
     if !statuses.is_empty() {
         writeln!(out, "responses {}", statuses.join(", ")).expect("writing to a string cannot fail");
     }
-    writeln!(out, "{line}").expect("writing to a string cannot fail");
+    writeln!(out, "{summary_line}").expect("writing to a string cannot fail");
     out
 }

@@ -33,7 +33,7 @@ pub enum RequestKey {
 }
 
 impl RequestKey {
-    /// The keys that are refused.
+    /// The keys that a server must refuse.
     pub(super) const INVALID: [RequestKey; 6] = [
         RequestKey::NoKey,
         RequestKey::Unknown,
@@ -101,10 +101,11 @@ pub(super) struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    pub(super) fn authorization(&self, by: RequestKey) -> Option<String> {
+    /// Returns the value of the `Authorization` header; `None` for a request without a key.
+    pub(super) fn authorization(&self, key: RequestKey) -> Option<String> {
         let (live, test) = (self.live.expose(), self.test.expose());
         let tail = self.test.secret_part(self.prefix);
-        Some(match by {
+        Some(match key {
             RequestKey::Live => format!("Bearer {live}"),
             RequestKey::Test => format!("Bearer {test}"),
             RequestKey::NoKey => return None,
@@ -121,9 +122,9 @@ impl Keys<'_> {
 }
 
 impl RequestTemplate {
-    pub(super) fn get(by: RequestKey, target: impl Into<String>) -> RequestTemplate {
+    pub(super) fn get(key: RequestKey, target: impl Into<String>) -> RequestTemplate {
         RequestTemplate {
-            key: by,
+            key,
             method: "GET".to_owned(),
             target: target.into(),
             headers: Vec::new(),
@@ -138,10 +139,10 @@ impl RequestTemplate {
 
     /// Replaces the placeholders by identifiers.
     pub(super) fn resolve(&self, known: &KnownIds) -> ResolvedRequest {
-        let mut named = Vec::new();
-        let target = fill_placeholders(&self.target, known, &mut named);
-        let body = self.body.as_deref().map(|body| fill_placeholders(body, known, &mut named));
-        ResolvedRequest { sent: SentRequest { target, body }, used_ids: named }
+        let mut used_ids = Vec::new();
+        let target = fill_placeholders(&self.target, known, &mut used_ids);
+        let body = self.body.as_deref().map(|body| fill_placeholders(body, known, &mut used_ids));
+        ResolvedRequest { sent: SentRequest { target, body }, used_ids }
     }
 
     /// Returns a curl command that sends the same request.
@@ -168,10 +169,11 @@ pub(super) fn address(base: &Url, target: &str) -> String {
     format!("{}{}{target}", base.origin().ascii_serialization(), base.path().trim_end_matches('/'))
 }
 
-/// Returns the Authorization header of a `curl` command, with the keys as environment variables.
-pub(super) fn curl_authorization(by: RequestKey, prefix: &str) -> Option<String> {
+/// Returns the value of the `Authorization` header in a `curl` command, with the keys as environment variables. For an
+/// unknown key, the command has another unknown key than the request.
+pub(super) fn curl_authorization(key: RequestKey, prefix: &str) -> Option<String> {
     const TEST: &str = "CHARGEPROOF_TEST_KEY";
-    Some(match by {
+    Some(match key {
         RequestKey::Live => "Bearer $CHARGEPROOF_LIVE_KEY".to_owned(),
         RequestKey::Test => format!("Bearer ${TEST}"),
         RequestKey::NoKey => return None,
@@ -188,7 +190,7 @@ fn shell_quote(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-fn fill_placeholders(text: &str, known: &KnownIds, named: &mut Vec<NamedId>) -> String {
+fn fill_placeholders(text: &str, known: &KnownIds, used_ids: &mut Vec<NamedId>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find('{') {
@@ -197,7 +199,7 @@ fn fill_placeholders(text: &str, known: &KnownIds, named: &mut Vec<NamedId>) -> 
         match rest.find('}').and_then(|end| Some((end, known.id_for_placeholder(&rest[1..end])?))) {
             Some((end, id)) => {
                 out.push_str(&id.id);
-                named.push(id);
+                used_ids.push(id);
                 rest = &rest[end + 1..];
             }
             None => {

@@ -12,8 +12,8 @@ use conformance_probe::{Interrupt, TargetClock};
 
 /// Sends the requests of the plan's seed, and shrinks sequences that violate an invariant. After an interrupt, sends no
 /// more requests.
-pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
-    let mut client = FuzzClient::new(plan, waiter, progress);
+pub async fn fuzz(plan: &Plan, clock: &mut dyn TargetClock, progress: &mut dyn Progress) -> Outcome {
+    let mut client = FuzzClient::new(plan, clock, progress);
     let mut outcome = client.outcome();
     if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
@@ -22,9 +22,9 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
     let mut known = KnownIds::default();
     let (mut templates, mut sent) = (Vec::new(), Vec::new());
     let mut reproductions = Vec::<Reproduction>::new();
-    let started_at = client.waiter.now();
+    let started_at = client.clock.now();
     for _ in 0..plan.requests {
-        if plan.duration_max.is_some_and(|lasting| client.waiter.now().saturating_sub(started_at) >= lasting)
+        if plan.duration_max.is_some_and(|duration| client.clock.now().saturating_sub(started_at) >= duration)
         {
             break;
         }
@@ -34,10 +34,10 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
         else {
             break;
         };
-        let JudgedResponse { sent: sent_request, ending, violations } = judged;
+        let JudgedResponse { sent: sent_request, outcome: exchange_outcome, violations } = judged;
         templates.push(template);
         sent.push(sent_request);
-        count_status(&mut outcome, &ending);
+        count_status(&mut outcome, &exchange_outcome);
         for violation in violations {
             if reproductions.iter().all(|earlier| earlier.violation.statement != violation.statement) {
                 reproductions.push(Reproduction {
@@ -60,15 +60,15 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn TargetClock, progress: &mut dyn 
     outcome
 }
 
-/// Replays sequences. The outcome has those that still violate their invariant. After an interrupt, sends no more
+/// Replays sequences. The outcome contains those that still violate their invariant. After an interrupt, sends no more
 /// requests.
 pub async fn replay(
     plan: &Plan,
     saved: &[Reproduction],
-    waiter: &mut dyn TargetClock,
+    clock: &mut dyn TargetClock,
     progress: &mut dyn Progress,
 ) -> Outcome {
-    let mut client = FuzzClient::new(plan, waiter, progress);
+    let mut client = FuzzClient::new(plan, clock, progress);
     let mut outcome = client.outcome();
     if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
@@ -83,12 +83,12 @@ pub async fn replay(
     outcome
 }
 
-/// Checks that the target responds to both keys. Otherwise sets the reason in the outcome.
+/// Returns `true` if the target accepts both keys. Otherwise sets the reason in the outcome.
 async fn check_target(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
     let checked = unless_interrupted(&plan.interrupt, client.check_server()).await;
     let is_usable = matches!(checked, Some(Ok(())));
-    if let Some(Err(stop)) = checked {
-        stop.record(outcome);
+    if let Some(Err(error)) = checked {
+        error.record(outcome);
     }
     outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
@@ -104,8 +104,8 @@ async fn unless_interrupted<T>(interrupt: &Interrupt, work: impl Future<Output =
     }
 }
 
-fn count_status(outcome: &mut Outcome, ending: &ExchangeOutcome) {
-    let status = match ending {
+fn count_status(outcome: &mut Outcome, exchange_outcome: &ExchangeOutcome) {
+    let status = match exchange_outcome {
         ExchangeOutcome::Answered(response) => response.status.to_string(),
         ExchangeOutcome::NoResponse(_) => "lost".to_owned(),
     };

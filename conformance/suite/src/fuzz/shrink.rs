@@ -1,8 +1,8 @@
-//! Shrinks a sequence to the shortest and simplest sequence that violates the same invariant.
+//! Shrinks a sequence to a shorter and simpler one that violates the same invariant.
 
 use super::{Reproduction, client::FuzzClient, request_template::RequestTemplate};
 
-/// The most requests per invariant.
+/// The maximum number of requests to shrink one sequence, except those that reproduce it for the first time.
 const REQUESTS_MAX: usize = 150;
 
 /// Shrinks a sequence whose last request violates an invariant.
@@ -64,9 +64,10 @@ impl Best {
         }
     }
 
-    /// Removes headers and parameters.
+    /// Removes the headers of each request that changes nothing, and parameters one at a time.
     async fn simplify(&mut self, client: &mut FuzzClient<'_>) {
         for template_index in 0..self.found.templates.len() {
+            // Without its content type, a write would be another request.
             if !self.found.templates[template_index].headers.is_empty()
                 && !self.found.templates[template_index].writes()
             {

@@ -1,4 +1,5 @@
-//! The invariants on single responses. The integration tests of the package have complete runs.
+//! Tests of the invariants on single responses, of curl commands and of placeholders. The integration tests of the
+//! package have complete runs.
 
 use std::process::Command;
 
@@ -13,7 +14,9 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::{ExchangeOutcome, ReceivedResponse};
 use conformance_model::secret::Secret;
 
+/// The id of the event of the live key.
 const OWN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c";
+/// The id of the event of the test key.
 const FOREIGN: &str = "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2d";
 
 fn event(id: &str, kind: &str) -> Value {
@@ -44,8 +47,8 @@ fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
 }
 
 #[track_caller]
-fn check(by: RequestKey, target: &str, response: ReceivedResponse, expected: &[&str]) {
-    let template = RequestTemplate::get(by, target);
+fn check(key: RequestKey, target: &str, response: ReceivedResponse, expected: &[&str]) {
+    let template = RequestTemplate::get(key, target);
     let found = judge::judge(
         &template,
         &template.resolve(&known_ids()),
@@ -78,22 +81,22 @@ fn a_missing_response_is_a_violation() {
 #[test]
 fn requests_without_a_valid_key_are_refused() {
     let message = json!({"message": "Unauthenticated."});
-    for by in RequestKey::INVALID {
-        check(by, "/v1/events", json_response(401, &message), &[]);
-        check(by, "/v1/events", json_response(400, &message), &[]);
-        check(by, "/v1/events", json_response(200, &list(&[], [1, 1, 25, 0])), &["auth.refused"]);
-        check(by, "/v1/events", json_response(403, &message), &["auth.refused"]);
+    for key in RequestKey::INVALID {
+        check(key, "/v1/events", json_response(401, &message), &[]);
+        check(key, "/v1/events", json_response(400, &message), &[]);
+        check(key, "/v1/events", json_response(200, &list(&[], [1, 1, 25, 0])), &["auth.refused"]);
+        check(key, "/v1/events", json_response(403, &message), &["auth.refused"]);
     }
     check(RequestKey::NoKey, "/v1/account", json_response(401, &json!({})), &["auth.message"]);
     check(RequestKey::Live, "/v1/account", json_response(401, &message), &["auth.known_key"]);
 }
 
 #[test]
-fn a_curl_line_shows_the_key_that_was_sent() {
+fn a_curl_command_sends_the_same_key() {
     // A key may contain underscores after the prefix of its mode.
     let (live, test) = ("svc_live_Ab_12", "svc_test_Cd_34_e");
     let keys = Keys { live: &Secret::new(live), test: &Secret::new(test), prefix: "svc" };
-    for by in [
+    for key in [
         RequestKey::Live,
         RequestKey::Test,
         RequestKey::Shortened,
@@ -101,7 +104,7 @@ fn a_curl_line_shows_the_key_that_was_sent() {
         RequestKey::OtherScheme,
         RequestKey::NoScheme,
     ] {
-        let header = curl_authorization(by, "svc").expect("a key is sent");
+        let header = curl_authorization(key, "svc").expect("a key is sent");
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("printf %s \"{header}\"")]);
         let output = shell
@@ -109,7 +112,7 @@ fn a_curl_line_shows_the_key_that_was_sent() {
             .env("CHARGEPROOF_TEST_KEY", test)
             .output()
             .expect("sh can be started");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{header}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(key).unwrap(), "{header}");
     }
     assert_eq!(keys.authorization(RequestKey::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");
 }
@@ -248,7 +251,7 @@ fn placeholders_are_replaced_by_known_identifiers() {
         resolved.used_ids.iter().map(|value| value.owner).collect::<Vec<_>>(),
         [Some(Mode::Test), Some(Mode::Live)]
     );
-    let ResolvedRequest { used_ids: named, .. } =
+    let ResolvedRequest { used_ids, .. } =
         RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}").resolve(&known_ids());
-    assert_eq!((named[0].owner, named[0].id.len()), (None, 36));
+    assert_eq!((used_ids[0].owner, used_ids[0].id.len()), (None, 36));
 }

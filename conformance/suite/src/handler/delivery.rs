@@ -8,7 +8,7 @@ use conformance_model::mode::Mode;
 use conformance_model::secret::Secret;
 use conformance_receiver::WebhookNames;
 
-/// A generator of ids and codes, which are unique to a seed.
+/// A generator of ids and codes, which depend on the seed and a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IdGenerator {
     pub(super) seed: u64,
@@ -169,7 +169,7 @@ fn mac(key: &str, message: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// Returns `sample`, or a default charge, with another code and status.
+/// Returns `sample`, or a default charge, with this code and status.
 pub(super) fn charge(sample: Option<&Map<String, Value>>, code: &str, status: &str) -> Map<String, Value> {
     let is_paid = status == "paid";
     let received = if is_paid { "0.002500000000000000" } else { "0.000000000000000000" };
@@ -247,6 +247,7 @@ mod tests {
     #[test]
     fn each_fault_differs_from_the_correct_signature() {
         let valid = signed_delivery(SignatureVariant::Valid);
+        // Without a secret of the other mode, `OtherModeSecret` is valid.
         for signature in [
             SignatureVariant::TimeOffset(-3_600),
             SignatureVariant::WrongSecret,

@@ -8,7 +8,7 @@ use super::{
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult, Verdict, verdict};
 
 const ACTIONS_UNKNOWN: &str = "actions of the handler cannot be observed from outside";
-const COUNT_ACTIONS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
+const COUNT_ACTIONS_REMEDY: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
 
 /// Returns the verdicts on the selected statements.
 pub(super) fn judge_results(plan: &HandlerPlan, results: &[TrialResult]) -> Vec<HandlerRow> {
@@ -106,9 +106,9 @@ fn judge_responses(
             }
         }
         ExpectedResponses::NoServerError => {
-            let is_no_server_error =
+            let is_below_500 =
                 |sent: &&SentDelivery| matches!(sent.response, HandlerResponse::Status(..500, _));
-            match all.iter().find(|sent| !is_no_server_error(sent)) {
+            match all.iter().find(|sent| !is_below_500(sent)) {
                 Some(sent) => violation("a status below 500", sent),
                 None => Ok(CheckOutcome::Holds),
             }
@@ -122,7 +122,7 @@ fn judge_actions(
     result: Option<&TrialResult>,
     first: &FirstTrial,
 ) -> CheckResult {
-    let unjudged = |why: String| Err(CheckError::unjudged(why, COUNT_ACTIONS));
+    let unjudged = |why: String| Err(CheckError::unjudged(why, COUNT_ACTIONS_REMEDY));
     match result.and_then(|trial| trial.actions.as_ref()) {
         None => unjudged(ACTIONS_UNKNOWN.to_owned()),
         Some(Err(why)) => unjudged(why.clone()),

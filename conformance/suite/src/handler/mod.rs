@@ -43,9 +43,9 @@ pub struct HandlerPlan {
     pub other_mode_secret: Option<Secret>,
     /// The mode of the endpoint.
     pub mode: Mode,
-    /// The names of the headers.
+    /// The prefix of the webhook headers, and the user agent.
     pub names: WebhookNames,
-    /// The charge in the deliveries, which gets a new code in each trial; `None` for a default charge.
+    /// The charge in the deliveries, which gets the code and status of each trial; `None` for a default charge.
     pub sample_charge: Option<serde_json::Map<String, serde_json::Value>>,
     /// The patterns of the selected statements; all if empty.
     pub only: Vec<String>,
@@ -70,7 +70,7 @@ pub struct HandlerPlan {
 /// A statement about the handler, and its verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct HandlerRow {
-    /// The statement's name.
+    /// The id of the statement.
     pub id: &'static str,
     /// The level.
     pub level: Level,

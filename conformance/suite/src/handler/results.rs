@@ -5,7 +5,7 @@ use conformance_model::catalogue::matches_pattern;
 use conformance_model::recording::ExchangeOutcome;
 use conformance_receiver::SecretRedaction;
 
-/// The largest number of characters of a response in a report.
+/// The largest number of characters of a response body in a report.
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// The response to one delivery.
@@ -18,8 +18,8 @@ pub enum HandlerResponse {
 }
 
 impl HandlerResponse {
-    pub(super) fn from_ending(ending: ExchangeOutcome, redaction: &SecretRedaction) -> HandlerResponse {
-        match ending {
+    pub(super) fn from_outcome(outcome: ExchangeOutcome, redaction: &SecretRedaction) -> HandlerResponse {
+        match outcome {
             ExchangeOutcome::Answered(response) => HandlerResponse::Status(
                 response.status,
                 redaction.redact(&response.body).chars().take(SHOWN_CHARS_MAX).collect(),

@@ -1,4 +1,4 @@
-//! Sends the deliveries of the trials in sequence, and records responses and actions.
+//! Runs the trials one after another: sends their deliveries, and records responses and actions.
 
 use std::time::{Duration, Instant};
 
@@ -156,7 +156,7 @@ async fn run_trial(
                 let (headers, body) = delivery.headers_and_body(now, &plan.names, &secrets);
                 let (client, address, redaction) = (client.clone(), plan.url.to_string(), redaction.clone());
                 let request = async move {
-                    HandlerResponse::from_ending(
+                    HandlerResponse::from_outcome(
                         client.send("POST", &address, &headers, body).await,
                         &redaction,
                     )
@@ -164,10 +164,10 @@ async fn run_trial(
                 (delivery.event_type, tokio::spawn(request))
             })
             .collect();
-        for (kind, request) in pending {
+        for (event_type, request) in pending {
             let response =
                 request.await.unwrap_or_else(|error| HandlerResponse::NoResponse(error.to_string()));
-            result.sent.push(SentDelivery { event_type: kind, response });
+            result.sent.push(SentDelivery { event_type, response });
         }
     }
     if let (Some(action_counter), None, Some((_, expected))) =
@@ -179,19 +179,19 @@ async fn run_trial(
     result
 }
 
-/// Waits until the handler has acted as often as expected, then a little longer for a surplus action. Returns the
-/// number of actions.
+/// Waits until the handler has acted as often as expected, at most for `action_timeout`, then a quarter of that time
+/// for a surplus action. Returns the number of actions.
 async fn wait_for_actions(
     action_counter: &mut dyn ActionCounter,
     objects: &TrialObjects,
     expected: u64,
-    settle: Duration,
+    action_timeout: Duration,
 ) -> Result<u64, String> {
     let started_at = Instant::now();
-    while action_counter.action_count(objects)? < expected && started_at.elapsed() < settle {
+    while action_counter.action_count(objects)? < expected && started_at.elapsed() < action_timeout {
         sleep(POLL_INTERVAL).await;
     }
     // A surplus action may be late, for example if a second queue worker or thread performs it.
-    sleep(settle / 4).await;
+    sleep(action_timeout / 4).await;
     action_counter.action_count(objects)
 }

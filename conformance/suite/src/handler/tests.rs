@@ -65,7 +65,7 @@ impl Handler {
     fn verifies(&self, request: &Request) -> bool {
         let headers =
             request.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().into())).collect();
-        // As a JSON parser and writer would that preserve the order of keys.
+        // The body as a program would write it that parses JSON and keeps the order of the members.
         let text = String::from_utf8_lossy(&request.body);
         let rewritten =
             text.replace("\\u0061", "a").replace("\" : \"", "\":\"").replace("{ \n", "{").into_bytes();
@@ -211,6 +211,7 @@ fn plan(url: &str) -> HandlerPlan {
     }
 }
 
+/// Tests a handler with this fault.
 async fn attempt_with(
     fault: Fault,
     change: impl FnOnce(&mut HandlerPlan),
@@ -227,7 +228,7 @@ async fn attempt_with(
     test_handler(&plan, action_counter, &mut Quiet).await
 }
 
-/// Returns the names of the violated statements.
+/// Returns the ids of the statements with a failure or warning.
 fn violated_statements(outcome: &HandlerOutcome) -> Vec<&'static str> {
     outcome
         .rows
@@ -349,10 +350,10 @@ async fn a_missing_handler_is_unreachable() {
 }
 
 #[test]
-fn statements_are_sentences_with_unique_names() {
-    let mut names = BTreeSet::new();
+fn statements_end_with_a_period_and_have_unique_ids() {
+    let mut ids = BTreeSet::new();
     for TrialStatement { id, text, .. } in super::statements() {
-        assert!(names.insert(id), "two statements have the id {id}");
+        assert!(ids.insert(id), "two statements have the id {id}");
         assert!(text.ends_with('.'), "{id}: {text}");
         assert!(id.starts_with("answers.") || id.starts_with("acts."), "{id}");
     }

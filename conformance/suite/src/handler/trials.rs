@@ -1,4 +1,4 @@
-//! The table of trials: deliveries, their expected responses, and the allowed number of actions.
+//! The table of trials: deliveries, their expected responses, and the expected number of actions.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub(super) enum ExpectedResponses {
 /// A statement about a handler.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialStatement {
-    /// The statement's name.
+    /// The id of the statement.
     pub id: &'static str,
     /// The level.
     pub level: Level,
@@ -52,7 +52,7 @@ pub(super) struct Trial {
     pub(super) batches: fn(&TrialContext<'_>) -> Vec<DeliveryBatch>,
 }
 
-/// The objects of a trial's deliveries.
+/// The values that the deliveries of a trial contain.
 pub(super) struct TrialContext<'a> {
     pub(super) ids: IdGenerator,
     pub(super) trial: &'static str,
@@ -80,7 +80,8 @@ impl TrialContext<'_> {
         charge(self.sample, &self.charge_code(), status)
     }
 
-    /// Returns a delivery of a charge event. `delivery` and `event` are names that determine the two ids.
+    /// Returns the content of a delivery of a charge event. `delivery` and `event` are names that determine the two
+    /// ids.
     fn content(
         &self,
         event_type: &'static str,

@@ -8,7 +8,7 @@ use crate::report::{html, samples};
 const OPEN_ALL: &str = "document.querySelectorAll('details').forEach((element) => element.open = true)";
 
 #[tokio::test]
-async fn an_html_report_is_accessible_at_every_width_and_in_both_colour_schemes() {
+async fn an_html_report_fits_every_window_and_is_accessible_in_both_colour_schemes() {
     let Some(browser) = Browser::start().await else { return };
     let directory = tempfile::tempdir().expect("a directory");
     for (name, outcome) in [("known", samples::known()), ("unreachable", samples::unreachable())] {

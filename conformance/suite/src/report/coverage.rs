@@ -89,6 +89,7 @@ mod tests {
     #[test]
     fn every_sentence_has_a_statement_and_every_source_a_sentence() {
         let sentences = coverage(&samples::mixed().rows);
+        // The first line is a comment.
         assert_eq!(sentences.len(), SENTENCES.lines().count() - 1);
         for sentence in &sentences {
             assert!(

@@ -7,7 +7,8 @@ use conformance_model::verdict::{StatementResult, Verdict};
 use crate::check::Outcome;
 use crate::report::view::{ReportView, printable};
 
-/// Returns an error for each failure, a warning for each warning, known failure and cause of gaps, and notices.
+/// Returns an error for each failure, a warning for each warning, known failure and group of required gaps, a notice
+/// of the observations, and a summary, which is an error unless the run passed.
 pub fn github(outcome: &Outcome) -> String {
     let view = ReportView::from_outcome(outcome);
     let mut out = String::new();

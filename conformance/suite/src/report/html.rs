@@ -29,11 +29,11 @@ struct Page<'a> {
     observations: &'a [Observation],
     power: Vec<String>,
     coverage_summary: String,
-    chapters: Vec<Chapter>,
+    section_coverage: Vec<SectionCoverage>,
 }
 
 /// The coverage of a section of the specification, by sentence.
-struct Chapter {
+struct SectionCoverage {
     name: String,
     sentences: Vec<Sentence>,
 }
@@ -128,21 +128,21 @@ pub fn html(outcome: &Outcome) -> String {
         observations: &view.observations,
         power: view.power_lines(),
         coverage_summary: format!("{judged} of {} judged or observed", sentences.len()),
-        chapters: chapters(sentences),
+        section_coverage: section_coverage(sentences),
     };
     printable(&page.render().expect("rendering HTML to memory cannot fail")) + "\n"
 }
 
-fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {
-    let mut found: Vec<Chapter> = Vec::new();
+fn section_coverage(sentences: Vec<Sentence>) -> Vec<SectionCoverage> {
+    let mut sections: Vec<SectionCoverage> = Vec::new();
     for sentence in sentences {
         let name = section_name(&sentence.section);
-        match found.last_mut().filter(|chapter| chapter.name == name) {
-            Some(chapter) => chapter.sentences.push(sentence),
-            None => found.push(Chapter { name, sentences: vec![sentence] }),
+        match sections.last_mut().filter(|section| section.name == name) {
+            Some(section) => section.sentences.push(sentence),
+            None => sections.push(SectionCoverage { name, sentences: vec![sentence] }),
         }
     }
-    found
+    sections
 }
 
 fn entry<'a>(view: &ReportView<'a>, row: &'a StatementResult) -> StatementEntry<'a> {

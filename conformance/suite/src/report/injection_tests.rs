@@ -30,7 +30,7 @@ const TEXTS: [&str; 14] = [
     "",
 ];
 
-/// Returns the sample with a row of each verdict, and the text in all places where a server's text may occur.
+/// Returns the mixed sample with the text in all places where a server's text may occur.
 fn outcome_with(text: &str) -> Outcome {
     let mut outcome = samples::mixed();
     outcome.stale_entries = vec![text.to_owned()];
@@ -79,13 +79,14 @@ fn junit_is_well_formed_xml_with_a_case_for_each_row() {
         let names: Vec<_> = cases.filter_map(|case| case.attribute("name")).collect();
         assert_eq!(names.len(), outcome.rows.len() + 1, "{report}");
         assert!(outcome.rows.iter().all(|row| names.contains(&row.id.as_str())), "{report}");
+        // The failed statement, and the incomplete run.
         let failures = document.descendants().filter(|node| node.has_tag_name("failure")).count();
         assert_eq!(failures, usize::from(!outcome.rows.is_empty()) * 2, "{report}");
     });
 }
 
 #[test]
-fn json_matches_the_schema_and_keeps_every_text() {
+fn json_matches_the_schema_and_keeps_the_text_of_a_failure() {
     let validator = jsonschema::validator_for(&schema()).expect("the schema is valid");
     check(Format::Json, |outcome, report| {
         let report: Value = serde_json::from_str(report).expect("a JSON report");
@@ -99,7 +100,7 @@ fn json_matches_the_schema_and_keeps_every_text() {
     });
 }
 
-/// Collects the elements of a document in order.
+/// Collects the elements of a document with the names of their attributes, in order.
 fn elements(node: &Handle, into: &mut Vec<String>) {
     if let NodeData::Element { name, attrs, .. } = &node.data {
         let attribute_text = |attribute: &html5ever::Attribute| format!(" {}", attribute.name.local);
@@ -118,7 +119,7 @@ fn parse_elements(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_page_has_the_same_elements_whatever_a_server_sends() {
+fn a_page_has_no_other_kinds_of_elements_whatever_a_server_sends() {
     let harmless =
         outcomes("plain").map(|outcome| parse_elements(&render(&outcome, Format::Html, Style::Plain)));
     let kinds = |found: &[String]| found.iter().cloned().collect::<std::collections::BTreeSet<_>>();
@@ -158,6 +159,7 @@ fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
         assert_eq!(kinds, harmless[usize::from(outcome.stop.is_some())], "{report}");
         if outcome.stop.is_none() {
             let every_statement = cells.last().expect("the statements are in a table");
+            // Four columns, with a header row.
             assert_eq!(*every_statement, 4 * (outcome.rows.len() + 1), "{report}");
         }
     });
@@ -180,6 +182,7 @@ fn each_annotation_is_one_command_on_one_line() {
         let annotations: Vec<_> =
             report.split(['\n', '\r']).filter(|line| !line.is_empty()).map(kind_and_title).collect();
         let errors = annotations.iter().filter(|(kind, _)| kind == "error").count();
+        // The failure or the reason of the stop, and the summary.
         assert_eq!(errors, 2, "{report}");
         assert!(annotations.iter().all(|(_, title)| !title.is_empty()), "{report}");
         let failed = outcome.rows.iter().find(|row| matches!(row.verdict, Verdict::Fail(_)));

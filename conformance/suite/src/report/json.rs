@@ -227,13 +227,14 @@ pub fn json(outcome: &Outcome) -> String {
     pretty(&report)
 }
 
-/// Returns indented JSON with escaped control characters, see [`escape_invisible`].
+/// Returns indented JSON with invisible characters escaped, see [`escape_invisible`].
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     escape_invisible(&serde_json::to_string_pretty(value).expect("plain data serializes to JSON"))
 }
 
-/// Returns equal JSON with invisible characters escaped. A terminal would interpret DEL, C1 controls and bidirectional
-/// marks in the text of a server, which JSON does not escape.
+/// Returns equal JSON with invisible characters and the second `#` of `##` escaped. A terminal would interpret DEL, C1
+/// controls and bidirectional marks in the text of a server, which JSON does not escape. Some CI systems interpret
+/// `##[`.
 pub fn escape_invisible(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -55,6 +55,7 @@ pub fn markdown(outcome: &Outcome) -> String {
     out
 }
 
+/// Writes the number of statements by section and verdict.
 fn write_matrix(out: &mut String, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
@@ -148,6 +149,7 @@ fn code_span(text: &str) -> String {
     format!("{fence}{}{fence}", on_one_line(text))
 }
 
+/// Replaces invisible characters, including line breaks, by spaces.
 fn on_one_line(text: &str) -> String {
     text.chars().map(|character| if is_invisible(character) { ' ' } else { character }).collect()
 }

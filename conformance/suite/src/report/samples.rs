@@ -32,7 +32,7 @@ pub(crate) fn all() -> [(&'static str, Outcome); 5] {
     ]
 }
 
-/// Returns an outcome with a row of each verdict, and a server's text that attacks every format.
+/// Returns an outcome with a row of each verdict except `known`, and a server's text that attacks every format.
 pub(crate) fn mixed() -> Outcome {
     let hostile = "403 {\"message\":\"<script>alert('x')</script> | ```\\n::error::no, 50%\"} ]]>\u{1b}[2J\n::error::x ##[error]y \u{202e}z";
     let finding = |expected: &str, actual: &str, exchange| Finding {

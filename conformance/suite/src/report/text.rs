@@ -54,7 +54,7 @@ impl Style {
 /// The detail of a text report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// One line per chapter, besides failures and gaps.
+    /// One line per section, besides failures, warnings and gaps.
     Brief,
     /// Every statement and every observation.
     Full,
@@ -82,6 +82,7 @@ impl From<Style> for Layout {
 const COMMAND_DETAILS: [&str; 2] = ["request", "again"];
 /// The largest number of statements that are listed per gap.
 const LISTED_IDS_MAX: usize = 3;
+/// The indentation of details.
 const MARGIN: usize = 4;
 /// The indentation of details below a statement with its verdict.
 const VERDICT_MARGIN: usize = 18;
@@ -114,7 +115,7 @@ pub(super) fn text_with_layout(outcome: &Outcome, layout: Layout) -> String {
     }
     write_gaps(&mut page, &view);
     if layout.detail == Detail::Brief {
-        write_chapters(&mut page, &view);
+        write_section_counts(&mut page, &view);
     }
     write_summary(&mut page, &view);
     page.out
@@ -205,14 +206,14 @@ fn write_statements(page: &mut TextPage, view: &ReportView<'_>) {
     }
 }
 
-/// Writes one failure for each cause, and the names of the others with the same exchange.
+/// Writes the first failure of each exchange, and the ids of the others.
 fn write_violations(page: &mut TextPage, view: &ReportView<'_>) {
-    let causes = view.failures_by_exchange();
-    if causes.is_empty() {
+    let failures = view.failures_by_exchange();
+    if failures.is_empty() {
         return;
     }
     page.title("Violations", Tone::Failure);
-    for rows in causes {
+    for rows in failures {
         let Some((first, others)) = rows.split_first() else { continue };
         page.statement(view, first);
         if !others.is_empty() {
@@ -243,7 +244,7 @@ fn write_gaps(page: &mut TextPage, view: &ReportView<'_>) {
     page.blank_line();
 }
 
-fn write_chapters(page: &mut TextPage, view: &ReportView<'_>) {
+fn write_section_counts(page: &mut TextPage, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }

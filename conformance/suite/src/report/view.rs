@@ -36,7 +36,9 @@ pub(super) struct ReportView<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) sections: Vec<Section<'a>>,
     pub(super) observations: Vec<Observation>,
+    /// The number of required statements.
     pub(super) required_count: usize,
+    /// The number of required statements that were judged.
     pub(super) judged_count: usize,
     pub(super) is_complete: bool,
 }
@@ -50,7 +52,7 @@ pub(super) struct Gap<'a> {
 }
 
 impl Gap<'_> {
-    /// Returns the first reason and the number of statements.
+    /// Returns the first reason, the number of other reasons, and the number of statements.
     pub(super) fn title(&self) -> String {
         let count = self.rows.len();
         let others = match self.reasons.len() {
@@ -61,7 +63,7 @@ impl Gap<'_> {
         format!("{}{others}: {count} statement{}", self.reasons[0], if count == 1 { "" } else { "s" })
     }
 
-    /// Returns the names of the statements.
+    /// Returns the ids of the statements.
     pub(super) fn ids(&self) -> Vec<&str> {
         self.rows.iter().map(|row| row.id.as_str()).collect()
     }
@@ -227,17 +229,19 @@ impl<'a> ReportView<'a> {
         format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected_check_count())
     }
 
-    /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
-    /// would reveal more faults. There is no total, because a large chapter would hide a weak one. A chapter that the
-    /// operator excludes has no share.
+    /// Returns the power of the run, if it was requested. A chapter is the first part of statement ids, such as
+    /// `limits`. The first line has the weakest chapter and the percentage of its known faults that the run would have
+    /// detected. Then follows a line for each chapter with the missed faults and the data that would reveal more
+    /// faults. There is no total, because a large chapter would hide a weak one. A chapter that the operator excludes
+    /// is not rated.
     pub(super) fn power_lines(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
         let percent = |chapter: &Chapter| chapter.noticed * 100 / chapter.known.max(1);
         let judged = power.chapters.iter().filter(|chapter| !self.is_left_out(&chapter.chapter));
         let weakest = judged.min_by_key(|chapter| percent(chapter));
         let summary = weakest.map(|weakest| {
-            let (chapter, share) = (&weakest.chapter, percent(weakest));
-            format!("this run would have detected at least {share} % of the known faults of each chapter; {chapter} is the weakest")
+            let (chapter, percentage) = (&weakest.chapter, percent(weakest));
+            format!("this run would have detected at least {percentage} % of the known faults of each chapter; {chapter} is the weakest")
         });
         let chapters = power.chapters.iter().map(|chapter| {
             if self.is_left_out(&chapter.chapter) {
@@ -292,11 +296,12 @@ impl<'a> ReportView<'a> {
         ]
         .into_iter()
         .flatten()
-        .chain(outcome.stale_entries.iter().map(|fault| format!("baseline: {fault}")))
+        .chain(outcome.stale_entries.iter().map(|entry| format!("baseline: {entry}")))
         .collect()
     }
 
-    /// Returns the details of a statement as names and texts, with the command that repeats it at the end.
+    /// Returns the details of a statement as names and texts. Those of a violation end with the command that
+    /// checks the statement again.
     pub(super) fn details(&self, row: &StatementResult) -> Vec<(&'static str, String)> {
         let lines = match &row.verdict {
             Verdict::Pass { note } => note.iter().map(|note| ("note", note.clone())).collect(),
@@ -350,31 +355,23 @@ fn most_needed(chapter: &Chapter) -> String {
 
 /// Returns the number of deliveries, and their source.
 fn deliveries_text(deliveries: &Deliveries) -> String {
-    let Deliveries {
-        received,
-        dropped: lost,
-        other_requests: strays,
-        receiver,
-        duration: lasted,
-        settled,
-        trigger_error: trouble,
-        ..
-    } = deliveries;
+    let Deliveries { received, dropped, other_requests, receiver, duration, settled, trigger_error, .. } =
+        deliveries;
     let mut text = match receiver {
         Some(address) if *settled => {
             format!("webhooks: {} received at {address}, all that were expected", received.len())
         }
         Some(address) => {
-            format!("webhooks: {} received at {address} in {} s", received.len(), lasted.as_secs())
+            format!("webhooks: {} received at {address} in {} s", received.len(), duration.as_secs())
         }
         None => format!("webhooks: {} captured before the run", received.len()),
     };
-    for (count, label) in [(*lost, "more not stored"), (*strays, "other requests")] {
+    for (count, label) in [(*dropped, "more not stored"), (*other_requests, "other requests")] {
         if count > 0 {
             text += &format!(", {count} {label}");
         }
     }
-    text + &trouble.iter().map(|trouble| format!("; {}", one_line(trouble))).collect::<String>()
+    text + &trigger_error.iter().map(|error| format!("; {}", one_line(error))).collect::<String>()
 }
 
 /// Replaces characters in the text of a server that could move the cursor of a terminal or reverse the line.

@@ -21,7 +21,7 @@ fn passing_outcome() -> Outcome {
 fn with_canary(passing: &Outcome, check: &Check) -> Outcome {
     let canary = Check { judge: |_| Err(CheckError::violation(1, "an expectation", "the canary")), ..*check };
     let mut outcome = passing.clone();
-    // Excluded checks are not run, and no other check may hide the failure.
+    // A check of an excluded part would not run.
     let mut recording = outcome.recording.clone();
     recording.without.clear();
     let canary_rows = judge_with(once(canary), &recording, |_| true, |_| false);
@@ -31,7 +31,7 @@ fn with_canary(passing: &Outcome, check: &Check) -> Outcome {
 }
 
 #[test]
-fn every_required_check_can_fail_the_run() {
+fn each_failed_check_has_the_verdict_and_exit_code_of_its_level() {
     let passing = passing_outcome();
     for check in checks(Profile::Spec) {
         let outcome = with_canary(&passing, check);

@@ -15,6 +15,7 @@ use conformance::{
 };
 use serde_json::json;
 
+/// Checks that a run has this exit code, reports no failure or warning, and stays within its budget.
 #[track_caller]
 fn check_with(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8) {
     let outcome = run_with(server, change);
@@ -24,15 +25,23 @@ fn check_with(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8) {
     check_within_budget(&outcome);
 }
 
+/// A bound on the budget of requests with the two keys outside bursts, so that it does not grow unnoticed.
+const KEYED_REQUESTS_MAX: u32 = 99;
+/// The most requests with the live key in bursts: seven in each of two.
+const LIVE_IN_BURSTS_MAX: u32 = 14;
+
 #[track_caller]
 fn check_within_budget(outcome: &Outcome) {
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
     assert!(spent.functional() <= allowed.outside_bursts(), "{spent:?}");
     let keyed = allowed.functional.total - allowed.functional.other;
-    assert!(keyed <= 99, "{allowed:?}");
+    assert!(keyed <= KEYED_REQUESTS_MAX, "{allowed:?}");
     assert!(spent.writes <= allowed.writes, "{spent:?}");
     assert!(spent.in_bursts <= allowed.burst, "{spent:?}");
-    assert!(spent.live <= allowed.functional.live + allowed.objects + spent.repeats + 14, "{spent:?}");
+    assert!(
+        spent.live <= allowed.functional.live + allowed.objects + spent.repeats + LIVE_IN_BURSTS_MAX,
+        "{spent:?}"
+    );
     assert!(spent.repeats <= allowed.repeats, "{spent:?}");
 }
 
@@ -90,7 +99,7 @@ fn a_transient_failure_is_retried() {
 }
 
 #[test]
-fn an_empty_account_leaves_most_statements_unjudged() {
+fn an_empty_account_makes_the_run_incomplete() {
     for last_page in [0, 1] {
         let mut server = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
         set_choices(&mut server, |choices| choices.empty_last_page = last_page);
@@ -155,7 +164,7 @@ fn parts_may_be_excluded() {
 }
 
 #[test]
-fn a_missing_key_leaves_a_gap() {
+fn a_missing_revoked_or_second_key_leaves_a_gap() {
     check_with(FakeServer::default(), |plan| plan.revoked_key = None, 3);
     check_with(FakeServer::default(), |plan| plan.second_key = None, 3);
     check_with(FakeServer::default(), |plan| plan.other_account_key = None, 0);
@@ -228,12 +237,12 @@ fn a_quick_check_runs_in_real_time() {
 }
 
 #[test]
-fn the_live_key_is_never_used_for_a_burst() {
+fn the_live_key_sends_only_seven_requests_in_bursts() {
     let outcome = run(FakeServer::default());
     let live =
         outcome.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
     let in_burst = live.filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_))).count();
-    assert_eq!(in_burst, 7, "six at the same moment as the test key, and one while that is refused");
+    assert_eq!(in_burst, 7, "six at the same moment as the test key, and one while the test key is refused");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn a_correct_service_violates_no_invariant() {
     assert!(!outcome.statuses.contains_key("429"), "{:?}", outcome.statuses);
 }
 
-/// Checks that a fault violates an invariant, with the number of requests after shrinking.
+/// Checks that a fault violates an invariant, and that the sequence is shrunk to at most `requests_max` requests.
 #[track_caller]
 fn check(add_fault: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usize) {
     let outcome = run(add_fault);
@@ -111,29 +111,29 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
 
 #[test]
 fn a_stored_sequence_can_be_replayed() {
-    let add_fault = |server: &mut FakeServer| {
+    let fail_accounts = |server: &mut FakeServer| {
         server.rewrite_responses(|request, response| {
             if request.path.ends_with("/account") {
                 response.status = 500
             }
         })
     };
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let found = run(|server| {
+    let fail_sorted_lists = |server: &mut FakeServer| {
         server.rewrite_responses(|request, response| {
             if request.is_list() && request.query.contains_key("sort") {
                 response.status = 501;
             }
         });
-    })
-    .found;
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let found = run(fail_sorted_lists).found;
     assert_eq!(found.len(), 1);
-    // A fixed server has no violation. A server that refuses the keys is a configuration error.
-    for (is_faulty, exit) in [(false, 0), (true, 2)] {
+    // A fixed server has no violation. A server that does not accept the keys is a configuration error.
+    let cases: [(&dyn Fn(&mut FakeServer), u8); 3] =
+        [(&|_| {}, 0), (&fail_sorted_lists, 1), (&fail_accounts, 2)];
+    for (add_fault, exit) in cases {
         let mut server = FakeServer::default();
-        if is_faulty {
-            add_fault(&mut server);
-        }
+        add_fault(&mut server);
         let mut clock = server.clock.clone();
         let outcome = runtime.block_on(async {
             let base = serve(server).await;

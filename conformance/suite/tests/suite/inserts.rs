@@ -42,12 +42,12 @@ fn one_stable_way_of_paging_suffices() {
     let mut server = FakeServer::default();
     server.test.choices.has_stable_pages = false;
     // Links with an anchor are stable; a page number refers to the current list.
-    let books = [server.test.clone()];
+    let book = server.test.clone();
     server.rewrite_responses(move |request, response| {
         if request.method == "GET" && request.is_list() && request.query.contains_key("from") {
             let mut without_anchor = request.clone();
             without_anchor.query.remove("from");
-            *response = books[0].respond(&without_anchor, Mode::Test, "");
+            *response = book.respond(&without_anchor, Mode::Test, "");
         }
         for rel in ["first", "last", "prev", "next"] {
             if let Some(link) = response.body["links"][rel].as_str() {

@@ -79,10 +79,10 @@ fn endless_interim_responses_are_lost() {
     const INTERIM: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
     static ENDLESS: [u8; 4_096 * INTERIM.len()] = {
         let mut bytes = [0; 4_096 * INTERIM.len()];
-        let mut at = 0;
-        while at < bytes.len() {
-            bytes[at] = INTERIM[at % INTERIM.len()];
-            at += 1;
+        let mut index = 0;
+        while index < bytes.len() {
+            bytes[index] = INTERIM[index % INTERIM.len()];
+            index += 1;
         }
         bytes
     };
@@ -106,7 +106,7 @@ fn contradictory_lengths_are_a_violation() {
 }
 
 #[test]
-fn an_endless_body_is_aborted() {
+fn a_too_large_body_is_aborted() {
     let body = vec![b' '; 5 * 1024 * 1024];
     check_template(ResponseTemplate::new(200).set_body_bytes(body), 4, "a body of more than");
 }
@@ -155,13 +155,19 @@ fn wrong_types_are_failures() {
 
 #[test]
 fn a_server_without_authentication_fails() {
-    let body = json!({ "data": {}, "meta": { "mode": "test", "accepted_assets": [] } });
-    let live = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": [] } });
+    let test_account = json!({ "data": {}, "meta": { "mode": "test", "accepted_assets": [] } });
+    let live_account = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": [] } });
     let outcome = block_on(async {
         let server = MockServer::start().await;
         let bearer = header("authorization", format!("Bearer {LIVE_KEY}").as_str());
-        Mock::given(bearer).respond_with(ResponseTemplate::new(200).set_body_json(live)).mount(&server).await;
-        Mock::given(any()).respond_with(ResponseTemplate::new(200).set_body_json(body)).mount(&server).await;
+        Mock::given(bearer)
+            .respond_with(ResponseTemplate::new(200).set_body_json(live_account))
+            .mount(&server)
+            .await;
+        Mock::given(any())
+            .respond_with(ResponseTemplate::new(200).set_body_json(test_account))
+            .mount(&server)
+            .await;
         run_check(&server.uri(), |_| {}).await
     });
     check_outcome(&outcome, 1, "242 requests served");
@@ -280,7 +286,7 @@ fn a_clock_that_cannot_be_advanced_makes_the_run_incomplete() {
 }
 
 #[test]
-fn links_to_other_origins_are_not_followed() {
+fn invalid_links_are_a_violation() {
     for link in [
         "http://[",
         "javascript:alert(1)",

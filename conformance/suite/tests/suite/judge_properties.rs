@@ -108,7 +108,7 @@ fn response_mut(exchange: &mut Exchange) -> &mut ReceivedResponse {
         });
     }
     let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
-        unreachable!("the ending was just set to a response")
+        unreachable!("the outcome was just set to a response")
     };
     response
 }
@@ -127,6 +127,7 @@ fn with_replaced_value(body: &str, seed: usize) -> String {
     value.to_string()
 }
 
+/// Replaces `target` or a value within it, as the seed selects.
 fn replace(target: &mut Value, seed: usize, replacement: Value) {
     let (next_seed, descends) = (seed.wrapping_mul(31).wrapping_add(7), !seed.is_multiple_of(4));
     match target {
@@ -138,7 +139,7 @@ fn replace(target: &mut Value, seed: usize, replacement: Value) {
             let index = next_seed % items.len();
             replace(&mut items[index], next_seed, replacement);
         }
-        leaf => *leaf = replacement,
+        selected => *selected = replacement,
     }
 }
 
@@ -199,9 +200,9 @@ const CASES: u32 = 32;
 /// Thins out bursts to a sixth, which suffices for this test.
 fn thin_out_bursts(outcome: &Outcome) -> Recording {
     let mut recording = outcome.recording.clone();
-    let is_shot =
+    let is_burst_request =
         |exchange: &Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::UntilRefused { .. }));
-    recording.exchanges.retain(|exchange| !is_shot(exchange) || exchange.number.is_multiple_of(6));
+    recording.exchanges.retain(|exchange| !is_burst_request(exchange) || exchange.number.is_multiple_of(6));
     recording
 }
 
@@ -227,10 +228,10 @@ proptest! {
     }
 
     #[test]
-    fn the_judge_does_not_panic_on_any_body(body in any::<String>(), header in any::<String>(), at in 0..70_usize) {
+    fn the_judge_does_not_panic_on_any_body(body in any::<String>(), header in any::<String>(), index in 0..70_usize) {
         let mut recording = thin_out_bursts(&RUNS[0]);
-        let at = at % recording.exchanges.len();
-        let response = response_mut(&mut recording.exchanges[at]);
+        let index = index % recording.exchanges.len();
+        let response = response_mut(&mut recording.exchanges[index]);
         response.body = body.into();
         response.headers = vec![("retry-after".into(), header.clone()), ("content-type".into(), header)];
         prop_assert_eq!(judge(&recording).len(), judged_statements().len());

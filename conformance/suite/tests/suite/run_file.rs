@@ -65,7 +65,7 @@ fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
     assert_eq!(outcome.exit_code(), 2);
 }
 
-/// Returns a server that responds 403 to an event of the other mode, with the key in the response.
+/// Returns a server that responds with 403 in place of 404, with the key in the response.
 fn leaky_server() -> FakeServer {
     let mut server = FakeServer::default();
     server.rewrite_responses(|request, response| {
