@@ -1,7 +1,7 @@
 //! Development tasks, run as `cargo xtask <task>`.
 //!
-//! `ci`, `tidy`, `spec`, `attack` and `crash` require only what rustup installs. The others download tools from their
-//! registries into `target/`.
+//! `ci`, `tidy`, `spec`, `attack` and `crash` require only what rustup installs. The description of another task names the
+//! programs that it needs. Packages from PyPI and npm are installed into `target/`.
 
 #[expect(clippy::disallowed_methods, reason = "waits for other programs, and blocks no async runtime")]
 mod attack;
@@ -126,7 +126,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a task on the workspace. Returns `true` if it succeeds.
+/// Runs a task on the workspace. Returns `true` if it succeeds, `false` if it has findings.
 fn run(root: &Path, task: &Task) -> Result<bool, String> {
     match task {
         Task::Ci(options) => Ok(ci::run(root, options)),
@@ -153,7 +153,7 @@ fn run(root: &Path, task: &Task) -> Result<bool, String> {
     }
 }
 
-/// Returns the directory of the workspace, in which every step runs.
+/// Returns the directory of the workspace, in which every task runs.
 fn root() -> Result<PathBuf, String> {
     let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("not started by cargo; run `cargo xtask`")?;
     let root = PathBuf::from(package).join("..");
