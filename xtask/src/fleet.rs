@@ -1,8 +1,8 @@
 //! `cargo xtask fleet`: tests the files of `simulator/fleet`.
 //!
-//! The files for Kubernetes and GitHub are validated against their schemas. The script for Slurm runs a sweep on two
-//! Slurm nodes of this machine. During the sweep, one node is killed together with its job steps, then the controller.
-//! The merged result must equal that of one process.
+//! The files for Kubernetes and GitHub are validated against their schemas. The script for Slurm runs a sweep on
+//! two Slurm nodes of this machine. During the sweep, one node is killed together with its job steps, then the
+//! controller. The merged result must equal that of one process.
 //!
 //! Installs nothing in the system; prints the names of missing Debian packages.
 

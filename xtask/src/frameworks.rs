@@ -1,7 +1,7 @@
 //! `cargo xtask frameworks`: runs `chargeproof check` on small correct servers that use other frameworks.
 //!
-//! The servers are in `conformance/mutants/frameworks`. A framework is skipped, with a message, if its language is not
-//! installed.
+//! The servers are in `conformance/mutants/frameworks`. A framework is skipped, with a message, if its language is
+//! not installed.
 
 use std::fs;
 use std::path::Path;
@@ -47,8 +47,8 @@ const FRAMEWORKS: [Framework; 3] = [
     Framework { name: "Express", language: Language::Node, command: &["node", "express_shop.js", "PORT"] },
 ];
 
-/// Judges every server. `extra` is passed to `chargeproof check`. Returns `true` if every check of the servers that are not
-/// skipped passed without a warning.
+/// Judges every server. `extra` is passed to `chargeproof check`. Returns `true` if every check of the servers that
+/// are not skipped passed without a warning.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/frameworks");
     copy(&root.join("conformance/mutants/frameworks"), &home)?;

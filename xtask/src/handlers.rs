@@ -1,7 +1,7 @@
 //! `cargo xtask handlers`: tests the webhook handlers of `/docs` by `chargeproof receiver try`.
 //!
-//! The files are fetched from a served `/docs`. A handler is skipped, with a message, if its language is not installed
-//! or its registry cannot be reached.
+//! The files are fetched from a served `/docs`. A handler is skipped, with a message, if its language is not
+//! installed or its registry cannot be reached.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `cargo xtask hostile`: fuzzes a target of the package `hostile` with libFuzzer.
 //!
-//! Requires a C++ compiler, but neither cargo-fuzz nor a nightly compiler, because the flags that cargo-fuzz sets work on
-//! stable. The build has its own directory, because all packages are built with these flags.
+//! Requires a C++ compiler, but neither cargo-fuzz nor a nightly compiler, because the flags that cargo-fuzz sets
+//! work on stable. The build has its own directory, because all packages are built with these flags.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,8 +102,8 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
     Ok(false)
 }
 
-/// Returns the names of the targets, from the directories of their corpora, so that nothing has to be built. A test of the
-/// package `hostile` compares both.
+/// Returns the names of the targets, from the directories of their corpora, so that nothing has to be built. A test
+/// of the package `hostile` compares both.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = entries(&root.join("conformance/hostile/corpus"))?
         .iter()

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: runs the program of the package `mutants`. The package is not a dependency, so other tasks do not
-//! build it.
+//! `cargo xtask mutants`: runs the program of the package `mutants`. The package is not a dependency, so other
+//! tasks do not build it.
 
 use std::path::Path;
 

@@ -17,7 +17,8 @@ const NODE: [&str; 4] = [
 ];
 const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
 
-/// Runs the available tools and prints the skipped ones. Returns `true` if there are no findings and the server still runs.
+/// Runs the available tools and prints the skipped ones. Returns `true` if there are no findings and the server
+/// still runs.
 ///
 /// # Errors
 /// The program cannot be built or started, or a tool cannot be started.

@@ -1,8 +1,8 @@
 //! `cargo xtask pictures`: takes the README's screenshots of pages of the program.
 //!
-//! Each picture exists in a light and a dark version. The server has a fixed seed and a frozen clock, so a new picture
-//! differs from the stored one only if the program changed. [`PICTURES`] lists them; the files are stored in
-//! `.github/pictures`.
+//! Each picture exists in a light and a dark version. The server has a fixed seed and a frozen clock, so a new
+//! picture differs from the stored one only if the program changed. [`PICTURES`] lists them; the files are stored
+//! in `.github/pictures`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -10,7 +10,8 @@ use crate::tools::{self, succeeds};
 /// The exact packages.
 const TOOLS: [&str; 2] = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"];
 
-/// The runs of Schemathesis: name, options that select the operations. Each has its own server, because `/sandbox` can change its whole state.
+/// The runs of Schemathesis: name, options that select the operations. Each has its own server, because `/sandbox`
+/// can change its whole state.
 const RUNS: [(&str, &[&str]); 2] =
     // `/mcp` is tested by `cargo xtask mcp-conformance`.
     [

@@ -1,5 +1,5 @@
-//! Installs third-party tools at exact versions below `target/`. Also functions for commands and files, whose errors name
-//! the command or the file.
+//! Installs third-party tools at exact versions below `target/`. Also functions for commands and files, whose
+//! errors name the command or the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `cargo xtask worlds`: runs test suites in Python and JavaScript that use the fixtures of our packages, which open a
-//! world for each test.
+//! `cargo xtask worlds`: runs test suites in Python and JavaScript that use the fixtures of our packages, which
+//! open a world for each test.
 //!
 //! The suites are in `xtask/worlds`; `cargo xtask dist` runs them with the installed packages, this task with the
 //! sources. A suite is skipped, with a message, if its language is not installed or its registry cannot be reached.

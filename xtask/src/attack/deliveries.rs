@@ -112,8 +112,8 @@ fn create_account(server: &mut ServedReference, id: &str) -> Result<(), CaseFail
     server.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
 }
 
-/// Opens the account `neighbour` with an endpoint. Returns the time in milliseconds until its first delivery arrives, at
-/// most [`TIMEOUT`].
+/// Opens the account `neighbour` with an endpoint. Returns the time in milliseconds until its first delivery
+/// arrives, at most [`TIMEOUT`].
 fn first_attempt_millis(
     server: &mut ServedReference,
     receiver: &Receiver,

@@ -17,9 +17,9 @@ const INSIDE_NAMESPACES: &str = "CHARGEPROOF_ATTACK_INSIDE";
 pub(crate) const SLOW_PREFIX: &str = "slow";
 /// The address of all names: a public one, which is unreachable from inside the namespaces.
 const ADDRESS: [u8; 4] = [8, 8, 8, 8];
-/// The shell script that prepares the namespaces and runs a command in them. Raises the limit of descriptors above the
-/// server's connection slots, if the machine allows it; mounts a small file system that a case fills; starts the
-/// loopback interface; replaces the resolver's configuration. Exits with [`PREPARATION_FAILED`] if it cannot.
+/// The shell script that prepares the namespaces and runs a command in them. Raises the limit of descriptors above
+/// the server's connection slots, if the machine allows it; mounts a small file system that a case fills; starts
+/// the loopback interface; replaces the resolver's configuration. Exits with [`PREPARATION_FAILED`] if it cannot.
 const PREPARE: &str = "\
 ulimit -n 8192 2>/dev/null
 mkdir -p \"$1/full\" && mount -t tmpfs -o size=64k full \"$1/full\" || exit 97
@@ -29,8 +29,8 @@ exec \"$@\"";
 /// The exit code of a shell that could not prepare the namespaces.
 const PREPARATION_FAILED: i32 = 97;
 
-/// Runs this program again inside namespaces. Returns the exit code of that run; `None` if it is inside already, or if the
-/// machine allows no namespaces.
+/// Runs this program again inside namespaces. Returns the exit code of that run; `None` if it is inside already, or
+/// if the machine allows no namespaces.
 pub(crate) fn rerun_in_namespaces(directory: &Path, arguments: &[String]) -> Option<i32> {
     if env::var_os(INSIDE_NAMESPACES).is_some() || !cfg!(target_os = "linux") {
         return None;

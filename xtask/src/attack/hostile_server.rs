@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Starts a server that responds correctly to the first `valid_responses` requests, and to each later one with endless
-/// `100 Continue` responses.
+/// Starts a server that responds correctly to the first `valid_responses` requests, and to each later one with
+/// endless `100 Continue` responses.
 pub(crate) fn start_interim_flood(valid_responses: usize) -> io::Result<SocketAddr> {
     const VALID_RESPONSE: &[u8] =
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";

@@ -48,8 +48,8 @@ pub(super) const CASES: &[AttackCase] = &[
 /// The path of the page that the clients request.
 const LARGE_PAGE: &str = "/v1/invoices?per_page=100";
 
-/// Starts a reference server with large invoices, so that [`LARGE_PAGE`] has 20 MB (short: 5 MB). Returns also the size
-/// in bytes.
+/// Starts a reference server with large invoices, so that [`LARGE_PAGE`] has 20 MB (short: 5 MB). Returns also the
+/// size in bytes.
 fn serve_large_page(context: &CaseContext) -> Result<(ServedReference, usize), CaseFailure> {
     let mut server = context.serve(&["--clock", "frozen"])?;
     let text = "x".repeat(2_000);
@@ -127,7 +127,8 @@ fn slow_readers(context: &CaseContext) -> FiguresResult {
     Ok(vec![large_page_time, mebibytes_above(server.peak_memory()?, idle)])
 }
 
-/// Returns the time in milliseconds until a normal client has received the large page. The client gives up after 30 s.
+/// Returns the time in milliseconds until a normal client has received the large page. The client gives up
+/// after 30 seconds.
 fn large_page_millis(server: &ServedReference) -> Result<u64, CaseFailure> {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(30) {

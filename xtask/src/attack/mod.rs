@@ -1,8 +1,8 @@
 //! `cargo xtask attack`: attacks the reference server and the commands of the program, and measures the effect.
 //!
-//! Cases are defined by the tables in `access`, `deliveries`, `memory`, `program` and `slots`: the attack, the measured
-//! figures and their bounds. `context` starts servers and programs, `hostile_server` contains a malicious server, `dns`
-//! a DNS server. Everything runs on loopback; nothing is installed.
+//! Cases are defined by the tables in `access`, `deliveries`, `memory`, `program` and `slots`: the attack, the
+//! measured figures and their bounds. `context` starts servers and programs, `hostile_server` contains a malicious
+//! server, `dns` a DNS server. Everything runs on loopback; nothing is installed.
 
 mod access;
 mod case;
@@ -93,8 +93,8 @@ fn cases() -> impl Iterator<Item = &'static AttackCase> {
     [deliveries::CASES, access::CASES, memory::CASES, slots::CASES, program::CASES].into_iter().flatten()
 }
 
-/// Lists or runs the cases. Returns `true` if every figure is within its bound and no case was skipped, except those of
-/// `--allow-skip`.
+/// Lists or runs the cases. Returns `true` if every figure is within its bound and no case was skipped, except
+/// those of `--allow-skip`.
 pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> {
     if options.lists {
         cases().for_each(|case| println!("{:<11} {}", case.name, case.title));

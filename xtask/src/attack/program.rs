@@ -132,8 +132,8 @@ fn to_base64(text: &str) -> String {
     groups.map(|group| char::from(DIGITS[value(group)])).collect()
 }
 
-/// Returns a key in all encodings of the echo: plain, hex, percent-encoded, and three times Base64, which depends on the
-/// key's offset in the encoded text.
+/// Returns a key in all encodings of the echo: plain, hex, percent-encoded, and three times Base64, which depends
+/// on the key's offset in the encoded text.
 fn encodings_of(key: &str) -> Vec<String> {
     let encoded = ["", "a", "ab"].map(|prefix| to_base64(&format!("{prefix}{key}")));
     [key.to_owned(), to_hex(key), percent_encode(key)].into_iter().chain(encoded).collect()

@@ -100,7 +100,8 @@ fn slots(context: &CaseContext) -> FiguresResult {
     longest_wait_of_new_clients(&server, &connections)
 }
 
-/// Fills all slots with connections that have sent one of the `prefixes`: nothing, or an incomplete request or handshake.
+/// Fills all slots with connections that have sent one of the `prefixes`: nothing, or an incomplete request or
+/// handshake.
 fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> FiguresResult {
     let server = context.serve(options)?;
     let mut connections = Vec::new();

@@ -1,6 +1,6 @@
-//! `cargo xtask compare`: measures the reference server, and a bare hyper server that sends the same bytes. They are
-//! measured alternately, because absolute figures vary from run to run, but ratios within a run are stable. Other mock
-//! servers are measured if they are installed.
+//! `cargo xtask compare`: measures the reference server, and a bare hyper server that sends the same bytes. They
+//! are measured alternately, because absolute figures vary from run to run, but ratios within a run are stable.
+//! Other mock servers are measured if they are installed.
 
 mod case;
 mod durable;
@@ -149,8 +149,8 @@ fn measure(
     Ok(rows)
 }
 
-/// Returns the durations of operations that users run once: start, check, playing all scenarios. Each is a median of five,
-/// in microseconds.
+/// Returns the durations of operations that users run once: start, check, playing all scenarios. Each is a median
+/// of five, in microseconds.
 fn one_off_durations(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
     let chargeproof = programs.path("chargeproof");
     let median = |mut durations: Vec<u128>| {

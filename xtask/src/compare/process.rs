@@ -166,8 +166,8 @@ const TICK_NS: u64 = 10_000_000;
 /// Returns the processor time of a process in user and system mode, including that of ended threads.
 fn process_cpu_ns(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name of the program, the second field, may contain spaces and parentheses. User and system time are the 14th and
-    // 15th fields, the 12th and 13th after the name.
+    // The name of the program, the second field, may contain spaces and parentheses. User and system time are the
+    // 14th and 15th fields, the 12th and 13th after the name.
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let [user, system] =
         [11, 12].map(|index| fields.clone().nth(index).and_then(|ticks| ticks.parse::<u64>().ok()));

@@ -1,4 +1,5 @@
-//! [`Load`]: clients that open charges, pay them, create other objects and move the clock until the program is killed.
+//! [`Load`]: clients that open charges, pay them, create other objects and move the clock until the program is
+//! killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +11,8 @@ use testkit::Connection;
 
 /// The number of clients that open charges.
 const OPENING_CLIENTS: u32 = 3;
-/// The number of the newest charges of each client that are repeated under their `Idempotency-Key`. The keys are stored for
-/// 24 hours of the world, so older charges cannot be repeated.
+/// The number of the newest charges of each client that are repeated under their `Idempotency-Key`. The keys are
+/// stored for 24 hours of the world, so older charges cannot be repeated.
 const REPEATED_PER_CLIENT: usize = 7;
 
 /// The running clients. All stop when the program is killed, because their connections break.

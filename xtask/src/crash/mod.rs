@@ -1,10 +1,10 @@
 //! `cargo xtask crash`: kills the program with `--data` at random times under load and restarts it.
 //!
 //! Checks after each start: acknowledged charges, API keys, snapshots and worlds exist; the charges have the same
-//! fields, and are returned for their `Idempotency-Key`; there are no unrequested charges, no duplicate events, and no
-//! delivery that the world has not recorded. At the end of each world, all deliveries succeed, and the world that
-//! is opened from its checkpoint equals the one replayed from all records. The program itself checks the digests of
-//! records whenever it opens a world.
+//! fields, and are returned for their `Idempotency-Key`; there are no unrequested charges, no duplicate events, and
+//! no delivery that the world has not recorded. At the end of each world, all deliveries succeed, and the world
+//! that is opened from its checkpoint equals the one replayed from all records. The program itself checks the
+//! digests of records whenever it opens a world.
 
 mod load;
 mod objects;

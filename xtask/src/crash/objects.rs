@@ -1,4 +1,5 @@
-//! Objects whose creation was acknowledged by a response: the requests that create them, and the comparison after a kill.
+//! Objects whose creation was acknowledged by a response: the requests that create them, and the comparison after a
+//! kill.
 
 use serde_json::Value;
 
@@ -57,8 +58,8 @@ impl AcknowledgedObjects {
     }
 }
 
-/// Describes the first field that differs from the acknowledged object. Fields that may change are ignored, and a field
-/// without a value may get one.
+/// Describes the first field that differs from the acknowledged object. Fields that may change are ignored, and a
+/// field without a value may get one.
 pub(crate) fn first_difference(acknowledged: &Value, found: &Value) -> Option<String> {
     let fields = acknowledged.as_object()?.iter();
     let fixed = fields.filter(|(name, value)| {

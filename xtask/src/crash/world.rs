@@ -164,8 +164,8 @@ impl ServedProgram {
         Ok(findings)
     }
 
-    /// Advances the clock until all deliveries have succeeded, at most [`HOURS_MAX`]. Returns at most ten findings: deliveries
-    /// that have not succeeded, or that the receiver did not get.
+    /// Advances the clock until all deliveries have succeeded, at most [`HOURS_MAX`]. Returns at most ten findings:
+    /// deliveries that have not succeeded, or that the receiver did not get.
     pub(crate) fn deliver_all(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
         let mut undelivered = Vec::new();
         for _ in 0..HOURS_MAX {
@@ -194,8 +194,8 @@ impl ServedProgram {
         Ok(findings)
     }
 
-    /// Returns the events, deliveries, keys and overviews of the world as JSON, with `here` instead of the server's address,
-    /// because the port differs after each start.
+    /// Returns the events, deliveries, keys and overviews of the world as JSON, with `here` instead of the server's
+    /// address, because the port differs after each start.
     pub(crate) fn visible_state(&self) -> Result<Vec<String>, String> {
         let mut objects = self.read_whole_list("/v1/events")?;
         objects.extend(self.deliveries()?);
@@ -266,7 +266,8 @@ impl ServedProgram {
         Ok(findings)
     }
 
-    /// Returns the violations for acknowledged charges. Requests for recent ones are repeated with their idempotency keys.
+    /// Returns the violations for acknowledged charges. Requests for recent ones are repeated with their
+    /// idempotency keys.
     pub(crate) fn charge_findings(
         &self,
         (acknowledged, recent): (&[AcknowledgedCharge], &[AcknowledgedCharge]),

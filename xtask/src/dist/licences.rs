@@ -1,4 +1,5 @@
-//! The licences of all packages that are linked into the program. Each text occurs once, below the names of its packages.
+//! The licences of all packages that are linked into the program. Each text occurs once, below the names of its
+//! packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: builds the packages for this platform and tests each.
 //!
-//! An archive, a Python wheel and an npm package contain the same program. Each published file is installed into an empty
-//! directory, and the program runs `check --built-in` there.
+//! An archive, a Python wheel and an npm package contain the same program. Each published file is installed into an
+//! empty directory, and the program runs `check --built-in` there.
 
 mod action;
 mod archive;

@@ -43,8 +43,8 @@ pub(super) fn check_built_in_server(program: &Path, home: &Path) -> Result<(), S
 /// The server does not start or does not stop.
 pub(super) fn check_server_stops_with_launcher(launcher: &Path, home: &Path) -> Result<(), String> {
     let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
-    // `; exit 9` keeps the shell running; otherwise it would replace itself by the launcher. SIGTERM ends that shell by the
-    // signal, whereas the launcher exits with 0.
+    // `; exit 9` keeps the shell running; otherwise it would replace itself by the launcher. SIGTERM ends that
+    // shell by the signal, whereas the launcher exits with 0.
     for (with_shell, script, code) in
         [(false, format!("exec \"$0\" {serve}"), Some(0)), (true, format!("\"$0\" {serve}; exit 9"), None)]
     {

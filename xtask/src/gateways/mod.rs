@@ -88,8 +88,8 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     Ok(trials.iter().all(Trial::is_expected))
 }
 
-/// Tests the deployments, `jobs` in parallel. Returns the results ordered by gateway: first the legal deployments, then
-/// the misconfigurations, both in the order of the file.
+/// Tests the deployments, `jobs` in parallel. Returns the results ordered by gateway: first the legal deployments,
+/// then the misconfigurations, both in the order of the file.
 fn run_trials(
     deployments: &[GatewayDeployment<'_>],
     servers: &ReferenceServers,

@@ -50,7 +50,8 @@ pub(crate) enum DeploymentOutcome {
     Failed,
     /// A misconfiguration that these statements detected.
     Detected(Vec<String>),
-    /// A misconfiguration that no expected statement detected. `is_known` is `true` if it has a reason in `undetected`.
+    /// A misconfiguration that no expected statement detected. `is_known` is `true` if it has a reason in
+    /// `undetected`.
     Undetected { is_known: bool },
     /// A misconfiguration that was detected although it has a reason in `undetected`.
     NoLongerUndetected,

@@ -1,8 +1,8 @@
 //! The cycles among modules.
 //!
-//! Modules are compared where their paths diverge: `wire::json` using `book::page` means that `wire` depends on `book`.
-//! Among the modules of one parent, each with everything inside it, dependencies must not form a cycle. A module and
-//! its content may use each other.
+//! Modules are compared where their paths diverge: `wire::json` using `book::page` means that `wire` depends on
+//! `book`. Among the modules of one parent, each with everything inside it, dependencies must not form a cycle. A
+//! module and its content may use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

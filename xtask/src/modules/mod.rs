@@ -1,5 +1,5 @@
-//! Rules about modules that the compiler does not check: dependencies have no cycles, and no type name is defined twice
-//! within a package.
+//! Rules about modules that the compiler does not check: dependencies have no cycles, and no type name is defined
+//! twice within a package.
 
 mod cycles;
 mod module_names;

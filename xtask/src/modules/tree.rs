@@ -8,7 +8,8 @@ use syn::Item;
 
 use super::module_names::ModuleNames;
 
-/// The maximum length of a chain of imports. Longer chains count as cycles of `use` items, which the compiler rejects.
+/// The maximum length of a chain of imports. Longer chains count as cycles of `use` items, which the compiler
+/// rejects.
 const HOPS_MAX: usize = 32;
 
 /// The modules of a library or a program. The first is the root, and each follows its parent.
@@ -72,7 +73,8 @@ impl ModuleTree {
         self.add(workspace, file, directory, parent, name, &parsed.items)
     }
 
-    /// Adds a module and its content. `directory` has the files of its child modules. Returns the index of the module.
+    /// Adds a module and its content. `directory` has the files of its child modules. Returns the index of the
+    /// module.
     fn add(
         &mut self,
         workspace: &Path,
@@ -134,8 +136,8 @@ impl ModuleTree {
         Some(target)
     }
 
-    /// Returns the target of a name in `module`. If a module and an item share the name, it means the item at the end of a
-    /// path, and the module before the end.
+    /// Returns the target of a name in `module`. If a module and an item share the name, it means the item at the
+    /// end of a path, and the module before the end.
     fn look_up(&self, module: usize, name: &str, is_last: bool, hops: usize) -> Option<PathTarget> {
         let current = &self.modules[module];
         if is_last && current.names.items.contains(name) {

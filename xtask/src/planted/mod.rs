@@ -1,8 +1,8 @@
 //! `cargo xtask planted`: plants bugs in the core and the API, and measures which searches find them.
 //!
-//! `bugs.toml` lists the bugs: a part of the source, and its replacement. A copy of the packages under `target/planted/`
-//! contains both, and the environment variable `PLANTED` selects one bug, so one build serves all. The shipped source
-//! has no such switch.
+//! `bugs.toml` lists the bugs: a part of the source, and its replacement. A copy of the packages under
+//! `target/planted/` contains both, and the environment variable `PLANTED` selects one bug, so one build serves
+//! all. The shipped source has no such switch.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -84,8 +84,8 @@ pub(crate) struct PlantedOptions {
     bugs: Option<PathBuf>,
 }
 
-/// Runs the task. Returns `true` if the searches find exactly the bugs that have no reason under `unseen`, or with `--only`,
-/// which only prints the results.
+/// Runs the task. Returns `true` if the searches find exactly the bugs that have no reason under `unseen`, or with
+/// `--only`, which only prints the results.
 ///
 /// # Errors
 ///
@@ -137,7 +137,8 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|err| format!("{}: {err}", path.display()))
 }
 
-/// Copies the packages, plants the bugs, and deletes copies of deleted files. Unchanged files are not written, so that cargo builds only what has changed.
+/// Copies the packages, plants the bugs, and deletes copies of deleted files. Unchanged files are not written, so
+/// that cargo builds only what has changed.
 fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
     let manifest = read(&root.join("Cargo.toml"))?;
     let (before_members, after_members) =
@@ -230,8 +231,8 @@ fn write(path: &Path, content: &[u8]) -> Result<(), String> {
     fs::write(path, content).map_err(|err| format!("{}: {err}", path.display()))
 }
 
-/// Builds the example `search` of the copy, and returns its path. Optimised worlds run three times as fast. Debug assertions are off, as in the shipped
-/// program.
+/// Builds the example `search` of the copy, and returns its path. Optimised worlds run three times as fast. Debug
+/// assertions are off, as in the shipped program.
 fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
     let mut program = cargo(copy);
     program.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target"));
@@ -251,7 +252,8 @@ fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
 /// The results for one bug: the name of each search, and its first finding or `-`.
 type SearchResults = Vec<(String, String)>;
 
-/// Runs all searches for one bug. `limits`: the number of worlds, the first seed, and the maximum length of sequences.
+/// Runs all searches for one bug. `limits`: the number of worlds, the first seed, and the maximum length of
+/// sequences.
 fn search(program: &Path, number: usize, limits: [u64; 3]) -> Result<SearchResults, String> {
     let mut search = Command::new(program);
     search.args(limits.map(|n| n.to_string()));
@@ -296,8 +298,8 @@ fn search_all(
     results.into_iter().map(|(_, found)| found).collect()
 }
 
-/// Returns the table: for each bug the number of scenarios that differ, the number of worlds until it was found, and the
-/// scope of the exhaustive search that found it.
+/// Returns the table: for each bug the number of scenarios that differ, the number of worlds until it was found,
+/// and the scope of the exhaustive search that found it.
 fn format_table(bugs: &[(usize, &Bug)], results: &[SearchResults]) -> String {
     let mut table = String::from("scenarios  worlds  scope     area         planted bug\n");
     for ((_, bug), found) in bugs.iter().zip(results) {

@@ -97,8 +97,8 @@ impl Coverage {
     }
 }
 
-/// Returns the sections that [`Statement::spec`] names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to other documents
-/// have none.
+/// Returns the sections that [`Statement::spec`] names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to
+/// other documents have none.
 fn referenced_sections(spec: &str) -> BTreeSet<&str> {
     spec.split(';')
         .filter_map(|part| part.trim().split([' ', ',']).next())

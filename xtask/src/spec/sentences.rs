@@ -158,8 +158,8 @@ fn cells(row: &str) -> Vec<String> {
     cells
 }
 
-/// Splits a paragraph into sentences. A full stop, question mark or exclamation mark ends a sentence if it is outside code
-/// and brackets, at the end of a word that is not an abbreviation, and not followed by lower case.
+/// Splits a paragraph into sentences. A full stop, question mark or exclamation mark ends a sentence if it is
+/// outside code and brackets, at the end of a word that is not an abbreviation, and not followed by lower case.
 fn split(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut depth) = (0, 0_u32);

@@ -1,8 +1,8 @@
 //! Rules about language.
 //!
-//! The first sentence of a doc comment names the thing ("The number of …", "Returns …"). An indirect question ("What is left")
-//! makes the reader work out the answer. Identifiers, comments and messages use standard words, so that a reader
-//! has no vocabulary to learn first.
+//! The first sentence of a doc comment names the thing ("The number of …", "Returns …"). An indirect question
+//! ("What is left") makes the reader work out the answer. Identifiers, comments and messages use standard words, so
+//! that a reader has no vocabulary to learn first.
 
 use std::collections::BTreeMap;
 

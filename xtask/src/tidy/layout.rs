@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The required entries of the root directory. No other entry is allowed, except `target` and names with a leading dot.
+/// The required entries of the root directory. No other entry is allowed, except `target` and names with a leading
+/// dot.
 const TOP_LEVEL: &[&str] = &[
     "CHANGELOG.md",
     "Cargo.lock",
@@ -18,8 +19,8 @@ const TOP_LEVEL: &[&str] = &[
     "xtask",
 ];
 
-/// The file that disallows functions in pure packages, which use no clock, file or randomness. Clippy's configuration of a
-/// package does not inherit from another, so each pure package has a copy.
+/// The file that disallows functions in pure packages, which use no clock, file or randomness. Clippy's
+/// configuration of a package does not inherit from another, so each pure package has a copy.
 const DISALLOWED_FUNCTIONS: &str = "reference/core/.clippy.toml";
 
 /// Returns unexpected and missing entries of the root directory.
