@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_newest_charges_of_every_client_are_repeated() {
         let charges = |client: &str, count: usize| -> Vec<AcknowledgedCharge> {
-            let charge = |nth| AcknowledgedCharge {
+            let charge = |nth: usize| AcknowledgedCharge {
                 order: format!("{client}-{nth}"),
                 body: String::new(),
                 charge: Value::Null,
