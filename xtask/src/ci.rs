@@ -26,7 +26,7 @@ enum Run {
     Cargo { arguments: &'static [&'static str], env: Option<(&'static str, &'static str)> },
     /// A check of this program: returns its findings, or the reason why it could not run.
     Check(fn(&Path) -> Result<Vec<String>, String>),
-    /// A check, and the names of its cases that may be skipped on this machine.
+    /// The check `attack`, which also gets the names of the cases that may be skipped on this machine.
     Attack(fn(&Path, &[String]) -> Result<Vec<String>, String>),
 }
 
@@ -56,7 +56,7 @@ impl CiOptions {
     }
 }
 
-/// All steps, fast ones first.
+/// All steps, in the order in which they run.
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "format",

@@ -8,7 +8,7 @@ use std::process::Command;
 const SUBJECT_CHARS_MAX: usize = 72;
 /// The last commit before the rule. Later ones are checked.
 const LAST_EXEMPT: &str = "4c9487923014fac2fa88bf112204e369db805df9";
-/// First words that are not verbs: articles, pronouns, numerals and question words.
+/// First words that are not verbs: articles, pronouns, adverbs, numerals and question words.
 const NOT_VERBS: &[&str] = &[
     "A", "All", "An", "Every", "Each", "Here", "How", "It", "Its", "No", "Nobody", "Nothing", "One", "Our",
     "That", "The", "There", "These", "This", "Those", "Three", "Two", "What", "When", "Where", "Whether",
@@ -26,7 +26,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
         let output = git.output().map_err(|err| format!("cannot start git: {err}"))?;
         Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
     };
-    // A shallow clone has only the newest commit.
+    // A shallow clone does not contain `LAST_EXEMPT`, so only the newest commit is checked.
     let subjects = match log(&format!("{LAST_EXEMPT}..HEAD"))? {
         Some(subjects) => subjects,
         None => log("-1")?.ok_or("git cannot list the commits of this directory")?,

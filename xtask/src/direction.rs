@@ -9,7 +9,7 @@ use crate::packages::{Workspace, WorkspaceDependency};
 struct Layer {
     name: &'static str,
     uses: &'static [&'static str],
-    /// Further ones, as dev-dependencies only.
+    /// Further packages, on which only its tests may depend.
     tests_use: &'static [&'static str],
 }
 
@@ -50,9 +50,9 @@ const LAYERS: &[Layer] = &[
     },
     // Depends on the suite and not on the reference server: it tests the suite, not the other way round.
     layer("mutants", &["conformance", "conformance-faults", "conformance-model"]),
-    // Passes bytes to all parsers. Only its tests run it.
+    // Passes bytes to all parsers. Its tests and `cargo xtask hostile` run it.
     layer("hostile", &["reference-core", "reference-wire", "simulator", "conformance", "mutants"]),
-    // Loads a server in any language.
+    // Sends load to a server in any language.
     Layer { name: "load", uses: &[], tests_use: &["testkit"] },
     Layer {
         name: "chargeproof",
@@ -86,17 +86,17 @@ const LAYERS: &[Layer] = &[
     ),
 ];
 
-/// Returns dependencies in a direction that is not allowed.
+/// Returns the dependencies that are not allowed, and the packages that are missing in [`LAYERS`].
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
     Ok(check_layers(&workspace.members(), &workspace.workspace_dependencies()))
 }
 
-fn check_layers(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>) -> Vec<String> {
+fn check_layers(members: &BTreeSet<&str>, dependencies: &BTreeSet<WorkspaceDependency>) -> Vec<String> {
     let unknown = members.iter().filter(|name| layer_of(name).is_none()).map(|name| {
         format!("`{name}` is not in the table of packages; add it and its allowed dependencies to xtask/src/direction.rs")
     });
-    let wrong = inside.iter().filter_map(|dependency| {
+    let not_allowed = dependencies.iter().filter_map(|dependency| {
         let layer = layer_of(&dependency.from)?;
         let allows = |list: &[&str]| list.contains(&dependency.on.as_str());
         let allowed = allows(layer.uses) || (dependency.dev_only && allows(layer.tests_use));
@@ -110,7 +110,7 @@ fn check_layers(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>
             format!("`{}` depends on `{}`{suffix}; it may depend on {uses}", dependency.from, dependency.on)
         })
     });
-    unknown.chain(wrong).collect()
+    unknown.chain(not_allowed).collect()
 }
 
 fn layer_of(name: &str) -> Option<&'static Layer> {

@@ -1,8 +1,10 @@
-//! `cargo xtask fleet`: tests the files of `simulator/fleet`. Those for Kubernetes and GitHub are validated by their
-//! schemas. The script for Slurm sweeps on two nodes of this machine; one node is killed with its steps, and the
-//! controller once; the merged result must equal that of one process.
+//! `cargo xtask fleet`: tests the files of `simulator/fleet`.
 //!
-//! Installs nothing in the system: prints the names of missing Debian packages.
+//! The files for Kubernetes and GitHub are validated against their schemas. The script for Slurm runs a sweep on
+//! two Slurm nodes of this machine. During the sweep, one node is killed together with its job steps, then the
+//! controller. The merged result must equal that of one process.
+//!
+//! Installs nothing in the system; prints the names of missing Debian packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,11 +29,13 @@ const SLURM_PROGRAMS: [(&str, &str); 5] = [
     ("squeue", "slurm-client"),
 ];
 const NODES: [&str; 2] = ["a", "b"];
+/// The value of `--night`, from which the first seed is derived.
 const NIGHT: &str = "fleet";
+/// The number of tasks, each of which sweeps a part of the seeds.
 const SHARDS: u32 = 8;
 /// Enough seeds that the first tasks are still running when a node is killed.
 const SEEDS: u32 = 160;
-/// The timeout of each wait, enough for all tasks together.
+/// The timeout of each wait; all tasks together take less.
 const TIMEOUT: Duration = Duration::from_secs(1_800);
 /// The fields of a sweep's result that must not depend on the number of processes.
 const COMPARED: [&str; 8] = ["seeds", "events", "posts", "checks", "digests", "failures", "matrix", "gaps"];
@@ -76,15 +80,15 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let script = script.display().to_string();
     println!("{}", cluster.run_program("sbatch", &[&array, "--cpus-per-task=1", &script])?);
     cluster.wait_until("tasks run on both nodes", |cluster| {
-        Ok(NODES.iter().all(|node| !cluster.processes(node).is_empty()))
+        Ok(NODES.iter().all(|node| !cluster.step_processes(node).is_empty()))
     })?;
-    let steps = cluster.processes("b");
+    let step_pids = cluster.step_processes("b");
     cluster.kill("b")?;
-    for pid in &steps {
+    for pid in &step_pids {
         // The process may have just ended.
         let _ = testkit::signal(*pid, "KILL");
     }
-    println!("killed node b and {} processes of its steps", steps.len());
+    println!("killed node b and {} processes of its steps", step_pids.len());
     cluster.kill("slurmctld")?;
     cluster.start_controller()?;
     cluster.start_node("b")?;
@@ -126,7 +130,7 @@ fn is_installed(program: &str) -> bool {
     command.status().is_ok()
 }
 
-/// Runs the same sweep in one process. `options` may select a shard.
+/// Runs the sweep in one process: all seeds, or the shard that `options` select.
 fn sweep(program: &Path, home: &Path, options: &[&str]) -> Result<Value, String> {
     let seeds = SEEDS.to_string();
     let mut command = Command::new(program);
@@ -154,6 +158,7 @@ fn json_output(command: &mut Command) -> Result<Value, String> {
 /// The daemons of two nodes and of their controller, on the loopback interface. Killed on drop.
 struct Cluster {
     home: PathBuf,
+    /// The search path, with the directory of the program first.
     path: String,
     daemons: Vec<(&'static str, Child)>,
 }
@@ -170,11 +175,11 @@ impl Drop for Cluster {
 
 impl Cluster {
     fn start(home: &Path, programs: &Path) -> Result<Cluster, String> {
-        let failed = |error: std::io::Error| format!("`{}` can't be written: {error}", home.display());
+        let unwritable = |error: std::io::Error| format!("cannot write `{}`: {error}", home.display());
         for directory in ["state", "spool-a", "spool-b", "munge"] {
-            fs::create_dir_all(home.join(directory)).map_err(failed)?;
+            fs::create_dir_all(home.join(directory)).map_err(unwritable)?;
         }
-        fs::write(home.join("slurm.conf"), settings(home)?).map_err(failed)?;
+        fs::write(home.join("slurm.conf"), settings(home)?).map_err(unwritable)?;
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
         let mut cluster = Cluster { home: home.to_owned(), path, daemons: Vec::new() };
         let munge_file = |name: &str| home.join("munge").join(name).display().to_string();
@@ -211,14 +216,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Kills a daemon.
+    /// Kills the daemon with this name.
     fn kill(&mut self, name: &str) -> Result<(), String> {
         let index = self.daemons.iter().position(|(running, _)| *running == name).ok_or("no such daemon")?;
         let (_, mut process) = self.daemons.remove(index);
         process
             .kill()
             .and_then(|()| process.wait())
-            .map_err(|error| format!("{name} can't be killed: {error}"))?;
+            .map_err(|error| format!("cannot kill {name}: {error}"))?;
         Ok(())
     }
 
@@ -265,7 +270,7 @@ impl Cluster {
     }
 
     /// Returns the ids of the processes of job steps on a node, and of the `slurmstepd` processes above them.
-    fn processes(&self, node: &str) -> Vec<u32> {
+    fn step_processes(&self, node: &str) -> Vec<u32> {
         let variables = [
             format!("SLURMD_NODENAME={node}"),
             format!("SLURM_CONF={}", self.home.join("slurm.conf").display()),
@@ -284,6 +289,7 @@ impl Cluster {
             }
             found.push(pid);
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            // The fields after the name of the program are its state and its parent.
             let parent =
                 stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
             let is_supervisor = |pid: &u32| {

@@ -1,7 +1,7 @@
 //! `cargo xtask frameworks`: runs `chargeproof check` on small correct servers that use other frameworks.
 //!
-//! The servers are in `conformance/mutants/frameworks`. A framework is skipped, with a message, if its language is not
-//! installed.
+//! The servers are in `conformance/mutants/frameworks`. A framework is skipped, with a message, if its language is
+//! not installed.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ const PYTHON: [&str; 4] =
 struct Framework {
     name: &'static str,
     language: Language,
-    /// The command line; `PORT` is replaced by the port.
+    /// The command line, in the directory of the servers; `PORT` is replaced by the port.
     command: &'static [&'static str],
 }
 
@@ -47,7 +47,8 @@ const FRAMEWORKS: [Framework; 3] = [
     Framework { name: "Express", language: Language::Node, command: &["node", "express_shop.js", "PORT"] },
 ];
 
-/// Judges every server. `extra` is passed to `chargeproof check`. Returns `true` if no violation was reported.
+/// Judges every server. `extra` is passed to `chargeproof check`. Returns `true` if every check of the servers that
+/// are not skipped passed without a warning.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/frameworks");
     copy(&root.join("conformance/mutants/frameworks"), &home)?;
@@ -66,16 +67,16 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
         let running: Vec<_> = running.collect();
         running.into_iter().map(|thread| thread.join().expect("no check panics")).collect::<Vec<_>>()
     });
-    let mut no_violation = true;
+    let mut all_passed = true;
     for (framework, report) in FRAMEWORKS.iter().zip(reports) {
         let (has_passed, text) = report?;
         println!("==> {}\n{text}", framework.name);
-        no_violation &= has_passed;
+        all_passed &= has_passed;
     }
-    Ok(no_violation)
+    Ok(all_passed)
 }
 
-/// Starts a server and runs the check on it. Returns `true` if no violation was reported, and the text to print.
+/// Starts a server and runs the check on it. Returns `true` if it passed without a warning, and the text to print.
 fn check_server(
     program: &Path,
     home: &Path,
@@ -84,7 +85,7 @@ fn check_server(
 ) -> Result<(bool, String), String> {
     let [port] = testkit::free_ports()?;
     let command_line: Vec<_> =
-        framework.command.iter().map(|command| command.replace("PORT", &port.to_string())).collect();
+        framework.command.iter().map(|argument| argument.replace("PORT", &port.to_string())).collect();
     let executable = if command_line[0].contains('/') {
         home.join(&command_line[0])
     } else {
@@ -98,7 +99,7 @@ fn check_server(
     let keys = Keys { live: LIVE_KEY, test: TEST_KEY };
     let output = output(check_command(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    // If all pass, only the line with the number of checks is printed.
+    // If every check passes, only the line with their number is printed.
     let counts = text.lines().find(|line| line.contains("checks reported"));
     match counts.filter(|counts| output.status.success() && !counts.contains("warned")) {
         Some(counts) => Ok((true, format!("{counts}\n"))),
@@ -152,7 +153,7 @@ fn write_stamp(stamp: &Path, text: &str) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// Copies the files of a directory.
+/// Copies the files of a directory into another.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let failed = |err: std::io::Error| format!("cannot copy `{}`: {err}", from.display());
     fs::create_dir_all(to).map_err(failed)?;

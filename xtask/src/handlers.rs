@@ -1,7 +1,7 @@
 //! `cargo xtask handlers`: tests the webhook handlers of `/docs` by `chargeproof receiver try`.
 //!
-//! The files are fetched from a served `/docs`. A handler is skipped, with a message, if its language is not installed
-//! or its registry cannot be reached.
+//! The files are fetched from a served `/docs`. A handler is skipped, with a message, if its language is not
+//! installed or its registry cannot be reached.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::target::{output, start_listening};
 use crate::tools::{self, create_empty_dir, runs_with, write};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
-/// The value of `--acted`: a command that counts in the log how often the handler shipped the order of a charge.
+/// The value of `--acted`: a command that counts in the handler's log how often it shipped the order of a charge.
 const ACTED: &str = "grep -c \"ship the order of charge $CHARGEPROOF_CHARGE\" log || true";
 /// The packages, at exact versions.
 const PYTHON: [&str; 3] = ["Flask==3.1.2", "fastapi==0.165.0", "uvicorn==0.54.0"];
@@ -34,7 +34,7 @@ const HANDLERS: [Handler; 5] = [
     Handler { file: "hooks.go", command: go },
 ];
 
-/// Tests every handler. Returns `true` if each accepts valid deliveries and rejects invalid ones.
+/// Tests every handler that can be started. Returns `true` if each accepts valid deliveries and rejects invalid ones.
 ///
 /// # Errors
 /// The program cannot be built or served, or a file cannot be fetched.
@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(all_passed)
 }
 
-/// Starts a handler and sends it valid and invalid deliveries.
+/// Starts a handler, and sends it valid and invalid deliveries by `receiver try`. Returns `true` if that succeeds.
 fn try_handler(program: &Path, command: &mut Command, home: &Path, port: u16) -> Result<bool, String> {
     command.current_dir(home).env("WEBHOOK_SECRET", SECRET).env("PORT", port.to_string());
     command.env("HANDLED_EVENTS", home.join("handled"));

@@ -1,7 +1,7 @@
 //! `cargo xtask hostile`: fuzzes a target of the package `hostile` with libFuzzer.
 //!
-//! Requires no other tool and no nightly compiler: the flags that cargo-fuzz sets work on stable. The build has its own
-//! directory, because all packages are built with these flags.
+//! Requires a C++ compiler, but neither cargo-fuzz nor a nightly compiler, because the flags that cargo-fuzz sets
+//! work on stable. The build has its own directory, because all packages are built with these flags.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn parse_duration(text: &str) -> Result<u64, String> {
     seconds.ok_or_else(|| "the value must be a duration such as 90s, 5m or 1h, from 1s to 48h".to_owned())
 }
 
-/// Runs the task. Returns `true` if there are no findings.
+/// Lists the targets or fuzzes one. Returns `true` if there are no new findings.
 pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String> {
     let targets = targets(root)?;
     let HostileOptions { target: Some(target), list: false, seconds, jobs } = options else {
@@ -89,7 +89,7 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
     let is_new = |file: &PathBuf| {
         fs::metadata(file).and_then(|metadata| metadata.modified()).is_ok_and(|modified| modified >= started)
     };
-    let new_findings: Vec<PathBuf> = files(&found)?.into_iter().filter(is_new).collect();
+    let new_findings: Vec<PathBuf> = entries(&found)?.into_iter().filter(is_new).collect();
     if new_findings.is_empty() {
         // Without a finding, an error means that fuzzing failed.
         return if status.success() { Ok(true) } else { Err(format!("libFuzzer ended with {status}")) };
@@ -102,10 +102,10 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
     Ok(false)
 }
 
-/// Returns the names of the targets, from the directories of their corpora, so that nothing has to be built. A test of the
-/// package `hostile` compares both.
+/// Returns the names of the targets, from the directories of their corpora, so that nothing has to be built. A test
+/// of the package `hostile` compares both.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
-    let mut names: Vec<String> = files(&root.join("conformance/hostile/corpus"))?
+    let mut names: Vec<String> = entries(&root.join("conformance/hostile/corpus"))?
         .iter()
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
         .collect();
@@ -113,21 +113,22 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Returns the initial inputs of a target, besides those found by earlier runs.
+/// Returns the directories with the initial inputs of a target, besides those found by earlier runs.
 fn seeds(root: &Path, target: &str) -> Result<Vec<PathBuf>, String> {
     let mut seeds = vec![root.join("conformance/hostile/corpus").join(target)];
     if target == "scenario" {
-        // Without their schema, which would only make inputs longer.
-        seeds.extend(files(&root.join("scenarios"))?.into_iter().filter(|path| path.is_dir()));
+        // The directories with scenarios, without the README and the schema beside them.
+        seeds.extend(entries(&root.join("scenarios"))?.into_iter().filter(|path| path.is_dir()));
         seeds.sort();
     }
     Ok(seeds)
 }
 
-fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+/// Returns the paths of the files and directories in a directory.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let unread = |err| format!("cannot read `{}`: {err}", directory.display());
-    let entries = fs::read_dir(directory).map_err(unread)?;
-    entries.map(|entry| entry.map(|entry| entry.path()).map_err(unread)).collect()
+    let listed = fs::read_dir(directory).map_err(unread)?;
+    listed.map(|entry| entry.map(|entry| entry.path()).map_err(unread)).collect()
 }
 
 /// Builds the targets. With an explicit `--target`, cargo does not apply the flags to build scripts and macros.

@@ -1,7 +1,7 @@
 //! Development tasks, run as `cargo xtask <task>`.
 //!
-//! `ci`, `tidy`, `spec`, `attack` and `crash` require only what rustup installs. The others download tools from their
-//! registries into `target/`.
+//! `ci`, `tidy`, `spec`, `attack` and `crash` require only what rustup installs. The description of another task
+//! names the programs that it needs. Packages from PyPI and npm are installed into `target/`.
 
 #[expect(clippy::disallowed_methods, reason = "waits for other programs, and blocks no async runtime")]
 mod attack;
@@ -63,7 +63,8 @@ enum Task {
     /// Runs the suite on faulty and on correct servers; options go to that program
     #[command(disable_help_flag = true)]
     Mutants(ForwardedOptions),
-    /// Plants bugs in a copy of the core and the API, and searches for each by scenarios, random worlds and exhaustive search
+    /// Plants bugs in a copy of the core and the API, and searches for each by scenarios, random worlds and
+    /// exhaustive search
     Planted(planted::PlantedOptions),
     /// Judges small servers on third-party frameworks; options go to `check` (needs python3, node)
     Frameworks(ForwardedOptions),
@@ -75,7 +76,7 @@ enum Task {
     Crash(crash::CrashOptions),
     /// Measures the reference server beside a bare hyper server (needs two cores and taskset)
     Compare(compare::CompareOptions),
-    /// Fuzzes a parser with libFuzzer, guided by coverage
+    /// Fuzzes a parser with libFuzzer, guided by coverage (needs a C++ compiler)
     Hostile(hostile::HostileOptions),
     /// Compares the catalogue of the suite with the text of the specification
     Spec(spec::SpecOptions),
@@ -87,7 +88,8 @@ enum Task {
     McpConformance(ForwardedOptions),
     /// Calls the served /mcp with the official MCP SDKs (needs node and npm, python3)
     McpSdks,
-    /// Validates the files for fleets, and sweeps on two Slurm nodes, one of which is killed (needs python3, Slurm, root)
+    /// Validates the files for fleets, and sweeps on two Slurm nodes, one of which is killed (needs python3, Slurm,
+    /// root)
     Fleet,
     /// Runs the webhook handlers of /docs (needs python3, node, php, go; skips what is missing)
     Handlers,
@@ -126,7 +128,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a task on the workspace. Returns `true` if it succeeds.
+/// Runs a task on the workspace. Returns `true` if it succeeds, `false` if it has findings.
 fn run(root: &Path, task: &Task) -> Result<bool, String> {
     match task {
         Task::Ci(options) => Ok(ci::run(root, options)),
@@ -153,7 +155,7 @@ fn run(root: &Path, task: &Task) -> Result<bool, String> {
     }
 }
 
-/// Returns the directory of the workspace, in which every step runs.
+/// Returns the directory of the workspace, in which every task runs.
 fn root() -> Result<PathBuf, String> {
     let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("not started by cargo; run `cargo xtask`")?;
     let root = PathBuf::from(package).join("..");

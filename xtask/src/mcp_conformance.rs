@@ -38,7 +38,8 @@ const SUITE_RUNS: [SuiteRun; 2] = [
     },
 ];
 
-/// Runs the suite with `extra` arguments. Returns `true` if the results match the baseline.
+/// Runs both versions of the suite with `extra` arguments. Returns `true` if the results match the baselines and
+/// the server still runs.
 pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let home = root.join("target/mcp-conformance");
     tools::install_npm_packages(&home, &TOOLS)?;

@@ -23,7 +23,7 @@ const TYPESCRIPT_SDKS: [(&str, &[&str]); 2] = [
 /// The package from PyPI, at an exact version.
 const PYTHON: [&str; 1] = ["mcp==2.3.0"];
 
-/// Runs the available clients and prints the skipped ones. Returns `true` if all succeeded.
+/// Runs the available clients and prints the skipped ones. Returns `true` if all succeeded and the server still runs.
 ///
 /// # Errors
 /// The program cannot be built or started, or a client cannot be started.
@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(all_succeeded && served.is_running())
 }
 
-/// Runs the client with each TypeScript SDK.
+/// Runs the client with each TypeScript SDK. Returns `true` if all succeeded.
 fn run_typescript_clients(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
     // Node finds packages in the directory of the script.
     std::fs::copy(root.join("xtask/mcp/sdk.mjs"), home.join("sdk.mjs"))

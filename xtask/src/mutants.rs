@@ -1,10 +1,11 @@
-//! `cargo xtask mutants`: runs the program of the package `mutants`, which is no dependency so that other tasks need not build it.
+//! `cargo xtask mutants`: runs the program of the package `mutants`. The package is not a dependency, so other
+//! tasks do not build it.
 
 use std::path::Path;
 
 use crate::packages::cargo;
 
-/// Passes the options on. Returns `true` if the program succeeds.
+/// Runs the program with the options. Returns `true` if it succeeds.
 pub(crate) fn run(root: &Path, options: &[String]) -> Result<bool, String> {
     let mut program = cargo(root);
     // With the profile `test`, which is optimised: the program judges many recordings.

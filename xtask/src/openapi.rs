@@ -17,7 +17,8 @@ const NODE: [&str; 4] = [
 ];
 const PYTHON: [&str; 1] = ["openapi-python-client==0.29.1"];
 
-/// Runs the available tools and prints the skipped ones. Returns `true` if there are no findings.
+/// Runs the available tools and prints the skipped ones. Returns `true` if there are no findings and the server
+/// still runs.
 ///
 /// # Errors
 /// The program cannot be built or started, or a tool cannot be started.
@@ -31,13 +32,13 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     } else if let Err(reason) = tools::install_npm_packages(&node_home, &NODE) {
         println!("skipped: Spectral and openapi-typescript: {reason}");
     } else {
-        no_finding &= node(root, &node_home, &served)?;
+        no_finding &= check_with_node_tools(root, &node_home, &served)?;
     }
     if !tools::is_installed("python3") {
         println!("skipped: openapi-python-client, because python3 is not installed");
     } else {
         match tools::install_python_packages(&python_home, &PYTHON) {
-            Ok(programs) => no_finding &= python(root, (&python_home, &programs), &served)?,
+            Ok(programs) => no_finding &= check_python_client(root, (&python_home, &programs), &served)?,
             Err(reason) => println!("skipped: openapi-python-client: {reason}"),
         }
     }
@@ -47,8 +48,8 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(no_finding && served.is_running())
 }
 
-/// Checks that the document has no errors or warnings, and that a request with its types compiles.
-fn node(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
+/// Checks that Spectral has no error or warning for the document, and that a client with its types compiles.
+fn check_with_node_tools(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let document = format!("{}/openapi.json", served.value("url"));
     let program = |name: &str| {
@@ -73,7 +74,11 @@ fn node(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, Strin
 }
 
 /// Checks that a client is generated without a warning, and that it opens, lists, gets and cancels a charge.
-fn python(root: &Path, (home, programs): (&Path, &Path), served: &RunningProgram) -> Result<bool, String> {
+fn check_python_client(
+    root: &Path,
+    (home, programs): (&Path, &Path),
+    served: &RunningProgram,
+) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let package = home.join("client");
     tools::create_empty_dir(&package)?;

@@ -45,7 +45,7 @@ pub(crate) struct WorkspaceDependency {
     pub(crate) from: String,
     /// The dependency.
     pub(crate) on: String,
-    /// `true` for a dev-dependency: only tests, benches and examples use it.
+    /// `true` for a dev-dependency, which only tests, benches and examples use.
     pub(crate) dev_only: bool,
 }
 
@@ -67,7 +67,7 @@ impl Workspace {
         self.packages.iter().find(|package| package.name == name).map(|package| package.version.as_str())
     }
 
-    /// Returns the root files of each package's library and programs.
+    /// Returns for each package the root files of its library and its programs.
     pub(crate) fn crates(&self) -> BTreeMap<&str, Vec<&Path>> {
         let is_crate = |target: &&Target| target.kind.iter().any(|kind| kind == "lib" || kind == "bin");
         self.packages
@@ -97,7 +97,7 @@ impl Workspace {
     }
 }
 
-/// Runs a command and returns its standard output.
+/// Runs a command, which must succeed, and returns its standard output.
 pub(crate) fn stdout_of(command: &mut Command) -> Result<String, String> {
     let output = command
         .stderr(Stdio::inherit())

@@ -1,8 +1,8 @@
-//! `cargo xtask pictures`: takes the README's screenshots from the running program.
+//! `cargo xtask pictures`: takes the README's screenshots of pages of the program.
 //!
-//! Each picture exists in a light and a dark version. The server has a fixed seed and a frozen clock, so a new picture
-//! differs from the stored one only if the program changed. [`PICTURES`] lists them; the files are stored in
-//! `.github/pictures`.
+//! Each picture exists in a light and a dark version. The server has a fixed seed and a frozen clock, so a new
+//! picture differs from the stored one only if the program changed. [`PICTURES`] lists them; the files are stored
+//! in `.github/pictures`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::tools::{create_empty_dir, is_installed, succeeds};
 const DIRECTORY: &str = ".github/pictures";
 /// The browsers that can take screenshots, in order of preference.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// Options of a headless browser: no updates, no background requests, no scroll bars in the picture.
+/// Options of a headless browser: no sandbox, no updates, no background requests, no scroll bars in the picture.
 const BROWSER_OPTIONS: [&str; 8] = [
     "--headless",
     "--no-sandbox",
@@ -29,7 +29,7 @@ const BROWSER_OPTIONS: [&str; 8] = [
 /// The value of Chromium's `preferredColorScheme` for each suffix of a file name.
 const COLOR_SCHEMES: [(&str, u8); 2] = [("dark", 0), ("light", 1)];
 
-/// A screenshot: file name, page, and size in CSS pixels.
+/// A screenshot: start of the file name, page, and size in CSS pixels.
 struct Picture {
     name: &'static str,
     page: Page,
@@ -41,7 +41,7 @@ enum Page {
     Dashboard,
     /// The checkout page of a charge whose payment is confirming.
     Checkout,
-    /// A page that the program writes with these arguments, followed by the name of the file.
+    /// A page that the program writes to a file. The name of the file follows these arguments.
     Generated(&'static [&'static str]),
 }
 

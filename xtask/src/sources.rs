@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::tools::{copy, create_empty_dir, read, write};
 
-/// The tests that the guide, the packages' README and `cargo xtask worlds` share.
+/// The tests below `xtask/worlds` that the guide and the README of the packages contain.
 const EXAMPLES: [&str; 2] = ["pytest/test_shop.py", "vitest/shop.test.mjs"];
 
 /// Writes the Python package `chargeproof` into `directory`.
@@ -18,8 +18,8 @@ pub(crate) fn write_python_package(root: &Path, directory: &Path) -> Result<(), 
 /// Writes the files of the npm package into `directory`.
 pub(crate) fn write_npm_package(root: &Path, directory: &Path) -> Result<(), String> {
     copy_files(&root.join("conformance/cli/npm"), directory)?;
-    let sample = read(&root.join("reference/server/templates/verify/verify.js"))?;
-    write(&directory.join("verify.js"), format!("{sample}\nmodule.exports = verify;\n"))
+    let verify = read(&root.join("reference/server/templates/verify/verify.js"))?;
+    write(&directory.join("verify.js"), format!("{verify}\nmodule.exports = verify;\n"))
 }
 
 /// Returns the README of the packages. `files`: the URL of the repository's files, such as
@@ -48,7 +48,7 @@ fn without_links(text: &str) -> String {
     plain
 }
 
-/// Copies the files of a directory, without subdirectories, into an empty one.
+/// Copies the files of a directory, without subdirectories, into another, which is emptied first.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<(), String> {
     create_empty_dir(to)?;
     let unread = |err| format!("cannot read `{}`: {err}", from.display());

@@ -1,4 +1,5 @@
-//! Installs third-party tools at exact versions below `target/`.
+//! Installs third-party tools at exact versions below `target/`. Also functions for commands and files, whose
+//! errors name the command or the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
     home.join("node_modules/.bin").join(format!("{name}{SCRIPT}"))
 }
 
-/// Returns `true` if the program succeeds with `--version`.
+/// Returns `true` if the program can be started and succeeds with `--version`.
 pub(crate) fn is_installed(program: &str) -> bool {
     runs_with(program, "--version")
 }
@@ -58,7 +59,7 @@ pub(crate) fn install_npm_packages(home: &Path, packages: &[&str]) -> Result<(),
     })
 }
 
-/// Installs packages unless a stamp file in `home` lists the same ones.
+/// Installs packages unless a stamp file in `home` lists the same packages.
 fn install_once(
     home: &Path,
     packages: &[&str],
@@ -89,7 +90,7 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool, String> {
     Ok(status.success())
 }
 
-/// Writes a file; the error names it.
+/// Writes a file; the error names the file.
 pub(crate) fn write(file: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
     fs::write(file, text).map_err(|err| format!("cannot write `{}`: {err}", file.display()))
 }
@@ -99,7 +100,7 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))
 }
 
-/// Reads a file; the error names it.
+/// Reads the bytes of a file; the error names the file.
 pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, String> {
     fs::read(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))
 }

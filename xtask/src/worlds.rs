@@ -1,5 +1,5 @@
-//! `cargo xtask worlds`: runs test suites in Python and JavaScript that use the fixtures of our packages, which open a
-//! world for each test.
+//! `cargo xtask worlds`: runs test suites in Python and JavaScript that use the fixtures of our packages, which
+//! open a world for each test.
 //!
 //! The suites are in `xtask/worlds`; `cargo xtask dist` runs them with the installed packages, this task with the
 //! sources. A suite is skipped, with a message, if its language is not installed or its registry cannot be reached.
@@ -17,7 +17,7 @@ pub(crate) const VITEST: [&str; 2] = ["vitest@3.2.4", "typescript@5.9.3"];
 /// The file that TypeScript checks against the declared types.
 const TYPES_FILE: &str = "types.mts";
 
-/// Runs every suite. Returns `true` if every test passed.
+/// Runs every suite that is not skipped. Returns `true` if each passed.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let program = served::build(root)?;
     let home = root.join("target/worlds");
@@ -38,7 +38,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(all_passed)
 }
 
-/// The commands of suites by name.
+/// Suites: the name and the command of each.
 type Suites = Vec<(&'static str, Command)>;
 
 fn python(root: &Path, home: &Path) -> Result<Suites, String> {
@@ -53,7 +53,7 @@ fn python(root: &Path, home: &Path) -> Result<Suites, String> {
     Ok(vec![("pytest", command)])
 }
 
-/// Returns the command of the pytest suite in an environment.
+/// Returns the command of the pytest suite. `programs`: the directory of the Python environment's programs.
 pub(crate) fn pytest_suite(root: &Path, programs: &Path) -> Command {
     let mut command = Command::new(programs.join("pytest"));
     command.current_dir(root.join("xtask/worlds/pytest")).args(["-q", "-n", "2", "-p", "no:cacheprovider"]);
@@ -70,7 +70,7 @@ fn node(root: &Path, home: &Path) -> Result<Suites, String> {
     node_suites(root, home)
 }
 
-/// Returns the commands of the Node.js suites, in a directory with the installed package.
+/// Copies the JavaScript suites into a directory in which the package is installed. Returns their commands.
 pub(crate) fn node_suites(root: &Path, home: &Path) -> Result<Suites, String> {
     // Node.js finds packages in the directories of the files that use them.
     for suite in ["vitest", "node"] {

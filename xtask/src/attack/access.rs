@@ -11,8 +11,8 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "tunnel",
         title: "a remote client without the token, through a tunnel or a proxy on this machine",
         bounds: &[
-            Bound { title: "paths accessible without the token", max: 0, unit: Unit::Count },
-            Bound { title: "paths that reject the token", max: 0, unit: Unit::Count },
+            Bound { title: "requests accepted without the token", max: 0, unit: Unit::Count },
+            Bound { title: "requests rejected with the token", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: tunnel,
@@ -56,6 +56,9 @@ const PROXY_HEADERS: [&str; 8] = [
     "True-Client-IP: 192.0.2.9",
 ];
 
+/// One request more than a key may send in a minute.
+const ABOVE_RATE_LIMIT: usize = 121;
+
 /// Sends a request over a new connection. Returns `true` if the response is a success or a redirect.
 fn is_accessible(
     server: &ServedReference,
@@ -77,8 +80,8 @@ fn tunnel(context: &CaseContext) -> FiguresResult {
     let (mut accessible, mut token_rejected) = (0, 0);
     let local = context.serve(&[])?;
     for request in LOCAL_REQUESTS {
-        // The first server must recognize a tunnel by its proxy headers or by HTTP/1.0. To the second server, the
-        // tunnel looks like a local client.
+        // Without `--public-url`, the server accepts local clients without the token. It must recognize a tunnel by
+        // its proxy headers or by HTTP/1.0.
         for header in PROXY_HEADERS {
             accessible += u64::from(is_accessible(&local, "1.1", header, request)?);
         }
@@ -86,6 +89,7 @@ fn tunnel(context: &CaseContext) -> FiguresResult {
     }
     let public = context.serve(&["--public-url", "https://pay.example"])?;
     let token = format!("Authorization: Bearer {}", public.sandbox_token);
+    // With `--public-url`, every client needs the token, because a tunnel may look like a local client.
     for request in LOCAL_REQUESTS {
         accessible += u64::from(is_accessible(&public, "1.1", "", request)?);
         // The dashboard accepts the token in a form, not in a header.
@@ -95,7 +99,7 @@ fn tunnel(context: &CaseContext) -> FiguresResult {
     Ok(vec![accessible, token_rejected])
 }
 
-/// Calls the MCP tool that moves the clock. Returns `true` if the clock moved.
+/// Calls the MCP tool that moves the clock. Returns `true` if the tool reports no error.
 fn advance_by_tool(server: &mut ServedReference, arguments: &Value) -> Result<bool, CaseFailure> {
     let key = server.test_key.clone();
     let message = json!({
@@ -112,6 +116,7 @@ fn advance_by_tool(server: &mut ServedReference, arguments: &Value) -> Result<bo
 fn clock_far(context: &CaseContext) -> FiguresResult {
     let mut server = context.serve_limited(&["--clock", "frozen"])?;
     let (mut accepted, mut rejected) = (0, 0);
+    // The limit is 3650 days for the sandbox, and 365 days for the tool.
     for jump in
         [json!({ "by": "99999999h" }), json!({ "to": "9999-12-31T23:59:59Z" }), json!({ "by": "4000d" })]
     {
@@ -128,11 +133,11 @@ fn clock_end(context: &CaseContext) -> FiguresResult {
     // The clock starts one second before the end of its range, and reaches the end at once.
     let start = ["--start", "9999-12-31T23:59:59Z", "--clock", "fast", "--speed", "1000000"];
     let server = context.serve_limited(&start)?;
-    let _ = count_rate_limited(&server, 121)?;
-    Ok(vec![count_rate_limited(&server, 121)?])
+    let _ = count_rate_limited(&server, ABOVE_RATE_LIMIT)?;
+    Ok(vec![count_rate_limited(&server, ABOVE_RATE_LIMIT)?])
 }
 
-/// Sends requests with the live key; returns the number of responses with 429.
+/// Sends `count` requests with the live key. Returns the number of responses with 429.
 fn count_rate_limited(server: &ServedReference, count: usize) -> Result<u64, CaseFailure> {
     let mut connection = Connection::open(&server.address)?;
     let mut limited = 0;

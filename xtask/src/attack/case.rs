@@ -75,10 +75,11 @@ pub(crate) struct CaseOutcome {
 pub(crate) enum CaseVerdict {
     /// All figures are within their bounds.
     Passed,
-    /// All figures are within their bounds in the second attempt; in the first one, at least one was not.
+    /// The first attempt failed; in the second one, all figures are within their bounds.
     Flaky,
     /// This machine does not meet the requirements of the case.
     Skipped,
+    /// A figure exceeds its bound, or the case could not be carried out.
     Failed,
 }
 
@@ -109,7 +110,7 @@ impl CaseOutcome {
         }
     }
 
-    /// Returns the lines of the table: case, figure, bound.
+    /// Returns the lines of the table: status, case, title and value of the figure, bound.
     pub(crate) fn lines(&self) -> String {
         let name = self.case.name;
         let figures = match &self.result {
@@ -119,23 +120,23 @@ impl CaseOutcome {
         };
         let within_bound = if self.verdict() == CaseVerdict::Flaky { "flaky" } else { "ok" };
         let rows = figures.iter().zip(self.case.bounds).map(|(figure, bound)| {
-            let (Bound { title: figure_title, unit, .. }, most) =
+            let (Bound { title: figure_title, unit, .. }, max) =
                 (bound, bound.max_for_build(self.is_release));
-            let status = if *figure <= most { within_bound } else { "FAIL" };
+            let status = if *figure <= max { within_bound } else { "FAIL" };
             let unit = unit.as_str();
-            let widened = match most / bound.max.max(1) {
+            let widened = match max / bound.max.max(1) {
                 DEBUG_FACTOR => format!("  ({DEBUG_FACTOR} x {}: not optimised)", bound.max),
                 _ => String::new(),
             };
             let line = format!(
-                "{status:<5} {name:<12} {figure_title:<58} {figure:>6} {unit:<3}  at most {most:>6} {unit}"
+                "{status:<5} {name:<12} {figure_title:<58} {figure:>6} {unit:<3}  at most {max:>6} {unit}"
             );
             format!("{}{widened}\n", line.trim_end())
         });
         rows.collect()
     }
 
-    /// Returns the result as JSON.
+    /// Returns the outcome as JSON.
     pub(crate) fn json(&self) -> Value {
         let figures = self.result.as_deref().unwrap_or_default().iter().zip(self.case.bounds);
         let figures: Vec<Value> = figures

@@ -13,7 +13,7 @@ use super::dns::DnsServer;
 use crate::served;
 use testkit::{Connection, RunningProgram, signal, wait_until};
 
-/// The maximum number of stored bytes of a program's output.
+/// The maximum number of stored bytes of each output stream of a program.
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The reason why a case has no figures.
@@ -38,7 +38,7 @@ pub(crate) struct CaseContext {
     pub(crate) directory: PathBuf,
     /// `true` for the short run, in which cases do less.
     pub(crate) is_short: bool,
-    /// The DNS server of this run; `None` if this machine does not allow one.
+    /// The DNS server of this run; `None` outside of the namespaces that it needs.
     pub(crate) names: Option<DnsServer>,
 }
 
@@ -76,7 +76,7 @@ impl CaseContext {
     }
 }
 
-/// A running reference server, with a connection to it.
+/// A running reference server, with a connection that is opened by the first request.
 pub(crate) struct ServedReference {
     served: RunningProgram,
     pub(crate) address: String,
@@ -102,7 +102,8 @@ impl ServedReference {
         })
     }
 
-    /// Sends a request, with an API key or as a local client. Reconnects if the server closed the connection.
+    /// Sends a request, with an API key or as a local client, and returns the JSON of the response, which must be a
+    /// success. If the request fails on the existing connection, it is repeated over a new one.
     pub(crate) fn call(
         &mut self,
         method: &str,
@@ -136,14 +137,14 @@ impl ServedReference {
         self.served.wait(timeout).map(|_| started.elapsed())
     }
 
-    /// Returns the current memory in bytes.
+    /// Returns the current resident memory in bytes.
     pub(crate) fn memory(&self) -> Result<u64, CaseFailure> {
-        status(self.pid(), "VmRSS")
+        process_status(self.pid(), "VmRSS")
     }
 
     /// Returns the peak memory in bytes since [`ServedReference::reset_peak_memory`].
     pub(crate) fn peak_memory(&self) -> Result<u64, CaseFailure> {
-        status(self.pid(), "VmHWM")
+        process_status(self.pid(), "VmHWM")
     }
 
     /// Resets the peak that Linux records to the current memory.
@@ -165,7 +166,7 @@ impl ServedReference {
     }
 
     pub(crate) fn threads(&self) -> Result<u64, CaseFailure> {
-        status(self.pid(), "Threads")
+        process_status(self.pid(), "Threads")
     }
 }
 
@@ -174,7 +175,7 @@ fn not_linux() -> CaseFailure {
 }
 
 /// Returns a value of `/proc/PID/status`, with kilobytes converted to bytes.
-pub(crate) fn status(pid: u32, name: &str) -> Result<u64, CaseFailure> {
+fn process_status(pid: u32, name: &str) -> Result<u64, CaseFailure> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| not_linux())?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
     let (digits, factor) = match value {
@@ -187,13 +188,13 @@ pub(crate) fn status(pid: u32, name: &str) -> Result<u64, CaseFailure> {
 
 /// The result of a program run.
 pub(crate) struct ProgramResult {
-    /// `None` if it had to be killed.
+    /// The exit code; `None` if a signal ended the program.
     pub(crate) code: Option<i32>,
     /// Both streams, stdout first.
     pub(crate) output: String,
     /// The peak of the observed memory in bytes; 0 if unknown.
     pub(crate) peak_memory: u64,
-    /// The time from the start, or from the signal, to the end.
+    /// The duration of [`StartedProgram::wait_or_kill`].
     pub(crate) ended_after: Duration,
 }
 
@@ -226,7 +227,7 @@ impl StartedProgram {
         let started = Instant::now();
         let mut peak = 0;
         let exit_status = wait_until(timeout, || {
-            peak = status(self.child.id(), "VmHWM").unwrap_or(0).max(peak);
+            peak = process_status(self.child.id(), "VmHWM").unwrap_or(0).max(peak);
             self.child.try_wait().ok().flatten()
         });
         if exit_status.is_none() {
@@ -250,7 +251,7 @@ fn read_in_background(stream: impl Read + Send + 'static) -> thread::JoinHandle<
     })
 }
 
-/// Creates an empty directory inside another.
+/// Creates an empty directory inside another; removes an existing one of the same name.
 pub(crate) fn create_empty_dir(parent: &Path, name: &str) -> Result<PathBuf, CaseFailure> {
     let path = parent.join(name);
     let _ = fs::remove_dir_all(&path);

@@ -83,7 +83,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "lookups",
-        title: "300 host names whose lookups take half a minute are used in deliveries and in new endpoints",
+        title: "300 host names (short: 120) whose lookups take half a minute are used in deliveries and in new endpoints",
         bounds: &[
             Bound { title: "threads of the server", max: 100, unit: Unit::Count },
             Bound { title: "until another account has saved an endpoint", max: 1_000, unit: Unit::Millis },
@@ -112,8 +112,9 @@ fn create_account(server: &mut ServedReference, id: &str) -> Result<(), CaseFail
     server.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
 }
 
-/// Returns the time in milliseconds until a new account's first delivery arrives.
-fn first_attempt(
+/// Opens the account `neighbour` with an endpoint. Returns the time in milliseconds until its first delivery
+/// arrives, at most [`TIMEOUT`].
+fn first_attempt_millis(
     server: &mut ServedReference,
     receiver: &Receiver,
     url: &str,
@@ -145,20 +146,21 @@ fn delivery_queue(context: &CaseContext) -> FiguresResult {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
         server.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
-    let neighbour_millis = first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?;
+    let neighbour_millis = first_attempt_millis(&mut server, &quick, "https://quick.example", "/neighbour")?;
     let log = server.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
     let deliveries = log["deliveries"].as_array().ok_or("the delivery log is not a list")?;
     if deliveries.len() < accepted {
         return Err(CaseFailure::Broken(format!("the log shows {} deliveries", deliveries.len())));
     }
-    // The log contains ended attempts. None has ended yet: the host never responds, and the timeout is longer.
+    // The log lists only ended attempts. A running attempt has not ended yet, because the host never responds and the
+    // timeout of an attempt is longer than this case.
     let with_attempt = deliveries
         .iter()
         .filter(|delivery| delivery["attempts"].as_array().is_none_or(|attempts| !attempts.is_empty()));
     Ok(vec![neighbour_millis, accepted as u64, with_attempt.count() as u64])
 }
 
-/// Creates endpoints with as few accounts as possible. Returns the paths that send test deliveries.
+/// Creates an endpoint for each URL, with as few accounts as possible. Returns the paths that send test deliveries.
 fn create_endpoints(
     server: &mut ServedReference,
     urls: impl Iterator<Item = String>,
@@ -176,7 +178,7 @@ fn create_endpoints(
     Ok(paths)
 }
 
-/// Sends a test delivery by each path. Returns the ids of the deliveries.
+/// Posts to each path of [`create_endpoints`]. Returns the ids of the test deliveries.
 fn send_test_deliveries(server: &mut ServedReference, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
     let mut delivery_ids = Vec::new();
     for path in paths {
@@ -186,21 +188,22 @@ fn send_test_deliveries(server: &mut ServedReference, paths: &[String]) -> Resul
     Ok(delivery_ids)
 }
 
-fn slow_hosts(context: &CaseContext, count: usize) -> FiguresResult {
+/// Delivers to `hosts` hosts that never respond, from as few accounts as possible.
+fn slow_hosts(context: &CaseContext, hosts: usize) -> FiguresResult {
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let mut options = vec!["--forward".to_owned(), quick.forward_option("quick.example")];
-    for n in 0..count {
+    for n in 0..hosts {
         options.extend(["--forward".to_owned(), slow.forward_option(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let mut server = context.serve(&options)?;
-    let paths = create_endpoints(&mut server, (0..count).map(|n| format!("https://slow{n}.example/")))?;
+    let paths = create_endpoints(&mut server, (0..hosts).map(|n| format!("https://slow{n}.example/")))?;
     send_test_deliveries(&mut server, &paths)?;
-    Ok(vec![first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?])
+    Ok(vec![first_attempt_millis(&mut server, &quick, "https://quick.example", "/neighbour")?])
 }
 
-/// Opens accounts with `per_mode` endpoints in each mode, on hosts that never respond.
-fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) -> FiguresResult {
+/// Opens accounts with `per_mode` endpoints in each mode, on 32 hosts that never respond.
+fn slow_hosts_of_accounts(context: &CaseContext, accounts: usize, per_mode: usize) -> FiguresResult {
     const HOSTS: usize = 32;
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let mut options = vec!["--forward".to_owned(), quick.forward_option("quick.example")];
@@ -210,7 +213,7 @@ fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) 
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let mut server = context.serve(&options)?;
     let mut paths = Vec::new();
-    for nth in 0..count {
+    for nth in 0..accounts {
         let name = format!("busy-{nth}");
         create_account(&mut server, &name)?;
         for n in 0..2 * per_mode {
@@ -224,7 +227,7 @@ fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) 
         }
     }
     send_test_deliveries(&mut server, &paths)?;
-    Ok(vec![first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?])
+    Ok(vec![first_attempt_millis(&mut server, &quick, "https://quick.example", "/neighbour")?])
 }
 
 fn interim(context: &CaseContext) -> FiguresResult {
@@ -273,20 +276,21 @@ fn one_host(context: &CaseContext) -> FiguresResult {
     let paths =
         create_endpoints(&mut server, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
     send_test_deliveries(&mut server, &paths)?;
-    Ok(vec![first_attempt(&mut server, &slow, "https://slow.example", "/neighbour")?])
+    Ok(vec![first_attempt_millis(&mut server, &slow, "https://slow.example", "/neighbour")?])
 }
 
 fn lookups(context: &CaseContext) -> FiguresResult {
-    let names = context.names()?;
-    names.set_slow(false);
+    let dns_server = context.names()?;
+    dns_server.set_slow(false);
     let mut server = context.serve(&[])?;
     let count = context.long_or_short(300, 120);
     let slow_url = |nth: usize| format!("https://{SLOW_PREFIX}{nth}.example/");
     let paths = create_endpoints(&mut server, (0..count).map(slow_url))?;
     create_account(&mut server, "neighbour")?;
-    names.set_slow(true);
+    dns_server.set_slow(true);
     let delivery_ids = send_test_deliveries(&mut server, &paths)?;
-    // More endpoints are saved, each over a new connection, without waiting for the response.
+    // More endpoints are saved, with names that no delivery uses, each over a new connection, without waiting for the
+    // response.
     let mut connections = Vec::new();
     for nth in 0..16 {
         let mut connection = Connection::open(&server.address)?;
@@ -294,8 +298,9 @@ fn lookups(context: &CaseContext) -> FiguresResult {
         connection.send_request("POST", "/sandbox/endpoints", None, &body)?;
         connections.push(connection);
     }
+    // Waits until the lookups have started.
     let deadline = Instant::now() + TIMEOUT;
-    while names.unanswered_queries() < 16 && Instant::now() < deadline {
+    while dns_server.unanswered_queries() < 16 && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(10));
     }
     let mut threads = server.threads()?;
@@ -309,12 +314,12 @@ fn lookups(context: &CaseContext) -> FiguresResult {
             .push(connection.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first attempts have timed out by now.
-    let first =
+    let first_delivery =
         server.call("GET", &format!("/sandbox/deliveries/{}", delivery_ids[0]), None, &Value::Null)?;
-    let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
-    names.set_slow(false);
+    let error = first_delivery["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
+    dns_server.set_slow(false);
     let other_errors =
-        messages.iter().filter(|text| !text.contains("could not be looked up in time")).count()
+        messages.iter().filter(|message| !message.contains("could not be looked up in time")).count()
             + usize::from(!error.ends_with("the name lookup timed out"));
     Ok(vec![threads, saved_after, u64::from(result.is_err()), other_errors as u64])
 }

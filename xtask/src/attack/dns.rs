@@ -13,12 +13,13 @@ use std::thread;
 
 /// The environment variable that is set inside the namespaces.
 const INSIDE_NAMESPACES: &str = "CHARGEPROOF_ATTACK_INSIDE";
-/// The prefix of host names whose lookups [`DnsServer::set_slow`] delays.
+/// The prefix of the slow host names, whose queries get no response after [`DnsServer::set_slow`].
 pub(crate) const SLOW_PREFIX: &str = "slow";
 /// The address of all names: a public one, which is unreachable from inside the namespaces.
 const ADDRESS: [u8; 4] = [8, 8, 8, 8];
-/// The shell script that prepares the namespaces. Raises the limit of descriptors above the server's connection slots, if
-/// the machine allows it; mounts a small file system that cases fill.
+/// The shell script that prepares the namespaces and runs a command in them. Raises the limit of descriptors above
+/// the server's connection slots, if the machine allows it; mounts a small file system that a case fills; starts
+/// the loopback interface; replaces the resolver's configuration. Exits with [`PREPARATION_FAILED`] if it cannot.
 const PREPARE: &str = "\
 ulimit -n 8192 2>/dev/null
 mkdir -p \"$1/full\" && mount -t tmpfs -o size=64k full \"$1/full\" || exit 97
@@ -28,7 +29,8 @@ exec \"$@\"";
 /// The exit code of a shell that could not prepare the namespaces.
 const PREPARATION_FAILED: i32 = 97;
 
-/// Runs this program again inside namespaces, if the machine allows it. Returns the exit code of that run.
+/// Runs this program again inside namespaces. Returns the exit code of that run; `None` if it is inside already, or
+/// if the machine allows no namespaces.
 pub(crate) fn rerun_in_namespaces(directory: &Path, arguments: &[String]) -> Option<i32> {
     if env::var_os(INSIDE_NAMESPACES).is_some() || !cfg!(target_os = "linux") {
         return None;
@@ -97,9 +99,10 @@ impl DnsServer {
     }
 }
 
-/// Returns the response to a query with one question: the address for type A, no record for other types. `None` for slow
-/// names and invalid queries.
+/// Returns the response to a query with one question: the address for type A, no record for other types. `None` for
+/// invalid queries, and for slow names while these get no response.
 fn response(query: &[u8], state: &State) -> Option<Vec<u8>> {
+    // The question follows the header, which has 12 bytes.
     let mut position = 12;
     let first_label = query.get(position + 1..position + 1 + usize::from(*query.get(position)?))?;
     if first_label.starts_with(SLOW_PREFIX.as_bytes()) && state.is_slow.load(Relaxed) {
@@ -109,6 +112,7 @@ fn response(query: &[u8], state: &State) -> Option<Vec<u8>> {
     while *query.get(position)? != 0 {
         position += usize::from(query[position]) + 1;
     }
+    // The zero byte after the name, then type and class with two bytes each.
     let end = position + 5;
     let is_a = query.get(position + 1..position + 3)? == [0, 1];
     let mut response = query.get(..end)?.to_vec();
@@ -127,26 +131,27 @@ fn response(query: &[u8], state: &State) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn query(name: &str, kind: u8) -> Vec<u8> {
+    /// Returns a query. `record_type`: 1 for A, 28 for AAAA.
+    fn query(name: &str, record_type: u8) -> Vec<u8> {
         let mut bytes = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for label in name.split('.') {
             bytes.push(u8::try_from(label.len()).expect("labels in tests are shorter than 256 bytes"));
             bytes.extend(label.as_bytes());
         }
-        bytes.extend([0, 0, kind, 0, 1]);
+        bytes.extend([0, 0, record_type, 0, 1]);
         bytes
     }
 
     #[track_caller]
-    fn check(bytes: &[u8], is_slow: bool, ending: Option<&[u8]>) {
+    fn check(bytes: &[u8], is_slow: bool, expected_end: Option<&[u8]>) {
         let state = State { is_slow: is_slow.into(), ..State::default() };
         let response = response(bytes, &state);
-        assert_eq!(response.is_some(), ending.is_some(), "{response:?}");
-        assert!(response.unwrap_or_default().ends_with(ending.unwrap_or_default()));
+        assert_eq!(response.is_some(), expected_end.is_some(), "{response:?}");
+        assert!(response.unwrap_or_default().ends_with(expected_end.unwrap_or_default()));
     }
 
     #[test]
-    fn names_have_one_address_and_slow_names_get_no_response() {
+    fn names_have_one_address_and_slow_names_and_invalid_queries_get_no_response() {
         check(&query("good.example", 1), true, Some(&ADDRESS));
         check(&query("good.example", 28), true, Some(&[0, 28, 0, 1]));
         check(&query("slow1.example", 1), false, Some(&ADDRESS));

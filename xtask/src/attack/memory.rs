@@ -11,7 +11,7 @@ use super::context::{CaseContext, CaseFailure, ServedReference};
 use testkit::Connection;
 
 const MEBIBYTE: u64 = 1024 * 1024;
-/// The time after which a rejected client retries.
+/// The delay before a client retries a failed request.
 const RETRY_DELAY: Duration = Duration::from_millis(1_000);
 
 pub(super) const CASES: &[AttackCase] = &[
@@ -48,7 +48,8 @@ pub(super) const CASES: &[AttackCase] = &[
 /// The path of the page that the clients request.
 const LARGE_PAGE: &str = "/v1/invoices?per_page=100";
 
-/// Starts a reference server whose page of invoices has the maximum size. Returns also the size in bytes.
+/// Starts a reference server with large invoices, so that [`LARGE_PAGE`] has 20 MB (short: 5 MB). Returns also the
+/// size in bytes.
 fn serve_large_page(context: &CaseContext) -> Result<(ServedReference, usize), CaseFailure> {
     let mut server = context.serve(&["--clock", "frozen"])?;
     let text = "x".repeat(2_000);
@@ -81,15 +82,15 @@ fn readers(context: &CaseContext) -> FiguresResult {
     let idle = server.memory()?;
     server.reset_peak_memory()?;
     let _connections = request_large_page(&server, 40)?;
-    // Once these requests are answered, all earlier ones have a response, which may be an error.
+    // Once these requests have a response, the server has also responded to the earlier ones, maybe with an error.
     for _ in 0..4 {
-        request_small_page(&server)?;
+        read_account(&server)?;
     }
     Ok(vec![mebibytes_above(server.peak_memory()?, idle)])
 }
 
-/// Requests a small response over a new connection.
-fn request_small_page(server: &ServedReference) -> Result<(), CaseFailure> {
+/// Reads the account, which is a small response, over a new connection.
+fn read_account(server: &ServedReference) -> Result<(), CaseFailure> {
     let response =
         Connection::open(&server.address)?.call("GET", "/v1/account", Some(&server.live_key), "")?;
     match response.status {
@@ -118,15 +119,16 @@ fn slow_readers(context: &CaseContext) -> FiguresResult {
                 thread::sleep(Duration::from_millis(200));
             }
         });
-        // Once this request is answered, all earlier ones have been started.
-        let large_page_time = request_small_page(&server).and_then(|()| large_page_millis(&server));
+        // Once this request has a response, the server has started to respond to the earlier ones.
+        let large_page_time = read_account(&server).and_then(|()| large_page_millis(&server));
         is_finished.store(true, Relaxed);
         large_page_time
     })?;
     Ok(vec![large_page_time, mebibytes_above(server.peak_memory()?, idle)])
 }
 
-/// Returns the time in milliseconds until a normal client has received the large page.
+/// Returns the time in milliseconds until a normal client has received the large page. The client gives up
+/// after 30 seconds.
 fn large_page_millis(server: &ServedReference) -> Result<u64, CaseFailure> {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(30) {
@@ -160,7 +162,7 @@ fn advance(context: &CaseContext) -> FiguresResult {
     let mut advancing = Connection::open(&server.address)?;
     let (is_finished, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     let size = thread::scope(|scope| {
-        let observer = scope.spawn(|| -> Result<(), CaseFailure> {
+        let neighbour_client = scope.spawn(|| -> Result<(), CaseFailure> {
             let mut connection = Connection::open(&server.address)?;
             let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
             for path in paths.iter().cycle() {
@@ -175,7 +177,7 @@ fn advance(context: &CaseContext) -> FiguresResult {
         });
         let response = advancing.call("POST", "/sandbox/advance", None, r#"{"by":"3650d"}"#);
         is_finished.store(true, Relaxed);
-        observer.join().map_err(|_| "the watching client panicked")??;
+        neighbour_client.join().map_err(|_| "the other account's client panicked")??;
         let response = response?;
         let size = response.body.len();
         response.success()?;
@@ -192,6 +194,7 @@ fn advance(context: &CaseContext) -> FiguresResult {
     ])
 }
 
+/// Returns the difference in MiB, rounded up.
 fn mebibytes_above(peak: u64, idle: u64) -> u64 {
     peak.saturating_sub(idle).div_ceil(MEBIBYTE)
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask attack`: attacks the reference server and the commands of the program, and measures the effect.
 //!
-//! Cases are defined by the tables in `access`, `deliveries`, `memory`, `program` and `slots`: the attack, the measured
-//! figures and their bounds. `context` starts servers and programs, `hostile_server` contains a malicious server, `dns`
-//! a DNS server. Everything runs on loopback; nothing is installed.
+//! Cases are defined by the tables in `access`, `deliveries`, `memory`, `program` and `slots`: the attack, the
+//! measured figures and their bounds. `context` starts servers and programs, `hostile_server` contains a malicious
+//! server, `dns` a DNS server. Everything runs on loopback; nothing is installed.
 
 mod access;
 mod case;
@@ -93,7 +93,8 @@ fn cases() -> impl Iterator<Item = &'static AttackCase> {
     [deliveries::CASES, access::CASES, memory::CASES, slots::CASES, program::CASES].into_iter().flatten()
 }
 
-/// Runs the cases. Returns `true` if every figure is within its bound.
+/// Lists or runs the cases. Returns `true` if every figure is within its bound and no case was skipped, except
+/// those of `--allow-skip`.
 pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> {
     if options.lists {
         cases().for_each(|case| println!("{:<11} {}", case.name, case.title));
@@ -107,7 +108,7 @@ pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> 
         match dns::rerun_in_namespaces(&directory, &options.command_line()) {
             Some(0) => return Ok(true),
             Some(1) => return Ok(false),
-            Some(code) => return Err(format!("the run in its namespaces exited with {code}")),
+            Some(code) => return Err(format!("the run in separate namespaces exited with {code}")),
             None => {}
         }
     }
@@ -136,6 +137,7 @@ pub(crate) fn findings(root: &Path, allow_skip: &[String]) -> Result<Vec<String>
     Ok(if all_within_bounds { Vec::new() } else { vec![finding.to_owned()] })
 }
 
+/// Runs the selected cases, a failed one twice, and prints the outcomes. Returns `true` as [`run`] does.
 fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
     let run_started = Instant::now();
     let mut outcomes = Vec::new();
@@ -195,7 +197,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
     all_within_bounds
 }
 
-/// Returns the program that the tests have built.
+/// Builds the unoptimised program, and returns its path.
 ///
 /// # Errors
 ///
@@ -205,7 +207,7 @@ pub(crate) fn built_program(root: &Path) -> Result<PathBuf, String> {
     Ok(root.join("target/debug").join(format!("chargeproof{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Builds the program. The unoptimised one is that of the tests, which exists after a test run.
+/// Builds the program. The unoptimised one is built together with the tests, so it exists after a test run.
 fn build(root: &Path, is_release: bool) -> Result<(), String> {
     let mut build = cargo(root);
     match is_release {

@@ -16,11 +16,11 @@ use super::hostile_server::start_interim_flood;
 const MEBIBYTE: u64 = 1024 * 1024;
 /// The time after which a command is killed.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time after which a command has started its work and is not finished.
+/// A delay after which a command has started its work, but has not finished it.
 const WORK_STARTED_AFTER: Duration = Duration::from_millis(900);
 
-const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
-const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
+const LIVE_KEY: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
+const TEST_KEY: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
 const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
 
 pub(super) const CASES: &[AttackCase] = &[
@@ -33,7 +33,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 max: 0,
                 unit: Unit::Count,
             },
-            Bound { title: "commands that show no part of the echo", max: 0, unit: Unit::Count },
+            Bound { title: "commands that show neither the echo nor its status", max: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: echo,
@@ -57,7 +57,7 @@ pub(super) const CASES: &[AttackCase] = &[
         title: "SIGINT or SIGTERM while a command is running",
         bounds: &[
             Bound { title: "commands with an unexpected exit code", max: 0, unit: Unit::Count },
-            Bound { title: "commands that do not report their completed work", max: 0, unit: Unit::Count },
+            Bound { title: "commands that print nothing", max: 0, unit: Unit::Count },
             Bound { title: "until the slowest command has ended", max: 5_000, unit: Unit::Millis },
         ],
         is_long: false,
@@ -79,14 +79,18 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[
             Bound { title: "panics", max: 0, unit: Unit::Count },
             Bound { title: "failures that are not reported", max: 0, unit: Unit::Count },
-            Bound { title: "complete or partial files left behind", max: 0, unit: Unit::Count },
+            Bound {
+                title: "files that remain, or incomplete ones on the full disk",
+                max: 0,
+                unit: Unit::Count,
+            },
         ],
         is_long: false,
         run: outputs,
     },
     AttackCase {
         name: "sizes",
-        title: "responses of 4 MB to every request of a check; scenarios and settings of 100 MB",
+        title: "responses of 4 MB to every request of a check; scenarios, settings and certificates of 100 MB",
         bounds: &[
             Bound { title: "memory of a check", max: 256, unit: Unit::Mebibytes },
             Bound { title: "memory for a file that is too large", max: 64, unit: Unit::Mebibytes },
@@ -98,14 +102,15 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// Runs a command of the program, with API keys and a secret in its environment, to completion.
+/// Runs a command of the program, with API keys and a secret in its environment. Kills it after [`TIMEOUT`].
 fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<ProgramResult, CaseFailure> {
     Ok(start(context, directory, arguments)?.wait_or_kill(TIMEOUT))
 }
 
 fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<StartedProgram, CaseFailure> {
     let mut command = context.command(arguments);
-    command.current_dir(directory).env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST);
+    command.current_dir(directory).env("CHARGEPROOF_LIVE_KEY", LIVE_KEY);
+    command.env("CHARGEPROOF_TEST_KEY", TEST_KEY);
     command.env("HOOK_SECRET", SECRET);
     StartedProgram::start(command)
 }
@@ -118,6 +123,7 @@ fn percent_encode(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
+/// Encodes as Base64, without the last bits that fill no digit.
 fn to_base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
@@ -126,8 +132,8 @@ fn to_base64(text: &str) -> String {
     groups.map(|group| char::from(DIGITS[value(group)])).collect()
 }
 
-/// Returns a key in all encodings of the echo: plain, hex, percent-encoded, and three times Base64, which depends on the
-/// offset in the text.
+/// Returns a key in all encodings of the echo: plain, hex, percent-encoded, and three times Base64, which depends
+/// on the key's offset in the encoded text.
 fn encodings_of(key: &str) -> Vec<String> {
     let encoded = ["", "a", "ab"].map(|prefix| to_base64(&format!("{prefix}{key}")));
     [key.to_owned(), to_hex(key), percent_encode(key)].into_iter().chain(encoded).collect()
@@ -157,7 +163,7 @@ fn echo(context: &CaseContext) -> FiguresResult {
     }
     let output = output.to_lowercase();
     let mut found = 0;
-    for key in [LIVE, TEST] {
+    for key in [LIVE_KEY, TEST_KEY] {
         // The prefix of a key is not secret.
         let secret_part = &key["svc_live_".len()..];
         // The middle of the Base64 encodings, which does not depend on neighbouring bytes.
@@ -208,6 +214,7 @@ fn interrupt(context: &CaseContext) -> FiguresResult {
     let scenarios = create_empty_dir(&directory, "plays")?;
     let scenario =
         "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n  - wait: 2h\n";
+    // So many that the command is still running when it gets the signal.
     for nth in 0..2_000 {
         fs::write(scenarios.join(format!("{nth}.yaml")), scenario)?;
     }
@@ -391,7 +398,7 @@ fn sizes(context: &CaseContext) -> FiguresResult {
         return Err(CaseFailure::Skipped("requires /proc of Linux".to_owned()));
     }
     let (mut memory, mut longest, mut accepted) = (0, 0, 0);
-    let text = vec![b'x'; 100_000_000];
+    let content = vec![b'x'; 100_000_000];
     for (name, arguments) in [
         ("a.yaml", &["play", "a.yaml"][..]),
         ("a.yaml", &["sweep", "a.yaml"]),
@@ -399,7 +406,7 @@ fn sizes(context: &CaseContext) -> FiguresResult {
         ("a.pem", &["serve", "--listen", "127.0.0.1:0", "--cacert", "a.pem"]),
     ] {
         let path = directory.join(name);
-        fs::write(&path, &text)?;
+        fs::write(&path, &content)?;
         let result = run(context, &directory, arguments)?;
         memory = memory.max(result.peak_memory);
         longest = longest.max(result.output.len() as u64);

@@ -14,6 +14,7 @@ use testkit::{Connection, Receiver, signal};
 
 /// The number of connection slots of a server. Repeated here, so that a changed limit is noticed.
 const SLOTS: usize = 1_024;
+/// The maximum wait for a delivery, a query or the end of the server.
 const TIMEOUT: Duration = Duration::from_secs(40);
 
 const NEW_CLIENT: Bound =
@@ -99,7 +100,8 @@ fn slots(context: &CaseContext) -> FiguresResult {
     longest_wait_of_new_clients(&server, &connections)
 }
 
-/// Fills all slots with connections that have sent an incomplete request or handshake.
+/// Fills all slots with connections that have sent one of the `prefixes`: nothing, or an incomplete request or
+/// handshake.
 fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> FiguresResult {
     let server = context.serve(options)?;
     let mut connections = Vec::new();
@@ -139,6 +141,7 @@ fn streams(context: &CaseContext) -> FiguresResult {
         codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
     }
     let mut connections = Vec::new();
+    // The first half of the streams show the first charge; each other stream shows one of its own.
     for nth in 0..STREAMS {
         let path = format!("/c/{}/live", codes[nth.saturating_sub(STREAMS / 2 - 1)]);
         let mut connection = Connection::open(&server.address)?;
@@ -146,7 +149,7 @@ fn streams(context: &CaseContext) -> FiguresResult {
         while !connection.line()?.starts_with("data: ") {}
         connections.push(connection);
     }
-    // Waits until the pages for all new streams are rendered.
+    // Enough time to render the pages for all new streams.
     thread::sleep(Duration::from_millis(200));
     let cpu_before = server.cpu_millis()?;
     for _ in 0..CHANGES {
@@ -188,17 +191,17 @@ fn descriptors(context: &CaseContext) -> FiguresResult {
 }
 
 fn stop(context: &CaseContext, signals: &[&str]) -> FiguresResult {
-    let names = context.names()?;
-    names.set_slow(false);
+    let dns_server = context.names()?;
+    dns_server.set_slow(false);
     let mut server = context.serve(&[])?;
     let url = format!("https://{SLOW_PREFIX}-stop.example/");
     let response = server.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
     let id = response["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
-    names.set_slow(true);
-    let queries_before = names.unanswered_queries();
+    dns_server.set_slow(true);
+    let queries_before = dns_server.unanswered_queries();
     server.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
     let deadline = Instant::now() + TIMEOUT;
-    while names.unanswered_queries() == queries_before && Instant::now() < deadline {
+    while dns_server.unanswered_queries() == queries_before && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
     for name in signals {
@@ -207,7 +210,7 @@ fn stop(context: &CaseContext, signals: &[&str]) -> FiguresResult {
         thread::sleep(Duration::from_millis(100));
     }
     let stopped_after = server.wait(TIMEOUT).unwrap_or(TIMEOUT);
-    names.set_slow(false);
+    dns_server.set_slow(false);
     Ok(vec![millis(stopped_after)])
 }
 

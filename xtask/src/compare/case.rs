@@ -58,12 +58,13 @@ pub(crate) struct PreparedRequest {
     pub(crate) path: String,
     pub(crate) status: u16,
     pub(crate) file: PathBuf,
+    /// The length of the response.
     pub(crate) bytes: usize,
     /// The asset of a charge to open; `None` for other requests.
     pub(crate) asset: Option<&'static str>,
 }
 
-/// The world of the reference server, with charges and events in test mode.
+/// The world of a reference server, with charges and events in test mode.
 pub(crate) struct ReferenceWorld {
     address: SocketAddr,
     pub(crate) key: String,
@@ -73,6 +74,7 @@ pub(crate) struct ReferenceWorld {
 }
 
 impl ReferenceWorld {
+    /// Opens charges on a reference server, and stores the response for the account.
     pub(crate) fn create(reference: &RunningProgram, work: &Path) -> Result<ReferenceWorld, String> {
         let (address, key) = (reference.address, reference.key.clone());
         for nth in 0..CHARGES {
@@ -90,6 +92,7 @@ impl ReferenceWorld {
         Ok(ReferenceWorld { address, key, event, account_file: account })
     }
 
+    /// Sends the request of a case and stores its response.
     pub(crate) fn prepare(&self, case: &'static Case, work: &Path) -> Result<PreparedRequest, String> {
         let (method, path, asset) = match case.request {
             CaseRequest::Get(path) => ("GET", path.replace("{event}", &self.event), None),
@@ -98,7 +101,7 @@ impl ReferenceWorld {
         let body =
             asset.map(|asset| format!(r#"{{"amount":"49.90","asset":"{asset}","description":"load"}}"#));
         let response = call(self.address, (method, &path), &self.key, &body.unwrap_or_default())?;
-        response.success().map_err(|reason| format!("{}: refused with {reason}", case.name))?;
+        response.success().map_err(|reason| format!("the request of `{}` failed: {reason}", case.name))?;
         let file = work.join(format!("{}.json", case.name));
         fs::write(&file, &response.body)
             .map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;

@@ -1,4 +1,5 @@
-//! Measures the cost of `--data`: opens charges on a server that stores its world and on one that does not, alternately.
+//! Measures the cost of `--data`: opens charges on a server that stores its world and on one that does not,
+//! alternately.
 
 use std::path::Path;
 
@@ -9,9 +10,11 @@ use super::{CompareOptions, Programs};
 
 /// The name on the command line.
 pub(crate) const CASE_NAME: &str = "stored";
+/// The case whose request both servers get.
 const CASE: &str = "open-btc";
 
-/// Measures both servers. In the result, the one with `--data` is compared with the one in memory.
+/// Measures both servers. In the result, the server with `--data` stands for the reference server, and the one in
+/// memory for the bare server.
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &CompareOptions) -> Result<Figures, String> {
     let directory = work.join("stored");
     if directory.exists() {

@@ -20,10 +20,10 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Loads a server for some seconds.
+    /// Sends the prepared request to a server for some seconds, over many connections.
     ///
     /// # Errors
-    /// A response has another status than the prepared one, or the client fails.
+    /// There is no response, one has another status than the prepared one, or the client fails.
     pub(crate) fn measure(
         programs: &Programs,
         server: &RunningProgram,
@@ -80,7 +80,7 @@ impl Figures {
         }))
     }
 
-    /// Returns the ratio of the processor times per response.
+    /// Returns the ratio of the processor times per response, reference to bare server, in thousandths.
     pub(crate) fn cpu_ratio(&self) -> Spread {
         Spread::from_values(
             self.rounds.iter().map(|(reference, bare)| reference.cpu_ns * 1_000 / bare.cpu_ns.max(1)),
@@ -101,7 +101,8 @@ impl Figures {
     }
 }
 
-/// The minimum, median and maximum of some rounds.
+/// The minimum, median and maximum of some rounds. For an even number of rounds, the median is the higher middle
+/// value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
     pub(crate) min: u64,
@@ -115,7 +116,7 @@ impl Spread {
         values.sort_unstable();
         match values.as_slice() {
             [] => Spread::default(),
-            [least, .., most] => Spread { min: *least, median: values[values.len() / 2], max: *most },
+            [min, .., max] => Spread { min: *min, median: values[values.len() / 2], max: *max },
             [single] => Spread { min: *single, median: *single, max: *single },
         }
     }

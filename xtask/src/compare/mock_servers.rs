@@ -25,7 +25,7 @@ struct MockServerKind {
     command: fn(&MockContext<'_>) -> Result<Command, String>,
 }
 
-/// The responses that a mock server is configured with.
+/// The data for the configuration of a mock server: its directory, its responses and its address.
 struct MockContext<'a> {
     work: &'a Path,
     requests: &'a [PreparedRequest],
@@ -45,6 +45,7 @@ const KINDS: &[MockServerKind] = &[
 /// Mock servers that this task does not support.
 const UNSUPPORTED: &[&str] = &["WireMock", "json-server"];
 
+/// Measures each installed mock server with the requests that only read.
 pub(crate) fn measure(
     programs: &Programs,
     work: &Path,
@@ -60,7 +61,7 @@ pub(crate) fn measure(
         .collect::<Result<_, _>>()?;
     let measured = KINDS.iter().map(|kind| {
         let figures = if is_installed(kind.probe) {
-            measure_peer(kind, programs, work, &requests, &bare, options)
+            measure_mock_server(kind, programs, work, &requests, &bare, options)
         } else {
             Err(format!("`{}` is not installed", kind.probe[0]))
         };
@@ -76,7 +77,7 @@ fn is_installed(probe: &[&str]) -> bool {
     Command::new(probe[0]).args(&probe[1..]).output().is_ok_and(|output| output.status.success())
 }
 
-fn measure_peer(
+fn measure_mock_server(
     kind: &MockServerKind,
     programs: &Programs,
     work: &Path,
@@ -105,7 +106,7 @@ impl MockContext<'_> {
         fs::write(self.work.join(name), text).map_err(|err| format!("cannot write `{name}`: {err}"))
     }
 
-    /// Returns the path of each response without its query, and its body.
+    /// Returns the path of each request without its query, and the body of its response.
     fn bodies(&self) -> Result<Vec<(&str, String)>, String> {
         let read = |prepared: &PreparedRequest| {
             fs::read_to_string(&prepared.file)

@@ -1,5 +1,6 @@
-//! `cargo xtask compare`: measures the reference server, and a bare hyper server that sends the same bytes. Both run
-//! alternately: ratios within a run are stable, but absolute figures vary.
+//! `cargo xtask compare`: measures the reference server, and a bare hyper server that sends the same bytes. They
+//! are measured alternately, because absolute figures vary from run to run, but ratios within a run are stable.
+//! Other mock servers are measured if they are installed.
 
 mod case;
 mod durable;
@@ -32,7 +33,7 @@ pub(crate) struct CompareOptions {
     /// Writes the tables into benches/README.md
     #[arg(long)]
     write: bool,
-    /// Measures one case; may be given more than once
+    /// Measures one case, the mock servers and the single actions; may be given more than once
     #[arg(long, value_name = "CASE", value_parser = case_names())]
     only: Vec<String>,
 }
@@ -48,11 +49,11 @@ impl CompareOptions {
     }
 }
 
-/// Measures and prints the tables.
+/// Measures, and prints the tables. Returns `true`; a failure is an error.
 pub(crate) fn run(root: &Path, options: &CompareOptions) -> Result<bool, String> {
     build(root)?;
     let programs = Programs { root: root.to_owned() };
-    let work = programs.bench_dir()?;
+    let work = programs.work_dir()?;
     let mut text = table::heading(options.rounds, options.seconds);
     for cores in [Cores::Pinned, Cores::Shared] {
         let rows = measure(&programs, &work, cores, options)?;
@@ -70,7 +71,7 @@ pub(crate) fn run(root: &Path, options: &CompareOptions) -> Result<bool, String>
     Ok(true)
 }
 
-/// The programs under test.
+/// The built programs: servers and client.
 pub(crate) struct Programs {
     root: PathBuf,
 }
@@ -81,7 +82,8 @@ impl Programs {
         target.join("release").join(name)
     }
 
-    fn bench_dir(&self) -> Result<PathBuf, String> {
+    /// Creates the directory for the prepared responses.
+    fn work_dir(&self) -> Result<PathBuf, String> {
         let dir = self.path("compare");
         fs::create_dir_all(&dir).map_err(|err| format!("cannot make `{}`: {err}", dir.display()))?;
         Ok(dir)
@@ -114,6 +116,7 @@ pub(crate) struct CaseFigures {
     pub(crate) figures: Figures,
 }
 
+/// Measures the selected cases, with all rounds of each.
 fn measure(
     programs: &Programs,
     work: &Path,
@@ -133,7 +136,7 @@ fn measure(
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample =
                 |server: &RunningProgram| Sample::measure(programs, server, prepared, cores, options.seconds);
-            // The order alternates, because the server that runs first has a cooler or busier machine.
+            // The order alternates, because the state of the machine differs for the server that is measured first.
             if round % 2 == 0 {
                 let sampled_first = sample(&reference)?;
                 row.figures.add(sampled_first, sample(bare)?);
@@ -146,7 +149,8 @@ fn measure(
     Ok(rows)
 }
 
-/// Returns the durations in microseconds of operations that run once: start, check, playing all scenarios.
+/// Returns the durations of operations that users run once: start, check, playing all scenarios. Each is a median
+/// of five, in microseconds.
 fn one_off_durations(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
     let chargeproof = programs.path("chargeproof");
     let median = |mut durations: Vec<u128>| {

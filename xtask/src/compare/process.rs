@@ -1,4 +1,4 @@
-//! [`RunningProgram`]: server processes, started on selected cores and measured.
+//! [`MeasuredServer`]: server processes, started on selected cores and measured.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ impl Cores {
         pinned_command(self.core_list("0"), program.as_ref())
     }
 
-    /// Returns a command on the client's cores.
+    /// Returns a command that runs a program on the client's cores.
     pub(crate) fn client_command(self, program: impl AsRef<Path>) -> Command {
         pinned_command(self.core_list("1"), program.as_ref())
     }
@@ -87,7 +87,7 @@ impl RunningProgram {
         Ok(RunningProgram { address: parse(&process.first_line)?, process, key: key.to_owned() })
     }
 
-    /// Starts a third-party server with its child processes, and waits until it responds at `address`.
+    /// Starts a third-party server with its child processes, and waits until it responds to `path` with 200.
     pub(crate) fn start_third_party(
         mut command: Command,
         address: SocketAddr,
@@ -114,7 +114,7 @@ fn parse(address: &str) -> Result<SocketAddr, String> {
     address.parse().map_err(|_| format!("`{address}` is not an address"))
 }
 
-/// Sends one request over a new connection.
+/// Sends one request over a new connection. Without a key if `key` is empty.
 pub(crate) fn call(
     address: SocketAddr,
     (method, path): (&str, &str),
@@ -166,13 +166,15 @@ const TICK_NS: u64 = 10_000_000;
 /// Returns the processor time of a process in user and system mode, including that of ended threads.
 fn process_cpu_ns(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name of the program, the second field, may contain spaces and parentheses.
+    // The name of the program, the second field, may contain spaces and parentheses. User and system time are the
+    // 14th and 15th fields, the 12th and 13th after the name.
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let [user, system] =
         [11, 12].map(|index| fields.clone().nth(index).and_then(|ticks| ticks.parse::<u64>().ok()));
     (user.unwrap_or(0) + system.unwrap_or(0)) * TICK_NS
 }
 
+/// Returns the resident memory of one process in KiB.
 fn resident_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

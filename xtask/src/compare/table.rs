@@ -1,4 +1,4 @@
-//! Formats the tables, and replaces those in a Markdown page.
+//! Formats the tables, and replaces the tables in a Markdown page.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(crate) fn ratio_table(cores: Cores, rows: &[CaseFigures]) -> String {
         let figures = &row.figures;
         let (reference, bare) = figures.cpu_ns();
         let goal = match cores {
-            Cores::Pinned => hundredths(u64::from(row.case.ratio_goal) * 10),
+            Cores::Pinned => two_decimals(u64::from(row.case.ratio_goal) * 10),
             Cores::Shared => "–".to_owned(),
         };
         text.push_str(&format!(
@@ -57,27 +57,27 @@ pub(crate) fn ratio_table(cores: Cores, rows: &[CaseFigures]) -> String {
             row.bytes,
             spread(figures.ratio()),
             spread(figures.cpu_ratio()),
-            tenths(reference.median),
-            tenths(bare.median),
+            micros(reference.median),
+            micros(bare.median),
             figures.rate().median,
         ));
     }
     text
 }
 
-pub(crate) fn mock_server_table(peers: &[MockServer]) -> String {
+pub(crate) fn mock_server_table(mock_servers: &[MockServer]) -> String {
     let mut text =
         "\n**Other mock servers**, shared cores: responses per second for the same bytes, relative to bare \
                     hyper.\n\n"
             .to_owned();
     text.push_str("| mock server | page | event | account | memory at the end |\n|---|---|---|---|---|\n");
-    for peer in peers {
-        match &peer.figures {
-            Err(reason) => text.push_str(&format!("| {} | skipped: {reason} | | | |\n", peer.name)),
+    for server in mock_servers {
+        match &server.figures {
+            Err(reason) => text.push_str(&format!("| {} | skipped: {reason} | | | |\n", server.name)),
             Ok((ratios, kib)) => {
-                text.push_str(&format!("| {}", peer.name));
+                text.push_str(&format!("| {}", server.name));
                 for ratio in ratios {
-                    text.push_str(&format!(" | {}", thousandths(ratio.median)));
+                    text.push_str(&format!(" | {}", three_decimals(ratio.median)));
                 }
                 text.push_str(&format!(" | {} MiB |\n", kib / 1_024));
             }
@@ -104,19 +104,22 @@ pub(crate) fn one_off_table(durations: &[(&str, u128)]) -> String {
 }
 
 fn spread(spread: Spread) -> String {
-    format!("**{}** ({}–{})", hundredths(spread.median), hundredths(spread.min), hundredths(spread.max))
+    format!("**{}** ({}–{})", two_decimals(spread.median), two_decimals(spread.min), two_decimals(spread.max))
 }
 
-fn hundredths(thousandths: u64) -> String {
+/// Formats thousandths with two decimals.
+fn two_decimals(thousandths: u64) -> String {
     let n = (thousandths + 5) / 10;
     format!("{}.{:02}", n / 100, n % 100)
 }
 
-fn thousandths(n: u64) -> String {
-    format!("{}.{:03}", n / 1_000, n % 1_000)
+/// Formats thousandths with three decimals.
+fn three_decimals(thousandths: u64) -> String {
+    format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
 }
 
-fn tenths(nanos: u64) -> String {
+/// Formats nanoseconds as microseconds with one decimal.
+fn micros(nanos: u64) -> String {
     let n = (nanos + 50) / 100;
     format!("{}.{}", n / 10, n % 10)
 }
@@ -152,10 +155,10 @@ mod tests {
     #[test]
     fn figures_are_rounded() {
         assert_eq!(
-            (hundredths(895), hundredths(894), hundredths(1_004)),
+            (two_decimals(895), two_decimals(894), two_decimals(1_004)),
             ("0.90".into(), "0.89".into(), "1.00".into())
         );
-        assert_eq!((tenths(7_649), tenths(7_650)), ("7.6".into(), "7.7".into()));
-        assert_eq!(thousandths(35), "0.035");
+        assert_eq!((micros(7_649), micros(7_650)), ("7.6".into(), "7.7".into()));
+        assert_eq!(three_decimals(35), "0.035");
     }
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask crash`: kills the program with `--data` at random times under load and restarts it.
 //!
 //! Checks after each start: acknowledged charges, API keys, snapshots and worlds exist; the charges have the same
-//! fields, and are returned for their `Idempotency-Key`; there are no unrequested charges, no duplicate events, and no
-//! delivery that the world has not recorded. At the end of each world, all deliveries succeed, and the world that
-//! is opened from its checkpoint equals the one replayed from all records. The program itself checks the digests of
-//! records whenever it opens a world.
+//! fields, and are returned for their `Idempotency-Key`; there are no unrequested charges, no duplicate events, and
+//! no delivery that the world has not recorded. At the end of each world, all deliveries succeed, and the world
+//! that is opened from its checkpoint equals the one replayed from all records. The program itself checks the
+//! digests of records whenever it opens a world.
 
 mod load;
 mod objects;
@@ -22,13 +22,13 @@ use self::receiver::Receiver;
 use self::world::{AcknowledgedWrites, ServedProgram};
 use crate::attack;
 
-/// The number of kills before the next world: opening a world takes longer with each record.
+/// The number of kills before a new world is used, because opening a world takes longer with each record.
 const ROUNDS_PER_WORLD: u32 = 25;
 const ROUNDS: u32 = 1_000;
 const ROUNDS_SHORT: u32 = 20;
-/// The number of calls between checkpoints: small, so that many of them are interrupted.
+/// The number of calls between checkpoints. Small, so that many checkpoints are interrupted.
 const CHECKPOINT_AFTER: &str = "60";
-/// The maximum time from the start of a program to its kill.
+/// The limit of the time from the start of the load to the kill.
 const LIFE_MAX: Duration = Duration::from_millis(400);
 
 /// The options of the task.
@@ -57,13 +57,16 @@ impl CrashOptions {
 #[derive(Default)]
 struct CrashFigures {
     kills: u32,
+    /// The number of acknowledged charges.
     acknowledged: usize,
+    /// The number of received delivery attempts.
     attempts: usize,
+    /// The number of attempts after the first one of their delivery.
     repeated_attempts: usize,
-    slowest_open: Duration,
+    slowest_start: Duration,
 }
 
-/// Runs the step of `ci`. Returns a line for each lost object.
+/// Runs the step of `ci`. Returns the violations.
 ///
 /// # Errors
 ///
@@ -72,7 +75,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     crash(root, &CrashOptions::SHORT)
 }
 
-/// Runs the task. Returns `true` if nothing was lost.
+/// Runs the task. Returns `true` if there are no violations.
 ///
 /// # Errors
 ///
@@ -103,7 +106,7 @@ fn crash(root: &Path, options: &CrashOptions) -> Result<Vec<String>, String> {
         figures.acknowledged,
         figures.attempts,
         figures.repeated_attempts,
-        figures.slowest_open.as_millis()
+        figures.slowest_start.as_millis()
     );
     if !findings.is_empty() {
         println!("the data of the world is kept in {}", directory.display());
@@ -127,10 +130,10 @@ fn crash_one_world(
     let mut acknowledged = AcknowledgedWrites::default();
     for round in 1..=rounds {
         let server = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
-        figures.slowest_open = figures.slowest_open.max(server.startup_duration);
+        figures.slowest_start = figures.slowest_start.max(server.startup_duration);
         let findings = server.find_violations(&acknowledged, &receiver.attempts())?;
         if !findings.is_empty() {
-            return Ok(label_findings(findings, round));
+            return Ok(label_findings(findings, round - 1));
         }
         server.add_endpoint()?;
         let load = Load::start(&server, round);
@@ -142,12 +145,13 @@ fn crash_one_world(
     let server = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
     let mut findings = server.find_violations(&acknowledged, &receiver.attempts())?;
     findings.extend(server.deliver_all(&receiver)?);
-    let before = server.visible_state()?;
+    let from_checkpoint = server.visible_state()?;
     server.kill();
     let replayed = ServedProgram::start(program, directory, &receiver, "off")?;
-    let after = replayed.visible_state()?;
-    if after != before {
-        let difference = before.iter().zip(&after).find(|(one, other)| one != other);
+    let from_records = replayed.visible_state()?;
+    if from_records != from_checkpoint {
+        let mut pairs = from_checkpoint.iter().zip(&from_records);
+        let difference = pairs.find(|(opened, replayed)| opened != replayed);
         let (one, other) = difference.map_or(("", ""), |(one, other)| (one.as_str(), other.as_str()));
         findings.push(format!(
             "the world opened from its checkpoint differs from the replayed one: {one}; replayed: {other}"
@@ -162,16 +166,16 @@ fn crash_one_world(
     Ok(label_findings(findings, rounds))
 }
 
-/// Adds the number of the last kill to findings.
-fn label_findings(findings: Vec<String>, round: u32) -> Vec<String> {
-    findings.into_iter().map(|finding| format!("after kill {round}: {finding}")).collect()
+/// Adds the number of kills so far to findings.
+fn label_findings(findings: Vec<String>, kills: u32) -> Vec<String> {
+    findings.into_iter().map(|finding| format!("after kill {kills}: {finding}")).collect()
 }
 
-/// The times after the start at which the program is killed.
+/// The durations of the load before each kill, from the state of a random generator.
 struct KillTimes(u64);
 
 impl KillTimes {
-    /// Returns the next time, drawn by splitmix64.
+    /// Returns the next duration below [`LIFE_MAX`], drawn by splitmix64.
     fn next(&mut self) -> Duration {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

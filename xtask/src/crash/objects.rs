@@ -1,10 +1,11 @@
-//! Objects whose creation was acknowledged by a response, and their comparison after each kill.
+//! Objects whose creation was acknowledged by a response: the requests that create them, and the comparison after a
+//! kill.
 
 use serde_json::Value;
 
 use testkit::{Connection, Request};
 
-/// Fields that change after an object was created. The URLs contain the port, which differs after each start.
+/// Fields of a charge that may change after its creation. The URLs contain the port, which differs after each start.
 const CHANGING: [&str; 8] = [
     "status",
     "received_amount",
@@ -19,7 +20,7 @@ const CHANGING: [&str; 8] = [
 /// A charge from a response with status 201, and its request.
 #[derive(Clone)]
 pub(crate) struct AcknowledgedCharge {
-    /// The `Idempotency-Key` and the order in the metadata.
+    /// The `Idempotency-Key`, which is also the order in the metadata.
     pub(crate) order: String,
     /// The body of the request.
     pub(crate) body: String,
@@ -32,12 +33,12 @@ impl AcknowledgedCharge {
     }
 }
 
-/// The other acknowledged objects.
+/// The acknowledged objects that are not charges of the first world.
 #[derive(Default)]
 pub(crate) struct AcknowledgedObjects {
-    /// API keys that were created.
+    /// The secrets of created API keys.
     pub(crate) keys: Vec<String>,
-    /// Snapshots by their ids.
+    /// The ids of created snapshots.
     pub(crate) snapshots: Vec<String>,
     pub(crate) worlds: Vec<AcknowledgedWorld>,
 }
@@ -57,7 +58,8 @@ impl AcknowledgedObjects {
     }
 }
 
-/// Returns the first field that differs from the acknowledged object. A field without a value may get one.
+/// Describes the first field that differs from the acknowledged object. Fields that may change are ignored, and a
+/// field without a value may get one.
 pub(crate) fn first_difference(acknowledged: &Value, found: &Value) -> Option<String> {
     let fields = acknowledged.as_object()?.iter();
     let fixed = fields.filter(|(name, value)| {
@@ -70,7 +72,7 @@ pub(crate) fn first_difference(acknowledged: &Value, found: &Value) -> Option<St
         .next()
 }
 
-/// Opens a charge with an `Idempotency-Key`. Returns the status and the body.
+/// Opens a charge with `order` as the `Idempotency-Key`. Returns the status and the body.
 pub(crate) fn open_charge(
     connection: &mut Connection,
     (address, key): (&str, &str),
@@ -90,7 +92,7 @@ pub(crate) fn open_charge(
     connection.message().map(|response| (response.status, response.json()))
 }
 
-/// Creates a snapshot, a world with a charge, and API keys until the program is killed.
+/// Creates a snapshot and a world with a charge, then API keys until the program is killed. Always returns `None`.
 pub(crate) fn create_objects_until_killed(
     address: &str,
     round: u32,

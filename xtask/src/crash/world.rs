@@ -19,15 +19,12 @@ const HOURS_MAX: u32 = 48;
 /// The page size of lists.
 const PAGE: usize = 100;
 
-/// The number of latest charges that are repeated under their `Idempotency-Key`, which is stored for 24 hours.
-const REPEATED_MAX: usize = 20;
-
-/// The responses that clients got.
+/// The objects whose creation was acknowledged by a response.
 #[derive(Default)]
 pub(crate) struct AcknowledgedWrites {
     /// The acknowledged charges.
     pub(crate) charges: Vec<AcknowledgedCharge>,
-    /// The acknowledged charges of the last round.
+    /// The newest charges of each client in the last round. Their requests are repeated.
     pub(crate) recent: Vec<AcknowledgedCharge>,
     /// The number of requested charges, acknowledged or not.
     pub(crate) requested: usize,
@@ -35,8 +32,9 @@ pub(crate) struct AcknowledgedWrites {
 }
 
 impl AcknowledgedWrites {
+    /// Adds the writes of a round.
     pub(crate) fn extend(&mut self, more: AcknowledgedWrites) {
-        self.recent = more.charges.iter().rev().take(REPEATED_MAX).cloned().collect();
+        self.recent = more.recent;
         self.charges.extend(more.charges);
         self.requested += more.requested;
         self.objects.extend(more.objects);
@@ -109,7 +107,7 @@ impl ServedProgram {
         Ok(created["data"]["code"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Adds the endpoint of the receiver, unless it exists.
+    /// Adds the endpoint of the receiver, unless the world has an endpoint.
     pub(crate) fn add_endpoint(&self) -> Result<(), String> {
         let known = self.call("GET", "/sandbox/endpoints", "")?;
         if known["endpoints"].as_array().is_some_and(Vec::is_empty) {
@@ -118,7 +116,7 @@ impl ServedProgram {
         Ok(())
     }
 
-    /// Returns the violations in the world after a kill.
+    /// Returns at most ten violations in the world after a kill.
     pub(crate) fn find_violations(
         &self,
         acknowledged: &AcknowledgedWrites,
@@ -166,7 +164,8 @@ impl ServedProgram {
         Ok(findings)
     }
 
-    /// Advances the clock until all deliveries have succeeded. Returns a finding for each that has not.
+    /// Advances the clock until all deliveries have succeeded, at most [`HOURS_MAX`]. Returns at most ten findings:
+    /// deliveries that have not succeeded, or that the receiver did not get.
     pub(crate) fn deliver_all(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
         let mut undelivered = Vec::new();
         for _ in 0..HOURS_MAX {
@@ -179,20 +178,24 @@ impl ServedProgram {
         }
         let received: BTreeSet<String> =
             receiver.attempts().into_iter().map(|attempt| attempt.delivery).collect();
-        let is_missing = |value: &&Value| !received.contains(value["id"].as_str().unwrap_or_default());
+        let is_unreceived = |delivery: &&Value| {
+            delivery["status"] == "delivered"
+                && !received.contains(delivery["id"].as_str().unwrap_or_default())
+        };
         let mut findings: Vec<String> = undelivered
             .iter()
             .map(|delivery| format!("delivery {} remains {}", delivery["id"], delivery["status"]))
             .collect();
         let all = self.deliveries()?;
-        findings.extend(all.iter().filter(is_missing).map(|delivery| {
+        findings.extend(all.iter().filter(is_unreceived).map(|delivery| {
             format!("delivery {} has the status `delivered`, but the receiver did not get it", delivery["id"])
         }));
         findings.truncate(10);
         Ok(findings)
     }
 
-    /// Returns all visible objects of the world, without the server's port.
+    /// Returns the events, deliveries, keys and overviews of the world as JSON, with `here` instead of the server's
+    /// address, because the port differs after each start.
     pub(crate) fn visible_state(&self) -> Result<Vec<String>, String> {
         let mut objects = self.read_whole_list("/v1/events")?;
         objects.extend(self.deliveries()?);
@@ -263,7 +266,8 @@ impl ServedProgram {
         Ok(findings)
     }
 
-    /// Returns the violations for acknowledged charges. Requests for recent ones are repeated with their idempotency keys.
+    /// Returns the violations for acknowledged charges. Requests for recent ones are repeated with their
+    /// idempotency keys.
     pub(crate) fn charge_findings(
         &self,
         (acknowledged, recent): (&[AcknowledgedCharge], &[AcknowledgedCharge]),

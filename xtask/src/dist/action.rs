@@ -8,10 +8,10 @@ use std::process::Command;
 use super::Build;
 use crate::served;
 
-/// Runs the script with the built program.
+/// Runs the script with the built program, and once more without API keys.
 ///
 /// # Errors
-/// The exit code of the script differs from that of the check, or an output is missing.
+/// The script does not exit with 0, an output is missing, or the run without keys does not report an error.
 pub(super) fn try_script(build: &Build) -> Result<(), String> {
     println!("==> the action's script");
     if cfg!(windows) {
@@ -49,7 +49,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     Err(format!("the script ended with {}, or an output is missing:\n{printed}{error}", script.status))
 }
 
-/// Checks that a run without keys reports the reason in an annotation and in the summary.
+/// Checks that a run without keys exits with 2, prints an error annotation, and states the exit code in the summary.
 fn try_without_keys(build: &Build, directory: &Path) -> Result<(), String> {
     let summary = directory.join("summary-without-keys");
     let script = Command::new(build.root.join("conformance/action/check.sh"))

@@ -1,4 +1,4 @@
-//! The archive: program, completions, man pages, licences, and the checksums of all files.
+//! The archive: program, completions, man pages and licences. Also the checksums of all packages.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ const SHELLS: [(&str, &str); 4] = [
     ("powershell", "chargeproof.ps1"),
 ];
 
-/// Files of the workspace's root that only the archive includes.
+/// Files of the workspace's root that only the archive includes. Its README replaces the one of the other packages.
 const TEXTS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 
 /// Creates the archive, unpacks it elsewhere and tests the program.
@@ -61,7 +61,7 @@ fn run_tar(command: &mut Command) -> Result<(), String> {
     if succeeds(command)? { Ok(()) } else { Err(format!("{command:?} failed")) }
 }
 
-/// Writes one line for each file, in the format of `sha256sum --check`.
+/// Writes [`CHECKSUMS`] with one line for each file of the directory, in the format of `sha256sum --check`.
 pub(super) fn write_checksums(directory: &Path) -> Result<(), String> {
     let unread = |err| format!("cannot read `{}`: {err}", directory.display());
     let mut files: Vec<_> = fs::read_dir(directory)

@@ -1,4 +1,5 @@
-//! The licences of all packages that are linked into the program. Each text occurs once, below the names of its packages.
+//! The licences of all packages that are linked into the program. Each text occurs once, below the names of its
+//! packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,10 +30,10 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// Returns the licence texts for one platform.
+/// Returns the text with all licences for one platform.
 ///
 /// # Errors
-/// Cargo fails, or a package has no licence.
+/// Cargo fails, a package states no licence, or a file cannot be read.
 pub(super) fn dependency_licences(root: &Path, platform: &str) -> Result<String, String> {
     let linked = linked_packages(root, platform)?;
     let metadata_json = stdout_of(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;

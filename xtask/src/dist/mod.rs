@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: builds the packages for this platform and tests each.
 //!
-//! An archive, a Python wheel and an npm package contain the same program. The files that are published are installed
-//! into an empty directory, and the program runs `check --built-in` there.
+//! An archive, a Python wheel and an npm package contain the same program. Each published file is installed into an
+//! empty directory, and the program runs `check --built-in` there.
 
 mod action;
 mod archive;
@@ -55,7 +55,7 @@ fn https_url(text: &str) -> Result<String, String> {
 struct Build<'a> {
     root: &'a Path,
     profile: &'a str,
-    /// The value of `--target`.
+    /// The value of `--target`; `None` for this platform.
     target: Option<&'a str>,
     /// The public URL of the repository, without a trailing slash.
     repository: Option<String>,
@@ -160,7 +160,7 @@ impl Build<'_> {
         write(&directory.join("README.md"), sources::readme(self.root, self.files_url().as_deref())?)
     }
 
-    /// Creates an empty directory below `target/packages-work`.
+    /// Creates an empty directory below `target/packages-work`. Removes its earlier content.
     fn work_directory(&self, name: &str) -> Result<PathBuf, String> {
         let directory = self.root.join("target/packages-work").join(name);
         create_empty_dir(&directory)?;

@@ -17,7 +17,7 @@ const PLATFORMS: [(&str, &str); 5] =
 const PROGRAM_FIELDS: [&str; 7] =
     ["version", "description", "license", "keywords", "repository", "homepage", "bugs"];
 
-/// Creates both packages, installs them into an empty directory and tests the command.
+/// Creates both packages, installs them into an empty directory, and tests the command and the fixtures.
 pub(super) fn build_and_try(build: &Build) -> Result<(), String> {
     println!("==> npm packages");
     if !is_installed("node") || !is_installed(&npm_program()) {

@@ -1,4 +1,4 @@
-//! Tests of an installed program, in an environment without the developer's settings.
+//! Tests of an installed program: its check, and the stop of its server.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The timeout for the start and the stop of a server.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs `check --built-in` with an empty home directory.
+/// Runs `check --built-in` without the developer's environment, in the home directory `home`.
 ///
 /// # Errors
 /// The program does not start, or its check does not pass.
@@ -43,7 +43,8 @@ pub(super) fn check_built_in_server(program: &Path, home: &Path) -> Result<(), S
 /// The server does not start or does not stop.
 pub(super) fn check_server_stops_with_launcher(launcher: &Path, home: &Path) -> Result<(), String> {
     let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
-    // `; exit 9` keeps the shell running; otherwise it would replace itself by the launcher.
+    // `; exit 9` keeps the shell running; otherwise it would replace itself by the launcher. SIGTERM ends that
+    // shell by the signal, whereas the launcher exits with 0.
     for (with_shell, script, code) in
         [(false, format!("exec \"$0\" {serve}"), Some(0)), (true, format!("\"$0\" {serve}; exit 9"), None)]
     {

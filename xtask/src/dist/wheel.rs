@@ -13,7 +13,7 @@ use crate::worlds;
 const TOOLS: [&str; 1] = ["maturin==1.16.0"];
 const MYPY: &str = "mypy==1.18.2";
 
-/// Builds the wheel with maturin, installs it into a new environment and tests the program.
+/// Builds the wheel with maturin, installs it into a new environment, and tests the program and the fixtures.
 pub(super) fn build_and_try(build: &Build) -> Result<(), String> {
     println!("==> wheel");
     if !tools::is_installed("python3") {
@@ -56,7 +56,7 @@ pub(super) fn build_and_try(build: &Build) -> Result<(), String> {
     try_fixtures(build, &environment)
 }
 
-/// Writes the Python project: sources, README, licences, and the addresses of the repository.
+/// Writes the Python project: sources, README, licences, and `pyproject.toml` with the URLs of the repository.
 fn write_project(build: &Build, project: &Path) -> Result<(), String> {
     sources::write_python_package(build.root, &project.join("python"))?;
     build.write_common_files(project)?;

@@ -32,19 +32,20 @@ pub(crate) struct Gateway {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deployment {
+    /// The position in the gateway's file.
     #[serde(skip)]
     pub(crate) index: usize,
     pub(crate) name: String,
-    /// Patterns of statements, of which at least one must fail.
+    /// Patterns of the ids of statements. At least one matching statement must fail.
     #[serde(default)]
     pub(crate) breaks: Vec<String>,
-    /// `true` if the check must exceed the rate limit, which takes a minute. It always does for legal deployments.
+    /// `true` if the check must exceed the rate limit, which takes a minute. For legal deployments, every check does.
     #[serde(default)]
     burst: bool,
     /// `true` if the reference server has no rate limit, because the gateway has one.
     #[serde(default)]
     pub(crate) unlimited: bool,
-    /// The reason why the check does not detect the misconfiguration.
+    /// The reason why the check does not detect the misconfiguration; `None` if it must.
     pub(crate) undetected: Option<String>,
     /// The values of the template's parts.
     #[serde(default)]

@@ -53,7 +53,7 @@ impl GatewayOptions {
     }
 }
 
-/// Tests the selected deployments. Returns `true` if every result is the expected one.
+/// Tests the selected deployments of the installed gateways. Returns `true` if every result is the expected one.
 pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String> {
     let started = Instant::now();
     let gateways = Gateway::load_all(&root.join("xtask/gateways"))?;
@@ -61,16 +61,16 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
         gateways.iter().partition(|gateway| tools::runs_with(&gateway.program, &gateway.version));
     let servers = ReferenceServers::start(&served::build(root)?, root)?;
     let home = env::temp_dir().join(format!("chargeproof-gateways-{}", std::process::id()));
-    let mut assignments: Vec<_> = installed
+    let mut selected: Vec<_> = installed
         .iter()
         .flat_map(|gateway| {
             gateway.deployments.iter().map(|deployment| GatewayDeployment { gateway, deployment })
         })
-        .filter(|assignment| options.selects(&assignment.gateway.name, &assignment.deployment.name))
+        .filter(|tested| options.selects(&tested.gateway.name, &tested.deployment.name))
         .collect();
-    // Checks with a burst wait for a minute, so they start first.
-    assignments.sort_by_key(|assignment| !assignment.deployment.has_burst());
-    let trials = run_trials(&assignments, &servers, &home, options.jobs.into());
+    // A check that exceeds the rate limit waits for a minute, so it starts first.
+    selected.sort_by_key(|tested| !tested.deployment.has_burst());
+    let trials = run_trials(&selected, &servers, &home, options.jobs.into());
     let _ = std::fs::remove_dir_all(&home);
     let skipped: BTreeMap<_, _> = missing
         .iter()
@@ -88,25 +88,26 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     Ok(trials.iter().all(Trial::is_expected))
 }
 
-/// Tests the deployments, `jobs` in parallel. Returns the results by gateway, in the order of the files.
+/// Tests the deployments, `jobs` in parallel. Returns the results ordered by gateway: first the legal deployments,
+/// then the misconfigurations, both in the order of the file.
 fn run_trials(
-    assignments: &[GatewayDeployment<'_>],
+    deployments: &[GatewayDeployment<'_>],
     servers: &ReferenceServers,
     home: &Path,
     jobs: usize,
 ) -> Vec<Trial> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
-        for _ in 0..jobs.min(assignments.len()) {
+        for _ in 0..jobs.min(deployments.len()) {
             scope.spawn(|| {
-                while let Some(assignment) = assignments.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let trial = trial::try_deployment(*assignment, servers, home);
+                while let Some(deployment) = deployments.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let trial = trial::try_deployment(*deployment, servers, home);
                     let mut results = results.lock().expect("no trial panics");
                     results.push(trial);
                     eprintln!(
                         "{} of {}: {}",
                         results.len(),
-                        assignments.len(),
+                        deployments.len(),
                         results[results.len() - 1].name
                     );
                 }

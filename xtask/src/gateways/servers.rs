@@ -1,4 +1,4 @@
-//! The reference servers behind the gateways, which open a populated world for each deployment.
+//! [`ReferenceServers`]: the servers behind the gateways. They open a populated world for each deployment.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -77,6 +77,7 @@ impl ReferenceServers {
 }
 
 impl Server {
+    /// Starts a server, populates its world and takes the snapshot.
     fn start(program: &Path, root: &Path, options: &[&str]) -> Result<Server, String> {
         let scenario = root.join(SCENARIO).display().to_string();
         let served = served::start(program, &[&["--scenario", &scenario], options].concat())?;

@@ -30,14 +30,14 @@ pub(crate) struct Trial {
     pub(crate) index: usize,
     pub(crate) name: String,
     pub(crate) is_faulty: bool,
-    /// The chapter of the statement that a misconfiguration breaks first; empty for a legal deployment.
+    /// The chapter of the first pattern in [`Deployment::breaks`]; empty for a legal deployment.
     pub(crate) chapter: String,
     pub(crate) outcome: DeploymentOutcome,
-    /// The statements that failed.
+    /// The statements that failed; for a legal deployment, also those with a warning.
     pub(crate) failed: Vec<String>,
     /// The known reason why a misconfiguration is not detected.
     pub(crate) undetected_reason: Option<String>,
-    /// Evidence for a result that is not the expected one.
+    /// The exit code and the statements that explain it, or the error; printed if the result is not the expected one.
     pub(crate) report: String,
     pub(crate) seconds: u64,
 }
@@ -46,11 +46,12 @@ pub(crate) struct Trial {
 pub(crate) enum DeploymentOutcome {
     /// A legal deployment: nothing failed, and everything was judged.
     Passed,
-    /// A legal deployment with a failed or unjudged statement.
+    /// A legal deployment with a failed statement, a warning or an unjudged statement.
     Failed,
     /// A misconfiguration that these statements detected.
     Detected(Vec<String>),
-    /// A misconfiguration that no expected statement detected.
+    /// A misconfiguration that no expected statement detected. `is_known` is `true` if it has a reason in
+    /// `undetected`.
     Undetected { is_known: bool },
     /// A misconfiguration that was detected although it has a reason in `undetected`.
     NoLongerUndetected,
@@ -81,7 +82,7 @@ impl Trial {
         }
     }
 
-    /// Returns the statements that detect a misconfiguration, or the reason why none does.
+    /// Returns the statements that detect a misconfiguration, the reason why none does, or the failed statements.
     pub(crate) fn summary(&self) -> String {
         match (&self.outcome, &self.undetected_reason) {
             (DeploymentOutcome::Detected(statements), _) => statements.join(" "),
@@ -93,14 +94,14 @@ impl Trial {
 
 /// Tests a deployment in a directory below `home`.
 pub(crate) fn try_deployment(
-    assignment: GatewayDeployment<'_>,
+    tested: GatewayDeployment<'_>,
     servers: &ReferenceServers,
     home: &Path,
 ) -> Trial {
-    let GatewayDeployment { gateway, deployment } = assignment;
+    let GatewayDeployment { gateway, deployment } = tested;
     let started = Instant::now();
     let home = home.join(format!("{}-{}", gateway.name, deployment.index));
-    let (outcome, failed, report) = match run_check(assignment, servers, &home) {
+    let (outcome, failed, report) = match run_check(tested, servers, &home) {
         Ok((report, code)) => {
             // A warning counts against a legal deployment, but does not detect a misconfiguration.
             let verdicts: &[_] = if deployment.is_faulty() { &["fail"] } else { &["fail", "warn"] };
@@ -147,11 +148,11 @@ fn matches_pattern(pattern: &str, id: &str) -> bool {
 
 /// Runs the check; returns its report and exit code.
 fn run_check(
-    assignment: GatewayDeployment<'_>,
+    tested: GatewayDeployment<'_>,
     servers: &ReferenceServers,
     home: &Path,
 ) -> Result<(Value, i32), String> {
-    let GatewayDeployment { gateway, deployment } = assignment;
+    let GatewayDeployment { gateway, deployment } = tested;
     let world = servers.open_world(deployment.unlimited)?;
     let [port, replica_a, replica_b] = testkit::free_ports()?;
     let values = values(&world, home, [port, replica_a, replica_b]);
@@ -194,7 +195,7 @@ fn values(world: &BranchedWorld, home: &Path, ports: [u16; 3]) -> BTreeMap<&'sta
     ])
 }
 
-/// Makes the directory writable for a gateway that drops its privileges.
+/// Makes the directory writable for a gateway that drops its privileges (Unix only).
 fn make_public(home: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     fs::set_permissions(home, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
@@ -229,7 +230,7 @@ fn explain_exit_code(report: &Value, code: i32) -> String {
     lines.join("\n")
 }
 
-/// Returns the end of a gateway's log.
+/// Returns the last lines of a gateway's output and of its error log.
 fn log_tail(home: &Path) -> String {
     let texts = ["log", "error.log"].map(|name| fs::read_to_string(home.join(name)).unwrap_or_default());
     let lines: Vec<_> = texts.iter().flat_map(|text| text.lines()).collect();

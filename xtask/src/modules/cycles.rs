@@ -1,8 +1,8 @@
 //! The cycles among modules.
 //!
-//! Modules are compared where their paths diverge: `wire::json` using `book::page` means that `wire` depends on `book`.
-//! Among the modules of one parent, each with everything inside it, dependencies must not form a cycle. A module and
-//! its content may use each other.
+//! Modules are compared where their paths diverge: `wire::json` using `book::page` means that `wire` depends on
+//! `book`. Among the modules of one parent, each with everything inside it, dependencies must not form a cycle. A
+//! module and its content may use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::tree::{ModuleTree, PathTarget};
 /// Dependencies between modules: from the first index to the second, with their causes.
 type ModuleDependencies = BTreeMap<(usize, usize), BTreeSet<String>>;
 
-/// Modules of one parent that depend on each other.
+/// Modules of one parent, each of which depends on all others, directly or indirectly.
 pub(crate) struct Cycle {
     /// The paths of the modules, in alphabetical order.
     pub(crate) modules: Vec<String>,
@@ -33,11 +33,11 @@ pub(crate) fn find(tree: &ModuleTree) -> Vec<Cycle> {
     let reached: Vec<BTreeSet<usize>> =
         (0..tree.modules.len()).map(|from| reachable(from, &all_dependencies)).collect();
     let mut cycles = Vec::new();
-    let mut known = BTreeSet::new();
+    let mut found = BTreeSet::new();
     for from in 0..tree.modules.len() {
         let cycle: BTreeSet<usize> =
             reached[from].iter().copied().filter(|to| reached[*to].contains(&from)).collect();
-        if cycle.len() < 2 || !known.insert(cycle.clone()) {
+        if cycle.len() < 2 || !found.insert(cycle.clone()) {
             continue;
         }
         let name = |module: &usize| tree.modules[*module].path.clone();
@@ -50,7 +50,7 @@ pub(crate) fn find(tree: &ModuleTree) -> Vec<Cycle> {
                 causes: causes.clone(),
             })
             .collect();
-        dependencies.sort_by_key(|need| need.causes.len());
+        dependencies.sort_by_key(|dependency| dependency.causes.len());
         let mut modules: Vec<String> = cycle.iter().map(name).collect();
         modules.sort();
         cycles.push(Cycle { modules, dependencies });
@@ -58,6 +58,7 @@ pub(crate) fn find(tree: &ModuleTree) -> Vec<Cycle> {
     cycles
 }
 
+/// Returns the dependencies between modules of one parent.
 fn module_dependencies(tree: &ModuleTree) -> ModuleDependencies {
     let mut dependencies = ModuleDependencies::new();
     for (index, module) in tree.modules.iter().enumerate() {
@@ -68,15 +69,16 @@ fn module_dependencies(tree: &ModuleTree) -> ModuleDependencies {
                 continue;
             };
             let (from_ancestors, to_ancestors) = (tree.ancestors(index), tree.ancestors(to));
-            let branch = from_ancestors.iter().zip(&to_ancestors).position(|(from, to)| from != to);
-            if let Some(branch) = branch {
+            let divergence = from_ancestors.iter().zip(&to_ancestors).position(|(from, to)| from != to);
+            // A module and its content do not diverge.
+            if let Some(depth) = divergence {
                 let without_crate = |path: &str| path.trim_start_matches("crate::").to_owned();
                 let cause = format!(
                     "{} uses {}::{name}",
                     without_crate(&module.path),
                     without_crate(&tree.modules[to].path)
                 );
-                dependencies.entry((from_ancestors[branch], to_ancestors[branch])).or_default().insert(cause);
+                dependencies.entry((from_ancestors[depth], to_ancestors[depth])).or_default().insert(cause);
             }
         }
     }

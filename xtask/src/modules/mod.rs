@@ -1,5 +1,5 @@
-//! Rules about modules that the compiler does not check: dependencies have no cycles, and no type name is defined twice
-//! within a package.
+//! Rules about modules that the compiler does not check: dependencies have no cycles, and no type name is defined
+//! twice within a package.
 
 mod cycles;
 mod module_names;
@@ -12,7 +12,7 @@ use self::cycles::Cycle;
 use self::tree::ModuleTree;
 use crate::packages::Workspace;
 
-/// Allowed cycles: package, modules, reason.
+/// Allowed cycles: package, modules in alphabetical order, reason.
 const CYCLES_ALLOWED: &[(&str, &[&str], &str)] = &[(
     "reference-core",
     &["crate::account", "crate::book"],
@@ -33,7 +33,7 @@ const NAMES_ALLOWED: &[(&str, &str, &str)] = &[
 /// The number of causes of a dependency that a finding shows.
 const CAUSES_SHOWN: usize = 4;
 
-/// Returns the violations in all packages, and exceptions that are no longer needed.
+/// Returns the violations in all packages, and the exceptions that are not needed.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
     let mut findings = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// Returns the exceptions that are not needed.
+/// Returns a finding for each exception of a package that is not needed.
 fn unneeded_exceptions(package: &str, trees: &[ModuleTree]) -> Vec<String> {
     let found: Vec<Cycle> = trees.iter().flat_map(cycles::find).collect();
     let cycles = CYCLES_ALLOWED
@@ -99,10 +99,10 @@ fn describe_cycle(package: &str, cycle: &Cycle) -> String {
 }
 
 fn duplicate_types(package: &str, trees: &[ModuleTree]) -> Vec<String> {
-    let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut files_by_type: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for module in trees.iter().flat_map(|tree| &tree.modules) {
         for name in &module.names.types {
-            files.entry(name).or_default().push(module.file.display().to_string());
+            files_by_type.entry(name).or_default().push(module.file.display().to_string());
         }
     }
     let is_allowed = |name: &str| {
@@ -110,11 +110,11 @@ fn duplicate_types(package: &str, trees: &[ModuleTree]) -> Vec<String> {
             .iter()
             .any(|(allowed_in, allowed_name, _)| *allowed_in == package && *allowed_name == name)
     };
-    files.retain(|name, files| files.len() > 1 && !is_allowed(name));
+    files_by_type.retain(|name, files| files.len() > 1 && !is_allowed(name));
     let message = |(name, files): (&str, Vec<String>)| {
         format!("{package}: `{name}` is defined {} times: {} (type_name)", files.len(), files.join(", "))
     };
-    files.into_iter().map(message).collect()
+    files_by_type.into_iter().map(message).collect()
 }
 
 #[cfg(test)]

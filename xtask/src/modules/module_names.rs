@@ -1,4 +1,4 @@
-//! [`ModuleNames`]: the types that a module defines, the names it imports and the paths it contains.
+//! [`ModuleNames`]: the items that a module defines, the names it imports and the paths it contains.
 //!
 //! Reads the syntax only. Code for tests is ignored.
 
@@ -8,34 +8,35 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
-/// A path in the source, without generics: `["crate", "wire", "Reply"]`.
+/// A path in the source, without generics, such as `["crate", "wire", "Page"]`.
 pub(crate) type SourcePath = Vec<String>;
 
 /// The names of one module.
 #[derive(Default)]
 pub(crate) struct ModuleNames {
-    /// The names of all items except modules.
+    /// The names of the defined types, functions, constants and statics.
     pub(crate) items: BTreeSet<String>,
     /// The structs, enums, unions, traits and type aliases among them.
     pub(crate) types: Vec<String>,
-    /// The names that `use` binds, and their paths.
+    /// The names that `use` binds, and their paths; without `use name`, whose path is the name itself.
     pub(crate) imports: BTreeMap<String, SourcePath>,
     /// The modules and enums with glob imports.
     pub(crate) globs: Vec<SourcePath>,
-    /// All paths in signatures, bodies and macros.
+    /// All paths in imports, signatures, bodies and macros, except glob imports.
     pub(crate) paths: BTreeSet<SourcePath>,
 }
 
 /// A module inside another, with its own file or inline.
 pub(crate) struct ChildModule<'a> {
     pub(crate) name: String,
+    /// The items of an inline module; `None` if the module has its own file.
     pub(crate) items: Option<&'a [Item]>,
 }
 
 impl ModuleNames {
     /// Reads the items of one module. Nested modules are only listed.
     pub(crate) fn read(items: &[Item]) -> (ModuleNames, Vec<ChildModule<'_>>) {
-        let mut source = ModuleNames::default();
+        let mut names = ModuleNames::default();
         let mut children = Vec::new();
         for item in items.iter().filter(|item| !is_for_tests(attributes(item))) {
             if let Item::Mod(module) = item {
@@ -44,14 +45,15 @@ impl ModuleNames {
                 continue;
             }
             if let Some((name, is_type)) = definition(item) {
-                source.types.extend(is_type.then(|| name.clone()));
-                source.items.insert(name);
+                names.types.extend(is_type.then(|| name.clone()));
+                names.items.insert(name);
             }
-            source.visit_item(item);
+            names.visit_item(item);
         }
-        (source, children)
+        (names, children)
     }
 
+    /// Adds the paths and names of a `use` item. `path_prefix` is the path before `use_tree`.
     fn import(&mut self, use_tree: &UseTree, mut path_prefix: SourcePath) {
         match use_tree {
             UseTree::Path(path) => {
@@ -71,6 +73,7 @@ impl ModuleNames {
         }
     }
 
+    /// Adds one imported path, and the name that it binds.
     fn bind(&mut self, mut path: SourcePath, name: &str, alias: Option<String>) {
         if name != "self" {
             path.push(name.to_owned());

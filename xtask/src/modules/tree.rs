@@ -8,7 +8,8 @@ use syn::Item;
 
 use super::module_names::ModuleNames;
 
-/// The maximum length of a chain of imports. A longer one is a cycle of `use` items, which the compiler rejects.
+/// The maximum length of a chain of imports. Longer chains count as cycles of `use` items, which the compiler
+/// rejects.
 const HOPS_MAX: usize = 32;
 
 /// The modules of a library or a program. The first is the root, and each follows its parent.
@@ -36,7 +37,7 @@ pub(crate) enum PathTarget {
 }
 
 impl ModuleTree {
-    /// Reads the crate with the root `file`. Paths in the tree are relative to `workspace`.
+    /// Reads the crate with the root `file`. The files in the tree are relative to `workspace`.
     ///
     /// # Errors
     /// A file cannot be read, or is not Rust.
@@ -56,6 +57,7 @@ impl ModuleTree {
         Ok(tree)
     }
 
+    /// Reads a module with its own file, and adds it as [`ModuleTree::add`] does.
     fn read_file(
         &mut self,
         workspace: &Path,
@@ -71,6 +73,8 @@ impl ModuleTree {
         self.add(workspace, file, directory, parent, name, &parsed.items)
     }
 
+    /// Adds a module and its content. `directory` has the files of its child modules. Returns the index of the
+    /// module.
     fn add(
         &mut self,
         workspace: &Path,
@@ -80,14 +84,14 @@ impl ModuleTree {
         name: &str,
         items: &[Item],
     ) -> Result<usize, String> {
-        let (source, children) = ModuleNames::read(items);
+        let (names, children) = ModuleNames::read(items);
         let path = match parent {
             Some(parent) => format!("{}::{name}", self.modules[parent].path),
             None => name.to_owned(),
         };
         let index = self.modules.len();
         let relative = file.strip_prefix(workspace).unwrap_or(file).to_owned();
-        self.modules.push(Module { path, file: relative, names: source, parent, children: BTreeMap::new() });
+        self.modules.push(Module { path, file: relative, names, parent, children: BTreeMap::new() });
         for child in children {
             let child_directory = directory.join(&child.name);
             let added = match child.items {
@@ -105,7 +109,7 @@ impl ModuleTree {
         Ok(index)
     }
 
-    /// Returns the target of a path written in `module`; `None` for names of other crates.
+    /// Returns the target of a path written in `module`; `None` for names that are not defined in this crate.
     pub(crate) fn resolve(&self, module: usize, path: &[String]) -> Option<PathTarget> {
         self.resolve_path(module, path, HOPS_MAX)
     }
@@ -132,7 +136,8 @@ impl ModuleTree {
         Some(target)
     }
 
-    /// Looks up a name. If a module and a function share it, the function is meant only at the end of a path.
+    /// Returns the target of a name in `module`. If a module and an item share the name, it means the item at the
+    /// end of a path, and the module before the end.
     fn look_up(&self, module: usize, name: &str, is_last: bool, hops: usize) -> Option<PathTarget> {
         let current = &self.modules[module];
         if is_last && current.names.items.contains(name) {

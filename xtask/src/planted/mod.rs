@@ -1,8 +1,8 @@
 //! `cargo xtask planted`: plants bugs in the core and the API, and measures which searches find them.
 //!
-//! `bugs.toml` lists the bugs: a part of the source, and its replacement. A copy of the packages under `target/planted/`
-//! contains both, and the environment variable `PLANTED` selects one bug, so one build serves all. The shipped source
-//! has no such switch.
+//! `bugs.toml` lists the bugs: a part of the source, and its replacement. A copy of the packages under
+//! `target/planted/` contains both, and the environment variable `PLANTED` selects one bug, so one build serves
+//! all. The shipped source has no such switch.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -84,7 +84,8 @@ pub(crate) struct PlantedOptions {
     bugs: Option<PathBuf>,
 }
 
-/// Runs the task. Returns `true` if the searches find exactly the bugs that have no reason under `unseen`.
+/// Runs the task. Returns `true` if the searches find exactly the bugs that have no reason under `unseen`, or with
+/// `--only`, which only prints the results.
 ///
 /// # Errors
 ///
@@ -99,6 +100,7 @@ pub(crate) fn run(root: &Path, options: &PlantedOptions) -> Result<bool, String>
         .zip(&bugs)
         .filter(|(_, bug)| bug.area.contains(&options.only) || bug.name.contains(&options.only))
         .collect();
+    // No bug has the number 0.
     let without_bug = search(&program, 0, [options.worlds, options.from, options.depth])?;
     if without_bug.iter().any(|(_, found)| found != "-") {
         return Err(format!("a search has findings without a bug: {without_bug:?}"));
@@ -135,7 +137,8 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|err| format!("{}: {err}", path.display()))
 }
 
-/// Copies the packages and plants the bugs. Unchanged files are not written, so that cargo builds only what has changed.
+/// Copies the packages, plants the bugs, and deletes copies of deleted files. Unchanged files are not written, so
+/// that cargo builds only what has changed.
 fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
     let manifest = read(&root.join("Cargo.toml"))?;
     let (before_members, after_members) =
@@ -148,14 +151,14 @@ fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
     if !copy.join("Cargo.lock").exists() {
         write(&copy.join("Cargo.lock"), read(&root.join("Cargo.lock"))?.as_bytes())?;
     }
-    let (mut files, mut copied) = (Vec::new(), Vec::new());
+    let (mut files, mut earlier_copies) = (Vec::new(), Vec::new());
     for package in COPIED {
         collect(&root.join(package), &mut files)?;
         if copy.join(package).exists() {
-            collect(&copy.join(package), &mut copied)?;
+            collect(&copy.join(package), &mut earlier_copies)?;
         }
     }
-    for path in copied {
+    for path in earlier_copies {
         let original = root.join(path.strip_prefix(copy).expect("listed files are below the copy"));
         if !original.exists() {
             fs::remove_file(&path).map_err(|err| format!("{}: {err}", path.display()))?;
@@ -177,7 +180,7 @@ fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
     Ok(())
 }
 
-/// Plants the bugs of a file in its source.
+/// Plants the bugs of a file in its source, and adds the module that selects a bug. Each `before` must occur once.
 fn plant(name: &str, mut source: String, bugs: &[Bug]) -> Result<String, String> {
     for (number, bug) in (1..).zip(bugs).filter(|(_, bug)| bug.file == name) {
         let (before, after) = (bug.before.trim_matches('\n'), bug.after.trim_matches('\n'));
@@ -228,8 +231,8 @@ fn write(path: &Path, content: &[u8]) -> Result<(), String> {
     fs::write(path, content).map_err(|err| format!("{}: {err}", path.display()))
 }
 
-/// Builds the example `search`. Optimised worlds run three times as fast. Debug assertions are off, as in the shipped
-/// program.
+/// Builds the example `search` of the copy, and returns its path. Optimised worlds run three times as fast. Debug
+/// assertions are off, as in the shipped program.
 fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
     let mut program = cargo(copy);
     program.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target"));
@@ -249,7 +252,8 @@ fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
 /// The results for one bug: the name of each search, and its first finding or `-`.
 type SearchResults = Vec<(String, String)>;
 
-/// Runs all searches for one bug. `limits`: the number of worlds, the first seed, and the maximum length of sequences.
+/// Runs all searches for one bug. `limits`: the number of worlds, the first seed, and the maximum length of
+/// sequences.
 fn search(program: &Path, number: usize, limits: [u64; 3]) -> Result<SearchResults, String> {
     let mut search = Command::new(program);
     search.args(limits.map(|n| n.to_string()));
@@ -261,6 +265,7 @@ fn search(program: &Path, number: usize, limits: [u64; 3]) -> Result<SearchResul
         .filter_map(|line| line.split_once('\t'))
         .map(|(name, found)| (name.to_owned(), found.to_owned()))
         .collect();
+    // Scenarios, random worlds, exhaustive search.
     if found.len() == 3 {
         Ok(found)
     } else {
@@ -293,19 +298,19 @@ fn search_all(
     results.into_iter().map(|(_, found)| found).collect()
 }
 
-/// Returns the table: for each bug the number of scenarios that differ, the number of worlds until it was found, and the
-/// scope of the exhaustive search that found it.
+/// Returns the table: for each bug the number of scenarios that differ, the number of worlds until it was found,
+/// and the scope of the exhaustive search that found it.
 fn format_table(bugs: &[(usize, &Bug)], results: &[SearchResults]) -> String {
     let mut table = String::from("scenarios  worlds  scope     area         planted bug\n");
     for ((_, bug), found) in bugs.iter().zip(results) {
-        let first_column = |nth: usize| found[nth].1.split([' ', ':']).next().unwrap_or("-");
+        let first_word = |nth: usize| found[nth].1.split([' ', ':']).next().unwrap_or("-");
         let Bug { area, name, .. } = bug;
         let _ = writeln!(
             table,
             "{:>9}  {:>6}  {:<8}  {area:<11}  {name}",
-            first_column(0),
-            first_column(1),
-            first_column(2)
+            first_word(0),
+            first_word(1),
+            first_word(2)
         );
     }
     let is_found = |found: &&SearchResults| found.iter().any(|(_, finding)| finding != "-");

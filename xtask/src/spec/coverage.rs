@@ -24,15 +24,16 @@ pub(super) struct Statement {
 
 /// The comparison of the catalogue with the text.
 pub(super) struct Coverage {
+    /// The number of sentences in the text.
     sentences: usize,
-    entries: usize,
+    /// The number of statements in the catalogue.
+    statements: usize,
     /// Sentences that no statement cites.
     uncited: Vec<Sentence>,
     /// Sentences that leave something open, but that no statement with the level `open` cites.
     not_cited_as_open: Vec<Sentence>,
-    /// Statements that cite an unknown sentence, with its hash.
+    /// The ids of statements that cite an unknown sentence, each with the hash of that sentence.
     stale: Vec<(String, String)>,
-
     misplaced: Vec<Misplaced>,
 }
 
@@ -44,15 +45,17 @@ struct Misplaced {
 }
 
 impl Coverage {
-    pub(super) fn new(sentences: &[Sentence], entries: &BTreeMap<String, Statement>) -> Coverage {
+    /// Compares the sentences with the statements by id.
+    pub(super) fn new(sentences: &[Sentence], statements: &BTreeMap<String, Statement>) -> Coverage {
         let mut sections: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for sentence in sentences {
             sections.entry(sentence.hash()).or_default().insert(&sentence.section);
         }
         let cited_by = |is_selected: fn(&Statement) -> bool| -> BTreeSet<&String> {
-            entries.values().filter(|entry| is_selected(entry)).flat_map(|entry| &entry.source).collect()
+            let selected = statements.values().filter(|statement| is_selected(statement));
+            selected.flat_map(|statement| &statement.source).collect()
         };
-        let (cited, cited_as_open) = (cited_by(|_| true), cited_by(|entry| entry.level == "open"));
+        let (cited, cited_as_open) = (cited_by(|_| true), cited_by(|statement| statement.level == "open"));
         let (mut uncited, mut not_cited_as_open) = (Vec::new(), Vec::new());
         for sentence in sentences {
             if !cited.contains(&sentence.hash()) {
@@ -63,14 +66,14 @@ impl Coverage {
         }
 
         let (mut stale, mut misplaced) = (Vec::new(), Vec::new());
-        for (id, entry) in entries {
+        for (id, statement) in statements {
             let (known, unknown): (Vec<_>, Vec<_>) =
-                entry.source.iter().partition(|hash| sections.contains_key(*hash));
+                statement.source.iter().partition(|hash| sections.contains_key(*hash));
             let (stated, actual) = (
-                referenced_sections(&entry.spec),
+                referenced_sections(&statement.spec),
                 known.iter().flat_map(|hash| &sections[*hash]).copied().collect(),
             );
-            // The section of a missing sentence is unknown.
+            // The section of an unknown sentence is unknown, too.
             if unknown.is_empty() && stated != actual {
                 misplaced.push(Misplaced { id: id.clone(), stated: join(&stated), actual: join(&actual) });
             }
@@ -78,7 +81,7 @@ impl Coverage {
         }
         Coverage {
             sentences: sentences.len(),
-            entries: entries.len(),
+            statements: statements.len(),
             uncited,
             not_cited_as_open,
             stale,
@@ -94,8 +97,8 @@ impl Coverage {
     }
 }
 
-/// Returns the sections that [`Statement::spec`] names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to other documents
-/// have none.
+/// Returns the sections that [`Statement::spec`] names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to
+/// other documents have none.
 fn referenced_sections(spec: &str) -> BTreeSet<&str> {
     spec.split(';')
         .filter_map(|part| part.trim().split([' ', ',']).next())
@@ -131,7 +134,7 @@ impl fmt::Display for Coverage {
             self.sentences,
             self.uncited.len(),
             self.not_cited_as_open.len(),
-            self.entries,
+            self.statements,
             self.stale.len(),
             self.misplaced.len()
         )
@@ -147,19 +150,19 @@ mod tests {
     const REST: Row = ("a.rest", "1", "open", &["The rest: not shown."]);
     const BOTH: Row = ("a.both", "1; 1.2 item 1", "must", &["It is so.", "It is not."]);
 
-    /// A statement: its name, its reference, its level, and the cited sentences.
+    /// A statement: its id, its sections, its level, and the cited sentences.
     type Row<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
 
-    fn entry((id, spec, level, cited): Row) -> (String, Statement) {
+    fn statement((id, spec, level, cited): Row) -> (String, Statement) {
         let hash = |text: &&str| sentences(&format!("## 1. X\n\n{text}"))[0].hash();
         let source = cited.iter().map(hash).collect();
         (id.to_owned(), Statement { spec: spec.to_owned(), level: level.to_owned(), source })
     }
 
     #[track_caller]
-    fn check(statements: &[Row], expected: &str) {
-        let entries = statements.iter().copied().map(entry).collect();
-        let coverage = Coverage::new(&sentences(TEXT), &entries);
+    fn check(rows: &[Row], expected: &str) {
+        let statements = rows.iter().copied().map(statement).collect();
+        let coverage = Coverage::new(&sentences(TEXT), &statements);
         let report = coverage.to_string();
         let lines: Vec<_> = report.lines().collect();
         let (_, findings) = lines.split_last().expect("the last line has the totals");
@@ -211,8 +214,8 @@ mod tests {
 
     #[test]
     fn the_totals_come_last() {
-        let entries = [entry(BOTH)].into_iter().collect();
-        let report = Coverage::new(&sentences(TEXT), &entries).to_string();
+        let statements = [statement(BOTH)].into_iter().collect();
+        let report = Coverage::new(&sentences(TEXT), &statements).to_string();
         let totals = "3 sentences, 1 without a statement, 0 without an open one; \
                       1 statements, 0 citations of unknown sentences, 0 misplaced\n";
         assert!(report.ends_with(totals), "{report}");

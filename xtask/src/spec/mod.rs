@@ -1,4 +1,4 @@
-//! Compares the catalogue of the conformance suite with the specification's text.
+//! `cargo xtask spec`: compares the catalogue of the conformance suite with the specification's text.
 //!
 //! The user provides the text. The repository contains only paraphrases of its sentences and their hashes.
 
@@ -14,10 +14,10 @@ use clap::Args;
 use coverage::{Coverage, Statement};
 use sentences::sentences;
 
-/// One file of statements per chapter.
+/// The directory with the statements: one file for each chapter.
 const CATALOGUE: &str = "conformance/model/requirements";
 
-/// The file with the places of all sentences, for reports, without the text.
+/// The file with the hashes and places of all sentences, without their text, for reports.
 const PLACES: &str = "conformance/model/requirements/sentences.txt";
 
 /// The options of the task.
@@ -33,7 +33,8 @@ pub(crate) struct SpecOptions {
     places: bool,
 }
 
-/// Compares the catalogue with the text, or with `--hashes` or `--places` lists the sentences.
+/// Compares the catalogue with the text, or with `--hashes` or `--places` lists the sentences. Returns `false` if the
+/// comparison has findings or [`PLACES`] is out of date.
 pub(crate) fn run(root: &Path, options: &SpecOptions) -> Result<bool, String> {
     let file = options.file.display();
     let text = fs::read_to_string(&options.file).map_err(|err| format!("cannot read `{file}`: {err}"))?;
@@ -52,7 +53,7 @@ pub(crate) fn run(root: &Path, options: &SpecOptions) -> Result<bool, String> {
         }
         return Ok(true);
     }
-    let coverage = Coverage::new(&sentences, &entries(&root.join(CATALOGUE))?);
+    let coverage = Coverage::new(&sentences, &statements(&root.join(CATALOGUE))?);
     print!("{coverage}");
     let known = fs::read_to_string(root.join(PLACES)).unwrap_or_default();
     let is_current = known == places(&sentences);
@@ -62,7 +63,7 @@ pub(crate) fn run(root: &Path, options: &SpecOptions) -> Result<bool, String> {
     Ok(coverage.is_complete() && is_current)
 }
 
-/// Returns a line for each sentence: hash, section and place.
+/// Returns the content of [`PLACES`]: a comment, and a line for each sentence with its hash, section and place.
 fn places(sentences: &[sentences::Sentence]) -> String {
     let mut out = "# Every sentence of the specification: its hash, its section and its place there. \
                    `cargo xtask spec FILE --places` prints it.\n"
@@ -73,8 +74,8 @@ fn places(sentences: &[sentences::Sentence]) -> String {
     out
 }
 
-/// Returns all statements of the catalogue by name.
-fn entries(directory: &Path) -> Result<BTreeMap<String, Statement>, String> {
+/// Returns all statements of the catalogue by id.
+fn statements(directory: &Path) -> Result<BTreeMap<String, Statement>, String> {
     let unreadable = |err| format!("cannot read `{}`: {err}", directory.display());
     let mut found = BTreeMap::new();
     for file in fs::read_dir(directory).map_err(unreadable)? {
@@ -86,7 +87,9 @@ fn entries(directory: &Path) -> Result<BTreeMap<String, Statement>, String> {
         let chapters: BTreeMap<String, BTreeMap<String, Statement>> =
             toml::from_str(&text).map_err(|err| format!("`{}`: {err}", path.display()))?;
         for (chapter, statements) in chapters {
-            found.extend(statements.into_iter().map(|(name, entry)| (format!("{chapter}.{name}"), entry)));
+            let with_ids =
+                statements.into_iter().map(|(name, statement)| (format!("{chapter}.{name}"), statement));
+            found.extend(with_ids);
         }
     }
     Ok(found)

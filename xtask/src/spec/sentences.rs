@@ -1,4 +1,4 @@
-//! Splits the specification's text into sentences: list items and paragraphs into sentences, tables into rows.
+//! Splits the specification's text: list items and paragraphs into sentences, tables into rows.
 //!
 //! Reads no file and no catalogue. The same text always gives the same sentences with the same hashes.
 
@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use sha2::{Digest, Sha256};
 
-/// The numbered sections that the catalogue covers. Titles and text before the first section state no requirements.
+/// The numbered sections that the catalogue covers. The text outside of them states no requirements.
 const SECTIONS: RangeInclusive<u32> = 1..=9;
 /// The number of bytes of a hash in the catalogue.
 const HASH_BYTES: usize = 8;
@@ -57,15 +57,16 @@ struct Splitter {
     section: Option<String>,
     items: u32,
     paragraphs: u32,
-    /// The number of rows of the current table so far.
+    /// The number of rows of the current table so far, without its head; `None` outside of a table.
     rows: Option<u32>,
-    /// The place of the item before the table, if that ends with a colon.
+    /// The place of the last list item, if the item ends with a colon. A table after it belongs to it.
     announced_by: Option<String>,
     /// The place and the text so far of the current item or paragraph.
     open: Option<(String, String)>,
 }
 
 impl Splitter {
+    /// Handles a line without its leading and trailing spaces.
     fn line(&mut self, line: &str) {
         if let Some(row) = line.strip_prefix('|') {
             self.close();
@@ -90,7 +91,7 @@ impl Splitter {
         }
     }
 
-    /// Handles a heading. One without a number does not change the section.
+    /// Handles a heading. A heading without a number does not change the section.
     fn heading(&mut self, title: &str) {
         let number = title.split(' ').next().unwrap_or_default().trim_end_matches('.');
         let parts: Result<Vec<u32>, _> = number.split('.').map(str::parse).collect();
@@ -157,8 +158,8 @@ fn cells(row: &str) -> Vec<String> {
     cells
 }
 
-/// Splits a paragraph into sentences. A full stop ends one if it is outside code and brackets, at the end of a word
-/// that is not an abbreviation, and not followed by lower case.
+/// Splits a paragraph into sentences. A full stop, question mark or exclamation mark ends a sentence if it is
+/// outside code and brackets, at the end of a word that is not an abbreviation, and not followed by lower case.
 fn split(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut depth) = (0, 0_u32);

@@ -1,16 +1,17 @@
 //! Rules about language.
 //!
-//! The first sentence of a doc comment names the thing ("The number of …", "Returns …"). An indirect question ("What is left")
-//! makes the reader work out the answer. Identifiers, comments and messages use standard words, so that a reader
-//! has no vocabulary to learn first.
+//! The first sentence of a doc comment names the thing ("The number of …", "Returns …"). An indirect question
+//! ("What is left") makes the reader work out the answer. Identifiers, comments and messages use standard words, so
+//! that a reader has no vocabulary to learn first.
 
 use std::collections::BTreeMap;
 
-/// First words of an indirect question, or of a sentence with an indefinite subject.
+/// First words of an indirect question, a condition, or a sentence with an indefinite subject.
 const OPENINGS: [&str; 15] = [
     "How", "If", "Nobody", "Nothing", "Somebody", "What", "When", "Where", "Whether", "Which", "Who",
     "Whoever", "Whom", "Whose", "Why",
 ];
+
 /// A word to avoid, its replacement, and the maximum number of occurrences in Rust files.
 struct NonstandardWord {
     word: &'static str,
@@ -22,7 +23,7 @@ const fn avoid(word: &'static str, replacement: &'static str, occurrences_max: u
     NonstandardWord { word, replacement, occurrences_max }
 }
 
-/// All nonstandard words. Lower a maximum when occurrences were replaced.
+/// All nonstandard words. Lower the maximum of a word after replacing occurrences.
 const WORDS: [NonstandardWord; 24] = [
     avoid("told", "recorded, reported or stated", 0),
     avoid("tell", "report, state or distinguish", 0),
@@ -54,7 +55,7 @@ const EXEMPT_FILES: [&str; 1] = ["xtask/src/tidy/language.rs"];
 /// The number of locations that a finding lists.
 const LISTED_MAX: usize = 10;
 
-/// Returns a finding if too many doc comments open with an indirect question, with the first locations.
+/// Returns one finding if doc comments open with an indirect question, with the first locations.
 pub(super) fn indirect_openings(files: &BTreeMap<String, String>) -> Vec<String> {
     let mut total = 0;
     let mut indirect = Vec::new();
@@ -110,6 +111,7 @@ fn words(line: &str) -> impl Iterator<Item = String> {
     let words = letter_runs.flat_map(|run| {
         let is_lower = |index: usize| run.as_bytes()[index].is_ascii_lowercase();
         let word_starts = (1..run.len()).filter(|&index| is_lower(index - 1) && !is_lower(index));
+        // The start of each word, and the end of the last one.
         let bounds: Vec<usize> = [0].into_iter().chain(word_starts).chain([run.len()]).collect();
         bounds.windows(2).map(|pair| run[pair[0]..pair[1]].to_ascii_lowercase()).collect::<Vec<_>>()
     });
@@ -118,7 +120,7 @@ fn words(line: &str) -> impl Iterator<Item = String> {
 
 /// Returns the first line of each doc comment, with its line number, counted from 1.
 fn openings(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    // 0 for `///`, 1 for `//!`.
+    // The kind of doc comment: 0 for `///`, 1 for `//!`; `None` for another line.
     let doc_marker = |line: &'_ str| -> Option<usize> {
         let line = line.trim_start();
         ["/// ", "//! "].iter().position(|mark| line.starts_with(mark) || line == mark.trim_end())

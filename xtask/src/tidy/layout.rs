@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The allowed entries of the root directory, besides files whose names start with a dot.
+/// The required entries of the root directory. No other entry is allowed, except `target` and names with a leading
+/// dot.
 const TOP_LEVEL: &[&str] = &[
     "CHANGELOG.md",
     "Cargo.lock",
@@ -18,8 +19,8 @@ const TOP_LEVEL: &[&str] = &[
     "xtask",
 ];
 
-/// The disallowed functions of pure packages, which use no clock, file or randomness. Clippy's configuration of a
-/// package does not inherit from another, so each package has a copy.
+/// The file that disallows functions in pure packages, which use no clock, file or randomness. Clippy's
+/// configuration of a package does not inherit from another, so each pure package has a copy.
 const DISALLOWED_FUNCTIONS: &str = "reference/core/.clippy.toml";
 
 /// Returns unexpected and missing entries of the root directory.
@@ -40,10 +41,10 @@ pub(crate) fn top_level(names: &[String]) -> Vec<String> {
 
 /// Checks that all pure packages disallow the same clocks, files and randomness.
 pub(crate) fn same_prohibitions(files: &BTreeMap<String, String>) -> Vec<String> {
-    let Some(list) = files.get(DISALLOWED_FUNCTIONS) else {
+    let Some(expected) = files.get(DISALLOWED_FUNCTIONS) else {
         return vec![format!("{DISALLOWED_FUNCTIONS}: missing (prohibitions)")];
     };
-    let others = files.iter().filter(|(path, text)| path.ends_with("/.clippy.toml") && *text != list);
+    let others = files.iter().filter(|(path, text)| path.ends_with("/.clippy.toml") && *text != expected);
     others
         .map(|(path, _)| {
             format!("{path}: differs from {DISALLOWED_FUNCTIONS}; they must be equal (prohibitions)")

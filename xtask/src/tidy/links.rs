@@ -1,4 +1,4 @@
-//! Checks links between the guides: each must lead to an existing file, directory or heading.
+//! Checks the relative links in Markdown files: each must lead to an existing file, directory or heading.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
 }
 
-/// Returns the reason why a link from a file is broken.
+/// Returns the reason why a link from a file is broken; `None` if it is not.
 fn link_fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Option<&'static str> {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     let path = if file.is_empty() { from.to_owned() } else { resolve(from, file)? };
