@@ -18,8 +18,8 @@ const DELIVERED_EVENT_PATH: &str = "/v1/events/0190a5c6";
 pub(crate) const MUTANTS: &[Mutant] = &[
     // The request.
     server_fault("the clock of the sender is far off", &["webhooks.clock"], |server| {
-        // Every signature has the time `SIGNED_AT`, which the suite compares with its own clock unless the trigger reports
-        // that all deliveries were sent.
+        // Every signature has the time `SIGNED_AT`, which the suite compares with its own clock unless the trigger
+        // reports that all deliveries were sent.
         add_sender(server, |sender| sender.reports_settled = false);
     }),
     delivery_fault("deliveries are GET requests", &["webhooks.post"], |_, request| {
@@ -187,7 +187,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    server_fault("the signature header has no t", &["webhooks.signature_shape"], |server| {
+    server_fault("the signature header has neither t nor v1", &["webhooks.signature_shape"], |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| hex::encode(hmac_sha256(secret, &signed_text(t, body)))
         });

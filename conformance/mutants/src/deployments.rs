@@ -63,7 +63,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         response.set_header("content-type", "text/html");
     }),
     server_fault("all test keys share one limit", &["limits.second_key"], |server| {
-        server.counted_identity = |request| request.authorization.clone().unwrap_or_default().chars().take("Bearer svc_test_".len()).collect();
+        server.counted_identity = |request| {
+            let authorization = request.authorization.clone().unwrap_or_default();
+            authorization.chars().take("Bearer svc_test_".len()).collect()
+        };
     }),
     server_fault("a refused key waits ten seconds longer than Retry-After", &["limits.retry_after_held"], |server| {
         server.limiter = Limiter::FromFirst;
@@ -122,7 +125,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             if requests % 2 == 0 && request.path == "/v1/charges" && response.status == 200 {
                 let total = response.body["meta"]["total"].as_u64().unwrap_or_default();
                 response.body["meta"]["total"] = json!(total.saturating_sub(1));
-                if let Some(rows) = response.body["data"].as_array_mut().filter(|rows| is_first_page && !rows.is_empty()) {
+                let rows = response.body["data"].as_array_mut();
+                if let Some(rows) = rows.filter(|rows| is_first_page && !rows.is_empty()) {
                     rows.remove(0);
                 }
             }

@@ -1,7 +1,7 @@
 //! The grid: all known faults, each injected into the recording of one run against a correct server.
 //!
-//! The table of the known faults (those of `conformance_faults`) that the suite misses is a golden file, so that a change
-//! of its coverage is visible.
+//! The table of the known faults (those of `conformance_faults`) that the suite misses is a golden file, so that a
+//! change of its coverage is visible.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

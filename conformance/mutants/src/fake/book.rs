@@ -9,8 +9,8 @@ use url::form_urlencoded::Serializer;
 
 use super::{EditableResponse, Request};
 
-/// The last part of an event's id is a multiple of this number, so that ids look random, but those of existing events can
-/// be recognized.
+/// The last part of an event's id is a multiple of this number, so that ids look random, but those of existing events
+/// can be recognized.
 pub(crate) const EVENT_ID_FACTOR: u64 = 0x12_3456_789a;
 
 /// The choices that the specification leaves to a service.
@@ -127,8 +127,8 @@ impl Book {
         book.newest_first()
     }
 
-    /// Returns a book with this many charges, and an invoice after every second one; every sixth invoice is paid. From 29
-    /// charges on, it has more events than the longest page, which has 100.
+    /// Returns a book with this many charges, and an invoice after every second one; every sixth invoice is paid.
+    /// From 29 charges on, it has more events than the longest page, which has 100.
     pub fn with_long_lists(book_number: u64, charges: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
@@ -191,8 +191,8 @@ impl Book {
         self.charges.push(charge);
     }
 
-    /// Records a charge with these events, five minutes apart. Each event shows the charge as it was, with the part of the
-    /// event type after the dot as its status.
+    /// Records a charge with these events, five minutes apart. Each event shows the charge as it was, with the part of
+    /// the event type after the dot as its status.
     pub(crate) fn record_charge(&mut self, book_number: u64, number: u64, history: &[ChargeEvent]) {
         let mut charge = self.new_charge(book_number, number, "pending");
         self.add_newest(|book| {

@@ -84,8 +84,8 @@ pub struct Sender {
     pub secret: fn(path: &str) -> String,
     /// Returns `true` for a redirect status that the sender follows.
     pub follows_redirect: fn(status: &str) -> bool,
-    /// The number of times that each delivery is sent, regardless of the responses. A response with 500 causes a retry in
-    /// addition.
+    /// The number of times that each delivery is sent, regardless of the responses. A response with 500 causes a retry
+    /// in addition.
     pub attempts: usize,
     /// `true` if a retry has a new delivery id.
     pub retry_has_new_id: bool,

@@ -1,5 +1,5 @@
-//! Correct services with other choices that the specification leaves open: in JSON, payments, filters, texts, headers and
-//! limits.
+//! Correct services with other choices that the specification leaves open: in JSON, payments, filters, texts, headers
+//! and limits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
