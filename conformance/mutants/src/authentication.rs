@@ -1,4 +1,4 @@
-//! Faults in authentication, in the account, and in the JSON of responses.
+//! Faults in authentication, in the account, and in the JSON and media types of responses.
 
 use conformance::Mode;
 use serde_json::{Value, json};
@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 use crate::fake::{self, EditableResponse, FakeServer, Request, http_server};
 use crate::mutant::{Mutant, account_fault, list_fault, response_fault, rewrite_matching, server_fault};
 
+/// The length of the prefix of every key.
+const PREFIX_LEN: usize = "svc_test_".len();
+
 pub(crate) const MUTANTS: &[Mutant] = &[
-    // If the account states no mode, the suite sends no burst.
+    // If the account states no mode, the suite sends no burst, so the statements about the limit are not judged.
     account_fault("the account does not state its mode", &["account.mode"], |_, response| {
         response.body["meta"]["mode"] = Value::Null
     }),
@@ -112,7 +115,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "auth.revoked_key",
             "auth.shortened",
         ],
-        |server| server.token_matches = |given, key| given[..9] == key[..9],
+        |server| server.token_matches = |given, key| given[..PREFIX_LEN] == key[..PREFIX_LEN],
     ),
     server_fault("the last character of a key is not compared", &["auth.last_character"], |server| {
         server.token_matches =
@@ -125,7 +128,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.token_matches = |given, key| given.starts_with(key)
     }),
     server_fault("the prefix of a key is not compared", &["auth.other_prefix"], |server| {
-        server.token_matches = |given, key| given.get(9..) == key.get(9..)
+        server.token_matches = |given, key| given.get(PREFIX_LEN..) == key.get(PREFIX_LEN..)
     }),
     server_fault("a revoked key still works", &["auth.revoked_key"], |server| {
         server.accepts_revoked_key = true
@@ -250,7 +253,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .for_requests(|request| request.path.starts_with("/v1/events/"))
     .may_fail(SINGLE_REFUSALS),
     server_fault("a shortened key is accepted", &["auth.shortened"], |server| {
-        server.token_matches = |given, key| given.len() > "svc_test_".len() && key.starts_with(given)
+        server.token_matches = |given, key| given.len() > PREFIX_LEN && key.starts_with(given)
     }),
     server_fault("a revoked key still reads the events", &["auth.revoked_key"], |server| {
         server.rewrite_requests(|request| {
@@ -297,11 +300,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         *response = EditableResponse::json(422, json!({ "message": "The asset field is required." }))
     })
     .for_requests(|request| request.method == "POST"),
-    server_fault("concurrent requests get the mode of another key", &["account.mode"], |server| {
+    server_fault("the account has the mode of the previous request's key", &["account.mode"], |server| {
         let (mut requests, mut last_mode) = (0, None);
         server.rewrite_responses(move |request, response| {
             requests += 1;
             let previous_mode = std::mem::replace(&mut last_mode, request.mode);
+            // The first four responses are correct: the fault appears only later in the run.
             if let (true, true, Some(mode)) = (requests > 4, request.path == "/v1/account", previous_mode)
                 && response.status == 200
             {
@@ -331,15 +335,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     )
     .may_fail(&["auth.head"]),
     response_fault(
-        "a request without a key always gets 503",
+        "a missing key gets 503 with the message of a gateway",
         &["auth.no_header", "auth.every_path"],
         401,
         |_, response| *response = EditableResponse::json(503, json!({ "message": "Unavailable." })),
     )
     .for_requests(|request| request.authorization.is_none()),
-    response_fault("a wrong key always gets 502", INVALID_TOKENS, 401, |_, response| {
-        *response = EditableResponse::json(502, json!({ "message": "Bad gateway." }))
-    })
+    response_fault(
+        "a wrong key gets 502 with the message of a gateway",
+        INVALID_TOKENS,
+        401,
+        |_, response| *response = EditableResponse::json(502, json!({ "message": "Bad gateway." })),
+    )
     .for_requests(|request| request.authorization.is_some())
     .may_fail(&["auth.revoked_key"]),
     server_fault(
@@ -359,7 +366,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
 ];
 
-/// The statements about invalid tokens.
+/// The statements about tokens that were never valid.
 const INVALID_TOKENS: &[&str] = &[
     "auth.empty_bearer",
     "auth.encoded",
@@ -373,7 +380,7 @@ const INVALID_TOKENS: &[&str] = &[
     "auth.other_prefix",
 ];
 
-/// The statements about requests that must be refused.
+/// The statements about GET requests that must be refused.
 const ALL_REFUSALS: &[&str] = &[
     "auth.no_header",
     "auth.empty_bearer",
@@ -390,13 +397,13 @@ const ALL_REFUSALS: &[&str] = &[
     "auth.every_path",
 ];
 
-/// The statements about requests that must be refused, except the one that covers every path.
+/// [`ALL_REFUSALS`] without the statement that covers every path.
 pub(crate) const SINGLE_REFUSALS: &[&str] = match ALL_REFUSALS {
     [single @ .., _every_path] => single,
     [] => &[],
 };
 
-/// The statements, beyond `violates`, that a fault for wrong tokens may violate.
+/// The statements that the fault "a wrong key gets 502" may violate in addition to `violates`.
 const OTHER_TOKEN_REFUSALS: &[&str] = &[
     "auth.empty_bearer",
     "auth.other_scheme",

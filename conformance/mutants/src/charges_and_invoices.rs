@@ -1,4 +1,4 @@
-//! Faults in the charges and invoices of deliveries, and in the events of a paid invoice.
+//! Faults in the charges and invoices of deliveries, in the charges of invoices, and in the events of a paid invoice.
 
 use serde_json::{Value, json};
 
@@ -12,9 +12,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     delivered_charge_fault("amounts are numbers", &["charges.amounts"], "charge.refunded", |charge| {
         charge["fiat_amount"] = json!(49.9)
     }),
-    delivered_charge_fault("amounts have a comma", &["charges.amounts"], "charge.expired", |charge| {
-        charge["fiat_amount"] = json!("1,049.90")
-    }),
+    delivered_charge_fault(
+        "amounts have a thousands separator",
+        &["charges.amounts"],
+        "charge.expired",
+        |charge| charge["fiat_amount"] = json!("1,049.90"),
+    ),
     delivered_charge_fault(
         "a paid charge has no received_amount",
         &["charges.amounts"],
@@ -84,12 +87,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "charge.paid",
         |charge| charge["customer_email"] = json!(["ann@shop.example"]),
     ),
-    delivered_charge_fault(
-        "a missing description is false",
-        &["charges.description"],
-        "charge.paid",
-        |charge| charge["description"] = json!(false),
-    ),
+    delivered_charge_fault("a description is false", &["charges.description"], "charge.paid", |charge| {
+        charge["description"] = json!(false)
+    }),
     delivered_charge_fault("empty metadata is an array", &["charges.metadata"], "charge.created", |charge| {
         charge["metadata"] = json!([])
     }),

@@ -1,4 +1,5 @@
-//! [`Combination`]: a random correct server, made of a variant, live traffic, and infrastructure in front of it.
+//! [`Combination`]: a random correct server, made of a variant, traffic that changes its records during the run, and
+//! infrastructure in front of it.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,14 +10,16 @@ use crate::fake::book::Book;
 use crate::fake::{EditableResponse, FakeServer, Limiter, Request, Traffic, http_server};
 use crate::variants::{self, Variant};
 
-/// A correct server with live traffic behind random infrastructure.
+/// A correct server with traffic behind random infrastructure.
 pub(crate) struct Combination {
+    /// The number of the combination among those of its seed, from 0.
     number: u64,
     /// The seed of the random details.
     seed: u64,
     pub(crate) variant: &'static Variant,
+    /// `true` if the suite runs its quick check, without a burst.
     pub(crate) is_quick: bool,
-    /// `true` if the lists have several long pages.
+    /// `true` if every list has several pages of 100 records.
     has_many_records: bool,
     traffic: Rate,
     infrastructure: Vec<&'static Infrastructure>,
@@ -28,7 +31,7 @@ struct Rate {
     name: &'static str,
     /// The mean time between two changes.
     period: Duration,
-    /// The maximum number of simultaneous changes.
+    /// The maximum number of simultaneous changes; 0 without traffic.
     burst: u64,
     /// `true` if a run must be complete despite the traffic.
     is_moderate: bool,
@@ -40,7 +43,7 @@ const RATES: [Rate; 7] = [
     Rate { name: "a change every 15 s", period: Duration::from_secs(15), burst: 1, is_moderate: true },
     Rate { name: "a change every 5 s", period: Duration::from_secs(5), burst: 1, is_moderate: true },
     Rate {
-        name: "bursts of 20 changes a minute",
+        name: "20 changes a minute, in bursts of up to 20",
         period: Duration::from_secs(3),
         burst: 20,
         is_moderate: true,
@@ -49,7 +52,7 @@ const RATES: [Rate; 7] = [
     Rate { name: "four changes a second", period: Duration::from_millis(250), burst: 3, is_moderate: false },
 ];
 
-/// The possible response times.
+/// The possible response times, in ascending order.
 const RESPONSE_TIMES_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
 
 /// A property of the infrastructure in front of a server. `install` adds it with random details.
@@ -64,6 +67,10 @@ struct Rng(u64);
 impl Rng {
     fn next_below(&mut self, bound: u64) -> u64 {
         next_random(&mut self.0) % bound
+    }
+
+    fn next_seed(&mut self) -> u64 {
+        self.next_below(u64::MAX)
     }
 
     fn pick<T>(&mut self, items: &'static [T]) -> &'static T {
@@ -94,7 +101,7 @@ impl Combination {
         self.traffic.is_moderate
     }
 
-    /// Returns `true` for a statement that a run with traffic may be unable to judge, however moderate the traffic is.
+    /// Returns `true` for a statement that a run with traffic may be unable to judge, even if the traffic is moderate.
     pub(crate) fn may_leave_unjudged(&self, id: &str) -> bool {
         self.traffic.burst > 0
             && match id {
@@ -108,7 +115,7 @@ impl Combination {
             }
     }
 
-    /// Applies the variant, adds the traffic, and installs the infrastructure.
+    /// Sets up a server: its records, the variant, a response time, the traffic, and the infrastructure.
     pub(crate) fn prepare(&self, server: &mut FakeServer) {
         let mut rng = Rng(self.seed);
         if self.has_many_records {
@@ -117,16 +124,16 @@ impl Combination {
         (self.variant.choose)(server);
         if server.response_time.is_zero() {
             let refills = matches!(server.limiter, Limiter::Bucket | Limiter::Gcra);
-            // With slow responses, a bucket refills so fast that a burst cannot exceed the limit.
-            let choices = if refills { 2 } else { RESPONSE_TIMES_MILLIS.len() };
-            server.response_time = Duration::from_millis(*rng.pick(&RESPONSE_TIMES_MILLIS[..choices]));
+            // During slow responses, a bucket refills so fast that a burst cannot exceed the limit.
+            let allowed_times =
+                &RESPONSE_TIMES_MILLIS[..if refills { 2 } else { RESPONSE_TIMES_MILLIS.len() }];
+            server.response_time = Duration::from_millis(*rng.pick(allowed_times));
         }
         if self.traffic.burst > 0 {
             variants::set_choices(server, |choices| {
                 choices.events_show_current_objects = self.number.is_multiple_of(3)
             });
-            server.traffic =
-                Some(Traffic::new(rng.next_below(u64::MAX), self.traffic.period, self.traffic.burst));
+            server.traffic = Some(Traffic::new(rng.next_seed(), self.traffic.period, self.traffic.burst));
         }
         for infrastructure in &self.infrastructure {
             (infrastructure.install)(server, &mut rng);
@@ -168,9 +175,9 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
         install: |server, rng| {
             let name =
                 *rng.pick(&["x-request-id", "x-correlation-id", "traceparent", "request-id", "x-trace-id"]);
-            let mut rng = Rng(rng.next_below(u64::MAX));
+            let mut rng = Rng(rng.next_seed());
             server.rewrite_responses(move |_, response| {
-                response.set_header(name, &format!("{:016x}", rng.next_below(u64::MAX)))
+                response.set_header(name, &format!("{:016x}", rng.next_seed()))
             });
         },
     },
@@ -183,10 +190,11 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
     },
     Infrastructure { name: "an Age header of zero", install: |server, _| add_header(server, "age", "0") },
     Infrastructure {
-        name: "a Date that is minutes ahead",
+        name: "a Date that is up to seven minutes ahead",
         install: |server, rng| {
             let (clock, skew) = (server.clock.clone(), 60 * rng.next_below(8));
             server.rewrite_responses(move |_, response| {
+                // A date in Retry-After is relative to the Date of the same response, so both stay as they are.
                 if response.header("retry-after").is_none_or(|value| value.parse::<u64>().is_ok()) {
                     response.set_header("date", &http_server::http_date(clock.micros() / 1_000_000 + skew));
                 }
@@ -197,7 +205,7 @@ const INFRASTRUCTURE: &[Infrastructure] = &[
     Infrastructure {
         name: "a Server-Timing header",
         install: |server, rng| {
-            let mut rng = Rng(rng.next_below(u64::MAX));
+            let mut rng = Rng(rng.next_seed());
             server.rewrite_responses(move |_, response| {
                 response.set_header("server-timing", &format!("app;dur={}", rng.next_below(9)))
             });
@@ -232,7 +240,7 @@ fn add_replicas(server: &mut FakeServer, rng: &mut Rng) {
         "set-cookie",
     ];
     let (name, count, in_turn) = (*rng.pick(NAMES), 2 + rng.next_below(2), rng.next_below(2) == 0);
-    let (mut rng, mut responses) = (Rng(rng.next_below(u64::MAX)), 0);
+    let (mut rng, mut responses) = (Rng(rng.next_seed()), 0);
     server.rewrite_responses(move |_, response| {
         responses += 1;
         let replica = if in_turn { responses % count } else { rng.next_below(count) };
@@ -258,7 +266,7 @@ fn repeat_headers(server: &mut FakeServer, _: &mut Rng) {
 
 /// Adds quota headers that miss up to three of the last requests.
 fn add_lagging_quota(server: &mut FakeServer, rng: &mut Rng) {
-    let mut rng = Rng(rng.next_below(u64::MAX));
+    let mut rng = Rng(rng.next_seed());
     let mut counts: std::collections::BTreeMap<Option<String>, Vec<u64>> = Default::default();
     let clock = server.clock.clone();
     server.rewrite_responses(move |request, response| {

@@ -14,21 +14,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     server_fault("page 2 after a creation starts one record late", &["paging.stable"], |server| {
         shift_after_creation(server, |request| request.number("page") == Some(2))
     }),
-    server_fault("page 3 after a creation misses a record", &["paging.stable"], |server| {
+    server_fault("page 3 after a creation starts one record late", &["paging.stable"], |server| {
         shift_after_creation(server, |request| request.number("page") == Some(3))
     }),
-    server_fault("a new record is listed second", &["paging.stable"], |server| {
+    server_fault("a new event is listed after an older one", &["paging.stable"], |server| {
         let mut has_created = false;
         server.rewrite_responses(move |request, response| {
             has_created |= request.method == "POST";
             if has_created && request.path == "/v1/events" && request.number("per_page") == Some(100) {
                 let rows = response.body["data"].as_array_mut().expect("`data` is an array");
-                // There are four new events, two per charge.
+                // Four events are new, two per created charge; the fourth is swapped with the first old one.
                 rows.swap(3, 4);
             }
         });
     }),
-    server_fault("a list is cached forever by its URL", &["paging.stable"], |server| {
+    server_fault("a list is cached forever by its URL and key", &["paging.stable"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite_responses(move |request, response| {
             if response.status == 200 && request.is_list() {
@@ -40,7 +40,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["paging.stable_literal"]),
 ];
 
-/// Shifts matching pages of the test mode's events by one record after a charge was created.
+/// After the creation of a charge, serves matching pages of events from the events of test mode before it, one record
+/// late.
 fn shift_after_creation(server: &mut FakeServer, matches: fn(&Request) -> bool) {
     let events = server.test.events.clone();
     let mut has_created = false;

@@ -3,7 +3,8 @@
 use conformance::Mode;
 use serde_json::{Value, json};
 
-use crate::fake::sender::{Delivery, Sender, hmac_sha256, secret_of, signed_text};
+use crate::fake::book::EVENT_ID_FACTOR;
+use crate::fake::sender::{Delivery, SIGNED_AT, Sender, hmac_sha256, secret_of, signed_text};
 use crate::mutant::{Mutant, add_sender, delivery_body_fault, delivery_fault, remove_member, server_fault};
 
 /// Returns `true` for a delivery of this event type to the endpoint with this path.
@@ -11,9 +12,14 @@ fn is_delivery_of(delivery: &Delivery, path: &str, event_type: &str) -> bool {
     delivery.path == path && delivery.event_type == event_type
 }
 
+/// The start of the path of an event that the sender recorded, in either mode.
+const DELIVERED_EVENT_PATH: &str = "/v1/events/0190a5c6";
+
 pub(crate) const MUTANTS: &[Mutant] = &[
     // The request.
     server_fault("the clock of the sender is far off", &["webhooks.clock"], |server| {
+        // Every signature has the time `SIGNED_AT`, which the suite compares with its own clock unless the trigger
+        // reports that all deliveries were sent.
         add_sender(server, |sender| sender.reports_settled = false);
     }),
     delivery_fault("deliveries are GET requests", &["webhooks.post"], |_, request| {
@@ -92,7 +98,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         },
     ),
-    server_fault("every delivery id is the number 4711", &["webhooks.delivery_id"], |server| {
+    server_fault("every delivery id is 4711", &["webhooks.delivery_id"], |server| {
         add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| body["id"] = json!("4711"));
             sender.change_request = |_, request| request.set_header("X-Service-Delivery", "4711");
@@ -136,11 +142,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    delivery_body_fault("timestamps have no fraction", &["webhooks.created_at"], |_, body| {
+    delivery_body_fault("times of deliveries have no fraction", &["webhooks.created_at"], |_, body| {
         body["created_at"] =
             json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ""));
     }),
-    delivery_body_fault("timestamps have milliseconds", &["webhooks.created_at"], |_, body| {
+    delivery_body_fault("times of deliveries have milliseconds", &["webhooks.created_at"], |_, body| {
         body["created_at"] =
             json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ".000"));
     }),
@@ -181,7 +187,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    server_fault("the signature header has no t", &["webhooks.signature_shape"], |server| {
+    server_fault("the signature header has neither t nor v1", &["webhooks.signature_shape"], |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| hex::encode(hmac_sha256(secret, &signed_text(t, body)))
         });
@@ -205,26 +211,28 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     server_fault("all endpoints share one secret", &["webhooks.signed"], |server| {
         add_sender(server, |sender| sender.secret = |_| secret_of("/live"))
     }),
-    delivery_fault(
-        "one delivery is signed with another secret",
-        &["webhooks.signed"],
-        |delivery, request| {
-            if is_delivery_of(delivery, "/test", "charge.late_payment") {
-                request.set_header("X-Service-Signature", &format!("t=1767603600,v1={}", "cd".repeat(32)));
-            }
+    delivery_fault("one delivery has a wrong signature", &["webhooks.signed"], |delivery, request| {
+        if is_delivery_of(delivery, "/test", "charge.late_payment") {
+            request.set_header("X-Service-Signature", &format!("t={SIGNED_AT},v1={}", "cd".repeat(32)));
+        }
+    }),
+    // Routing.
+    server_fault(
+        "test endpoints also get invoice.paid of live mode",
+        &["webhooks.mode_endpoints"],
+        |server| {
+            add_sender(server, |sender| {
+                sender.delivers = |endpoint, mode, event_type| {
+                    let is_subscribed =
+                        endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
+                    is_subscribed
+                        && (endpoint.mode == Some(mode)
+                            || (mode == Mode::Live && event_type == "invoice.paid"))
+                };
+            });
         },
     ),
-    // Routing.
-    server_fault("test endpoints get live events too", &["webhooks.mode_endpoints"], |server| {
-        add_sender(server, |sender| {
-            sender.delivers = |endpoint, mode, event_type| {
-                let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
-                is_subscribed
-                    && (endpoint.mode == Some(mode) || (mode == Mode::Live && event_type == "invoice.paid"))
-            };
-        });
-    }),
-    server_fault("one type goes to every endpoint", &["webhooks.subscribed"], |server| {
+    server_fault("one type goes to every endpoint of its mode", &["webhooks.subscribed"], |server| {
         add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, event_type| {
                 let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
@@ -248,14 +256,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
         });
     }),
-    server_fault("a second endpoint gets nothing", &["webhooks.pushed"], |server| {
+    server_fault("invoice.paid goes to only one endpoint in test mode", &["webhooks.pushed"], |server| {
         add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, event_type| {
                 let is_subscribed = endpoint.events.as_ref().is_some_and(|types| types.contains(event_type));
-                let is_delivered = endpoint.path == "/test" || event_type != "invoice.paid";
+                let is_delivered_in_test_mode = endpoint.path == "/test" || event_type != "invoice.paid";
                 is_subscribed
                     && endpoint.mode == Some(mode)
-                    && (endpoint.mode == Some(Mode::Live) || is_delivered)
+                    && (endpoint.mode == Some(Mode::Live) || is_delivered_in_test_mode)
             };
             sender.sends_newest_first = true;
         });
@@ -266,7 +274,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     server_fault("only redirects that keep the method are followed", &["webhooks.redirects"], |server| {
         add_sender(server, |sender| sender.follows_redirect = |status| status == "307")
     }),
-    server_fault("a loopback endpoint is accepted", &["endpoints.address"], |server| {
+    server_fault("loopback and link-local endpoints are accepted", &["endpoints.address"], |server| {
         add_sender(server, |sender| {
             sender.accepts_address = |address| !address.contains("10.") && address.starts_with("https://")
         })
@@ -301,7 +309,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["webhooks.pushed"]),
     delivery_body_fault("one event_id for two events", &["webhooks.event_id"], |delivery, body| {
         if is_delivery_of(delivery, "/live", "charge.refunded") {
-            body["event_id"] = json!("0190a5c6-7f3e-7cc1-8def-003690ce9abe");
+            // The id of `charge.paid`, the third event that the sender recorded.
+            body["event_id"] = json!(format!("0190a5c6-7f3e-7cc1-8def-{:012x}", 3 * EVENT_ID_FACTOR));
         }
     })
     .may_fail(&["webhooks.pushed"]),
@@ -322,7 +331,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |server| {
             add_sender(server, |_| {});
             server.rewrite_responses(|request, response| {
-                if request.path.starts_with("/v1/events/0190a5c6") && response.status == 404 {
+                if request.path.starts_with(DELIVERED_EVENT_PATH) && response.status == 404 {
                     response.status = 200;
                     let id = request.path.rsplit('/').next().expect("`rsplit` yields at least one part");
                     response.body = json!({ "data": {
@@ -339,7 +348,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |server| {
             add_sender(server, |_| {});
             server.rewrite_responses(|request, response| {
-                if request.path.starts_with("/v1/events/0190a5c6") && response.status == 404 {
+                if request.path.starts_with(DELIVERED_EVENT_PATH) && response.status == 404 {
                     response.status = 403;
                 }
             });

@@ -63,7 +63,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         response.set_header("content-type", "text/html");
     }),
     server_fault("all test keys share one limit", &["limits.second_key"], |server| {
-        server.counted_identity = |request| request.authorization.clone().unwrap_or_default().chars().take(16).collect();
+        server.counted_identity = |request| {
+            let authorization = request.authorization.clone().unwrap_or_default();
+            authorization.chars().take("Bearer svc_test_".len()).collect()
+        };
     }),
     server_fault("a refused key waits ten seconds longer than Retry-After", &["limits.retry_after_held"], |server| {
         server.limiter = Limiter::FromFirst;
@@ -118,11 +121,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let mut requests = 0;
         server.rewrite_responses(move |request, response| {
             requests += 1;
-            let is_first = request.number("page").is_none_or(|page| page == 1);
+            let is_first_page = request.number("page").is_none_or(|page| page == 1);
             if requests % 2 == 0 && request.path == "/v1/charges" && response.status == 200 {
                 let total = response.body["meta"]["total"].as_u64().unwrap_or_default();
                 response.body["meta"]["total"] = json!(total.saturating_sub(1));
-                if let Some(rows) = response.body["data"].as_array_mut().filter(|rows| is_first && !rows.is_empty()) {
+                let rows = response.body["data"].as_array_mut();
+                if let Some(rows) = rows.filter(|rows| is_first_page && !rows.is_empty()) {
                     rows.remove(0);
                 }
             }
@@ -150,7 +154,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    server_fault("one of three replicas has a 404 in HTML", &["errors.not_found_json"], |server| {
+    server_fault("one of three replicas sends a 404 in HTML", &["errors.not_found_json"], |server| {
         let mut requests = 0;
         server.rewrite_responses(move |_, response| {
             requests += 1;
@@ -251,7 +255,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     // Filters.
-    server_fault("the type filter compares the part after the dot", &["filters.type"], |server| {
+    server_fault("the type filter compares only the part after the dot", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             book.filter_matches = |name, row_value, filter_value| {
                 let last_part = |event_type: &str| event_type.rsplit('.').next().map(str::to_owned);
@@ -379,6 +383,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     server_fault("a subscription to charge.paid includes charge.payment_detected", &["webhooks.subscribed"], |server| {
         add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, event_type| {
+                // Without its last two characters, `charge.paid` is also the start of `charge.payment_detected`.
                 let is_subscribed = |types: &BTreeSet<String>| {
                     types.contains(event_type) || types.iter().any(|name| event_type.starts_with(&name[..name.len() - 2]))
                 };
@@ -388,8 +393,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
 ];
 
-/// Puts a cache in front of a server that adds no headers. It stores responses with `status`, by the `key` of the
-/// request, and only if there is a key.
+/// Puts a cache, which adds no headers, in front of a server. It stores responses to GET that have this status, by the
+/// `key` of the request. Requests without a key bypass it.
 fn add_cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u16) {
     let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, EditableResponse)>::new());
     server.rewrite_responses(move |request, response| {
@@ -409,7 +414,7 @@ fn event_paths(server: &FakeServer) -> Vec<String> {
     [&server.live, &server.test].into_iter().flat_map(|book| book.events.iter().map(path)).collect()
 }
 
-/// Sets the comparison of filters in all books.
+/// Sets the comparison of rows with filters in all books.
 fn set_filter_matching(server: &mut FakeServer, matches: fn(&str, &str, &str) -> bool) {
     for book in [&mut server.live, &mut server.test, &mut server.other_account] {
         book.filter_matches = matches;

@@ -9,7 +9,7 @@ use crate::mutant::{
 };
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    response_fault("ids are numbers", &["events.id"], 200, |_, response| {
+    response_fault("ids in a list filtered by invoice are numbers", &["events.id"], 200, |_, response| {
         response.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["id"] = json!(7));
     })
     .for_requests(|request| request.query.contains_key("invoice"))
@@ -70,7 +70,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     single_event_fault("a single event has no details", &["events.details"], |_, response| {
         drop(response.body["data"].as_object_mut().expect("the event is an object").remove("details"))
     }),
-    // Without charges, the suite has no value for the charge filter.
+    // Only canceled charges are missing: without any charge, the suite has no value for the charge filter.
     event_fault("a charge event has no charge", &["events.subject"], |event| {
         if event["type"] == "charge.canceled" {
             event["charge"] = Value::Null;
@@ -135,13 +135,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             .replace('Z', "-05:00");
         response.body["data"]["created_at"] = json!(time);
     }),
-    charge_list_fault("pages of 100 show stale charges", &["events.recorded"], |request, response| {
-        if request.number("per_page") == Some(100) && request.query.len() == 1 {
-            for charge in response.body["data"].as_array_mut().into_iter().flatten() {
-                charge["status"] = json!("pending");
+    charge_list_fault(
+        "an unfiltered page of 100 shows stale charges",
+        &["events.recorded"],
+        |request, response| {
+            if request.number("per_page") == Some(100) && request.query.len() == 1 {
+                for charge in response.body["data"].as_array_mut().into_iter().flatten() {
+                    charge["status"] = json!("pending");
+                }
             }
-        }
-    })
+        },
+    )
     .may_fail(&["filters.total", "filters.combined", "filters.status", "lists.complete"]),
     single_event_fault(
         "a single event shows its charge before the payment",

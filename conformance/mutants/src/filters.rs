@@ -9,6 +9,10 @@ use crate::mutant::{
     server_fault,
 };
 
+/// The numbers of events and charges of the default server in test mode.
+const TEST_EVENTS: u64 = 28;
+const TEST_CHARGES: u64 = 8;
+
 pub(crate) const MUTANTS: &[Mutant] = &[
     request_fault("the type filter is ignored", &["filters.type", "filters.total"], |request| {
         drop(request.query.remove("type"))
@@ -40,7 +44,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["filters.combined"]),
     list_fault("total ignores the filter", &["filters.total"], |request, response| {
         if request.query.contains_key("type") {
-            response.body["meta"]["total"] = json!(28);
+            response.body["meta"]["total"] = json!(TEST_EVENTS);
         }
     })
     .may_fail(&["filters.combined", "filters.type"]),
@@ -65,10 +69,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     )
     .may_fail(&["filters.combined"]),
     server_fault(
-        "the type filter compares the part before the dot only",
+        "the type filter compares only the part before the dot",
         &["filters.type", "filters.total"],
         |server| {
-            // The page contains all types of charges, or all types of invoices.
+            // A filter for one type returns the events of all charges, or those of all invoices.
             let books = [server.live.clone(), server.test.clone()];
             server.rewrite_responses(move |request, response| {
                 let event_type = request.query.get("type").filter(|_| response.status == 200);
@@ -127,7 +131,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["filters.total"],
         |request, response| {
             if request.query.contains_key("charge") && !is_empty_list(response) {
-                response.body["meta"]["total"] = json!(28);
+                response.body["meta"]["total"] = json!(TEST_EVENTS);
             }
         },
     )
@@ -137,14 +141,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["filters.total"],
         |request, response| {
             if request.path == "/v1/charges" && request.query.contains_key("status") {
-                response.body["meta"]["total"] = json!(8);
+                response.body["meta"]["total"] = json!(TEST_CHARGES);
             }
         },
     )
     .may_fail(&["filters.combined", "filters.status"]),
     list_fault("total ignores the payment link filter", &["filters.total"], |request, response| {
         if request.query.contains_key("payment_link") && !is_empty_list(response) {
-            response.body["meta"]["total"] = json!(8);
+            response.body["meta"]["total"] = json!(TEST_CHARGES);
         }
     })
     .may_fail(&["filters.combined"]),
@@ -163,7 +167,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         request.query.entry("payment_link".into()).and_modify(|value| value.push('x'));
     })
     .may_fail(&["filters.combined", "filters.total"]),
-    list_fault("an unknown type returns everything", &["filters.type"], |request, response| {
+    list_fault("an unknown type returns an event", &["filters.type"], |request, response| {
         let is_known = |name: &String| name.starts_with("charge.") || name.starts_with("invoice.");
         if request.query.get("type").is_some_and(|name| !is_known(name)) {
             response.body["data"] = json!([{ "id": "0190a5c4-7f3e-7ab1-8def-000000000001" }]);
@@ -181,7 +185,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 |name, row_value, filter_value| is_equal_or_prefix(name == "type", row_value, filter_value);
         }
     }),
-    list_fault("an unknown status is ignored", &["filters.status"], |request, response| {
+    list_fault("an unknown status returns a row", &["filters.status"], |request, response| {
         let is_known = |status: &String| ["paid", "canceled", "open", "void"].contains(&status.as_str());
         if request.query.get("status").is_some_and(|status| !is_known(status)) {
             response.body["data"] = json!([{ "status": "paid" }]);

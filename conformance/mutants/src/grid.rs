@@ -1,6 +1,7 @@
 //! The grid: all known faults, each injected into the recording of one run against a correct server.
 //!
-//! The table of the faults that the suite misses is a golden file, so that a change of its coverage is visible.
+//! The table of the known faults (those of `conformance_faults`) that the suite misses is a golden file, so that a
+//! change of its coverage is visible.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use crate::fake::book::Book;
 use crate::fake::sender::Sender;
 use crate::fake::{FakeServer, LIVE_KEY, Request, SECOND_KEY, TEST_KEY, run};
 
-/// Returns a correct server that has more records than the longest page and sends deliveries.
+/// Returns a correct server that has more events than the longest page and sends deliveries.
 pub fn server_with_long_lists() -> FakeServer {
     FakeServer {
         live: Book::with_long_lists(1, 64),
@@ -42,10 +43,11 @@ pub fn grid() -> Vec<FaultTrial> {
     fault_trials(&run(server_with_long_lists()).recording)
 }
 
-/// Returns the golden table: the numbers by chapter, then all faults that were missed, not shown or not judged.
+/// Returns the golden table: the number of noticed faults, the numbers by chapter, and the faults that were missed, not
+/// shown or not judged.
 pub fn grid_table(trials: &[FaultTrial]) -> String {
     let mut chapters: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
-    let (mut missed_lines, mut not_shown_lines) = (String::new(), String::new());
+    let (mut missed_lines, mut other_lines) = (String::new(), String::new());
     for trial in trials {
         let [noticed, missed, not_shown, not_judged] = chapters.entry(trial.fault.chapter()).or_default();
         let ids = trial.fault.violates.join(" ");
@@ -57,11 +59,11 @@ pub fn grid_table(trials: &[FaultTrial]) -> String {
             }
             FaultEffect::Absent => {
                 *not_shown += 1;
-                _ = writeln!(not_shown_lines, "{}", trial.fault);
+                _ = writeln!(other_lines, "{}", trial.fault);
             }
             FaultEffect::Undecided => {
                 *not_judged += 1;
-                _ = writeln!(not_shown_lines, "{}  (not judged: {ids})", trial.fault);
+                _ = writeln!(other_lines, "{}  (not judged: {ids})", trial.fault);
             }
         }
     }
@@ -76,6 +78,6 @@ pub fn grid_table(trials: &[FaultTrial]) -> String {
         _ = writeln!(text, "{name:<12}{noticed:>9}{missed:>9}{not_shown:>11}{not_judged:>12}");
     }
     _ = writeln!(text, "\nmissed: the fault changes a response, and no statement failed\n{missed_lines}");
-    _ = writeln!(text, "not shown: the fault changes no response of this run\n{not_shown_lines}");
+    _ = writeln!(text, "not shown: the fault changes no response of this run\n{other_lines}");
     text
 }

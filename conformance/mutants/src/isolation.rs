@@ -1,13 +1,20 @@
-//! Faults in responses to requests for absent objects and for objects of the other mode or account.
+//! Faults in responses to requests for absent objects, and in the isolation of modes and accounts.
 
 use std::collections::BTreeMap;
 
 use conformance::Mode;
 use serde_json::json;
 
+use crate::fake::book::EVENT_ID_FACTOR;
 use crate::fake::{EditableResponse, Request};
 use crate::mutant::{Mutant, is_empty_list, response_fault, rewrite_matching, server_fault};
 use crate::variants::{set_choices, use_named_links};
+
+/// The ends of the codes of a charge, an invoice and a payment link of the default server; see `Book::new_charge` and
+/// `Book::issue_invoice`.
+const CHARGE_CODE_END: &str = "abcdef07";
+const INVOICE_CODE_END: &str = "mnopqr03";
+const PAYMENT_LINK_END: &str = "ghijkl01";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     response_fault(
@@ -67,13 +74,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     server_fault("an event of the other account is served", &["isolation.second_account"], |server| {
-        let is_of_other_account = |request: &Request| request.path.contains("-7ab3-");
-        rewrite_matching(server, 404, is_of_other_account, |_, response| {
+        rewrite_matching(server, 404, has_event_id_of_other_account, |_, response| {
             *response = EditableResponse::json(200, json!({ "data": {} }))
         });
     }),
     server_fault("an event is listed in both modes", &["isolation.lists"], |server| {
-        *server.live.events.last_mut().expect("the book has an event") = server.test.events[27].clone()
+        *server.live.events.last_mut().expect("the book has an event") =
+            server.test.events.last().expect("the book has an event").clone()
     })
     .may_fail(&["isolation.not_found", "lists.complete", "charges.paid_at"]),
     server_fault("both modes have the same deposit addresses", &["isolation.deposit_addresses"], |server| {
@@ -110,7 +117,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.filter_charge"],
         |server| {
             let filters_by_one_charge = |request: &Request| {
-                let has_code = request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
+                let has_code =
+                    request.query.get("charge").is_some_and(|value| value.ends_with(CHARGE_CODE_END));
                 has_code && request.query.len() == 1
             };
             rewrite_matching(server, 200, filters_by_one_charge, |_, response| {
@@ -141,8 +149,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     ),
     server_fault("an invoice filter of the other mode gets 403", &["isolation.filter_invoice"], |server| {
-        let filters_by_invoice =
-            |request: &Request| request.query.get("invoice").is_some_and(|value| value.ends_with("mnopqr03"));
+        let filters_by_invoice = |request: &Request| {
+            request.query.get("invoice").is_some_and(|value| value.ends_with(INVOICE_CODE_END))
+        };
         rewrite_matching(server, 200, filters_by_invoice, |_, response| {
             if is_empty_list(response) {
                 response.status = 403
@@ -154,7 +163,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.filter_payment_link"],
         |server| {
             let filters_by_payment_link = |request: &Request| {
-                request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
+                request.query.get("payment_link").is_some_and(|value| value.ends_with(PAYMENT_LINK_END))
             };
             rewrite_matching(server, 200, filters_by_payment_link, |_, response| {
                 if is_empty_list(response) {
@@ -173,7 +182,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     response_fault("an unknown id gets 500", &["errors.not_found"], 404, |_, response| {
         *response = EditableResponse::json(500, json!({ "message": "No row was found" }))
     })
-    .for_requests(|request| !is_foreign_event(request) && !request.path.contains("-7ab3-"))
+    .for_requests(|request| !is_foreign_event(request) && !has_event_id_of_other_account(request))
     .may_fail(&["isolation.objects"]),
     response_fault("a 404 has no body", &["errors.not_found_json"], 404, |_, response| {
         response.raw = Some(String::new())
@@ -300,10 +309,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "lists.complete",
     ]),
     server_fault("an invoice is listed in both modes", &["isolation.lists"], |server| {
-        *server.live.invoices.last_mut().expect("the book has an invoice") = server.test.invoices[3].clone()
+        *server.live.invoices.last_mut().expect("the book has an invoice") =
+            server.test.invoices.last().expect("the book has an invoice").clone()
     })
     .may_fail(&["lists.complete"]),
-    server_fault("the cache of lists ignores the mode", &["isolation.lists"], |server| {
+    server_fault("the cache of lists ignores the key", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite_responses(move |request, response| {
             if response.status == 200 && request.is_list() {
@@ -352,7 +362,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.filter_charge"],
         |server| {
             let filters_by_charge = |request: &Request| {
-                request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
+                request.query.get("charge").is_some_and(|value| value.ends_with(CHARGE_CODE_END))
             };
             rewrite_matching(server, 200, filters_by_charge, |_, response| {
                 if is_empty_list(response) {
@@ -366,7 +376,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.filter_charge"],
         |server| {
             let filters_by_charge = |request: &Request| {
-                request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
+                request.query.get("charge").is_some_and(|value| value.ends_with(CHARGE_CODE_END))
             };
             rewrite_matching(server, 200, filters_by_charge, |_, response| {
                 if is_empty_list(response) {
@@ -379,12 +389,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the invoice filter shows the events of the other mode",
         &["isolation.filter_invoice"],
         |server| {
-            let books = [server.test.clone(), server.live.clone()];
+            let other_books = [server.test.clone(), server.live.clone()];
             server.rewrite_responses(move |request, response| {
                 if response.status == 200 && request.query.contains_key("invoice") && is_empty_list(response)
                 {
-                    *response =
-                        books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
+                    let other_book = &other_books[usize::from(request.mode == Some(Mode::Test))];
+                    *response = other_book.respond(request, Mode::Live, "");
                 }
             });
         },
@@ -395,7 +405,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["isolation.filter_payment_link"],
         |server| {
             let filters_by_payment_link = |request: &Request| {
-                request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
+                request.query.get("payment_link").is_some_and(|value| value.ends_with(PAYMENT_LINK_END))
             };
             rewrite_matching(server, 200, filters_by_payment_link, |_, response| {
                 if is_empty_list(response) {
@@ -447,13 +457,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 
 /// Returns `true` for a request for an existing event of the other mode, by the format of its id.
 pub fn is_foreign_event(request: &Request) -> bool {
+    // The id contains the number of the book: 1 for live mode, 2 for test mode.
     let book_part = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
     request.path.contains(book_part) && is_existing_event(request)
 }
 
-/// Returns `true` for the id of an existing event: its last part is a multiple of the factor in `Book::add_event`.
+/// Returns `true` if the path contains the id of an event of the other account, whose book has the number 3.
+pub(crate) fn has_event_id_of_other_account(request: &Request) -> bool {
+    request.path.contains("-7ab3-")
+}
+
+/// Returns `true` if the path ends with the id of an existing event: its last part is a multiple of [`EVENT_ID_FACTOR`].
 fn is_existing_event(request: &Request) -> bool {
     request.path.rsplit('-').next().is_some_and(|last_part| {
-        u64::from_str_radix(last_part, 16).is_ok_and(|number| number % 0x12_3456_789a == 0)
+        u64::from_str_radix(last_part, 16).is_ok_and(|number| number % EVENT_ID_FACTOR == 0)
     })
 }

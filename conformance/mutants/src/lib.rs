@@ -1,8 +1,8 @@
 //! The test servers of the suite: mutants with one fault each, and correct servers with other legal choices.
 //!
-//! A mutant is a line in the table of its chapter: a description as its name, the statements that must fail, and the
-//! fault; `may_fail` lists statements that may fail too. Any other failure is a false alarm. `TABLES` lists all tables;
-//! `cargo xtask mutants` shows which statements detect which mutants.
+//! A mutant is an entry in one of the `TABLES`: a description as its name, the statements of the specification that
+//! must fail, and a fault of [`fake::FakeServer`]; `may_fail` lists statements that may fail too. Any other failure is
+//! a false alarm. `cargo xtask mutants` shows which statements detect which mutants.
 
 mod authentication;
 mod charges_and_invoices;

@@ -34,7 +34,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     )
     .may_fail(&["limits.refused", "limits.retry_after_held"]),
-    // If the live key is refused first, it may be at its own limit.
+    // If the live key is refused first, it may be at its own limit, so `limits.per_key` need not fail.
     server_fault("all keys of an account share a limit", &["limits.served", "limits.second_key"], |server| {
         server.counted_identity = |_| "the account".into()
     })
@@ -42,7 +42,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     server_fault("each path has a separate limit", &["limits.refused"], |server| {
         server.counted_identity = |request| format!("{:?} {}", request.authorization, request.path)
     }),
-    // The requests after the wait use this path too, so the wait cannot be judged.
+    // The requests after the wait of Retry-After read the account too, so the wait cannot be judged.
     server_fault(
         "the account is exempt from the limit",
         &["limits.refused", "limits.every_path"],
@@ -89,12 +89,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "events.type",
         "paging.envelope",
     ]),
-    server_fault("events share a quota, and every other path has its own", &["limits.refused"], |server| {
-        server.counted_identity = |request| match request.path.as_str() {
-            path if path.starts_with("/v1/events") => request.authorization.clone().unwrap_or_default(),
-            other => other.to_owned(),
-        };
-    }),
+    server_fault(
+        "events share a quota per key, and every other path has its own",
+        &["limits.refused"],
+        |server| {
+            server.counted_identity = |request| match request.path.as_str() {
+                path if path.starts_with("/v1/events") => request.authorization.clone().unwrap_or_default(),
+                other => other.to_owned(),
+            };
+        },
+    ),
     server_fault(
         "single events are exempt from the limit",
         &["limits.refused", "limits.every_path"],
@@ -214,7 +218,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     server_fault("a refused request restarts the window", &["limits.retry_after_held"], |server| {
         use_window(server, Limiter::Restarting, 60);
     }),
-    // Buckets of another size or rate.
+    // Buckets of another size or rate. GCRA is a token bucket.
+    // nginx with `burst=200 nodelay` serves one request and a burst of 200 more.
     server_fault("a burst of 200 without delay", &["limits.refused"], |server| {
         (server.limiter, server.limit, server.response_time) = (Limiter::Gcra, 201, Duration::from_millis(5));
     }),
@@ -308,6 +313,7 @@ const KEY_STAYS_REFUSED: &[&str] = &["limits.retry_after_held"];
 /// Sets fixed windows of this many seconds, aligned to the clock, which starts at `start` seconds.
 fn use_aligned_windows(server: &mut FakeServer, seconds: u64, start: u64) {
     use_window(server, Limiter::AlignedMinute, seconds);
+    // `use_window` has set the clock to 12 seconds.
     server.clock.advance(Duration::from_secs(start - 12));
 }
 

@@ -7,7 +7,7 @@ use crate::mutant::{Mutant, list_fault, replace_links, server_fault};
 use conformance::Mode;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
-    list_fault("a link is missing", &["paging.links"], |_, response| {
+    list_fault("the link to the first page is missing", &["paging.links"], |_, response| {
         drop(response.body["links"].as_object_mut().expect("`links` is an object").remove("first"))
     }),
     list_fault("prev is not null on the first page", &["paging.ends"], |_, response| {
@@ -32,7 +32,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     server_fault(
-        "next of a filtered list starts with the previous record",
+        "next of a filtered list repeats the last record of the page",
         &["paging.links_lead"],
         |server| {
             let books = [server.live.clone(), server.test.clone()];
@@ -62,16 +62,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list_fault("last leads to the first page", &["paging.links_lead"], |_, response| {
         response.body["links"]["last"] = response.body["links"]["first"].clone()
     }),
-    list_fault("links lead to another path", &["paging.links_lead"], |_, response| {
+    list_fault("last leads to another path", &["paging.links_lead"], |_, response| {
         response.body["links"]["last"] = json!("/dashboard")
     }),
     list_fault("links omit per_page", &["paging.links_keep_size"], |_, response| {
         drop_link_parameter(response, "per_page")
     }),
-    list_fault("links omit the filter", &["paging.links_keep_filters"], |_, response| {
+    list_fault("links omit the type filter", &["paging.links_keep_filters"], |_, response| {
         drop_link_parameter(response, "type")
     }),
-    list_fault("links lead to another host", &["paging.links_origin"], |request, response| {
+    list_fault("first leads to another host", &["paging.links_origin"], |request, response| {
         let first = response.body["links"]["first"].as_str().expect("the link is a string");
         let query = first.split_once('?').expect("the link has a query").1;
         response.body["links"]["first"] =

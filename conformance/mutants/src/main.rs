@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: runs the suite on every mutant and every correct variant, and compares with the golden table.
+//! `cargo xtask mutants`: runs the suite on every mutant and every correct variant, and compares the statements that
+//! failed with a golden table. `--grid` and `--combinations` select other trials.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write, stderr};
@@ -22,7 +23,7 @@ usage: cargo xtask mutants [--only GLOB] [--jobs N] [--bless]
   --grid        inject every known fault into the recording of one run, instead of running faulty servers
 
   --combinations N
-                run N correct servers with live traffic behind random infrastructure instead
+                run N correct servers with traffic behind random infrastructure instead
   --seed N      the seed of the combinations [default: 1]
 
   --only GLOB   run only servers whose name, or a statement that they must fail, matches; `*` matches anything
@@ -87,13 +88,11 @@ fn parse_number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, Stri
     value.parse().map_err(|_| format!("`{option}` is `{value}`; allowed: a whole number"))
 }
 
-/// Runs combinations, and prints those with an unexpected result. Returns `true` if there are none.
+/// Runs combinations, and prints those with an unexpected result. Returns `true` if every result is as expected.
 fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
     let started = Instant::now();
     let mut all = combinations(options.seed.unwrap_or(1), count);
-    all.retain(|combination| {
-        options.only.as_deref().is_none_or(|glob| matches_pattern(glob, &combination.name))
-    });
+    all.retain(|subject| options.only.as_deref().is_none_or(|glob| matches_pattern(glob, &subject.name)));
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
     let trials = run_trials(&all, jobs, |_| {});
     let wrong: Vec<_> = trials.iter().filter(|trial| trial.deviation.is_some()).collect();
@@ -109,7 +108,7 @@ fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
     Ok(wrong.is_empty())
 }
 
-/// Runs the task. Returns `true` if every result is as expected.
+/// Runs the trials that the options select. Returns `true` if every result is as expected.
 fn run(options: &Options) -> Result<bool, String> {
     if options.grid {
         let started = Instant::now();
@@ -133,9 +132,9 @@ fn run(options: &Options) -> Result<bool, String> {
         return Err(format!("no server matches `{}`", options.only.as_deref().unwrap_or_default()));
     }
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
-    let (started, done) = (Instant::now(), AtomicUsize::new(0));
+    let (started, done_count) = (Instant::now(), AtomicUsize::new(0));
     let report = |trial: &Trial| {
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        let done = done_count.fetch_add(1, Ordering::Relaxed) + 1;
         if stderr().is_terminal() {
             // Errors of the progress output are ignored.
             let _ = write!(stderr(), "\r\x1b[2K{done} of {total}  {}", trial.name);
@@ -173,11 +172,12 @@ fn run(options: &Options) -> Result<bool, String> {
     Ok(wrong.is_empty() && is_unchanged)
 }
 
-/// Formats the mutants by the statements that kill them.
+/// Formats the statements, each with the mutants that fail it.
 fn mutants_by_statement(subjects: &[Subject], trials: &[Trial]) -> String {
     let mut names_by_id: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (subject, trial) in subjects.iter().zip(trials) {
         for id in &trial.broken {
+            // See the legend below.
             let mark = if subject.violates.contains(&id.as_str()) { ' ' } else { '~' };
             names_by_id.entry(id).or_default().push(format!(
                 "  {mark} {:<72} needs {}",
@@ -192,7 +192,8 @@ fn mutants_by_statement(subjects: &[Subject], trials: &[Trial]) -> String {
     legend.to_owned() + &lines.collect::<String>()
 }
 
-/// Prints the differences from a golden file, or replaces it with `--bless`. Returns `true` if they are now the same.
+/// Prints the differences of a table from its golden file, or with `--bless` writes the file. Returns `true` if both are
+/// the same now.
 fn check_golden(table: &str, file_name: &str, options: &Options) -> Result<bool, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file_name);
     let shown_path = format!("conformance/mutants/{file_name}");

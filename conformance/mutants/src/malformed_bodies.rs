@@ -1,4 +1,4 @@
-//! Faults in the bodies of responses that break parsers: invalid JSON, wrong labels, other envelopes.
+//! Faults in responses that break parsers: invalid JSON, wrong content headers, other envelopes.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     charge_list_fault("a byte order mark precedes the JSON", &["answers.json"], |_, response| {
         response.raw = Some(format!("\u{feff}{}", response.body))
     }),
-    charge_list_fault("a number is NaN", &["answers.json"], |_, response| {
+    charge_list_fault("null is written as NaN", &["answers.json"], |_, response| {
         response.raw = Some(response.body.to_string().replace("null", "NaN"))
     }),
     charge_list_fault("the body is truncated", &["answers.json"], |_, response| {

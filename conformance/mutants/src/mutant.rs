@@ -24,7 +24,7 @@ enum Fault {
     Requests(fn(&mut Request)),
     /// A change of responses with this status to matching requests.
     Responses { status: u16, matches: fn(&Request) -> bool, change: fn(&Request, &mut EditableResponse) },
-    /// A change of every event, in lists and single.
+    /// A change of every event, in lists and in responses with a single event.
     Events(fn(&mut Value)),
     /// A change of the bodies of deliveries before they are signed.
     DeliveryBodies(fn(&Delivery, &mut Value)),
@@ -104,12 +104,12 @@ pub(crate) const fn single_event_fault(
     response_fault(name, violates, 200, change).for_requests(Request::is_event)
 }
 
-/// Returns a mutant with a change of every event, in lists and single.
+/// Returns a mutant with a change of every event, in lists and in responses with a single event.
 pub(crate) const fn event_fault(name: &'static str, violates: Statements, change: fn(&mut Value)) -> Mutant {
     mutant(name, violates, Fault::Events(change))
 }
 
-/// Returns a mutant with a change of the bodies of deliveries.
+/// Returns a mutant with a change of the bodies of deliveries before they are signed.
 pub(crate) const fn delivery_body_fault(
     name: &'static str,
     violates: Statements,
@@ -143,7 +143,7 @@ impl Mutant {
         Mutant { may_fail: statements, ..self }
     }
 
-    /// Restricts the fault to matching requests.
+    /// Restricts the fault to the responses to matching requests.
     ///
     /// # Panics
     ///
@@ -182,7 +182,7 @@ impl Mutant {
     }
 }
 
-/// Adds a webhook sender to a server, with a change.
+/// Adds a webhook sender, changed by `change`, to a server.
 pub(crate) fn add_sender(server: &mut FakeServer, change: impl FnOnce(&mut Sender)) {
     let mut sender = Sender::default();
     change(&mut sender);
@@ -213,7 +213,7 @@ pub(crate) fn remove_member(object: &mut Value, name: &str) {
     object.as_object_mut().expect("the value is an object").remove(name);
 }
 
-/// Replaces each link of a page.
+/// Replaces each link of a page that is not null.
 pub(crate) fn replace_links(response: &mut EditableResponse, change: impl Fn(&str) -> String) {
     for rel in ["first", "last", "prev", "next"] {
         if let Some(link) = response.body["links"][rel].as_str() {

@@ -60,11 +60,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             response.body["meta"]["current_page"] = json!(page - 1);
         },
     ),
-    list_fault("a page is one record short", &["paging.length", "paging.joined"], |request, response| {
-        if request.number("page") == Some(1) {
-            response.body["data"].as_array_mut().expect("`data` is an array").pop();
-        }
-    }),
+    list_fault(
+        "the first page is one record short",
+        &["paging.length", "paging.joined"],
+        |request, response| {
+            if request.number("page") == Some(1) {
+                response.body["data"].as_array_mut().expect("`data` is an array").pop();
+            }
+        },
+    ),
     list_fault("last_page is one too high if the last page is full", &["paging.last_page"], |_, response| {
         let number = |name: &str| response.body["meta"][name].as_u64().expect("the value is a number");
         let wrong = number("total") / number("per_page") + 1;
@@ -265,6 +269,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     server_fault("events are ordered by random ids", &["paging.newest_first"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let len = book.events.len();
+            // A permutation, because neither length is a multiple of 11.
             book.events = (0..len).map(|i| book.events[i * 11 % len].clone()).collect();
         }
     }),
@@ -282,7 +287,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     )
     .may_fail(&["paging.links_lead", "filters.total"]),
-    response_fault("a second page of invoices gets 500", &["lists.served"], 200, |_, response| {
+    response_fault("the list of invoices gets 500", &["lists.served"], 200, |_, response| {
         *response = EditableResponse::json(500, json!({ "message": "Server Error" }))
     })
     .for_requests(|request| request.path == "/v1/invoices"),
@@ -298,7 +303,8 @@ fn unfiltered_rows<'a>(books: &'a [Book; 2], request: &Request) -> &'a Vec<Value
     }
 }
 
-/// Shifts the page with this number by `offset` records, in the lists of charges and events.
+/// Shifts the page with this number by `offset` records, in the list of charges and in that of events, unless it is
+/// filtered by type.
 fn shift_page(server: &mut FakeServer, page: u64, offset: i64) {
     let books = [server.live.clone(), server.test.clone()];
     server.rewrite_responses(move |request, response| {

@@ -8,6 +8,7 @@ use crate::mutant::{Mutant, charge_list_fault, server_fault};
 
 /// The price of a charge.
 const PRICE: &str = "0.00076192";
+/// Half of the price.
 const HALF: &str = "0.00038096";
 /// An amount between half of the price and the price.
 const MOST: &str = "0.00060000";
@@ -78,7 +79,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         },
     ),
-    server_fault("refunds are recorded as cancelations", &["events.recorded"], |server| {
+    server_fault("refunds are recorded as cancellations", &["events.recorded"], |server| {
         record_refunds(server);
         for event in server.test.events.iter_mut().filter(|event| event["type"] == "charge.refunded") {
             event["type"] = json!("charge.canceled");
@@ -102,12 +103,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             .for_each(|row| row["paid_at"] = Value::Null);
     }),
     server_fault(
-        "listed charges have no paid_at, and all records are of one day",
+        "listed charges have no paid_at, and all records are of the last day",
         &["lists.complete"],
         |server| {
             for book in [&mut server.live, &mut server.test] {
                 let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
                 for row in lists.into_iter().flatten() {
+                    // The clock of the server starts on 2026-01-01.
                     let moved = row.to_string().replace("2025-12-01T", "2025-12-31T");
                     *row = moved.parse().expect("valid JSON");
                 }

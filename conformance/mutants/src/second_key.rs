@@ -49,6 +49,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["filters.combined"],
         |request, response| {
             if request.query.contains_key("type") && request.query.contains_key("charge") {
+                // In test mode, each of the 8 charges has one `charge.created`.
                 response.body["meta"]["total"] = json!(8);
             }
         },
@@ -64,17 +65,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["filters.total", "filters.combined"],
         |request, response| {
             if request.path == "/v1/charges" && request.query.contains_key("status") {
+                // The number of charges in live mode; test mode has 8.
                 response.body["meta"]["total"] = json!(9);
             }
         },
     )
     .may_fail(&["filters.status"]),
-    response_fault("a charge of the other mode gets 403", &["isolation.objects"], 404, |_, response| {
-        response.status = 403
-    })
+    response_fault(
+        "a charge or invoice of the other mode gets 403",
+        &["isolation.objects"],
+        404,
+        |_, response| response.status = 403,
+    )
     .for_requests(is_foreign_object),
     response_fault(
-        "the 404 of an invoice of the other mode has a hint",
+        "the 404 of a charge or invoice of the other mode has a hint",
         &["isolation.objects"],
         404,
         |_, response| response.body["hint"] = json!("other mode"),

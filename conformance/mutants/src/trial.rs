@@ -1,4 +1,4 @@
-//! [`Trial`]s: runs of the suite against test servers ([`Subject`]s), compared with the expected failures.
+//! [`Trial`]: the result of a run of the suite against a test server ([`Subject`]), compared with the expected failures.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,19 +12,24 @@ use crate::combination::Combination;
 use crate::fake::{FakeServer, run, run_with};
 use crate::{Mutant, TABLES, Variant};
 
+/// The exit codes of a complete run: 0 if no statement failed, else 1.
+const COMPLETE: &[u8] = &[0, 1];
+/// The exit codes of a run that may be incomplete. The code 3 means that a required statement was not judged.
+const COMPLETE_OR_NOT: &[u8] = &[0, 1, 3];
+
 /// A test server, with the expected result.
 pub struct Subject {
-    /// The description of the fault or of the legal choice.
+    /// The description of the fault, the legal choice or the combination.
     pub name: String,
     /// The statements that must fail. Empty for a correct server.
     pub violates: &'static [&'static str],
     /// The statements that may fail too.
     pub may_fail: &'static [&'static str],
-    /// Runs the check. Returns its rows, or the reason why it has no usable result.
+    /// Runs the check. Returns a row per statement, with its verdict, or the reason why there is no usable result.
     run_check: Box<dyn Fn() -> Result<Vec<StatementResult>, String> + Send + Sync>,
 }
 
-/// The result of a trial.
+/// The result of a run against a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// The name of the subject.
@@ -38,7 +43,7 @@ pub struct Trial {
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
         let Mutant { name, violates, may_fail, .. } = mutant;
-        let run_check = Box::new(|| run_check(|server| mutant.inject(server), &[0, 1, 3]));
+        let run_check = Box::new(|| run_check(|server| mutant.inject(server), COMPLETE_OR_NOT));
         Subject { name: (*name).to_owned(), violates, may_fail, run_check }
     }
 }
@@ -46,12 +51,11 @@ impl From<&'static Mutant> for Subject {
 impl From<&'static Variant> for Subject {
     fn from(variant: &'static Variant) -> Subject {
         let Variant { name, warns, choose } = variant;
-        // The exit code 3 (incomplete) is not accepted; failures are read from the rows.
         Subject {
             name: (*name).to_owned(),
             violates: &[],
             may_fail: warns,
-            run_check: Box::new(|| run_check(*choose, &[0, 1])),
+            run_check: Box::new(|| run_check(*choose, COMPLETE)),
         }
     }
 }
@@ -63,31 +67,31 @@ impl From<Combination> for Subject {
             let mut server = FakeServer::default();
             combination.prepare(&mut server);
             let outcome = run_with(server, |plan| plan.quick |= combination.is_quick);
-            let gaps = outcome.rows.iter().filter(|row| row.is_unjudged_must());
-            let is_quick = outcome.recording.no_burst.is_some();
-            let is_expected =
-                |id: &str| (is_quick && id.starts_with("limits.")) || combination.may_leave_unjudged(id);
-            let is_complete = !combination.is_moderate() || gaps.clone().all(|row| is_expected(&row.id));
-            checked_rows(outcome, if is_complete { &[0, 1, 3] } else { &[0, 1] })
+            let has_no_burst = outcome.recording.no_burst.is_some();
+            let is_allowed =
+                |id: &str| (has_no_burst && id.starts_with("limits.")) || combination.may_leave_unjudged(id);
+            let mut unjudged = outcome.rows.iter().filter(|row| row.is_unjudged_must());
+            let may_be_incomplete = !combination.is_moderate() || unjudged.all(|row| is_allowed(&row.id));
+            checked_rows(outcome, if may_be_incomplete { COMPLETE_OR_NOT } else { COMPLETE })
         };
         Subject { name, violates: &[], may_fail, run_check: Box::new(run_check) }
     }
 }
 
-/// Checks a changed server. Returns the rows if the exit code is allowed.
+/// Checks a changed server. Returns what [`checked_rows`] returns.
 fn run_check(change: impl Fn(&mut FakeServer), exit_codes: &[u8]) -> Result<Vec<StatementResult>, String> {
     let mut server = FakeServer::default();
     change(&mut server);
     checked_rows(run(server), exit_codes)
 }
 
-/// Returns the rows of a run that had one of these exit codes and stayed within its budget.
+/// Returns the rows of a run, or an error if it has none of these exit codes or exceeded its budget of requests.
 fn checked_rows(outcome: Outcome, exit_codes: &[u8]) -> Result<Vec<StatementResult>, String> {
     let exit_code = outcome.exit_code();
     if !exit_codes.contains(&exit_code) {
-        let gaps = outcome.rows.iter().filter(|row| row.is_unjudged_must()).map(|row| row.id.as_str());
-        let gaps: Vec<_> = gaps.collect();
-        return Err(format!("exit code {exit_code}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
+        let unjudged = outcome.rows.iter().filter(|row| row.is_unjudged_must());
+        let ids: Vec<_> = unjudged.map(|row| row.id.as_str()).collect();
+        return Err(format!("exit code {exit_code}, {:?}, not judged: {}", outcome.stop, ids.join(", ")));
     }
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
     if spent.functional() > allowed.outside_bursts() || spent.in_bursts > allowed.burst {
@@ -97,7 +101,7 @@ fn checked_rows(outcome: Outcome, exit_codes: &[u8]) -> Result<Vec<StatementResu
 }
 
 impl Subject {
-    /// Returns the keys or options that a run needs to detect the fault.
+    /// Returns the name of the input that a run needs to detect the fault: keys, a burst or deliveries.
     pub fn required_input(&self) -> &'static str {
         let needs = |id: &&str| match *id {
             "auth.revoked_key" => Some("a revoked key"),
@@ -106,15 +110,15 @@ impl Subject {
             id if needs_deliveries(id) => Some("deliveries"),
             _ => None,
         };
-        // If one statement needs no further input, the keys are enough.
+        // If one statement needs no further input, the keys of both modes are enough to detect the fault with it.
         let inputs: Option<Vec<_>> = self.violates.iter().map(needs).collect();
         inputs.and_then(|inputs| inputs.first().copied()).unwrap_or("keys of both modes")
     }
 
-    /// Runs the trial. A panic of the server does not count as a detected fault.
+    /// Runs the trial. A panic, of the server or the suite, is a deviation and does not count as a detected fault.
     pub fn run(&self) -> Trial {
         let rows = catch_unwind(AssertUnwindSafe(|| (self.run_check)()))
-            .unwrap_or_else(|_| Err("the server panicked".to_owned()));
+            .unwrap_or_else(|_| Err("the server or the suite panicked".to_owned()));
         match rows {
             Err(reason) => {
                 Trial { name: self.name.clone(), broken: BTreeSet::new(), deviation: Some(reason) }
@@ -128,7 +132,8 @@ impl Subject {
         }
     }
 
-    /// Returns the expected statements that did not fail, and the unexpected ones that did.
+    /// Describes the statements that should have failed and did not, and those that failed unexpectedly. Returns `None`
+    /// if there are none of either.
     fn deviation(&self, rows: &[StatementResult], broken: &BTreeSet<String>) -> Option<String> {
         let with_evidence = |id: &str| match rows.iter().find(|row| row.id == id).map(|row| &row.verdict) {
             Some(Verdict::Fail(finding) | Verdict::Warn(finding)) => {
@@ -138,10 +143,10 @@ impl Subject {
         };
         let missed: Vec<_> =
             self.violates.iter().filter(|id| !broken.contains(**id)).map(|id| (*id).to_owned()).collect();
-        let is_expected =
+        let is_allowed =
             |id: &&String| self.violates.contains(&id.as_str()) || self.may_fail.contains(&id.as_str());
         let false_alarms: Vec<_> =
-            broken.iter().filter(|id| !is_expected(id)).map(|id| with_evidence(id)).collect();
+            broken.iter().filter(|id| !is_allowed(id)).map(|id| with_evidence(id)).collect();
         let parts = [("survives", missed), ("false alarm of", false_alarms)];
         let parts = parts.into_iter().filter(|(_, ids)| !ids.is_empty());
         let parts: Vec<_> = parts.map(|(label, ids)| format!("{label} {}", ids.join(", "))).collect();
@@ -159,7 +164,7 @@ pub fn variants() -> Vec<Subject> {
     crate::variants::TABLES.iter().copied().flatten().map(Subject::from).collect()
 }
 
-/// Returns combinations of correct servers, live traffic and infrastructure, which are deterministic for a seed.
+/// Returns random combinations of a correct server, traffic and infrastructure, always the same for a seed.
 pub fn combinations(seed: u64, count: usize) -> Vec<Subject> {
     (0..count as u64).map(|number| Subject::from(Combination::from_seed(seed, number))).collect()
 }
@@ -189,7 +194,7 @@ fn next_subject<'a>(next: &AtomicUsize, subjects: &'a [Subject]) -> Option<(usiz
     subjects.get(index).map(|subject| (index, subject))
 }
 
-/// Returns the golden kill table: a line per server with the statements that failed.
+/// Returns the kill table: a line per server with the statements that failed or warned.
 pub fn kill_table(trials: &[Trial]) -> String {
     let line = |trial: &Trial| {
         let broken: Vec<_> = trial.broken.iter().map(String::as_str).collect();

@@ -9,12 +9,16 @@ use url::form_urlencoded::Serializer;
 
 use super::{EditableResponse, Request};
 
+/// The last part of an event's id is a multiple of this number, so that ids look random, but those of existing events
+/// can be recognized.
+pub(crate) const EVENT_ID_FACTOR: u64 = 0x12_3456_789a;
+
 /// The choices that the specification leaves to a service.
 #[derive(Clone)]
 pub struct Choices {
     /// `true` if a single event has no envelope.
     pub bare_event: bool,
-    /// `true` if links have no host.
+    /// `true` if links consist of only a query.
     pub relative_links: bool,
     /// `true` if a size above 100 is clamped to 100, not refused.
     pub clamps_page_size: bool,
@@ -26,18 +30,18 @@ pub struct Choices {
     pub empty_last_page: u64,
     /// The suffix of timestamps: `Z` or `+00:00`.
     pub utc_suffix: &'static str,
-    /// `true` if a filter by an unknown object gets 404, not an empty list.
+    /// `true` if a filter by a charge, an invoice or a payment link that matches nothing gets 404, not an empty list.
     pub foreign_filter_404: bool,
-    /// `true` if errors are problem details (RFC 9457).
+    /// `true` if a 404 has problem details (RFC 9457).
     pub problem_json: bool,
     /// `true` if later pages omit records that were created after the first page was read.
     pub has_stable_pages: bool,
-    /// `true` if an event shows the current state of its charge or invoice. Ignored if filters are wide.
+    /// `true` if an event shows the current state of its charge or invoice. Ignored with `has_wide_filters`.
     pub events_show_current_objects: bool,
 }
 
-#[derive(Clone)]
 /// The objects of an account in a mode.
+#[derive(Clone)]
 pub struct Book {
     /// The name of the account.
     pub name: String,
@@ -109,11 +113,12 @@ impl Book {
         }
     }
 
-    /// Returns a book with charges of two events each, then invoices of three. `book_number` is a part of all ids.
+    /// Returns a book with this many charges, with two events each, and then invoices, with three events each. The first
+    /// charge pays the first invoice. `book_number` is a part of all ids.
     pub fn with_objects(book_number: u64, charges: u64, invoices: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
-            book.open_charge(book_number, number);
+            book.add_charge(book_number, number);
         }
         for number in 0..invoices {
             let payment = book.charges.first().filter(|_| number == 0).cloned();
@@ -122,11 +127,12 @@ impl Book {
         book.newest_first()
     }
 
-    /// Returns a book with more records than a long page: charges, and an invoice after every second one.
+    /// Returns a book with this many charges, and an invoice after every second one; every sixth invoice is paid.
+    /// From 29 charges on, it has more events than the longest page, which has 100.
     pub fn with_long_lists(book_number: u64, charges: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
-            book.open_charge(book_number, number);
+            book.add_charge(book_number, number);
             if number.is_multiple_of(2) {
                 let payment = book.charges.last().filter(|_| number.is_multiple_of(12)).cloned();
                 book.issue_invoice(book_number, number / 2, payment);
@@ -139,7 +145,7 @@ impl Book {
     pub fn with_many_records(book_number: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..275 {
-            book.open_charge(book_number, number);
+            book.add_charge(book_number, number);
             let payment = book.charges.last().filter(|_| number < 3).cloned();
             book.issue_invoice(book_number, number, payment);
         }
@@ -153,11 +159,11 @@ impl Book {
         self
     }
 
-    /// Creates a charge, and returns the response to the request.
+    /// Creates a charge as a client would, and returns the response.
     pub fn create_charge(&mut self) -> EditableResponse {
         let number = self.charges.len() as u64;
-        // The charge is paid or canceled immediately.
-        self.add_newest(|book| book.open_charge(9, number));
+        // The charge is paid or canceled immediately. No other book has the number 9, so its ids are new.
+        self.add_newest(|book| book.add_charge(9, number));
         EditableResponse::json(201, json!({ "data": self.charges[0] }))
     }
 
@@ -172,7 +178,7 @@ impl Book {
     }
 
     /// Adds a charge with two events: paid if its number is even, else canceled.
-    fn open_charge(&mut self, book_number: u64, number: u64) {
+    fn add_charge(&mut self, book_number: u64, number: u64) {
         let is_paid = number.is_multiple_of(2);
         let charge = self.new_charge(book_number, number, if is_paid { "paid" } else { "canceled" });
         self.add_event(book_number, "charge.created", &charge, &Value::Null);
@@ -185,23 +191,24 @@ impl Book {
         self.charges.push(charge);
     }
 
-    /// Records a charge with these events, five minutes apart. Each event shows the charge as it was.
+    /// Records a charge with these events, five minutes apart. Each event shows the charge as it was, with the part of
+    /// the event type after the dot as its status.
     pub(crate) fn record_charge(&mut self, book_number: u64, number: u64, history: &[ChargeEvent]) {
         let mut charge = self.new_charge(book_number, number, "pending");
         self.add_newest(|book| {
             for &ChargeEvent { event_type, received_amount, is_paid } in history {
                 let minute = 5 * book.events.len();
                 let (day, hour) = (20 + minute / 1_440, minute / 60 % 24);
-                let now = format!("2025-12-{day}T{hour:02}:{:02}:00.000000Z", minute % 60);
+                let time = format!("2025-12-{day}T{hour:02}:{:02}:00.000000Z", minute % 60);
                 if is_paid && charge["paid_at"].is_null() {
-                    charge["paid_at"] = json!(now);
+                    charge["paid_at"] = json!(time);
                 }
                 let status = event_type.split_once('.').map_or(event_type, |(_, status)| status);
                 (charge["status"], charge["received_amount"]) = (json!(status), json!(received_amount));
                 if event_type == "charge.created" {
-                    charge["created_at"] = json!(now);
+                    charge["created_at"] = json!(time);
                 }
-                book.now = Some(now);
+                book.now = Some(time);
                 book.add_event(book_number, event_type, &charge, &Value::Null);
             }
             book.charges.push(charge);
@@ -211,7 +218,7 @@ impl Book {
     /// Returns a charge with all fields.
     pub(super) fn new_charge(&self, book_number: u64, number: u64, status: &str) -> Value {
         let is_paid = status == "paid";
-        // Three of sixteen charges belong to a payment link; some of the three are paid.
+        // Three of sixteen charges belong to a payment link; only the one with an even number is paid.
         let link = matches!(number % 16, 1 | 8 | 9)
             .then(|| format!("pl{book_number}ghijkl{:02}", number / 16 * 16 + 1));
         json!({
@@ -232,13 +239,13 @@ impl Book {
         })
     }
 
-    /// Issues an invoice, which is open or was paid by the charge `payment`.
-    pub(super) fn issue_invoice(&mut self, book_number: u64, number: u64, payment: Option<Value>) {
+    /// Issues an invoice with three events. It is open, or paid by the charge `paying_charge`.
+    pub(super) fn issue_invoice(&mut self, book_number: u64, number: u64, paying_charge: Option<Value>) {
         let charges: Vec<_> =
-            payment.iter().map(|charge| json!({ "code": charge["code"], "status": "paid" })).collect();
+            paying_charge.iter().map(|charge| json!({ "code": charge["code"], "status": "paid" })).collect();
         let invoice = json!({
             "code": format!("in{book_number}mnopqr{number:02}"),
-            "status": if payment.is_some() { "paid" } else { "open" },
+            "status": if paying_charge.is_some() { "paid" } else { "open" },
             "charges": charges,
             "number": format!("INV-{:04}", number + 1),
             "amount": "49.90",
@@ -247,7 +254,7 @@ impl Book {
             "hosted_url": format!("https://pay.example/i/{book_number}{number:02}"),
             "created_at": self.next_time(),
         });
-        let last_type = if payment.is_some() { "invoice.paid" } else { "invoice.viewed" };
+        let last_type = if paying_charge.is_some() { "invoice.paid" } else { "invoice.viewed" };
         for event_type in ["invoice.created", "invoice.sent", last_type] {
             self.add_event(book_number, event_type, &Value::Null, &invoice);
         }
@@ -264,10 +271,11 @@ impl Book {
         format!("2025-12-{day:02}T{hour:02}:{:02}:00.000000Z", minute % 60)
     }
 
+    /// Adds an event at the end of the list.
     pub(super) fn add_event(&mut self, book_number: u64, event_type: &str, charge: &Value, invoice: &Value) {
         let number = self.events.len();
         self.events.push(json!({
-            "id": format!("0190a5c4-7f3e-7ab{book_number}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
+            "id": format!("0190a5c4-7f3e-7ab{book_number}-8def-{:012x}", (number as u64 + 1) * EVENT_ID_FACTOR),
             "type": event_type,
             "details": {},
             "charge": charge,
@@ -276,8 +284,8 @@ impl Book {
         }));
     }
 
-    /// Returns the response to a request. `mode` is that of its key, `address` the base of absolute links.
-    pub fn respond(&self, request: &Request, mode: Mode, address: &str) -> EditableResponse {
+    /// Returns the response to a request. `mode` is the mode of its key; absolute links start with `base_url`.
+    pub fn respond(&self, request: &Request, mode: Mode, base_url: &str) -> EditableResponse {
         match request.path.as_str() {
             "/v1/account" => EditableResponse::json(
                 200,
@@ -286,9 +294,9 @@ impl Book {
                     "meta": { "mode": mode.as_str(), "accepted_assets": ["BTC"] },
                 }),
             ),
-            "/v1/charges" => self.list_response(request, &self.charges, address),
-            "/v1/invoices" => self.list_response(request, &self.invoices, address),
-            "/v1/events" => self.list_response(request, &self.events, address),
+            "/v1/charges" => self.list_response(request, &self.charges, base_url),
+            "/v1/invoices" => self.list_response(request, &self.invoices, base_url),
+            "/v1/events" => self.list_response(request, &self.events, base_url),
             path if path.starts_with("/v1/charges/") => self.object_response(path, &self.charges),
             path if path.starts_with("/v1/invoices/") => self.object_response(path, &self.invoices),
             path => path
@@ -360,7 +368,7 @@ impl Book {
         rows[rows.len().saturating_sub(anchored_len)..].to_vec()
     }
 
-    fn list_response(&self, request: &Request, records: &[Value], address: &str) -> EditableResponse {
+    fn list_response(&self, request: &Request, records: &[Value], base_url: &str) -> EditableResponse {
         let (mut page, mut size) =
             (request.number("page").unwrap_or(1), request.number("per_page").unwrap_or(25));
         if size > 100 && self.choices.clamps_page_size {
@@ -390,9 +398,9 @@ impl Book {
                 query.append_pair(name, value);
             }
             query.append_pair("page", &page.to_string());
-            let origin = if self.choices.relative_links { "" } else { address };
+            let base_url = if self.choices.relative_links { "" } else { base_url };
             let path = if self.choices.relative_links { "" } else { request.path.as_str() };
-            json!(format!("{origin}{path}?{}", query.finish()))
+            json!(format!("{base_url}{path}?{}", query.finish()))
         };
         let links = json!({
             "first": link(1),
@@ -404,6 +412,7 @@ impl Book {
         EditableResponse::json(200, json!({ "data": rows, "links": links, "meta": meta }))
     }
 
+    /// Returns `true` if a row satisfies all filters of a request. Unknown parameters are ignored.
     fn matches_filters(&self, row: &Value, request: &Request) -> bool {
         let matches = |name: &str, row_value: &Value, filter_value: &str| {
             row_value.as_str().is_some_and(|row_value| (self.filter_matches)(name, row_value, filter_value))

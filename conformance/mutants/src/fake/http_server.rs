@@ -23,8 +23,11 @@ use url::form_urlencoded;
 
 use super::{EditableResponse, FakeServer, Request};
 
-/// The epoch of the server's clock.
+/// The time at which the server's clock starts.
 const EPOCH: OffsetDateTime = datetime!(2026-01-01 0:00 UTC);
+
+/// [`EPOCH`] in seconds since 1970.
+pub(crate) const EPOCH_UNIX_SECONDS: u64 = 1_767_225_600;
 
 /// The HTTP settings of the server.
 #[derive(Clone, Copy, Default)]
@@ -39,19 +42,20 @@ pub struct HttpSettings {
     pub title_case: bool,
     /// The number of responses on a connection after which the server closes it.
     pub responses_per_connection: Option<u64>,
-    /// The interval, in responses of the server, at which one closes its connection.
+    /// If it is `n`, the server closes the connection after every `n`th of all its responses.
     pub close_every: Option<u64>,
 }
 
 /// A status that makes the server close the connection without a response, as in nginx.
 pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
 
-/// Starts the server on a free port. Returns its base address.
+/// Starts the server on a free port. Returns its base URL.
 pub async fn serve(server: FakeServer) -> String {
     serve_shared(server).await.0
 }
 
-/// Starts the server on a free port. Returns its base address, and the service, so that a panic can be detected.
+/// Starts the server on a free port. Returns its base URL, and the server, whose mutex is poisoned if a request handler
+/// panics.
 pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<FakeServer>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     server.address = format!("http://{}", listener.local_addr().expect("the listener has an address"));
@@ -87,15 +91,15 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
 }
 
 async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let wire = server.lock().expect("no request handler panics").http_settings;
-    let responses = AtomicU64::new(0);
+    let settings = server.lock().expect("no request handler panics").http_settings;
+    let response_count = AtomicU64::new(0);
     let service = service_fn(move |request| {
         let mut server = server.lock().expect("no request handler panics");
-        let on_connection = responses.fetch_add(1, Ordering::Relaxed) + 1;
+        let on_connection = response_count.fetch_add(1, Ordering::Relaxed) + 1;
         let mut response = respond(&mut server, &request);
         server.response_count += 1;
-        let is_last = wire.responses_per_connection.is_some_and(|max| on_connection >= max)
-            || wire.close_every.is_some_and(|n| server.response_count.is_multiple_of(n));
+        let is_last = settings.responses_per_connection.is_some_and(|max| on_connection >= max)
+            || settings.close_every.is_some_and(|n| server.response_count.is_multiple_of(n));
         if is_last {
             response.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
         }
@@ -108,7 +112,7 @@ async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead
         })
     });
     let mut http = hyper::server::conn::http1::Builder::new();
-    http.title_case_headers(wire.title_case).keep_alive(!wire.closes_after_response);
+    http.title_case_headers(settings.title_case).keep_alive(!settings.closes_after_response);
     // Clients may disconnect at any time.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
@@ -120,6 +124,7 @@ fn respond(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respon
         mode: None,
         method: request.method().to_string(),
         authorization: authorization.map(str::to_owned),
+        // Paths with another prefix get 404.
         path: request.uri().path().strip_prefix(server.prefix).unwrap_or("/nowhere").to_owned(),
         query: form_urlencoded::parse(query.as_bytes()).into_owned().collect::<BTreeMap<_, _>>(),
         raw_query: query.to_owned(),
@@ -129,7 +134,7 @@ fn respond(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respon
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    // U+FFFD represents a byte that is invalid in UTF-8.
+    // U+FFFD is sent as the byte 0xff, which is invalid in UTF-8.
     let text = raw.unwrap_or_else(|| body.to_string());
     let parts: Vec<_> = text.split(char::REPLACEMENT_CHARACTER).map(str::as_bytes).collect();
     let full = Full::from(parts.join(&0xff));

@@ -4,14 +4,14 @@ const SECOND: u64 = 1_000_000;
 /// The tokens that a bucket gets per window, regardless of its size.
 const TOKENS_PER_WINDOW: u64 = 120;
 
-/// A rate limiter. A window lasts a minute unless a mutant sets another length.
+/// A rate limiter. The lengths and rates below are those of the default window of a minute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
     /// A sliding log of the last 60 seconds.
     Sliding,
     /// A sliding log with a resolution of one second.
     SlidingSeconds,
-    /// A fixed window that is aligned with the minutes of the clock.
+    /// A fixed window whose start is a multiple of its length on the clock.
     AlignedMinute,
     /// A fixed window of 60 seconds that starts with the first request.
     FromFirst,
@@ -21,7 +21,8 @@ pub enum Limiter {
     Bucket,
     /// The generic cell rate algorithm (GCRA): one request per half second, in bursts of up to a minute's requests.
     Gcra,
-    /// A sliding window counter: the current clock minute plus the weighted previous one.
+    /// A sliding window counter: it counts the requests of the current clock minute, and a part of those of the previous
+    /// one.
     SlidingCounter,
     /// No limit.
     Off,
@@ -38,18 +39,19 @@ pub struct LimiterSettings {
 }
 
 impl Limiter {
-    /// Records a request in `hits` if it is within the limit. Otherwise returns the microseconds until it would be.
+    /// Records a request in `hits`, the state of the limiter, and returns `None`, if it is within the limit. Otherwise
+    /// returns the microseconds until it would be, and records it only if refused requests count.
     pub(super) fn record_or_wait(
         self,
         hits: &mut Vec<u64>,
         now: u64,
-        rules: &LimiterSettings,
+        settings: &LimiterSettings,
     ) -> Option<u64> {
-        let LimiterSettings { limit, window, .. } = *rules;
+        let LimiterSettings { limit, window, .. } = *settings;
         let interval = window / TOKENS_PER_WINDOW;
         match self {
             Limiter::Off => return None,
-            Limiter::SlidingCounter => return sliding_counter(hits, now, rules),
+            Limiter::SlidingCounter => return sliding_counter(hits, now, settings),
             Limiter::Gcra => {
                 let due_at = hits.pop().unwrap_or(0).max(now);
                 let is_served = due_at + interval <= now + limit * interval;
@@ -75,10 +77,10 @@ impl Limiter {
             hits.push(hit);
             return None;
         }
-        if rules.counts_refused {
+        if settings.counts_refused {
             hits.push(now);
         }
-        // The request that must leave the window before another is served.
+        // The time of the request that must leave the window before another is served.
         let blocking = hits[hits.len() - limit as usize];
         Some(match self {
             Limiter::SlidingSeconds => (blocking / SECOND) * SECOND + window - now,
@@ -94,10 +96,11 @@ impl Limiter {
     }
 }
 
-/// Applies a sliding window counter: it counts the current window and the remaining share of the previous one.
+/// Applies a sliding window counter: the requests of the current window count fully, and those of the previous window in
+/// proportion to the rest of the current one: a quarter of them after three quarters of the window.
 /// Returns the same as `Limiter::record_or_wait`.
-fn sliding_counter(hits: &mut Vec<u64>, now: u64, rules: &LimiterSettings) -> Option<u64> {
-    let LimiterSettings { limit, window, .. } = *rules;
+fn sliding_counter(hits: &mut Vec<u64>, now: u64, settings: &LimiterSettings) -> Option<u64> {
+    let LimiterSettings { limit, window, .. } = *settings;
     let (window_number, elapsed) = (now / window, now % window);
     hits.retain(|at| at / window + 1 >= window_number);
     let current = hits.iter().filter(|at| *at / window == window_number).count() as u64;
@@ -106,12 +109,12 @@ fn sliding_counter(hits: &mut Vec<u64>, now: u64, rules: &LimiterSettings) -> Op
         hits.push(now);
         return None;
     }
-    if rules.counts_refused {
+    if settings.counts_refused {
         hits.push(now);
     }
-    // The time in a window until the share of the `count` requests before it is less than `room`.
-    let wait_in_window = |count: u64, room: u64| window - room * window / count + 1;
-    Some(match current + u64::from(rules.counts_refused) {
+    // The time from the start of a window until `previous` requests of the window before it count for less than `room`.
+    let wait_in_window = |previous: u64, room: u64| window - room * window / previous + 1;
+    Some(match current + u64::from(settings.counts_refused) {
         current if current >= limit => window - elapsed + wait_in_window(current, limit),
         current => wait_in_window(previous, limit - current).saturating_sub(elapsed).max(1),
     })

@@ -1,7 +1,7 @@
 //! [`FakeServer`]: a small correct service, used only to test the suite.
 //!
-//! It shares its virtual clock with the suite's waiter, so that no test sleeps. `Mutant::inject` adds a fault: a
-//! changed setting of the server, or a rewritten request or response.
+//! It shares its virtual clock with the suite, which advances the clock instead of waiting, so no test sleeps.
+//! `Mutant::inject` adds a fault: a changed setting of the server, or a rewritten request, response or delivery.
 
 pub mod book;
 pub mod http_server;
@@ -36,7 +36,7 @@ pub const SECOND_KEY: &str = "svc_test_zX8cV6bN4mQ2wE1rT3yU";
 /// A key of another account, in test mode.
 pub const OTHER_KEY: &str = "svc_test_another2account3key4";
 
-/// A virtual clock, in microseconds since 2026-01-01T00:00:00Z, shared by the service and the waiter.
+/// A virtual clock, in microseconds since 2026-01-01T00:00:00Z, shared by the service and the suite.
 #[derive(Clone, Default)]
 pub struct Clock(Arc<AtomicU64>);
 
@@ -64,8 +64,8 @@ impl TargetClock for Clock {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 /// The two formats of `Retry-After` in HTTP.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RetryAfter {
     /// Whole seconds.
     Seconds,
@@ -78,11 +78,11 @@ pub enum RetryAfter {
 pub struct Request {
     /// The mode of the key, after authentication.
     pub mode: Option<Mode>,
-    /// `GET` or `POST`.
+    /// The method, such as `GET`, `HEAD` or `POST`.
     pub method: String,
     /// The Authorization header as received.
     pub authorization: Option<String>,
-    /// The path below the prefix.
+    /// The path below the prefix, or `/nowhere` if the path has another prefix.
     pub path: String,
     /// The query parameters. If one is repeated, the last value counts.
     pub query: BTreeMap<String, String>,
@@ -96,12 +96,12 @@ impl Request {
         self.query.get(name)?.parse().ok()
     }
 
-    /// Returns `true` for a request for one event.
+    /// Returns `true` if the path is that of one event.
     pub fn is_event(&self) -> bool {
         self.path.starts_with("/v1/events/")
     }
 
-    /// Returns `true` for a request for one of the three lists.
+    /// Returns `true` if the path is that of one of the three lists.
     pub fn is_list(&self) -> bool {
         matches!(self.path.as_str(), "/v1/charges" | "/v1/invoices" | "/v1/events")
     }
@@ -112,9 +112,9 @@ pub type ResponseRewrite = Box<dyn FnMut(&Request, &mut EditableResponse) + Send
 /// A change of a request before it is processed.
 pub type RequestRewrite = Box<dyn FnMut(&mut Request) + Send>;
 
-/// The fake service: objects, keys, a limiter, and the changes of a mutant.
+/// The fake service: its objects, its settings, and the changes of a mutant or a variant.
 pub struct FakeServer {
-    /// The clock, shared with the waiter.
+    /// The clock, shared with the suite.
     pub clock: Clock,
     /// The account's objects in live mode.
     pub live: Book,
@@ -162,13 +162,13 @@ pub struct FakeServer {
     pub response_rewrites: Vec<ResponseRewrite>,
     /// The state of the limiter by counted identity: for most limiters the times of counted requests, in microseconds.
     pub hits: BTreeMap<String, Vec<u64>>,
-    /// The number of requests that counted toward a limit.
+    /// The number of requests with a valid key that are not exempt from the limit, including refused ones.
     pub counted_requests: u64,
-    /// The base URL, without the prefix of paths.
+    /// The origin of the server's URLs, such as `http://127.0.0.1:4711`.
     pub address: String,
     /// The webhook sender, if the server sends deliveries.
     pub sender: Option<sender::Sender>,
-    /// The live traffic.
+    /// The traffic that changes records during a run, if there is any.
     pub traffic: Option<Traffic>,
     /// A cache of single events in front of the server, per key.
     pub event_cache: Option<EventCache>,
@@ -241,7 +241,7 @@ impl FakeServer {
         self.request_rewrites.push(Box::new(rewrite));
     }
 
-    /// Returns the response to a request, with all changes applied.
+    /// Advances the clock and the traffic, and returns the response: from the cache, or with all changes applied.
     pub fn respond(&mut self, request: Request) -> EditableResponse {
         self.clock.advance(self.response_time);
         if let Some(traffic) = &mut self.traffic {
@@ -259,7 +259,7 @@ impl FakeServer {
         response
     }
 
-    /// Returns a response from the cache, with its age.
+    /// Returns the response to a request from the cache, with its age in a header, unless it is absent or too old.
     fn cached_response(&self, request: &Request) -> Option<EditableResponse> {
         let key = (request.path.clone(), request.authorization.clone());
         let (stored_at, response) =
@@ -271,7 +271,7 @@ impl FakeServer {
         (age < CACHED_MICROS).then_some(response)
     }
 
-    /// Returns the response with all changes, without the cache.
+    /// Returns the response to a request, with all changes of both applied, without the cache.
     fn respond_uncached(&mut self, mut request: Request) -> EditableResponse {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
@@ -287,7 +287,7 @@ impl FakeServer {
         response
     }
 
-    /// Returns the response of the service before it is changed.
+    /// Returns the response of the service before the changes of responses.
     fn correct_response(&mut self, request: &mut Request) -> EditableResponse {
         let Some((mode, is_other_account)) = self.authenticate(request) else {
             let mut response = EditableResponse::json(401, json!({ "message": "Unknown API key." }));
@@ -355,12 +355,12 @@ impl FakeServer {
             identity += &format!(" at replica {}", self.counted_requests % self.replicas);
         }
         let hits = self.hits.entry(identity).or_default();
-        let rules = LimiterSettings {
+        let settings = LimiterSettings {
             limit: self.limit,
             window: u64::try_from(self.window.as_micros()).expect("the window fits in a u64"),
             counts_refused: self.counts_refused,
         };
-        let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.record_or_wait(hits, now, &rules));
+        let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.record_or_wait(hits, now, &settings));
         (wait, self.limit.saturating_sub(hits.len() as u64))
     }
 

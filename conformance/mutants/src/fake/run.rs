@@ -4,7 +4,7 @@ use conformance::{CreateRequest, Outcome, Part, Plan, Secret, Silent, check, rep
 
 use super::{FakeServer, LIVE_KEY, OTHER_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY, http_server, sender};
 
-/// Returns a plan that checks the server at `base` with all keys and creates charges.
+/// Returns a plan that checks the server at `base` with all keys and creates charges, but receives no deliveries.
 pub fn plan(base: &str) -> Plan {
     let mut plan =
         Plan::new(base.parse().expect("the base is a URL"), Secret::new(LIVE_KEY), Secret::new(TEST_KEY));
@@ -36,10 +36,10 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = server.clock.clone();
-        let sender_is_quick = server.sender.as_ref().map(|sender| sender.uses_quick_check);
+        let sender_uses_quick_check = server.sender.as_ref().map(|sender| sender.uses_quick_check);
         let (base, server) = http_server::serve_shared(server).await;
         let mut plan = plan(&base);
-        if let Some(is_quick) = sender_is_quick {
+        if let Some(is_quick) = sender_uses_quick_check {
             plan.without.remove(&Part::Webhooks);
             plan.webhooks = Some(sender::start_receiver(&server).await);
             plan.quick = is_quick;
@@ -51,7 +51,7 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     })
 }
 
-/// Runs a check and asserts its exit code and parts of its report.
+/// Runs a check with a changed plan, and asserts its exit code and parts of its report.
 ///
 /// # Panics
 ///
@@ -72,7 +72,7 @@ pub fn assert_run(
     outcome
 }
 
-/// Runs a check of the fake server with the full plan.
+/// Runs a check of the fake server with the plan of [`plan`].
 pub fn run(server: FakeServer) -> Outcome {
     run_with(server, |_| {})
 }

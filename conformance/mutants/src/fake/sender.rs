@@ -18,10 +18,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::FakeServer;
-use super::book::Book;
+use super::book::{Book, EVENT_ID_FACTOR};
 
 /// The Unix time in every signature.
-const SIGNED_AT: u64 = 1_767_603_600;
+pub(crate) const SIGNED_AT: u64 = 1_767_603_600;
+/// The event types to which the endpoints `/live-some` and `/test-some` are subscribed.
 const PAID_TYPES: [&str; 2] = ["charge.paid", "invoice.paid"];
 
 /// A delivery of one event to one endpoint, before it is sent.
@@ -83,7 +84,8 @@ pub struct Sender {
     pub secret: fn(path: &str) -> String,
     /// Returns `true` for a redirect status that the sender follows.
     pub follows_redirect: fn(status: &str) -> bool,
-    /// The number of attempts of each delivery, regardless of the responses.
+    /// The number of times that each delivery is sent, regardless of the responses. A response with 500 causes a retry
+    /// in addition.
     pub attempts: usize,
     /// `true` if a retry has a new delivery id.
     pub retry_has_new_id: bool,
@@ -91,7 +93,7 @@ pub struct Sender {
     pub sends_newest_first: bool,
     /// Returns `true` if the address of a new endpoint is accepted.
     pub accepts_address: fn(&str) -> bool,
-    /// `true` if the suite runs its quick check, without a burst, which faults of deliveries do not need.
+    /// `true` if the suite runs its quick check, without a burst. Faults of deliveries need none.
     pub uses_quick_check: bool,
     /// `true` if the trigger reports that all deliveries were sent.
     pub reports_settled: bool,
@@ -143,11 +145,11 @@ pub fn secret_of(path: &str) -> String {
     format!("whsec_{:a<12}0123456789abcdefghij", path.trim_start_matches('/').replace('-', "x"))
 }
 
-/// Returns the endpoints: in each mode one for all types and one for some, `/moved`, which redirects, and `/weak`, whose
-/// first response is 500.
+/// Returns the endpoints: in each mode one for all event types and one for some, `/moved` in live mode, which redirects,
+/// and `/weak` in test mode, whose first response is 500.
 fn endpoints() -> Vec<Endpoint> {
-    let some = |types: &[&str]| types.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    let all = || some(&EVENT_TYPES);
+    let set_of = |types: &[&str]| types.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let all = || set_of(&EVENT_TYPES);
     let endpoint = |path: &str, mode, events| Endpoint {
         path: path.to_owned(),
         mode: Some(mode),
@@ -157,15 +159,15 @@ fn endpoints() -> Vec<Endpoint> {
     vec![
         endpoint("/live", Mode::Live, all()),
         endpoint("/test", Mode::Test, all()),
-        endpoint("/live-some", Mode::Live, some(&PAID_TYPES)),
-        endpoint("/test-some", Mode::Test, some(&PAID_TYPES)),
-        endpoint("/moved", Mode::Live, some(&["charge.expired", "charge.canceled"])),
-        endpoint("/weak", Mode::Test, some(&["charge.canceled"])),
+        endpoint("/live-some", Mode::Live, set_of(&PAID_TYPES)),
+        endpoint("/test-some", Mode::Test, set_of(&PAID_TYPES)),
+        endpoint("/moved", Mode::Live, set_of(&["charge.expired", "charge.canceled"])),
+        endpoint("/weak", Mode::Test, set_of(&["charge.canceled"])),
     ]
 }
 
-/// Returns the charge of an event of this type, with all fields. Optional fields are null until it is paid.
-/// `book_number` is a part of its code.
+/// Returns the charge of an event of this type, with all fields. Optional fields are null unless it is paid; only the
+/// refunded charge has a payment link. `book_number` is a part of its code.
 fn charge(book_number: u64, event_type: &str) -> Value {
     let (letter, status, is_paid) = match event_type {
         "charge.created" | "charge.payment_detected" => ("a", "pending", false),
@@ -216,7 +218,7 @@ fn record_events(book: &mut Book, book_number: u64) -> Vec<Value> {
     for (number, event_type) in EVENT_TYPES.iter().enumerate() {
         let is_of_charge = event_type.starts_with("charge.");
         let event = json!({
-            "id": format!("0190a5c6-7f3e-7cc{book_number}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
+            "id": format!("0190a5c6-7f3e-7cc{book_number}-8def-{:012x}", (number as u64 + 1) * EVENT_ID_FACTOR),
             "type": event_type,
             "details": {},
             "charge": if is_of_charge { charge(book_number, event_type) } else { Value::Null },
@@ -229,7 +231,7 @@ fn record_events(book: &mut Book, book_number: u64) -> Vec<Value> {
     events
 }
 
-/// A trigger that records the events and delivers them to the receiver.
+/// A trigger that records one event of each type and mode, delivers them to the receiver, and registers endpoints.
 pub struct EventTrigger(pub Arc<Mutex<FakeServer>>);
 
 impl fmt::Debug for EventTrigger {
@@ -249,7 +251,7 @@ impl DeliveryTrigger for EventTrigger {
             for delivery in self.planned_deliveries() {
                 deliver(receiver.address(), delivery).await;
             }
-            let (accepts, settles) = {
+            let (accepts_address, reports_settled) = {
                 let server = self.0.lock().expect("no request handler panics");
                 let sender = server.sender.as_ref().expect("the server has a sender");
                 (sender.accepts_address, sender.reports_settled)
@@ -266,10 +268,10 @@ impl DeliveryTrigger for EventTrigger {
             let registrations = addresses.map(|address| Registration {
                 address: address.to_owned(),
                 public: address == addresses[0],
-                accepted: accepts(address),
-                response: if accepts(address) { "200".into() } else { "422".into() },
+                accepted: accepts_address(address),
+                response: if accepts_address(address) { "200".into() } else { "422".into() },
             });
-            Ok(TriggeredDeliveries { settled: settles, registrations: registrations.to_vec() })
+            Ok(TriggeredDeliveries { settled: reports_settled, registrations: registrations.to_vec() })
         })
     }
 }
@@ -277,7 +279,7 @@ impl DeliveryTrigger for EventTrigger {
 /// A delivery with all its requests.
 struct PlannedDelivery {
     request: DeliveryRequest,
-    follows: fn(status: &str) -> bool,
+    follows_redirect: fn(status: &str) -> bool,
     /// The request after a response with 500.
     retry: DeliveryRequest,
 }
@@ -298,16 +300,18 @@ impl EventTrigger {
         let mut planned_deliveries = Vec::new();
         let mut number = 0;
         for (mode, event) in events {
-            let kind = event["type"].as_str().expect("the type is a string").to_owned();
-            for endpoint in endpoints().iter().filter(|endpoint| (sender.delivers)(endpoint, mode, &kind)) {
+            let event_type = event["type"].as_str().expect("the type is a string").to_owned();
+            let is_recipient = |endpoint: &&Endpoint| (sender.delivers)(endpoint, mode, &event_type);
+            for endpoint in endpoints().iter().filter(is_recipient) {
                 number += 1;
                 let (path, event) = (endpoint.path.clone(), event.clone());
-                let delivery = Delivery { mode, event_type: kind.clone(), event, path };
+                let delivery = Delivery { mode, event_type: event_type.clone(), event, path };
                 for _ in 0..sender.attempts {
+                    // No first attempt has a number above 1000.
                     let retry_number = number + if sender.retry_has_new_id { 1000 } else { 0 };
                     planned_deliveries.push(PlannedDelivery {
                         request: sender.request(&delivery, number),
-                        follows: sender.follows_redirect,
+                        follows_redirect: sender.follows_redirect,
                         retry: sender.request(&delivery, retry_number),
                     });
                 }
@@ -355,10 +359,10 @@ impl Sender {
 
 /// Sends a delivery, follows a redirect if the sender does, and retries once after 500.
 async fn deliver(address: SocketAddr, delivery: PlannedDelivery) {
-    let PlannedDelivery { request, follows, retry } = delivery;
+    let PlannedDelivery { request, follows_redirect, retry } = delivery;
     let response = send(address, &request).await;
     let status = response.split(' ').nth(1).unwrap_or_default();
-    if matches!(status, "302" | "307") && follows(status) {
+    if matches!(status, "302" | "307") && follows_redirect(status) {
         let location = response.lines().find_map(|line| line.strip_prefix("location: "));
         let path = location.expect("a redirect has a location").to_owned();
         // A 307 preserves the request; after a 302, clients send a GET.
@@ -376,29 +380,30 @@ async fn deliver(address: SocketAddr, delivery: PlannedDelivery) {
 /// Sends a request on a new connection, and returns the whole response.
 async fn send(address: SocketAddr, request: &DeliveryRequest) -> String {
     let mut stream = TcpStream::connect(address).await.expect("the receiver listens");
-    let mut text = format!("{} {} HTTP/1.1\r\nHost: here\r\n", request.method, request.path).into_bytes();
+    let mut message = format!("{} {} HTTP/1.1\r\nHost: here\r\n", request.method, request.path).into_bytes();
     for (name, value) in &request.headers {
-        text.extend(format!("{name}: {value}\r\n").into_bytes());
+        message.extend(format!("{name}: {value}\r\n").into_bytes());
     }
     if request.chunked {
-        text.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+        message.extend(b"Transfer-Encoding: chunked\r\n\r\n");
         for chunk in request.body.chunks(100) {
-            text.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
-            text.extend(chunk);
-            text.extend(b"\r\n");
+            message.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+            message.extend(chunk);
+            message.extend(b"\r\n");
         }
-        text.extend(b"0\r\n\r\n");
+        message.extend(b"0\r\n\r\n");
     } else {
-        text.extend(format!("Content-Length: {}\r\n\r\n", request.body.len()).into_bytes());
-        text.extend(&request.body);
+        message.extend(format!("Content-Length: {}\r\n\r\n", request.body.len()).into_bytes());
+        message.extend(&request.body);
     }
-    stream.write_all(&text).await.expect("the receiver reads the request");
+    stream.write_all(&message).await.expect("the receiver reads the request");
     let mut response = Vec::new();
     stream.read_to_end(&mut response).await.expect("the receiver responds");
     String::from_utf8(response).expect("the response is UTF-8")
 }
 
-/// Starts a receiver on a free port, and returns the webhook source that triggers deliveries of the server to it.
+/// Starts a receiver on a free port, and returns the webhook settings with a trigger that sends the server's deliveries
+/// to it.
 pub async fn start_receiver(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
     let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
     Webhooks {

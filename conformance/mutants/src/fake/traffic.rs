@@ -1,4 +1,4 @@
-//! [`Traffic`]: creates records and changes their status while a client reads.
+//! [`Traffic`]: changes of an account during a run: new records, and records that change their status.
 //!
 //! It is pseudorandom and uses the server's clock, so runs with the same seed have the same traffic.
 
@@ -26,7 +26,7 @@ pub struct Traffic {
     burst: u64,
     /// The time of the next changes, in microseconds of the server's clock.
     next_at: Option<u64>,
-    /// The number of changes so far.
+    /// The number of attempted changes so far.
     changes: u64,
 }
 
@@ -74,7 +74,8 @@ impl Traffic {
         }
     }
 
-    /// Creates a charge or an invoice, or ends a pending charge, at random.
+    /// At random, creates a charge or an invoice, ends a pending charge, or pays an open invoice with a pending charge.
+    /// Changes nothing if there is no such record.
     fn change_record(&mut self, book: &mut Book, book_number: u64) {
         let number = FIRST_NUMBER + self.changes;
         match self.next_below(6) {
@@ -86,21 +87,22 @@ impl Traffic {
             }),
             2 => book.add_newest(|book| book.issue_invoice(book_number, number, None)),
             3 => {
-                let open = book.invoices.iter().position(|invoice| invoice["status"] == "open");
-                let pending = book.charges.iter().position(|charge| charge["status"] == "pending");
-                if let Some((invoice, charge)) = open.zip(pending) {
-                    finish_charge(book, book_number, charge, "paid");
-                    pay_invoice(book, book_number, invoice, charge);
+                let open_index = book.invoices.iter().position(|invoice| invoice["status"] == "open");
+                let pending_index = book.charges.iter().position(|charge| charge["status"] == "pending");
+                if let Some((invoice_index, charge_index)) = open_index.zip(pending_index) {
+                    finish_charge(book, book_number, charge_index, "paid");
+                    pay_invoice(book, book_number, invoice_index, charge_index);
                 }
             }
             _ => {
+                // Half of the charges are paid.
                 const FINAL_STATUSES: [&str; 4] = ["paid", "paid", "canceled", "expired"];
                 let status = FINAL_STATUSES[self.next_index(FINAL_STATUSES.len())];
                 let pending: Vec<_> =
                     (0..book.charges.len()).filter(|i| book.charges[*i]["status"] == "pending").collect();
                 if !pending.is_empty() {
-                    let charge = pending[self.next_index(pending.len())];
-                    finish_charge(book, book_number, charge, status);
+                    let index = pending[self.next_index(pending.len())];
+                    finish_charge(book, book_number, index, status);
                 }
             }
         }
@@ -120,10 +122,10 @@ fn finish_charge(book: &mut Book, book_number: u64, index: usize, status: &str) 
     book.add_newest(|book| book.add_event(book_number, &format!("charge.{status}"), &charge, &Value::Null));
 }
 
-/// Marks the open invoice at an index as paid by the charge at an index, and records the event.
-fn pay_invoice(book: &mut Book, book_number: u64, invoice: usize, charge: usize) {
-    let charges = json!([{ "code": book.charges[charge]["code"], "status": "paid" }]);
-    let invoice = &mut book.invoices[invoice];
+/// Marks an open invoice as paid by a charge, and records the event.
+fn pay_invoice(book: &mut Book, book_number: u64, invoice_index: usize, charge_index: usize) {
+    let charges = json!([{ "code": book.charges[charge_index]["code"], "status": "paid" }]);
+    let invoice = &mut book.invoices[invoice_index];
     invoice["status"] = json!("paid");
     invoice["charges"] = charges;
     let invoice = invoice.clone();

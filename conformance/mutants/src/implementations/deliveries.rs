@@ -22,9 +22,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             if request.authorization.as_deref() != Some(&format!("Bearer {}", fake::TEST_KEY)) {
                 return;
             }
-            let now = clock.micros() / 60_000_000;
-            if now != minute {
-                (minute, counted) = (now, 0);
+            let current_minute = clock.micros() / 60_000_000;
+            if current_minute != minute {
+                (minute, counted) = (current_minute, 0);
             }
             requests += 1;
             counted += u64::from(!requests.is_multiple_of(10));

@@ -204,6 +204,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["lists.complete", "filters.status", "invoices.settled"]),
     server_fault("old events are deleted", &["events.both_paid"], |server| {
         for book in [&mut server.live, &mut server.test] {
+            // The events of the three oldest charges, and the creation of the fourth.
             let kept = book.events.len() - 7;
             book.events.truncate(kept);
         }
@@ -216,7 +217,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["events.recorded", "filters.total"]),
-    server_fault("archived charges are not listed", &["lists.complete"], |server| {
+    server_fault("an archived charge is not listed", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.charges.remove(3);
         }
@@ -233,11 +234,11 @@ fn is_revoked(request: &Request) -> bool {
 
 /// Returns `true` for a request for an existing event of either mode, by the format of its id.
 fn is_existing_event(request: &Request) -> bool {
-    let in_other_mode = Request { mode: request.mode.map(Mode::other), ..request.clone() };
-    is_foreign_event(request) || is_foreign_event(&in_other_mode)
+    // A request without a valid key has no mode.
+    Mode::BOTH.into_iter().any(|mode| is_foreign_event(&Request { mode: Some(mode), ..request.clone() }))
 }
 
-/// Also finds a single event if `matches` accepts the given id for the id of the event.
+/// Makes a server also find a single event if `matches` accepts the given id for the id of the event.
 fn find_events_by(server: &mut FakeServer, matches: fn(given: &str, id: &str) -> bool) {
     let books = [server.live.clone(), server.test.clone()];
     server.rewrite_responses(move |request, response| {

@@ -20,6 +20,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 }
             }
         }
+        // Only paid invoices have a charge, and its status is `paid`.
         server.rewrite_requests(|request| {
             let status = request.query.get_mut("status").filter(|_| request.path == "/v1/invoices");
             if let Some(status) = status {
@@ -91,6 +92,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     request_fault("an unknown charge is ignored as a filter", &["filters.charge"], |request| {
+        // The formats of `Book::new_charge` and of the webhook sender.
         let is_known =
             |code: &String| code.len() == 11 && code.contains("abcdef") || code.starts_with("hook");
         if !request.query.get("charge").is_some_and(is_known) {
@@ -163,8 +165,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the last page of charges ends with a charge of the other mode",
         &["isolation.lists"],
         |server| {
+            let books = [server.live.clone(), server.test.clone()];
             for (mode, other_index) in [(Mode::Live, 1), (Mode::Test, 0)] {
-                let books = [server.live.clone(), server.test.clone()];
                 let charge = books[other_index].charges.last().expect("the book has a charge").clone();
                 let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
                 book.charges.push(charge);
@@ -182,13 +184,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "two filters together return events of the other mode",
         &["isolation.filter_charge"],
         |server| {
-            let books = [server.test.clone(), server.live.clone()];
+            let other_books = [server.test.clone(), server.live.clone()];
             server.rewrite_responses(move |request, response| {
                 let has_both = request.query.contains_key("charge") && request.query.contains_key("type");
                 if has_both && response.status == 200 && is_empty_list(response) {
                     let links = response.body["links"].take();
-                    *response =
-                        books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
+                    let other_book = &other_books[usize::from(request.mode == Some(Mode::Test))];
+                    *response = other_book.respond(request, Mode::Live, "");
                     response.body["links"] = links;
                 }
             });

@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod filters;
 pub(crate) mod pages;
 
+/// Returns `true` for the name of a query parameter that is a filter.
 fn is_filter(name: &str) -> bool {
     matches!(name, "type" | "charge" | "invoice" | "status" | "payment_link")
 }

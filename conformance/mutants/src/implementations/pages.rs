@@ -121,7 +121,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         response.body["meta"]["total"] = json!(total);
     })
     .may_fail(&["paging.last_page", "filters.total", "paging.ends", "paging.links_lead"]),
-    server_fault("charges are ordered by their last change", &["paging.newest_first_others"], |server| {
+    server_fault("paid charges are listed first", &["paging.newest_first_others"], |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             book.charges.sort_by_key(|charge| charge["status"] != "paid");
         }
@@ -171,7 +171,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         serve_stale_lists(server, |_| true)
     })
     .may_fail(&["paging.stable_literal"]),
-    server_fault("a list is cached by its path and page", &["paging.per_page"], |server| {
+    server_fault("a cache of lists ignores per_page", &["paging.per_page"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite_responses(move |request, response| {
             if request.is_list() && response.status == 200 {

@@ -1,4 +1,5 @@
-//! Correct services as teams deploy them: with declared caches, sessions, cache validators and other languages.
+//! Correct services as teams deploy them: with caches that send X-Cache, sessions, cache validators, and texts in other
+//! languages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -100,7 +101,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         server.clock.advance(Duration::from_secs(1_234));
         let clock = server.clock.clone();
         server.rewrite_responses(move |_, response| {
-            let now = clock.micros() / 1_000_000 - 600;
+            let shown_now = clock.micros() / 1_000_000 - 600;
             if let Some(until) =
                 response.header("retry-after").and_then(conformance_model::reading::parse_http_date)
             {
@@ -109,9 +110,9 @@ pub(super) const VARIANTS: &[Variant] = &[
                     .expect("the server formats a valid date");
                 let delay = (until - server_now).whole_seconds();
                 let delay = u64::try_from(delay).expect("Retry-After is in the future");
-                response.set_header("retry-after", &http_server::http_date(now + delay));
+                response.set_header("retry-after", &http_server::http_date(shown_now + delay));
             }
-            response.set_header("date", &http_server::http_date(now));
+            response.set_header("date", &http_server::http_date(shown_now));
         });
     }),
     variant("pairs of records have the same time", |server| {

@@ -10,12 +10,12 @@ use super::{
 use crate::fake::{EditableResponse, FakeServer, Limiter, RetryAfter};
 
 pub(super) const VARIANTS: &[Variant] = &[
-    Variant { name: "as a Laravel developer would", warns: NO_CHALLENGE, choose: laravel },
-    Variant { name: "as a Django developer would", warns: &[], choose: django },
-    Variant { name: "as a Rails developer would", warns: &[], choose: rails },
-    Variant { name: "as an Express developer would", warns: NO_CHALLENGE, choose: express },
-    Variant { name: "as a Spring developer would", warns: &[], choose: spring },
-    Variant { name: "as a Go developer would", warns: NO_CHALLENGE, choose: golang },
+    Variant { name: "with the defaults of Laravel", warns: NO_CHALLENGE, choose: laravel },
+    Variant { name: "with the defaults of Django", warns: &[], choose: django },
+    Variant { name: "with the defaults of Rails", warns: &[], choose: rails },
+    Variant { name: "with the defaults of Express", warns: NO_CHALLENGE, choose: express },
+    Variant { name: "with the defaults of Spring", warns: &[], choose: spring },
+    Variant { name: "with the defaults of a Go program", warns: NO_CHALLENGE, choose: golang },
 ];
 
 /// Pages with `from` and `to`, a window from the first request, escaped slashes.
@@ -127,7 +127,7 @@ fn rails(server: &mut FakeServer) {
     });
 }
 
-/// A window per key from the first request, ETags, errors as objects, links without a host.
+/// A window from the first request, ETags, errors as objects, links of only a query.
 fn express(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     server.counts_refused = true;

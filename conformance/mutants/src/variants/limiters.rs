@@ -93,6 +93,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("another client has just used the key, and the limiter is a token bucket", |server| {
         server.limiter = Limiter::Bucket;
+        // A hit of a bucket is the interval at which a used token is refilled.
         server.hits.insert(format!("Bearer {TEST_KEY}"), (1..=40).collect());
     }),
 ];

@@ -100,6 +100,7 @@ const SINGLE_CHOICES: &[Variant] = &[
     }),
     variant("refused requests count as well", |server| server.counts_refused = true),
     variant("requests with 404 do not count", |server| {
+        // They count for an identity of their own, so not toward the limit of the key.
         server.counted_identity = |request| match request.path.strip_prefix("/v1/events/") {
             Some(id) if !id.contains("-8def-") => "no key".to_owned(),
             _ => request.authorization.clone().unwrap_or_default(),
@@ -128,7 +129,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.
-    variant("per_page out of range is clamped", |server| {
+    variant("per_page above 100 is clamped", |server| {
         set_choices(server, |choices| choices.clamps_page_size = true)
     }),
     variant("per_page out of range is refused with 400", |server| {
@@ -166,8 +167,8 @@ const SINGLE_CHOICES: &[Variant] = &[
             }
         });
     }),
-    variant("links have no host", |server| set_choices(server, |choices| choices.relative_links = true)),
-    variant("links have no host, below a prefix", |server| {
+    variant("links are only a query", |server| set_choices(server, |choices| choices.relative_links = true)),
+    variant("links are only a query, below a prefix", |server| {
         server.prefix = "/pay";
         set_choices(server, |choices| choices.relative_links = true);
     }),
@@ -232,7 +233,7 @@ const SINGLE_CHOICES: &[Variant] = &[
     variant("a single event has no envelope", |server| {
         set_choices(server, |choices| choices.bare_event = true)
     }),
-    variant("a single event is under `event`, with a response time", |server| {
+    variant("a single event is under `event`, next to `meta`", |server| {
         server.rewrite_responses(|request, response| {
             if request.is_event() && response.status == 200 {
                 response.body =
@@ -371,7 +372,7 @@ fn rewrite_status(server: &mut FakeServer, status: u16, change: fn(&mut Editable
     });
 }
 
-/// Replaces the body by problem details (RFC 9457).
+/// Replaces the body of an error by problem details (RFC 9457).
 fn use_problem_details(response: &mut EditableResponse, title: &str) {
     response.body = json!({ "type": "about:blank", "title": title, "status": response.status });
     response.set_header("content-type", "application/problem+json");
@@ -392,7 +393,7 @@ fn rewrite_times(server: &mut FakeServer, change: fn(&str) -> String) {
     }
 }
 
-/// Makes a server serialize its bodies with `write`.
+/// Makes a server serialize all bodies with `write`.
 fn rewrite_body_text(server: &mut FakeServer, write: fn(&Value) -> String) {
     server.rewrite_responses(move |_, response| response.raw = Some(write(&response.body)));
 }

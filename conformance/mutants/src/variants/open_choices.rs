@@ -1,4 +1,5 @@
-//! Correct services with other choices where the specification leaves one: shapes, orders, caches, limits and texts.
+//! Correct services with other choices that the specification leaves open: in JSON, payments, filters, texts, headers
+//! and limits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Variant, replace_links, rewrite_body_text, rewrite_status, set_choices, variant};
 use crate::fake::book::ChargeEvent;
-use crate::fake::{EditableResponse, FakeServer, Limiter, Request};
+use crate::fake::{EditableResponse, FakeServer, Limiter, Request, http_server};
+use crate::isolation::has_event_id_of_other_account;
 use crate::mutant::rewrite_matching;
 
 /// The statement that services without HEAD do not satisfy. It follows from HTTP, not from the specification.
@@ -34,11 +36,10 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("each mode numbers its own charges and invoices", use_sequential_codes),
     variant("both modes have payment links with the same names", use_named_links),
     variant("an event of the other account gets 403", |server| {
-        let is_of_other_account = |request: &Request| request.path.contains("-7ab3-");
-        rewrite_matching(server, 404, is_of_other_account, |_, response| response.status = 403);
+        rewrite_matching(server, 404, has_event_id_of_other_account, |_, response| response.status = 403);
     }),
     variant("payments are partial, late and excessive", |server| record_odd_payments(server, false)),
-    variant("events of such payments show the current state of the charge", |server| {
+    variant("payments are partial, late and excessive, and events show the current charge", |server| {
         record_odd_payments(server, true)
     }),
     variant("filters are case-insensitive", |server| {
@@ -60,6 +61,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     variant("descriptions contain U+FFFD", |server| {
+        // As a character, U+FFFD would be sent as an invalid byte, so a placeholder is replaced by an escape.
         set_descriptions(server, "T&#65533;");
         rewrite_body_text(server, |body| body.to_string().replace("&#65533;", "\\ufffd"));
     }),
@@ -106,7 +108,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         let clock = server.clock.clone();
         server.rewrite_responses(move |request, response| {
             if response.status >= 400 {
-                let now = crate::fake::http_server::timestamp(clock.micros());
+                let now = http_server::timestamp(clock.micros());
                 response.body = json!({ "timestamp": now, "status": response.status, "error": "Refused", "message": "Refused.", "path": request.path });
             }
         });
@@ -239,7 +241,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             if response.status != 401 {
                 response.set_header(
                     "x-ratelimit-reset",
-                    &(1_767_225_600 + clock.micros() / 60_000_000 * 60 + 60).to_string(),
+                    &(http_server::EPOCH_UNIX_SECONDS + clock.micros() / 60_000_000 * 60 + 60).to_string(),
                 );
             }
         });
@@ -309,13 +311,14 @@ fn set_descriptions(server: &mut FakeServer, description: &'static str) {
     }
 }
 
+/// Sets the comparison of rows with filters in both modes.
 fn set_filter_matching(server: &mut FakeServer, matches: fn(&str, &str, &str) -> bool) {
     for book in [&mut server.live, &mut server.test] {
         book.filter_matches = matches;
     }
 }
 
-/// Replaces the codes of charges, invoices and payment links by consecutive numbers, in each mode and each account.
+/// Replaces the codes of charges, invoices and payment links by consecutive numbers, which start anew in each book.
 fn use_sequential_codes(server: &mut FakeServer) {
     replace_codes(server, |kind, _, number| format!("{kind}-{}", number + 1001));
 }
@@ -345,9 +348,9 @@ fn replace_codes(server: &mut FakeServer, new_code: impl Fn(&str, usize, usize) 
         let mut codes = BTreeMap::new();
         let mut replace = |value: &mut Value, kind: &str| {
             if let Some(code) = value.as_str() {
-                let next = codes.len();
+                let number = codes.len();
                 let code: &String =
-                    codes.entry(code.to_owned()).or_insert_with(|| new_code(kind, book_index, next));
+                    codes.entry(code.to_owned()).or_insert_with(|| new_code(kind, book_index, number));
                 *value = json!(code);
             }
         };

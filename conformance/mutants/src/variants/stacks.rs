@@ -1,4 +1,4 @@
-//! Correct services with the defaults of further frameworks, behind gateways, and with other limiters.
+//! Correct services with the defaults of further frameworks, behind gateways, and with other limiters, pages and links.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,20 +10,21 @@ use super::{
     variant,
 };
 use crate::fake::book::Book;
+use crate::fake::http_server::EPOCH_UNIX_SECONDS;
 use crate::fake::{FakeServer, Limiter, Request, RetryAfter};
 
 pub(super) const VARIANTS: &[Variant] = &[
     // Frameworks.
-    variant("as a FastAPI developer would", fastapi),
-    without_challenge("as an ASP.NET developer would", aspnet),
-    without_challenge("as a NestJS developer would", nest),
-    variant("as a Flask developer would", flask),
-    variant("as a Symfony developer would", symfony),
-    without_challenge("as a Phoenix developer would", phoenix),
-    without_challenge("as an axum developer would", axum),
-    variant("as a Quarkus developer would", quarkus),
-    without_challenge("as a Fastify developer would", fastify),
-    variant("as a Ktor developer would", ktor),
+    variant("with the defaults of FastAPI", fastapi),
+    without_challenge("with the defaults of ASP.NET", aspnet),
+    without_challenge("with the defaults of NestJS", nest),
+    variant("with the defaults of Flask", flask),
+    variant("with the defaults of Symfony", symfony),
+    without_challenge("with the defaults of Phoenix", phoenix),
+    without_challenge("with the defaults of axum", axum),
+    variant("with the defaults of Quarkus", quarkus),
+    without_challenge("with the defaults of Fastify", fastify),
+    variant("with the defaults of Ktor", ktor),
     // Gateways.
     variant("behind nginx", |server| {
         server.http_settings.closes_after_response = true;
@@ -52,7 +53,7 @@ pub(super) const VARIANTS: &[Variant] = &[
                 ("via", "1.1 varnish".into()),
                 ("age", "0".into()),
                 ("x-cache", "MISS".into()),
-                ("x-timer", format!("S{}.{count:06},VS0,VE{}", 1_767_225_600 + count, count % 9)),
+                ("x-timer", format!("S{}.{count:06},VS0,VE{}", EPOCH_UNIX_SECONDS + count, count % 9)),
                 ("cache-control", "private, no-store".into()),
             ]
         });
@@ -101,18 +102,18 @@ pub(super) const VARIANTS: &[Variant] = &[
         server.limiter = Limiter::Gcra;
         server.retry_after = RetryAfter::Date;
     }),
-    variant("a window starts with its first request, and its end is in a header", |server| {
+    variant("a window starts with its first request, and a header shows a reset in a minute", |server| {
         server.limiter = Limiter::FromFirst;
         let clock = server.clock.clone();
         server.rewrite_responses(move |_, response| {
-            let reset = 1_767_225_600 + clock.micros() / 1_000_000 + 60;
+            let reset = EPOCH_UNIX_SECONDS + clock.micros() / 1_000_000 + 60;
             response.set_header("x-ratelimit-reset", &reset.to_string());
         });
     }),
     // Pages and links.
-    variant("an account with many records", add_many_records),
-    variant("an account with many records, as a FastAPI developer would", |server| {
-        add_many_records(server);
+    variant("more events than the longest page", use_long_lists),
+    variant("more events than the longest page, with the defaults of FastAPI", |server| {
+        use_long_lists(server);
         fastapi(server);
     }),
     variant("first and prev omit page=1", |server| {
@@ -142,7 +143,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    variant("a page below 1 is read as page 1", |server| {
+    variant("an invalid page is read as page 1", |server| {
         server.rewrite_requests(|request| {
             if request.number("page").is_none_or(|page| page == 0) && request.query.contains_key("page") {
                 request.query.insert("page".into(), "1".into());
@@ -155,8 +156,8 @@ const fn without_challenge(name: &'static str, choose: fn(&mut FakeServer)) -> V
     Variant { name, warns: NO_CHALLENGE, choose }
 }
 
-/// Adds more records than a long page holds.
-fn add_many_records(server: &mut FakeServer) {
+/// Gives both modes of the account more events than the longest page holds.
+fn use_long_lists(server: &mut FakeServer) {
     server.live = Book::with_long_lists(1, 64);
     server.test = Book::with_long_lists(2, 61);
 }
@@ -172,8 +173,8 @@ fn add_headers(server: &mut FakeServer, headers: fn(u64) -> Vec<(&'static str, S
     });
 }
 
-/// Adds header fields about the quota to every response except 401. `headers` gets the remaining requests and seconds of
-/// the clock minute.
+/// Adds header fields about the quota to every response except 401. `headers` gets the numbers of remaining requests and
+/// of remaining seconds in the clock minute.
 fn add_quota_headers(
     server: &mut FakeServer,
     headers: fn(remaining: u64, seconds_left: u64) -> Vec<(&'static str, String)>,
@@ -209,7 +210,7 @@ fn replace_error_bodies(
     });
 }
 
-/// Returns the reason phrase of a status.
+/// Returns the reason phrase of an error of the fake server.
 fn reason(status: u16) -> &'static str {
     match status {
         401 => "Unauthorized",
@@ -316,7 +317,7 @@ fn phoenix(server: &mut FakeServer) {
     });
 }
 
-/// Short errors, GCRA with a header for the delay, nanoseconds, links without a host.
+/// Short errors, GCRA with a header for the delay, nanoseconds, links of only a query.
 fn axum(server: &mut FakeServer) {
     server.limiter = Limiter::Gcra;
     server.response_time = Duration::from_millis(4);
