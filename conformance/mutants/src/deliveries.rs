@@ -146,6 +146,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         body["created_at"] =
             json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ""));
     }),
+    delivery_body_fault("times of deliveries are cut to the day", &["webhooks.created_at"], |_, body| {
+        body["created_at"] = json!("2026-02-01T00:00:00.000000Z");
+    }),
     delivery_body_fault("times of deliveries have milliseconds", &["webhooks.created_at"], |_, body| {
         body["created_at"] =
             json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ".000"));

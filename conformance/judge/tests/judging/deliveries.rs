@@ -242,8 +242,7 @@ fn body_and_time_must_be_signed() {
 fn the_signature_header_has_the_specified_format() {
     for (value, expected) in [
         ("t=1,v1=ab", "pass"),
-        ("v0=x, t=99999999999, v1=ab", "pass"),
-        ("v1=ab,t=1", "fail"),
+        ("v0=x, v1=ab, t=99999999999", "pass"),
         ("t=100000000000,v1=ab", "fail"),
         ("t=1,t=2,v1=ab", "fail"),
         ("t=,v1=ab", "fail"),

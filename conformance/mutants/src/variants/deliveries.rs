@@ -79,7 +79,11 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("created_at of a delivery differs from its event's", |server| {
         add_sender(server, |sender| {
-            sender.change_body = Box::new(|_, body| body["created_at"] = json!("2026-02-03T04:05:06.070809Z"))
+            let mut second = 0;
+            sender.change_body = Box::new(move |_, body| {
+                second = (second + 1) % 60;
+                body["created_at"] = json!(format!("2026-02-03T04:05:{second:02}.070809Z"));
+            });
         });
     }),
     variant("signatures are in upper case", |server| {
