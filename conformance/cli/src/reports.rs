@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Checks that all report files can be written, before the first request.
-pub(crate) fn prepare(files: &[ReportFile]) -> Result<(), Failure> {
+pub(crate) fn check_report_files(files: &[ReportFile]) -> Result<(), Failure> {
     files.iter().try_for_each(|file| check_writable(&file.path))
 }
 

@@ -77,7 +77,7 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
 }
 
 /// Returns `true` if deliveries are evidence for a statement, alone or with other evidence.
-pub fn needs_deliveries(id: &str) -> bool {
+pub fn uses_deliveries(id: &str) -> bool {
     checks(Profile::Spec).any(|check| {
         check.id == id && check.needs.iter().chain(check.optional).any(|group| *group == Group::Webhooks)
     })

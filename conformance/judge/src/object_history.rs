@@ -181,7 +181,7 @@ impl<'a> ObjectHistory<'a> {
     }
 
     /// Returns `true` if at most one transfer was detected. Once a payment is confirmed, so is the whole received amount.
-    pub(super) fn has_one_transfer(&self) -> bool {
+    pub(super) fn has_at_most_one_transfer(&self) -> bool {
         self.of_type("charge.payment_detected").count() <= 1
     }
 
@@ -410,7 +410,7 @@ fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
         return Err(order_violation(history, first, expired));
     }
     let [first, second] = paid[..] else { return Ok(()) };
-    if !history.has_one_transfer() || !history.has_only_types_until(&ONE_PAYMENT_TYPES, second) {
+    if !history.has_at_most_one_transfer() || !history.has_only_types_until(&ONE_PAYMENT_TYPES, second) {
         return Ok(());
     }
     let [first_row, second_row] = [first.row, second.row];
@@ -468,7 +468,9 @@ fn check_paid_later(
 ) -> Result<(), CheckError> {
     let violating: Vec<_> = histories
         .iter()
-        .filter(|history| history.is_kind("charge") && history.is_complete() && history.has_one_transfer())
+        .filter(|history| {
+            history.is_kind("charge") && history.is_complete() && history.has_at_most_one_transfer()
+        })
         .filter_map(|history| {
             let [earlier, later, paid] =
                 [earlier_type, later_type, "charge.paid"].map(|kind| history.of_type(kind).next());

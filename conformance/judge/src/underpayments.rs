@@ -60,7 +60,7 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
     let histories = recent_histories(&views);
     let charges = || {
         histories.iter().filter(|history| {
-            history.is_kind("charge") && history.is_complete() && history.has_one_transfer()
+            history.is_kind("charge") && history.is_complete() && history.has_at_most_one_transfer()
         })
     };
     check_full_payments(charges())?;

@@ -132,7 +132,7 @@ impl Ledger {
         let is_write = *purpose == Purpose::Create && caller != Caller::NoKey;
         let has_room = match is_burst {
             true => self.in_bursts < budget.burst,
-            false => self.functional() < budget.outside_bursts(),
+            false => self.outside_bursts() < budget.outside_bursts(),
         };
         if !has_room || (is_write && self.writes >= budget.writes) {
             return false;
@@ -153,7 +153,7 @@ impl Ledger {
     }
 
     /// Returns the number of requests outside bursts.
-    pub fn functional(&self) -> u32 {
+    pub fn outside_bursts(&self) -> u32 {
         self.total() - self.in_bursts
     }
 }

@@ -312,7 +312,7 @@ const KEY_STAYS_REFUSED: &[&str] = &["limits.retry_after_held"];
 
 /// Sets fixed windows of this many seconds, aligned to the clock, which starts at `start` seconds.
 fn use_aligned_windows(server: &mut FakeServer, seconds: u64, start: u64) {
-    use_window(server, Limiter::AlignedMinute, seconds);
+    use_window(server, Limiter::AlignedWindow, seconds);
     // `use_window` has set the clock to 12 seconds.
     server.clock.advance(Duration::from_secs(start - 12));
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use conformance::{Outcome, StatementResult, Verdict, needs_deliveries};
+use conformance::{Outcome, StatementResult, Verdict, uses_deliveries};
 
 use crate::combination::Combination;
 use crate::fake::{FakeServer, run, run_with};
@@ -94,7 +94,7 @@ fn checked_rows(outcome: Outcome, exit_codes: &[u8]) -> Result<Vec<StatementResu
         return Err(format!("exit code {exit_code}, {:?}, not judged: {}", outcome.stop, ids.join(", ")));
     }
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
-    if spent.functional() > allowed.outside_bursts() || spent.in_bursts > allowed.burst {
+    if spent.outside_bursts() > allowed.outside_bursts() || spent.in_bursts > allowed.burst {
         return Err(format!("the run exceeded its budget: spent {spent:?} of {allowed:?}"));
     }
     Ok(outcome.rows)
@@ -107,7 +107,7 @@ impl Subject {
             "auth.revoked_key" => Some("a revoked key"),
             "isolation.second_account" => Some("a second account"),
             id if id.starts_with("limits.") => Some("a burst"),
-            id if needs_deliveries(id) => Some("deliveries"),
+            id if uses_deliveries(id) => Some("deliveries"),
             _ => None,
         };
         // If one statement needs no further input, the keys of both modes are enough to detect the fault with it.

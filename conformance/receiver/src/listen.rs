@@ -49,7 +49,7 @@ pub struct Settings {
     /// The address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
     /// The responses to requests for other paths than those of `routes`, if there is no handler.
-    pub answers: ResponseScript,
+    pub responses: ResponseScript,
     /// The responses for particular paths, if there is no handler.
     pub routes: Routes,
     /// The methods that are recorded.
@@ -64,7 +64,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
-            answers: ResponseScript::default(),
+            responses: ResponseScript::default(),
             routes: Routes::default(),
             methods: Methods::Post,
             forward_to: None,
@@ -217,7 +217,7 @@ impl Receiver {
         let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
         let count = Arc::new(AtomicUsize::new(0));
         let handler = Arc::new(RequestHandler {
-            script: Mutex::new(settings.answers),
+            script: Mutex::new(settings.responses),
             routes: settings.routes,
             methods: settings.methods,
             forward_to: settings.forward_to,

@@ -16,7 +16,7 @@ mod run_file;
 pub use check::{AcceptedGaps, Origin, Outcome, check};
 pub use compare::{ChoiceDifference, ComparedRun, ComparedVerdict, Comparison, StatementDifference, compare};
 pub use conformance_faults::{Chapter, Power};
-pub use conformance_judge::{Observation, judge, needs_deliveries};
+pub use conformance_judge::{Observation, judge, uses_deliveries};
 pub use conformance_model::baseline::{Baseline, fingerprint};
 pub use conformance_model::body::Body;
 pub use conformance_model::budget::{Budget, Cost, Ledger};

@@ -208,7 +208,7 @@ impl Local {
     ///
     /// The maximum number of worlds is open, the memory limit is reached, or the server failed with an internal error.
     pub fn world(&self, name: &str) -> io::Result<LocalWorld> {
-        let defaults = WorldOptions::from_terms(self.worlds.defaults());
+        let defaults = WorldOptions::from_parameters(self.worlds.defaults());
         let options = WorldOptions { name: Some(name.to_owned()), ..defaults };
         // The world's timer runs on the server's runtime.
         let _runtime = self.runtime.enter();

@@ -217,7 +217,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) body: &'a Bytes,
     pub(crate) status: StatusCode,
     /// The headers of the response.
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) response_headers: &'a HeaderMap,
     /// The body of the response; empty for a stream.
     pub(crate) response_body: &'a Bytes,
     pub(crate) at: Timestamp,
@@ -324,7 +324,7 @@ impl RequestLog {
 
         let stored_body = |body| if is_api { body } else { &[][..] };
         request.capture(&exchange.head.headers, stored_body(exchange.body));
-        response.capture(exchange.headers, stored_body(exchange.response_body));
+        response.capture(exchange.response_headers, stored_body(exchange.response_body));
     }
 
     /// Returns the prefix of the key in an `Authorization` header, and the part of its end that may be shown.
@@ -400,7 +400,7 @@ mod tests {
             authorization: head.headers.get("authorization"),
             body: &Bytes::copy_from_slice(body.as_bytes()),
             status: StatusCode::from_u16(response.0).expect("statuses in tests are valid"),
-            headers: &HeaderMap::new(),
+            response_headers: &HeaderMap::new(),
             response_body: &Bytes::copy_from_slice(response.1.as_bytes()),
             at: Timestamp(1),
             took: Duration::from_millis(2),

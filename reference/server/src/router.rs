@@ -166,7 +166,7 @@ impl Router {
             path,
             body: &api_body,
             status: response.status(),
-            headers: response.headers(),
+            response_headers: response.headers(),
             response_body,
             at: backend.host.latest_time(),
             took: started_at.elapsed(),
@@ -309,7 +309,7 @@ fn query_error(head: &Parts, path: &str) -> Option<Response> {
     if !is_server_path(path) || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
-    let query = Fields::query(head.uri.query()).and_then(|query| Fields::require_empty(&query));
+    let query = Fields::query_to_json(head.uri.query()).and_then(|query| Fields::require_empty(&query));
     query.err().map(|error| Response::refusal(&error))
 }
 

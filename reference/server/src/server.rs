@@ -206,7 +206,7 @@ impl Server {
     }
 
     /// Waits until no stored world has to be opened. Returns those that cannot be opened; their files are not changed.
-    pub async fn lost_worlds(&self) -> Vec<UnavailableWorld> {
+    pub async fn unavailable_worlds(&self) -> Vec<UnavailableWorld> {
         let mut openings = self.openings();
         // The sender lives as long as the server, so this cannot fail.
         openings

@@ -143,7 +143,7 @@ impl Api {
         let route = self.route(principal, request.method, request.path)?;
         let status = route.success_status();
         if matches!(request.method, "GET" | "HEAD") {
-            let call = route.call(request.query, &[])?;
+            let call = route.parse_call(request.query, &[])?;
             // `HEAD` does not change the anchors that the service remembers to keep later pages of a list stable.
             let result = match request.method {
                 "HEAD" => self.service.peek(now, principal, call)?,
@@ -159,7 +159,7 @@ impl Api {
         }
         http::check_json_body(request)?;
         let scope = http::idempotency_scope(request)?;
-        let call = route.call(request.query, request.body)?;
+        let call = route.parse_call(request.query, request.body)?;
         let Some(scope) = scope else {
             let result = self.service.on_call(now, principal, call)?;
             return Ok(self.write_response(

@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// [`ApiError::Invalid`] if a parameter is given twice.
-    pub fn query(query: Option<&str>) -> Result<Vec<u8>, ApiError> {
+    pub fn query_to_json(query: Option<&str>) -> Result<Vec<u8>, ApiError> {
         let mut fields = serde_json::Map::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if fields.insert(name.to_string(), value.into()).is_some() {

@@ -34,7 +34,7 @@ pub fn parse_call(
     }
     let route = route?;
     let status = route.success_status();
-    Ok((route.call(query, body)?, status))
+    Ok((route.parse_call(query, body)?, status))
 }
 
 /// Returns the body of the response to a successful call, as a key of the book would get it.
@@ -69,7 +69,7 @@ pub fn owner_read(
     (path, query): (&str, Option<&str>),
     base: &str,
 ) -> Result<Bytes, ApiError> {
-    let call = Route::find("GET", path)?.route?.call(query, &[])?;
+    let call = Route::find("GET", path)?.route?.parse_call(query, &[])?;
     let result = service.owner_read((account, mode), call)?;
     Ok(response_body(service, now, (account, mode), base, &result))
 }

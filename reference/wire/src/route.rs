@@ -143,7 +143,7 @@ impl Route {
     }
 
     /// Parses query and body into a call.
-    pub(crate) fn call(self, query: Option<&str>, body: &[u8]) -> Result<Call, ApiError> {
+    pub(crate) fn parse_call(self, query: Option<&str>, body: &[u8]) -> Result<Call, ApiError> {
         Ok(match self {
             Route::Account => Call::Account,
             Route::List(kind) => {

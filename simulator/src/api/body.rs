@@ -256,7 +256,7 @@ impl<'f, T: RequestBody> Body<'f, T> {
     }
 
     /// Records an error if a number exceeds `max`.
-    pub(crate) fn at_most(&mut self, name: &str, number: Option<u32>, max: u32) {
+    pub(crate) fn require_at_most(&mut self, name: &str, number: Option<u32>, max: u32) {
         if number.is_some_and(|number| number > max) {
             self.fields.add_error(name, &format!("The {{}} field must be at most {max}."));
         }

@@ -108,7 +108,7 @@ impl Chain {
     }
 
     /// Rebuilds the indexes of a deserialized chain.
-    pub(crate) fn index(&mut self) {
+    pub(crate) fn rebuild_indexes(&mut self) {
         self.numbers_by_txid.reserve(self.transactions.len());
         self.numbers_by_address.reserve(self.transactions.len());
         self.index_from(0);

@@ -36,7 +36,7 @@ pub enum FieldKind {
     /// An e-mail address.
     Email,
     /// An absolute HTTP or HTTPS URL.
-    WebAddress,
+    HttpUrl,
     /// An IP address.
     IpAddress,
     /// The code of a country: two capital letters.
@@ -60,7 +60,7 @@ pub enum FieldKind {
     /// A day, as `2026-10-15`.
     Day,
     /// One of these keywords.
-    Word(&'static [&'static str]),
+    Keyword(&'static [&'static str]),
     /// Metadata: scalar values by key.
     Metadata,
     /// A list of distinct coins.
@@ -145,15 +145,15 @@ const REFUND: &[BodyField] = &[
 const LINK: &[BodyField] = &[
     field("title", FieldKind::Text(TEXT_MAX)),
     field("description", FieldKind::Text(PROSE_MAX)),
-    field("pricing_type", FieldKind::Word(&["fixed", "open"])),
+    field("pricing_type", FieldKind::Keyword(&["fixed", "open"])),
     field("amount", FieldKind::Fiat),
     field("suggested_amounts", FieldKind::Fiats(10)),
     field("min_amount", FieldKind::Fiat),
     field("max_amount", FieldKind::Fiat),
     field("currency", FieldKind::Currency),
     field("accepted_assets", FieldKind::Assets),
-    field("success_url", FieldKind::WebAddress),
-    field("cancel_url", FieldKind::WebAddress),
+    field("success_url", FieldKind::HttpUrl),
+    field("cancel_url", FieldKind::HttpUrl),
     field("collect_name", FieldKind::Bool),
     field("require_email", FieldKind::Bool),
     field("custom_fields", FieldKind::Objects(CUSTOM_FIELD_DEFINITION, 20, Some("label"))),
@@ -332,7 +332,7 @@ impl FieldKind {
         match self {
             FieldKind::Text(chars_max) => is_text(value, chars_max),
             FieldKind::Email => is_text(value, TEXT_MAX) && text.is_some_and(is_email),
-            FieldKind::WebAddress => {
+            FieldKind::HttpUrl => {
                 let host = text.and_then(|text| text.split_once("://"));
                 is_text(value, PROSE_MAX)
                     && text.is_some_and(|text| text.is_ascii() && !text.contains(' '))
@@ -355,7 +355,7 @@ impl FieldKind {
             FieldKind::Count => value.as_u64().is_some_and(|n| n >= 1 && u32::try_from(n).is_ok()),
             FieldKind::Time => text.and_then(request_time::parse_time).is_some(),
             FieldKind::Day => text.is_some_and(request_time::is_day),
-            FieldKind::Word(keywords) => text.is_some_and(|text| keywords.contains(&text)),
+            FieldKind::Keyword(keywords) => text.is_some_and(|text| keywords.contains(&text)),
             FieldKind::Metadata => is_metadata(value),
             FieldKind::Assets => value.as_array().is_some_and(|list| {
                 list.iter().all(|item| FieldKind::Asset.accepts(item))

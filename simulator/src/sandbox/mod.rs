@@ -321,7 +321,7 @@ impl Sandbox {
         let world = &mut self.world;
         world.network.heal();
         for (mode, asset) in world.watchers.faulty_chains() {
-            if world.watchers.change((mode, asset), NoticePolicy::Up) {
+            if world.watchers.set_fault((mode, asset), NoticePolicy::Up) {
                 world.chains.get_mut(mode, asset).rescan(world.now);
             }
         }

@@ -45,7 +45,7 @@ impl Sandbox {
             ..world.setup.clone()
         };
         world.service.resume(&world.setup);
-        world.chains.values_mut().for_each(Chain::index);
+        world.chains.values_mut().for_each(Chain::rebuild_indexes);
         rest.is_empty().then_some(sandbox)
     }
 

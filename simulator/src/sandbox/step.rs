@@ -53,9 +53,9 @@ impl World {
                 [remaining_work, self.chains.next_due(), self.network.next_due(), self.service().next_tick()];
             all.into_iter().flatten().min()
         };
-        let due = self.due.get().unwrap_or_else(compute);
+        let due = self.cached_due.get().unwrap_or_else(compute);
         debug_assert_eq!(due, compute(), "a change of the world must clear the cached due time");
-        self.due.set(Some(due));
+        self.cached_due.set(Some(due));
         due
     }
 
@@ -85,7 +85,7 @@ impl World {
 
     /// Performs everything due at the current time, within the budget. The rest stays due.
     pub(super) fn perform_due(&mut self, observers: &mut Observers, budget: &mut WorkBudget) {
-        self.due.set(None);
+        self.cached_due.set(None);
         self.report_heights(observers);
         loop {
             if self.service().next_tick().is_some_and(|due| due <= self.now) {

@@ -31,7 +31,7 @@ pub(super) struct Watchers {
 impl Watchers {
     /// Sets the fault of a chain's watcher; [`NoticePolicy::Up`] ends it. Returns `true` if the watcher must rescan the
     /// chain.
-    pub(super) fn change(&mut self, chain: (Mode, Asset), fault: NoticePolicy) -> bool {
+    pub(super) fn set_fault(&mut self, chain: (Mode, Asset), fault: NoticePolicy) -> bool {
         let previous = self.faulty.remove(&chain);
         if fault != NoticePolicy::Up {
             self.faulty.insert(chain, FaultyWatcher { fault, withheld: Vec::new() });
@@ -102,12 +102,12 @@ mod tests {
     #[track_caller]
     fn check(fault: NoticePolicy, at_once: &[&str], at_end: &[&str], needs_rescan: bool) {
         let (mut watchers, mut on_time) = (Watchers::default(), Vec::new());
-        assert!(!watchers.change(CHAIN, fault));
+        assert!(!watchers.set_fault(CHAIN, fault));
         assert_eq!(watchers.faulty_chains(), [CHAIN]);
         ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut on_time));
         assert!(on_time.is_empty());
         assert_eq!(txids(watchers.take_ready()), at_once);
-        assert_eq!(watchers.change(CHAIN, NoticePolicy::Up), needs_rescan);
+        assert_eq!(watchers.set_fault(CHAIN, NoticePolicy::Up), needs_rescan);
         assert!(watchers.faulty_chains().is_empty());
         assert_eq!(txids(watchers.take_ready()), at_end);
         ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut on_time));

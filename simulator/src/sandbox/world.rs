@@ -41,7 +41,7 @@ pub(super) struct World {
     pub(super) input_bytes: u64,
     /// The cached result of `next_due`; `None` if it has to be computed again after a change.
     #[serde(skip)]
-    pub(super) due: Cell<Option<Option<Timestamp>>>,
+    pub(super) cached_due: Cell<Option<Option<Timestamp>>>,
 }
 
 /// The result of resolving a host name.
@@ -106,7 +106,7 @@ impl World {
             resolutions: BTreeMap::new(),
             is_behind: false,
             input_bytes: 0,
-            due: Cell::new(None),
+            cached_due: Cell::new(None),
         };
         for (asset, currency, rate) in market::rates(setup.seed) {
             world.service.on_rate(setup.start, asset, currency, Some(rate));

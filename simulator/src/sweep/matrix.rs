@@ -48,7 +48,7 @@ impl Matrix {
     }
 
     /// Returns the lowest seed that reached a cell.
-    pub fn first(&self, cell: Cell) -> Option<u64> {
+    pub fn lowest_seed(&self, cell: Cell) -> Option<u64> {
         self.lowest_seeds.get(&cell).copied()
     }
 

@@ -251,7 +251,7 @@ mod tests {
     fn every_fault_has_every_level_in_some_world() {
         let worlds: Vec<Swarm> = (0..60).map(|seed| Swarm::draw(Seed(seed))).collect();
         for fault in Fault::ALL {
-            for level in [Level::Off, Level::Rate, Level::Burst] {
+            for level in [Level::Off, Level::Occasional, Level::Frequent] {
                 assert!(worlds.iter().any(|swarm| swarm.level(fault) == level), "{fault:?} {level:?}");
             }
         }

@@ -82,9 +82,9 @@ pub enum Level {
     /// No fault of the family.
     Off,
     /// Occasional: a fault in one of eight cases on average.
-    Rate,
+    Occasional,
     /// Frequent: a fault in one of two cases on average.
-    Burst,
+    Frequent,
 }
 
 /// The level of each family in one world.
@@ -100,12 +100,12 @@ impl Swarm {
         for (n, level) in (0..).zip(&mut levels) {
             *level = match levels_key.stream(n).below(8) {
                 0..=4 => Level::Off,
-                5 | 6 => Level::Rate,
-                _ => Level::Burst,
+                5 | 6 => Level::Occasional,
+                _ => Level::Frequent,
             };
         }
         // One family per world is forced, so that each occurs regularly in consecutive worlds.
-        levels[(seed.0 % Fault::ALL.len() as u64) as usize] = Level::Burst;
+        levels[(seed.0 % Fault::ALL.len() as u64) as usize] = Level::Frequent;
         Swarm { levels }
     }
 
@@ -118,8 +118,8 @@ impl Swarm {
     pub(super) fn draws_fault(&self, fault: Fault, draw: &mut RngStream) -> bool {
         match self.level(fault) {
             Level::Off => false,
-            Level::Rate => draw.chance(1, 8),
-            Level::Burst => draw.chance(1, 2),
+            Level::Occasional => draw.chance(1, 8),
+            Level::Frequent => draw.chance(1, 2),
         }
     }
 
@@ -127,8 +127,8 @@ impl Swarm {
     pub(super) fn draw_count(&self, fault: Fault, draw: &mut RngStream, count_max: u64) -> u64 {
         match self.level(fault) {
             Level::Off => 0,
-            Level::Rate => draw.between(1, count_max.div_ceil(3)),
-            Level::Burst => draw.between(count_max.div_ceil(2), count_max),
+            Level::Occasional => draw.between(1, count_max.div_ceil(3)),
+            Level::Frequent => draw.between(count_max.div_ceil(2), count_max),
         }
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngSt
         FieldKind::Text(chars_max) if is_extreme => json!(pad_to(pick(&TEXTS, draw), chars_max)),
         FieldKind::Text(_) => json!(pick(&TEXTS, draw)),
         FieldKind::Email => json!(pick(&EMAILS, draw)),
-        FieldKind::WebAddress => json!(pick(&URLS, draw)),
+        FieldKind::HttpUrl => json!(pick(&URLS, draw)),
         FieldKind::IpAddress => json!(pick(&IP_ADDRESSES, draw)),
         FieldKind::Country => json!(pick(&COUNTRIES, draw)),
         FieldKind::Fiat => fiat(draw.between(1, 60_000), draw),
@@ -142,7 +142,7 @@ pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngSt
             json!(time(context.now.plus(Span::micros(span)), draw))
         }
         FieldKind::Day => json!(format_date(context.now.plus(Span::days(draw.below(5))))),
-        FieldKind::Word(names) => json!(pick(names, draw)),
+        FieldKind::Keyword(names) => json!(pick(names, draw)),
         // Some clients encode an empty map as a list.
         FieldKind::Metadata if is_extreme => json!([]),
         FieldKind::Metadata => json!({
@@ -207,10 +207,10 @@ pub(super) fn draw_invalid(kind: FieldKind, context: Context<'_>, draw: &mut Rng
         FieldKind::Country => json!("de"),
         FieldKind::CoinAmount | FieldKind::Bool => json!([]),
         FieldKind::Email
-        | FieldKind::WebAddress
+        | FieldKind::HttpUrl
         | FieldKind::IpAddress
         | FieldKind::Currency
         | FieldKind::Asset
-        | FieldKind::Word(_) => json!("nowhere"),
+        | FieldKind::Keyword(_) => json!("nowhere"),
     }
 }

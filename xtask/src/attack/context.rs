@@ -39,7 +39,7 @@ pub(crate) struct CaseContext {
     /// `true` for the short run, in which cases do less.
     pub(crate) is_short: bool,
     /// The DNS server of this run; `None` outside of the namespaces that it needs.
-    pub(crate) names: Option<DnsServer>,
+    pub(crate) dns_server: Option<DnsServer>,
 }
 
 impl CaseContext {
@@ -58,9 +58,9 @@ impl CaseContext {
     }
 
     /// Returns the DNS server, or the reason why there is none.
-    pub(crate) fn names(&self) -> Result<&DnsServer, CaseFailure> {
+    pub(crate) fn dns_server(&self) -> Result<&DnsServer, CaseFailure> {
         let reason = "requires a network namespace: `unshare` on Linux";
-        self.names.as_ref().ok_or_else(|| CaseFailure::Skipped(reason.to_owned()))
+        self.dns_server.as_ref().ok_or_else(|| CaseFailure::Skipped(reason.to_owned()))
     }
 
     /// Returns a command for the program in the run's directory, without the user's settings.

@@ -280,7 +280,7 @@ fn one_host(context: &CaseContext) -> FiguresResult {
 }
 
 fn lookups(context: &CaseContext) -> FiguresResult {
-    let dns_server = context.names()?;
+    let dns_server = context.dns_server()?;
     dns_server.set_slow(false);
     let mut server = context.serve(&[])?;
     let count = context.long_or_short(300, 120);

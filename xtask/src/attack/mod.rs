@@ -120,7 +120,7 @@ pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> 
     let profile = if options.is_release { "release" } else { "debug" };
     let name = format!("chargeproof{}", std::env::consts::EXE_SUFFIX);
     let program = root.join("target").join(profile).join(name);
-    let context = CaseContext { program, directory, is_short: options.is_short, names };
+    let context = CaseContext { program, directory, is_short: options.is_short, dns_server: names };
     Ok(run_cases(&context, options))
 }
 

@@ -191,7 +191,7 @@ fn descriptors(context: &CaseContext) -> FiguresResult {
 }
 
 fn stop(context: &CaseContext, signals: &[&str]) -> FiguresResult {
-    let dns_server = context.names()?;
+    let dns_server = context.dns_server()?;
     dns_server.set_slow(false);
     let mut server = context.serve(&[])?;
     let url = format!("https://{SLOW_PREFIX}-stop.example/");

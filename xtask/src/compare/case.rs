@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::Programs;
-use super::process::{Cores, RunningProgram, call, call_for_json};
+use super::process::{Cores, MeasuredServer, call, call_for_json};
 
 /// The number of charges in the world, each with its `charge.created`.
 const CHARGES: usize = 400;
@@ -75,7 +75,7 @@ pub(crate) struct ReferenceWorld {
 
 impl ReferenceWorld {
     /// Opens charges on a reference server, and stores the response for the account.
-    pub(crate) fn create(reference: &RunningProgram, work: &Path) -> Result<ReferenceWorld, String> {
+    pub(crate) fn create(reference: &MeasuredServer, work: &Path) -> Result<ReferenceWorld, String> {
         let (address, key) = (reference.address, reference.key.clone());
         for nth in 0..CHARGES {
             let body = format!(
@@ -115,10 +115,10 @@ impl ReferenceWorld {
         programs: &Programs,
         cores: Cores,
         prepared: &PreparedRequest,
-    ) -> Result<RunningProgram, String> {
+    ) -> Result<MeasuredServer, String> {
         let mut command = cores.server_command(programs.path("bare"));
         command.args([prepared.method, &prepared.path, &prepared.status.to_string()]).arg(&prepared.file);
         command.args(["GET", "/v1/account", "200"]).arg(&self.account_file);
-        RunningProgram::start_bare(command, &self.key)
+        MeasuredServer::start_bare(command, &self.key)
     }
 }

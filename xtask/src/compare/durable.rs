@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::case::{CASES, ReferenceWorld};
 use super::figures::{Figures, Sample};
-use super::process::{Cores, RunningProgram};
+use super::process::{Cores, MeasuredServer};
 use super::{CompareOptions, Programs};
 
 /// The name on the command line.
@@ -22,14 +22,14 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &CompareOptions
             .map_err(|error| format!("cannot empty `{}`: {error}", directory.display()))?;
     }
     let data = directory.to_str().ok_or("the path of the workspace is not UTF-8")?;
-    let stored = RunningProgram::start_reference_with(programs, Cores::Shared, &["--data", data])?;
-    let in_memory = RunningProgram::start_reference(programs, Cores::Shared)?;
+    let stored = MeasuredServer::start_reference_with(programs, Cores::Shared, &["--data", data])?;
+    let in_memory = MeasuredServer::start_reference(programs, Cores::Shared)?;
     let case = CASES.iter().find(|case| case.name == CASE).expect("the list contains the case");
     let prepared = ReferenceWorld::create(&in_memory, work)?.prepare(case, work)?;
     let mut figures = Figures::default();
     for round in 0..options.rounds {
         eprintln!("stored: round {} of {}", round + 1, options.rounds);
-        let sample = |server: &RunningProgram| {
+        let sample = |server: &MeasuredServer| {
             Sample::measure(programs, server, &prepared, Cores::Shared, options.seconds)
         };
         if round % 2 == 0 {

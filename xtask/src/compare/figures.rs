@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Programs;
 use super::case::PreparedRequest;
-use super::process::{Cores, RunningProgram};
+use super::process::{Cores, MeasuredServer};
 
 const CONNECTIONS: &str = "32";
 
@@ -26,7 +26,7 @@ impl Sample {
     /// There is no response, one has another status than the prepared one, or the client fails.
     pub(crate) fn measure(
         programs: &Programs,
-        server: &RunningProgram,
+        server: &MeasuredServer,
         prepared: &PreparedRequest,
         cores: Cores,
         seconds: u32,

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::case::{CASES, CaseRequest, PreparedRequest, ReferenceWorld};
 use super::figures::{Figures, Sample, Spread};
-use super::process::{Cores, RunningProgram};
+use super::process::{Cores, MeasuredServer};
 use super::{CompareOptions, Programs};
 
 /// A mock server with its figures, or the reason why it was skipped.
@@ -51,7 +51,7 @@ pub(crate) fn measure(
     work: &Path,
     options: &CompareOptions,
 ) -> Result<Vec<MockServer>, String> {
-    let reference = RunningProgram::start_reference(programs, Cores::Shared)?;
+    let reference = MeasuredServer::start_reference(programs, Cores::Shared)?;
     let world = ReferenceWorld::create(&reference, work)?;
     let reads = CASES.iter().filter(|case| matches!(case.request, CaseRequest::Get(_)));
     let requests = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
@@ -82,17 +82,17 @@ fn measure_mock_server(
     programs: &Programs,
     work: &Path,
     requests: &[PreparedRequest],
-    bare: &[RunningProgram],
+    bare: &[MeasuredServer],
     options: &CompareOptions,
 ) -> Result<(Vec<Spread>, u64), String> {
     let context = MockContext { work, requests, address: testkit::free_address()? };
     let server =
-        RunningProgram::start_third_party((kind.command)(&context)?, context.address, &requests[0].path)?;
+        MeasuredServer::start_third_party((kind.command)(&context)?, context.address, &requests[0].path)?;
     let mut figures_by_request = vec![Figures::default(); requests.len()];
     for round in 0..options.rounds {
         for ((figures, request), bare) in figures_by_request.iter_mut().zip(requests).zip(bare) {
             eprintln!("{}: round {} of {}, {}", kind.name, round + 1, options.rounds, request.path);
-            let sample = |server: &RunningProgram| {
+            let sample = |server: &MeasuredServer| {
                 Sample::measure(programs, server, request, Cores::Shared, options.seconds)
             };
             figures.add(sample(&server)?, sample(bare)?);

@@ -19,7 +19,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
 use figures::{Figures, Sample};
 pub(crate) use process::call_for_json;
-use process::{Cores, RunningProgram};
+use process::{Cores, MeasuredServer};
 
 /// The options of the task.
 #[derive(Args)]
@@ -123,7 +123,7 @@ fn measure(
     cores: Cores,
     options: &CompareOptions,
 ) -> Result<Vec<CaseFigures>, String> {
-    let reference = RunningProgram::start_reference(programs, cores)?;
+    let reference = MeasuredServer::start_reference(programs, cores)?;
     let world = ReferenceWorld::create(&reference, work)?;
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
     for case in CASES.iter().filter(|case| options.selects(case.name)) {
@@ -135,7 +135,7 @@ fn measure(
         for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample =
-                |server: &RunningProgram| Sample::measure(programs, server, prepared, cores, options.seconds);
+                |server: &MeasuredServer| Sample::measure(programs, server, prepared, cores, options.seconds);
             // The order alternates, because the state of the machine differs for the server that is measured first.
             if round % 2 == 0 {
                 let sampled_first = sample(&reference)?;

@@ -54,17 +54,17 @@ fn pinned_command(cores: &str, program: &Path) -> Command {
 }
 
 /// A running server. Stopped on drop.
-pub(crate) struct RunningProgram {
+pub(crate) struct MeasuredServer {
     process: testkit::RunningProgram,
     pub(crate) address: SocketAddr,
     /// A test-mode API key; empty if the server has none.
     pub(crate) key: String,
 }
 
-impl RunningProgram {
+impl MeasuredServer {
     /// Starts the reference server without a rate limit.
-    pub(crate) fn start_reference(programs: &Programs, cores: Cores) -> Result<RunningProgram, String> {
-        RunningProgram::start_reference_with(programs, cores, &[])
+    pub(crate) fn start_reference(programs: &Programs, cores: Cores) -> Result<MeasuredServer, String> {
+        MeasuredServer::start_reference_with(programs, cores, &[])
     }
 
     /// Starts the reference server with further options.
@@ -72,19 +72,19 @@ impl RunningProgram {
         programs: &Programs,
         cores: Cores,
         options: &[&str],
-    ) -> Result<RunningProgram, String> {
+    ) -> Result<MeasuredServer, String> {
         let mut command = cores.server_command(programs.path("chargeproof"));
         command.stderr(Stdio::null());
         let process = served::start_as(command, &[&["--rate-limit", "off"], options].concat())?;
         let (address, key) = (parse(process.value("address"))?, process.value("test_key").to_owned());
-        Ok(RunningProgram { process, address, key })
+        Ok(MeasuredServer { process, address, key })
     }
 
     /// Starts a server that prints only its address when it is ready. Clients send `key`.
-    pub(crate) fn start_bare(mut command: Command, key: &str) -> Result<RunningProgram, String> {
+    pub(crate) fn start_bare(mut command: Command, key: &str) -> Result<MeasuredServer, String> {
         command.stderr(Stdio::null());
         let process = testkit::RunningProgram::start(command)?;
-        Ok(RunningProgram { address: parse(&process.first_line)?, process, key: key.to_owned() })
+        Ok(MeasuredServer { address: parse(&process.first_line)?, process, key: key.to_owned() })
     }
 
     /// Starts a third-party server with its child processes, and waits until it responds to `path` with 200.
@@ -92,11 +92,11 @@ impl RunningProgram {
         mut command: Command,
         address: SocketAddr,
         path: &str,
-    ) -> Result<RunningProgram, String> {
+    ) -> Result<MeasuredServer, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let is_ready = || call(address, ("GET", path), "", "").is_ok_and(|response| response.status == 200);
         let process = testkit::RunningProgram::start_until(&mut command, is_ready)?;
-        Ok(RunningProgram { process, address, key: String::new() })
+        Ok(MeasuredServer { process, address, key: String::new() })
     }
 
     /// Returns the processor time of all threads and child processes, in nanoseconds.
@@ -140,7 +140,7 @@ pub(crate) fn call_for_json(
 /// Returns the time from the start of the process to its first response, in microseconds.
 pub(crate) fn startup_micros(programs: &Programs) -> Result<u128, String> {
     let started = Instant::now();
-    let server = RunningProgram::start_reference(programs, Cores::Shared)?;
+    let server = MeasuredServer::start_reference(programs, Cores::Shared)?;
     let response = call(server.address, ("GET", "/v1/account"), &server.key, "")?;
     let micros = started.elapsed().as_micros();
     if response.status == 200 {

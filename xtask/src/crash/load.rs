@@ -49,7 +49,7 @@ impl Load {
     }
 
     /// Waits for all clients and returns the acknowledged writes. The program must have ended.
-    pub(crate) fn stop(self) -> AcknowledgedWrites {
+    pub(crate) fn join(self) -> AcknowledgedWrites {
         let charges_by_client: Vec<Vec<AcknowledgedCharge>> =
             self.openers.into_iter().map(|opener| opener.join().unwrap_or_default()).collect();
         let objects = self.creator.join().unwrap_or_default();

@@ -139,7 +139,7 @@ fn crash_one_world(
         let load = Load::start(&server, round);
         std::thread::park_timeout(kill_times.next());
         server.kill();
-        acknowledged.extend(load.stop());
+        acknowledged.extend(load.join());
         figures.kills += 1;
     }
     let server = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;

@@ -7,7 +7,7 @@ use conformance::{FileError, Outcome};
 use crate::{Failure, args::JudgeRecording, config::Config, files, reports, terminal::note};
 
 pub(crate) fn run(args: &JudgeRecording, config: &Config) -> Result<u8, Failure> {
-    reports::prepare(&args.reports.report)?;
+    reports::check_report_files(&args.reports.report)?;
     let mut outcome = judge_recording(&args.file, config)?;
     outcome.accepted_gaps = args.reports.accept.clone().unwrap_or_default();
     reports::write_all(&outcome, &args.reports)?;

@@ -3,7 +3,7 @@
 //! Other implementations are judged by this profile only on request (`--profile extended`).
 
 mod refusals;
-mod shapes;
+mod response_formats;
 
 use std::sync::Arc;
 
@@ -25,22 +25,22 @@ const NEEDS_AUTH: &[Group] = &[Group::Account, Group::Auth, Group::Extended];
 const NEEDS_BURST: &[Group] = &[Group::Account, Group::Burst];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("extended.envelope", NEEDS, shapes::judge_envelope),
-    Check::new("extended.objects", NEEDS, shapes::judge_objects),
-    Check::new("extended.account_fields", NEEDS, shapes::judge_account_fields),
-    Check::new("extended.charge_fields", NEEDS, shapes::judge_charge_fields),
-    Check::new("extended.invoice_fields", NEEDS, shapes::judge_invoice_fields),
-    Check::new("extended.states", NEEDS, shapes::judge_states),
-    Check::new("extended.assets", NEEDS, shapes::judge_assets),
-    Check::new("extended.details", NEEDS, shapes::judge_details),
-    Check::new("extended.codes", NEEDS, shapes::judge_codes),
-    Check::new("extended.invoice_numbers", NEEDS, shapes::judge_invoice_numbers),
-    Check::new("extended.event_ids", NEEDS, shapes::judge_event_ids),
-    Check::new("extended.amounts", NEEDS, shapes::judge_amounts),
-    Check::new("extended.times", NEEDS, shapes::judge_times),
-    Check::new("extended.meta", NEEDS, shapes::judge_meta),
-    Check::new("extended.links", NEEDS, shapes::judge_links),
-    Check::new("extended.single_objects", NEEDS, shapes::judge_single_objects),
+    Check::new("extended.envelope", NEEDS, response_formats::judge_envelope),
+    Check::new("extended.objects", NEEDS, response_formats::judge_objects),
+    Check::new("extended.account_fields", NEEDS, response_formats::judge_account_fields),
+    Check::new("extended.charge_fields", NEEDS, response_formats::judge_charge_fields),
+    Check::new("extended.invoice_fields", NEEDS, response_formats::judge_invoice_fields),
+    Check::new("extended.states", NEEDS, response_formats::judge_states),
+    Check::new("extended.assets", NEEDS, response_formats::judge_assets),
+    Check::new("extended.details", NEEDS, response_formats::judge_details),
+    Check::new("extended.codes", NEEDS, response_formats::judge_codes),
+    Check::new("extended.invoice_numbers", NEEDS, response_formats::judge_invoice_numbers),
+    Check::new("extended.event_ids", NEEDS, response_formats::judge_event_ids),
+    Check::new("extended.amounts", NEEDS, response_formats::judge_amounts),
+    Check::new("extended.times", NEEDS, response_formats::judge_times),
+    Check::new("extended.meta", NEEDS, response_formats::judge_meta),
+    Check::new("extended.links", NEEDS, response_formats::judge_links),
+    Check::new("extended.single_objects", NEEDS, response_formats::judge_single_objects),
     Check::new("extended.error_body", NEEDS, refusals::judge_error_body),
     Check::new("extended.challenge", NEEDS_AUTH, refusals::judge_challenge),
     Check::new("extended.page_values", NEEDS, refusals::judge_page_values),

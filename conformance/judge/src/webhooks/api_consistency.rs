@@ -12,7 +12,7 @@ use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::objects::{check_texts, check_zone};
+use super::objects::{check_owner_fields, check_zone};
 use crate::check::Check;
 use crate::diff::{
     IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, first_contradiction, recorded_at,
@@ -191,7 +191,7 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
         }
         confirmed += 1;
     }
-    check_texts(&delivered_events(&received, &api))?;
+    check_owner_fields(&delivered_events(&received, &api))?;
     match confirmed {
         0 => Err(CheckError::unjudged(
             "the API returned none of the delivered events",

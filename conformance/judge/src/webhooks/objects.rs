@@ -30,7 +30,7 @@ fn code<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a str> {
 
 /// Checks that the [`OWNER_FIELDS`] of delivered charges equal those in the API: texts, the presence of a payment link, and
 /// the types of values in `metadata`. `pairs`: deliveries with their events in the API.
-pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
+pub(super) fn check_owner_fields(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
     for name in OWNER_FIELDS {
         let altered: BTreeMap<_, _> = pairs
             .iter()

@@ -58,8 +58,8 @@ pub async fn serve(server: FakeServer) -> String {
 /// panics.
 pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<FakeServer>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    server.address = format!("http://{}", listener.local_addr().expect("the listener has an address"));
-    let base = format!("{}{}", server.address, server.prefix);
+    server.origin = format!("http://{}", listener.local_addr().expect("the listener has an address"));
+    let base = format!("{}{}", server.origin, server.prefix);
     let server = Arc::new(Mutex::new(server));
     let shared = Arc::clone(&server);
     tokio::spawn(async move {
@@ -74,7 +74,7 @@ pub(crate) async fn serve_shared(mut server: FakeServer) -> (String, Arc<Mutex<F
 pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let port = listener.local_addr().expect("the listener has an address").port();
-    server.address = format!("https://localhost:{port}");
+    server.origin = format!("https://localhost:{port}");
     let server = Arc::new(Mutex::new(server));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {

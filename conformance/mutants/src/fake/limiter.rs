@@ -12,7 +12,7 @@ pub enum Limiter {
     /// A sliding log with a resolution of one second.
     SlidingSeconds,
     /// A fixed window whose start is a multiple of its length on the clock.
-    AlignedMinute,
+    AlignedWindow,
     /// A fixed window of 60 seconds that starts with the first request.
     FromFirst,
     /// A fixed window that starts with the first request and restarts at each refused request.
@@ -60,7 +60,7 @@ impl Limiter {
             }
             Limiter::Sliding => hits.retain(|at| at + window > now),
             Limiter::SlidingSeconds => hits.retain(|at| at / SECOND + window / SECOND > now / SECOND),
-            Limiter::AlignedMinute => hits.retain(|at| at / window == now / window),
+            Limiter::AlignedWindow => hits.retain(|at| at / window == now / window),
             Limiter::FromFirst | Limiter::Restarting => {
                 if hits.first().is_some_and(|at| at + window <= now) {
                     hits.clear();
@@ -84,7 +84,7 @@ impl Limiter {
         let blocking = hits[hits.len() - limit as usize];
         Some(match self {
             Limiter::SlidingSeconds => (blocking / SECOND) * SECOND + window - now,
-            Limiter::AlignedMinute => window - now % window,
+            Limiter::AlignedWindow => window - now % window,
             Limiter::FromFirst => hits[0] + window - now,
             Limiter::Restarting => {
                 hits[0] = now;

@@ -165,7 +165,7 @@ pub struct FakeServer {
     /// The number of requests with a valid key that are not exempt from the limit, including refused ones.
     pub counted_requests: u64,
     /// The origin of the server's URLs, such as `http://127.0.0.1:4711`.
-    pub address: String,
+    pub origin: String,
     /// The webhook sender, if the server sends deliveries.
     pub sender: Option<sender::Sender>,
     /// The traffic that changes records during a run, if there is any.
@@ -210,7 +210,7 @@ impl Default for FakeServer {
             response_rewrites: Vec::new(),
             hits: BTreeMap::new(),
             counted_requests: 0,
-            address: String::new(),
+            origin: String::new(),
             sender: None,
             traffic: None,
             event_cache: None,
@@ -316,7 +316,7 @@ impl FakeServer {
         if request.method == "POST" && request.path == "/v1/charges" {
             return book.create_charge();
         }
-        book.respond(request, mode, &format!("{}{}", self.address, self.prefix))
+        book.respond(request, mode, &format!("{}{}", self.origin, self.prefix))
     }
 
     /// Returns the mode of the key, and `true` if it is of the other account; `None` if the key is invalid.

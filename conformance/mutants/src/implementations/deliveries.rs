@@ -71,7 +71,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may_fail(&["limits.refused", "limits.retry_after", "limits.retry_after_held"]),
     server_fault("fixed windows of 55 s", &["limits.refused"], |server| {
-        (server.limiter, server.window) = (Limiter::AlignedMinute, Duration::from_secs(55));
+        (server.limiter, server.window) = (Limiter::AlignedWindow, Duration::from_secs(55));
         server.response_time = Duration::from_millis(5);
         server.clock.advance(Duration::from_secs(20));
     }),

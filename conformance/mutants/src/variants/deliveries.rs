@@ -81,7 +81,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| {
                 let time = body["created_at"].as_str().expect("the time is a string");
-                body["created_at"] = json!(time.replace("2026-02-01T10", "2026-02-03T04"));
+                body["created_at"] = json!(time.replace("2026-02-01T10:0", "2026-02-03T04:2"));
             });
         });
     }),

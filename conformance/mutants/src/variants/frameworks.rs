@@ -97,7 +97,7 @@ fn django(server: &mut FakeServer) {
 
 /// A window aligned with clock minutes, request ids, weak ETags.
 fn rails(server: &mut FakeServer) {
-    server.limiter = Limiter::AlignedMinute;
+    server.limiter = Limiter::AlignedWindow;
     server.response_time = Duration::from_millis(12);
     server.clock.advance(Duration::from_secs(31));
     rewrite_times(server, |time| time.replace(".000000", ".000"));

@@ -7,26 +7,26 @@ use crate::fake::{FakeServer, Limiter, TEST_KEY, http_server};
 
 pub(super) const VARIANTS: &[Variant] = &[
     variant("fixed windows aligned to the minute, 55 s before the end", |server| {
-        set_limiter(server, Limiter::AlignedMinute, 5);
+        set_limiter(server, Limiter::AlignedWindow, 5);
     }),
     variant("fixed windows aligned to the minute, 35 s before the end", |server| {
-        set_limiter(server, Limiter::AlignedMinute, 25);
+        set_limiter(server, Limiter::AlignedWindow, 25);
     }),
     variant("fixed windows aligned to the minute, 15 s before the end", |server| {
-        set_limiter(server, Limiter::AlignedMinute, 45);
+        set_limiter(server, Limiter::AlignedWindow, 45);
     }),
     variant("fixed windows aligned to the minute, 7 s before the end", |server| {
-        set_limiter(server, Limiter::AlignedMinute, 53);
+        set_limiter(server, Limiter::AlignedWindow, 53);
     }),
     variant("fixed windows aligned to a clock other than Date", |server| {
-        set_limiter(server, Limiter::AlignedMinute, 40);
+        set_limiter(server, Limiter::AlignedWindow, 40);
         let clock = server.clock.clone();
         server.rewrite_responses(move |_, response| {
             response.set_header("date", &http_server::http_date(clock.micros() / 1_000_000 + 1_017))
         });
     }),
     variant("fixed windows aligned to the minute, refused requests count", |server| {
-        set_limiter(server, Limiter::AlignedMinute, 33);
+        set_limiter(server, Limiter::AlignedWindow, 33);
         server.counts_refused = true;
     }),
     variant("a sliding window counter, started at 30 s", |server| {

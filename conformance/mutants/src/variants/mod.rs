@@ -84,7 +84,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),
     variant("Retry-After is always a minute, and the window ends earlier", |server| {
-        server.limiter = Limiter::AlignedMinute;
+        server.limiter = Limiter::AlignedWindow;
         server.clock.advance(Duration::from_secs(28));
         rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),
@@ -111,9 +111,9 @@ const SINGLE_CHOICES: &[Variant] = &[
         server.limiter = Limiter::FromFirst;
         server.response_time = Duration::from_millis(45);
     }),
-    variant("fixed windows aligned to the minute", |server| server.limiter = Limiter::AlignedMinute),
+    variant("fixed windows aligned to the minute", |server| server.limiter = Limiter::AlignedWindow),
     variant("fixed windows aligned to the minute, one ends during the burst", |server| {
-        server.limiter = Limiter::AlignedMinute;
+        server.limiter = Limiter::AlignedWindow;
         server.response_time = Duration::from_millis(20);
         server.clock.advance(Duration::from_secs(59));
     }),

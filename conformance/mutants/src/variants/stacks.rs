@@ -69,7 +69,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     variant("behind a gateway with fixed windows and quota headers", |server| {
-        server.limiter = Limiter::AlignedMinute;
+        server.limiter = Limiter::AlignedWindow;
         add_quota_headers(server, |remaining, seconds_left| {
             vec![
                 ("ratelimit-limit", "120".into()),
@@ -81,7 +81,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     // Limiters.
     variant("a fixed window with the header fields of the RateLimit draft", |server| {
-        server.limiter = Limiter::AlignedMinute;
+        server.limiter = Limiter::AlignedWindow;
         server.clock.advance(Duration::from_secs(17));
         add_quota_headers(server, |remaining, seconds_left| {
             vec![
@@ -273,7 +273,7 @@ fn nest(server: &mut FakeServer) {
 
 /// Indented JSON with a final line break, an aligned window, errors with `description`.
 fn flask(server: &mut FakeServer) {
-    server.limiter = Limiter::AlignedMinute;
+    server.limiter = Limiter::AlignedWindow;
     set_choices(server, |choices| choices.clamps_page_size = true);
     replace_error_bodies(
         server,

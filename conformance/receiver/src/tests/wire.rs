@@ -99,7 +99,7 @@ async fn a_chunked_request_in_pieces_is_recorded_completely() {
 async fn responses_follow_the_script() {
     let bounds = Bounds { hold_for: Duration::from_millis(1), ..Bounds::default() };
     let script = "500,302,timeout,close,204".parse().unwrap();
-    let mut receiver = start(Settings { answers: script, bounds, ..Settings::default() }).await;
+    let mut receiver = start(Settings { responses: script, bounds, ..Settings::default() }).await;
     for (start, expected) in [
         ("HTTP/1.1 500 ", ScriptedResponse::Status(500)),
         ("HTTP/1.1 302 Found\r\nlocation: /chargeproof-redirected\r\n", ScriptedResponse::Status(302)),

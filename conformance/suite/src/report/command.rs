@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use conformance_judge::needs_deliveries;
+use conformance_judge::uses_deliveries;
 use conformance_model::deliveries::Deliveries;
 use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Exchange, Forgery, Recording};
@@ -21,7 +21,7 @@ pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
 /// Returns the command that checks one statement again.
 pub(super) fn recheck_command(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
-    let delivery_options = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
+    let delivery_options = match recording.deliveries.as_ref().filter(|_| uses_deliveries(id)) {
         None => String::new(),
         Some(Deliveries { receiver: Some(address), public_url, .. }) => {
             let public_url = public_url.as_ref().map(|url| format!(" --public-url {url}"));

@@ -42,7 +42,10 @@ fn check(options: usize) {
     });
     let Outcome { ledger: spent, budget, .. } = &outcome;
     let context = format!("options {options:07b}: {spent:?} of {budget:?}");
-    assert!(spent.functional() <= budget.outside_bursts() && spent.in_bursts <= budget.burst, "{context}");
+    assert!(
+        spent.outside_bursts() <= budget.outside_bursts() && spent.in_bursts <= budget.burst,
+        "{context}"
+    );
     assert!(spent.writes <= budget.writes && spent.repeats <= budget.repeats, "{context}");
     // The ledger refuses requests beyond the budget. The probes must stay within it without that.
     let refused = |exchange: &Exchange| matches!(&exchange.outcome, ExchangeOutcome::NoResponse(why) if why.contains("announced"));

@@ -30,7 +30,7 @@ fn check_server(server: FakeServer) -> Outcome {
         .collect();
     assert_eq!(unjudged, Vec::<String>::new(), "{text}");
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
-    assert!(spent.functional() <= allowed.outside_bursts(), "{spent:?}");
+    assert!(spent.outside_bursts() <= allowed.outside_bursts(), "{spent:?}");
     outcome
 }
 

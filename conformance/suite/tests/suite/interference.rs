@@ -102,7 +102,7 @@ fn slow_server(limiter: Limiter, start_second: u64) -> FakeServer {
 fn a_thorough_check_distinguishes_an_aligned_window_from_a_bucket() {
     let thorough = |plan: &mut Plan| plan.thorough = true;
     assert_run(
-        slow_server(Limiter::AlignedMinute, 55),
+        slow_server(Limiter::AlignedWindow, 55),
         thorough,
         0,
         &["in the next minute exact, at the 121st"],
@@ -123,7 +123,7 @@ fn a_thorough_check_distinguishes_an_aligned_window_from_a_bucket() {
 
 #[test]
 fn a_thorough_check_stays_within_its_budget() {
-    let outcome = assert_run(slow_server(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
+    let outcome = assert_run(slow_server(Limiter::AlignedWindow, 30), |plan| plan.thorough = true, 0, &[]);
     assert!(outcome.ledger.in_bursts <= outcome.budget.burst, "{:?}", outcome.ledger);
     assert!(outcome.budget.to_string().contains("bursts of about 270"), "{}", outcome.budget);
 }

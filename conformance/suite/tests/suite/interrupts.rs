@@ -9,7 +9,7 @@ use tokio::sync::watch::Sender;
 fn servers() -> [FakeServer; 4] {
     [
         FakeServer::default(),
-        FakeServer { limiter: Limiter::AlignedMinute, ..FakeServer::default() },
+        FakeServer { limiter: Limiter::AlignedWindow, ..FakeServer::default() },
         FakeServer { limiter: Limiter::Bucket, ..FakeServer::default() },
         FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() },
     ]

@@ -194,7 +194,7 @@ impl Host {
 
     /// Returns `true` if an event after the `n`th matches, or if some of these events are no longer stored; and the number of
     /// events so far.
-    pub(crate) fn has_event_after(
+    pub(crate) fn check_events_after(
         &self,
         n: u64,
         matches: impl Fn(&WorldEventKind) -> bool,

@@ -189,7 +189,7 @@ impl Disk {
     }
 
     /// Returns the number of records.
-    pub(crate) fn records(&self) -> io::Result<u64> {
+    pub(crate) fn record_count(&self) -> io::Result<u64> {
         self.with_transaction(|transaction| {
             let table = transaction.open_table(CHUNKS)?;
             let last = table.last()?;
@@ -198,7 +198,7 @@ impl Disk {
     }
 
     /// Returns the end of the last commit; `None` if nothing was written yet.
-    pub(crate) fn end(&self) -> io::Result<Option<CommitEnd>> {
+    pub(crate) fn last_end(&self) -> io::Result<Option<CommitEnd>> {
         if let Some(seal) = lock(&self.newest_seal).seal {
             return Ok(seal.end);
         }

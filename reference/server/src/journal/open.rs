@@ -65,7 +65,7 @@ impl Writer {
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
                 }
-                Some(text) => (parse_setup(&*storage, &text, &check_setup)?, disk.end()?),
+                Some(text) => (parse_setup(&*storage, &text, &check_setup)?, disk.last_end()?),
             };
             resume(&storage, disk, record.to_setup(&new_setup.public_url), last_end, notices)
         })
@@ -90,7 +90,7 @@ impl Writer {
                 storage.remove()?;
                 return Ok(None);
             };
-            let (record, last_end) = (parse_setup(&*storage, &text, &check_setup)?, disk.end()?);
+            let (record, last_end) = (parse_setup(&*storage, &text, &check_setup)?, disk.last_end()?);
             let opened = resume(&storage, disk, record.to_setup(public_url), last_end, notices)?;
             Ok(Some(StoredWorld { options, opened }))
         })
@@ -156,7 +156,7 @@ fn open_or_recover<T>(
 
 fn read_metadata(disk: &Disk) -> io::Result<JournalMetadata> {
     let (snapshots, last_snapshot_number) = disk.snapshots()?;
-    let (records, rewinds, world_count) = (disk.records()?, disk.rewinds()?, disk.world_count()?);
+    let (records, rewinds, world_count) = (disk.record_count()?, disk.rewinds()?, disk.world_count()?);
     Ok(JournalMetadata { records, rewinds, snapshots, last_snapshot_number, world_count })
 }
 

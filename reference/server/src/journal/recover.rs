@@ -43,7 +43,7 @@ fn copy((from, to): (&Disk, &Disk), good: &Seal, has_intact_facts: bool) -> io::
     while copied < good.records {
         let batches = read_batches(from, copied..good.records)?;
         to.append_all(&batches)?;
-        copied = to.records()?;
+        copied = to.record_count()?;
     }
     if has_intact_facts {
         let (snapshots, highest_number) = from.snapshots()?;

@@ -187,7 +187,7 @@ where
     let host = &client.backend.host;
     let mut changes = host.subscribe();
     // No event has such a number: this only reads the number of events so far.
-    let Ok((_, mut event_count)) = host.has_event_after(u64::MAX, |_| false) else { return };
+    let Ok((_, mut event_count)) = host.check_events_after(u64::MAX, |_| false) else { return };
     loop {
         // The number of times that the world changed as a whole, such as by a restore.
         let Some(replacements) = *changes.borrow_and_update() else { return };
@@ -209,7 +209,8 @@ where
                 changed = changes.changed() => if changed.is_err() { return },
                 () = &mut rerender => break,
             }
-            let Ok((may_have_changed, count)) = host.has_event_after(event_count, &topic.may_change) else {
+            let Ok((may_have_changed, count)) = host.check_events_after(event_count, &topic.may_change)
+            else {
                 return;
             };
             event_count = count;

@@ -73,7 +73,7 @@ pub(crate) async fn respond(
         },
         rest => {
             let id = Code::parse(rest.trim_start_matches('/')).ok_or(Refusal::UnknownWorld)?;
-            worlds.waiting.open_next(id).await;
+            worlds.waiting.prioritize_and_wait(id).await;
             match *method {
                 Method::GET => {
                     let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
@@ -172,7 +172,7 @@ async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<
         // Waits for the world to branch from, if it is stored and not open yet.
         let request: Value = serde_json::from_slice(body).unwrap_or_default();
         if let Some(id) = request["from"]["world"].as_str().and_then(Code::parse) {
-            worlds.waiting.open_next(id).await;
+            worlds.waiting.prioritize_and_wait(id).await;
         }
     }
     let (options, branch_point) = WorldOptions::read(body, worlds.defaults(), |id| worlds.backend(id))?;

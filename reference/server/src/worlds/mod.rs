@@ -74,7 +74,7 @@ struct OpenWorlds {
     worlds: BTreeMap<WorldNo, Arc<OpenedWorld>>,
     by_id: BTreeMap<Code, WorldNo>,
     /// The highest number of any world so far.
-    count: u64,
+    last_number: u64,
 }
 
 /// A world that was opened on request.
@@ -201,7 +201,7 @@ impl Worlds {
         let opened = self.read_open_worlds();
         WorldTotals {
             open: opened.worlds.len() + 1,
-            opened: opened.count,
+            opened: opened.last_number,
             opening: self.waiting.remaining(),
             held_bytes: self.memory.used_bytes(),
             held_bytes_max: self.memory.max_bytes(),
@@ -259,7 +259,8 @@ impl Worlds {
         at: Timestamp,
     ) -> Result<Result<Arc<OpenedWorld>, Response>, InternalError> {
         let parameters = backend.parameters().unwrap_or_else(|| self.defaults.clone());
-        let options = WorldOptions { seed: Some(parameters.seed), ..WorldOptions::from_terms(&parameters) };
+        let options =
+            WorldOptions { seed: Some(parameters.seed), ..WorldOptions::from_parameters(&parameters) };
         let branch_point = BranchPoint { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
         match self.open_branch(options, &branch_point).await {
             Ok(world) => Ok(self.wait_until_stored(&world).await.map(|()| world)),
@@ -277,15 +278,15 @@ impl Worlds {
         let memory = self.memory.reserve(bytes).map_err(OpenError::OutOfMemory)?;
         let ids = self.defaults.seed.rng_key("worlds", "id", "code");
         let (no, id) = loop {
-            opened.count += 1;
-            let id = Code::draw(&ids, opened.count);
+            opened.last_number += 1;
+            let id = Code::draw(&ids, opened.last_number);
             // A stored world may have a higher number than the journal of the first world contains.
             if !opened.by_id.contains_key(&id) && !self.waiting.has(id) {
-                break (WorldNo(opened.count), id);
+                break (WorldNo(opened.last_number), id);
             }
         };
         if self.directory.is_some() {
-            self.first.host.record_world_count(opened.count);
+            self.first.host.record_world_count(opened.last_number);
         }
         Ok(Reservation { no, id, memory, is_stored: false })
     }

@@ -47,7 +47,7 @@ pub(crate) struct WorldOptions {
 
 impl WorldOptions {
     /// Returns the options of a new world with these defaults, except the seed.
-    pub(crate) fn from_terms(defaults: &WorldParameters) -> WorldOptions {
+    pub(crate) fn from_parameters(defaults: &WorldParameters) -> WorldOptions {
         let WorldParameters { start, clock, rate_limit, .. } = *defaults;
         WorldOptions { name: None, seed: None, start, clock, rate_limit, ttl: None }
     }

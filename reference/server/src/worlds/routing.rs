@@ -76,7 +76,7 @@ impl Worlds {
             None => authorization.and_then(|authorization| self.id_in_key(authorization)),
         };
         if let Some(id) = id {
-            self.waiting.open_next(id).await;
+            self.waiting.prioritize_and_wait(id).await;
         }
     }
 

@@ -118,7 +118,7 @@ impl Worlds {
         // No number is used twice, because ids and seeds are derived from it.
         let stored_count = self.first.host.world_count();
         let mut opened = self.write_open_worlds();
-        opened.count = opened.count.max(stored_count);
+        opened.last_number = opened.last_number.max(stored_count);
         Ok(())
     }
 
@@ -197,7 +197,7 @@ impl Worlds {
             .start_world(reservation, options, |_, _| Ok(RunningWorld::from_journal(opened)))
             .map_err(|_| damage_error("it cannot be started"))?;
         let mut open_worlds = self.write_open_worlds();
-        open_worlds.count = open_worlds.count.max(record.no);
+        open_worlds.last_number = open_worlds.last_number.max(record.no);
         Ok(world.backend.host.notices())
     }
 }

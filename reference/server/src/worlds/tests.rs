@@ -39,8 +39,11 @@ fn worlds() -> Worlds {
 }
 
 fn open(worlds: &Worlds, name: Option<&str>, ttl: Option<Duration>) -> Arc<OpenedWorld> {
-    let options =
-        WorldOptions { name: name.map(str::to_owned), ttl, ..WorldOptions::from_terms(worlds.defaults()) };
+    let options = WorldOptions {
+        name: name.map(str::to_owned),
+        ttl,
+        ..WorldOptions::from_parameters(worlds.defaults())
+    };
     worlds.open(options).ok().expect("fewer than the maximum of worlds are open")
 }
 
@@ -98,7 +101,7 @@ async fn idle_worlds_end_by_themselves() {
 #[tokio::test]
 async fn ending_a_world_stops_its_timer() {
     let worlds = worlds();
-    let options = WorldOptions { clock: ClockKind::Wall, ..WorldOptions::from_terms(worlds.defaults()) };
+    let options = WorldOptions { clock: ClockKind::Wall, ..WorldOptions::from_parameters(worlds.defaults()) };
     let world = worlds.open(options).ok().expect("fewer than the maximum of worlds are open");
     let timer = world.timer.clone().expect("the clock of the world is not frozen");
     worlds.end(world.id).expect("it is open");

@@ -109,7 +109,7 @@ impl WaitingWorlds {
     }
 
     /// Moves a world to the front of the queue and waits until it is open or unavailable.
-    pub(super) async fn open_next(&self, id: Code) {
+    pub(super) async fn prioritize_and_wait(&self, id: Code) {
         let mut openings = self.openings.subscribe();
         while self.prioritize(id) {
             // The sender lives as long as `self`.
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(waiting.take(), Some(a));
         let request = |id| {
             let waiting = Arc::clone(&waiting);
-            tokio::spawn(async move { waiting.open_next(id).await })
+            tokio::spawn(async move { waiting.prioritize_and_wait(id).await })
         };
         let (first, last) = (request(a), request(c));
         tokio::task::yield_now().await;
@@ -164,7 +164,7 @@ mod tests {
         waiting.finish(a, Err("damaged".to_owned()));
         first.await.expect("the task of a request does not panic");
         assert_eq!((waiting.remaining(), waiting.openings().borrow().unavailable.len()), (1, 1));
-        waiting.open_next(a).await;
+        waiting.prioritize_and_wait(a).await;
         assert_eq!(waiting.take(), Some(b));
         waiting.finish(b, Ok(vec!["a notice".to_owned()]));
         waiting.wait_for_all().await;

@@ -28,7 +28,7 @@ async fn the_page_follows_a_payment_without_a_reload() {
     assert_eq!(page.eval("window.kept").await, json!("since the page was opened"));
 
     page.click(".payment a.primary").await;
-    page.wait_for_address("/receipt").await;
+    page.wait_for_url("/receipt").await;
     page.wait_for_text("h1", "Receipt").await;
     assert_eq!(page.errors(), Vec::<String>::new());
 }

@@ -37,7 +37,7 @@ async fn a_key_is_created_shown_once_and_revoked() {
     let page = browser.page().await;
     page.open(&shop.url(&format!("{LIVE}/keys"))).await;
     page.click("#create-key").await;
-    page.wait_for_address("notice=").await;
+    page.wait_for_url("notice=").await;
     let secret = page.text("#secret").await;
     assert!(secret.starts_with("svc_live_"), "{secret}");
     assert_eq!(shop.status_with_key(&secret, "/v1/account").await, 200);
@@ -68,13 +68,13 @@ async fn a_test_event_is_sent_and_resent() {
     assert!(page.eval("document.title").await.as_str().is_some_and(|text| text.starts_with("Not done")));
     page.fill("#url", "https://shop.sim/hooks").await;
     page.click("#save").await;
-    page.wait_for_address("/endpoints?notice=").await;
+    page.wait_for_url("/endpoints?notice=").await;
     assert!(page.text("#secret").await.starts_with("whsec_"));
 
     page.click("tbody th a").await;
     page.wait_for("#send-test").await;
     page.click("#send-test").await;
-    page.wait_for_address("/deliveries/").await;
+    page.wait_for_url("/deliveries/").await;
     set_reload_marker(&page).await;
     page.wait_for_text("#attempts-head", "One attempt").await;
     page.wait_for_text(".figure", "delivered").await;
@@ -106,7 +106,7 @@ async fn a_late_payment_is_accepted() {
     let page = browser.page().await;
     page.open(&shop.url(LIVE)).await;
     page.click("#late-note").await;
-    page.wait_for_address("/late").await;
+    page.wait_for_url("/late").await;
     page.click(".acts button").await;
     page.wait_for_text(".note.good", &code).await;
     page.wait_for_text("main", "No late payments").await;
@@ -131,14 +131,14 @@ async fn the_dashboard_can_be_used_by_keyboard() {
     );
     tab_to(&page, "to-late").await;
     page.press("Enter").await;
-    page.wait_for_address("/late").await;
+    page.wait_for_url("/late").await;
     tab_to(&page, &format!("accept-{code}-1")).await;
     page.press("Enter").await;
     page.wait_for_text(".note.good", &code).await;
 
     tab_to(&page, "to-keys").await;
     page.press("Enter").await;
-    page.wait_for_address("/keys").await;
+    page.wait_for_url("/keys").await;
     tab_to(&page, "create-key").await;
     page.press("Enter").await;
     page.wait_for("#secret").await;
@@ -185,7 +185,7 @@ async fn the_dashboard_works_without_scripts() {
     page.open(&shop.url(LIVE)).await;
     assert!(!page.is_visible("button.scripted-only").await, "a button that needs scripts is shown");
     page.click(&format!("#pay-{code}")).await;
-    page.wait_for_address("notice=").await;
+    page.wait_for_url("notice=").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     for confirmations in ["1 of 2 confirmations", "2 confirmations"] {
         page.click("button[name=at_once]").await;
@@ -196,7 +196,7 @@ async fn the_dashboard_works_without_scripts() {
     page.fill("#by", "soon").await;
     page.click("form[action$='/advance'] button").await;
     page.wait_for_text("#by-wrong", "30s").await;
-    page.wait_for_address("/world/advance").await;
+    page.wait_for_url("/world/advance").await;
     page.fill("#by", "2h").await;
     page.click("form[action$='/advance'] button").await;
     page.wait_for_text(".note.good", "2026-09-20 12:").await;
@@ -251,10 +251,10 @@ async fn a_branch_starts_from_a_row_of_the_history() {
     page.open(&shop.url("/dashboard/acme/live/history?part=requests")).await;
     page.wait_for_text("main", "POST /v1/charges 201").await;
     page.click_through("tbody tr:last-child button").await;
-    page.wait_for_address("/w/").await;
+    page.wait_for_url("/w/").await;
     page.wait_for_text(".note.good", "a branch that continues from").await;
     let world =
-        page.address().await.split("/w/").nth(1).and_then(|rest| rest.split('/').next().map(str::to_owned));
+        page.url().await.split("/w/").nth(1).and_then(|rest| rest.split('/').next().map(str::to_owned));
     let world = world.expect("the address names the world");
     page.wait_for_text(".top", &format!("World {world}")).await;
     let title = page.eval("document.title").await;
@@ -262,7 +262,7 @@ async fn a_branch_starts_from_a_row_of_the_history() {
     // Searching for a complete code opens its object.
     page.fill("#search", Shop::code(&charge)).await;
     page.click_through(".search button").await;
-    page.wait_for_address(&format!("/charges/{}", Shop::code(&charge))).await;
+    page.wait_for_url(&format!("/charges/{}", Shop::code(&charge))).await;
     page.wait_for_text("main", "pending").await;
     assert_eq!(page.errors(), Vec::<String>::new());
 }

@@ -42,16 +42,16 @@ async fn the_form_of_a_link_creates_a_charge_with_the_custom_fields() {
 
     page.fill("#amount", "12.50").await;
     page.click("#choose-coin").await;
-    page.wait_for_address("/c/").await;
+    page.wait_for_url("/c/").await;
     page.wait_for_text(".due", "12.50 EUR in Litecoin").await;
     let charge =
-        shop.api("GET", &format!("/v1/charges/{}", Shop::code(&page.address().await)), Value::Null).await;
+        shop.api("GET", &format!("/v1/charges/{}", Shop::code(&page.url().await)), Value::Null).await;
     assert_eq!(charge["fiat_amount"], "12.50");
     assert_eq!(charge["customer_email"], "ada@customer.example");
     assert_eq!(charge["customer_name"], "Ada");
     assert_eq!(charge["custom_fields"], json!([{ "label": "T-shirt size", "value": "M" }]));
 
-    shop.pay(&page.address().await, "1", 3).await;
+    shop.pay(&page.url().await, "1", 3).await;
     page.wait_for_text("h1", "Paid").await;
     page.wait_for_text(".payment", "See you there!").await;
     let success_url = page.eval("document.querySelector('.payment a[rel]').href").await;

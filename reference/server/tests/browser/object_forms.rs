@@ -78,7 +78,7 @@ async fn forms_create_objects_and_keep_invalid_input() {
         }
         page.click_through("#make").await;
         page.wait_for_text(".note.good", form.notice).await;
-        assert!(!page.address().await.contains("/new"), "{}", form.list);
+        assert!(!page.url().await.contains("/new"), "{}", form.list);
     }
     assert_eq!(page.errors(), Vec::<String>::new());
 }
@@ -97,9 +97,9 @@ async fn search_finds_objects() {
         page.open(&shop.url(LIVE)).await;
         page.fill("#search", query).await;
         page.press("Enter").await;
-        page.wait_for_address("/search?q=").await;
+        page.wait_for_url("/search?q=").await;
         page.click_through("#hit-1").await;
-        page.wait_for_address(&format!("/charges/{code}")).await;
+        page.wait_for_url(&format!("/charges/{code}")).await;
     }
     page.open(&shop.url(&format!("{LIVE}/search?q=%3Cb%3Enobody"))).await;
     page.wait_for_text("main", "No results for <b>nobody").await;
@@ -164,7 +164,7 @@ async fn invoices_and_links_are_paid_by_one_click() {
     page.wait_for_text("main", "Payment seen, confirming").await;
     page.open(&shop.url(&link)).await;
     page.click_through("#act-pay-btc").await;
-    page.wait_for_address("/c/").await;
+    page.wait_for_url("/c/").await;
     page.wait_for_text("main", "Payment seen, confirming").await;
     page.open(&shop.url(&format!("{LIVE}/invoices/{}", Shop::code(&invoice)))).await;
     assert_eq!(page.count("#pay-in").await, 0, "a payment is offered although one is unconfirmed");

@@ -133,7 +133,7 @@ async fn a_world_opens_with_a_valid_and_with_a_damaged_checkpoint() {
             fs::write(path, state).unwrap();
         }
         let server = start(config_with_storage(directory.path())).await;
-        assert_eq!(server.lost_worlds().await.len(), 0);
+        assert_eq!(server.unavailable_worlds().await.len(), 0);
         assert_eq!(read_all(&server).await, expected);
         let notices = server.openings().borrow().notices.clone();
         assert_eq!(notices.len(), usize::from(damaged.is_some()), "{notices:?}");
@@ -294,7 +294,7 @@ async fn worlds_opened_on_request_continue_after_a_restart() {
     // The directory of a world whose creation was never acknowledged.
     fs::create_dir(directory.path().join("worlds").join("0a1b2c3d4e5f")).unwrap();
     let server = start(Config { seed: Seed(99), ..config_with_storage(directory.path()) }).await;
-    let lost = server.lost_worlds().await;
+    let lost = server.unavailable_worlds().await;
     assert!(lost.is_empty(), "{lost:?}");
     let after = all_worlds(&server).await;
     let ids = |all: &Value| {
@@ -344,13 +344,13 @@ async fn a_request_to_a_stored_world_waits_until_the_world_is_open() {
     assert_ne!(branched, nth_newest(2).1, "another charge, in a world that had one already");
     call_ok(&server, "DELETE", &format!("/sandbox/worlds/{}", nth_newest(3).0), &Value::Null).await;
     assert_eq!(all_worlds(&server).await["worlds"].as_array().map(Vec::len), Some(12));
-    assert!(server.lost_worlds().await.is_empty());
+    assert!(server.unavailable_worlds().await.is_empty());
     server.stop().await;
 
     // A server that is stopped right after its start closes every world, open or not.
     start(config_with_storage(directory.path())).await.stop().await;
     let server = start(config_with_storage(directory.path())).await;
-    assert!(server.lost_worlds().await.is_empty());
+    assert!(server.unavailable_worlds().await.is_empty());
     server.stop().await;
 }
 
@@ -371,7 +371,7 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     let open = all_worlds(&server).await;
     assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
     assert_eq!(open["worlds"][0]["world"], valid);
-    let reported = server.lost_worlds().await;
+    let reported = server.unavailable_worlds().await;
     let mut lost: Vec<_> = reported.iter().map(|world| (world.id.as_str(), world.why.as_str())).collect();
     lost.sort_by_key(|(id, _)| {
         [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|known| known == id)
@@ -443,7 +443,7 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
     }
     let recovering = StorageConfig { recover: true, ..storage_config(directory.path()).unwrap() };
     let server = start(Config { data: Some(recovering), ..config_with_storage(directory.path()) }).await;
-    assert!(server.lost_worlds().await.is_empty());
+    assert!(server.unavailable_worlds().await.is_empty());
     let notices = server.openings().borrow().notices.clone();
     assert_eq!(notices.iter().filter(|notice| notice.contains("was damaged")).count(), 2, "{notices:?}");
     assert_eq!(read_world(&server).await.0, json!([]));
@@ -453,7 +453,7 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
         assert!(file.with_extension("redb.damaged-1").exists());
     }
     let server = start(config_with_storage(directory.path())).await;
-    assert!(server.lost_worlds().await.is_empty());
+    assert!(server.unavailable_worlds().await.is_empty());
     assert_eq!(read_world(&server).await.0.as_array().map(Vec::len), Some(1));
     server.stop().await;
 }

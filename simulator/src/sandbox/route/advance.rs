@@ -36,7 +36,7 @@ pub(in crate::sandbox) struct AdvanceTarget {
 pub struct PendingAdvance {
     pub(in crate::sandbox) target: AdvanceTarget,
     /// The number of the world event after which the response starts.
-    pub(in crate::sandbox) before: u64,
+    pub(in crate::sandbox) after_event: u64,
     /// The book whose events are reported; `None` for all books.
     pub(in crate::sandbox) within: Option<Within>,
     /// The number of worlds before the one in which the call started.
@@ -54,7 +54,7 @@ impl PendingAdvance {
         within: Option<Within>,
     ) -> PendingAdvance {
         let before = target.after.unwrap_or(before);
-        PendingAdvance { target, before, within, era: sandbox.era, last_awaited: None }
+        PendingAdvance { target, after_event: before, within, era: sandbox.era, last_awaited: None }
     }
 
     /// Returns `true` if the call waits for an outside attempt to end. Otherwise it paused for other requests and may
@@ -98,7 +98,7 @@ impl Sandbox {
                 return Progress::Waiting(pending);
             }
             if self.must_stop_early(&pending) || !self.step(pending.target.until, &mut budget) {
-                return Progress::Done(advance_response(self, pending.before, pending.within));
+                return Progress::Done(advance_response(self, pending.after_event, pending.within));
             }
         }
     }
@@ -107,12 +107,12 @@ impl Sandbox {
     pub(in crate::sandbox) fn run_to_end(&mut self, pending: PendingAdvance) -> Response {
         let mut unlimited = WorkBudget::unlimited();
         while !self.must_stop_early(&pending) && self.step(pending.target.until, &mut unlimited) {}
-        advance_response(self, pending.before, pending.within)
+        advance_response(self, pending.after_event, pending.within)
     }
 
     /// Returns `true` if a call that stops early has an event to report.
     fn must_stop_early(&self, pending: &PendingAdvance) -> bool {
-        pending.target.stop_early && has_events_after(self, pending.before, pending.within)
+        pending.target.stop_early && has_events_after(self, pending.after_event, pending.within)
     }
 
     /// Performs everything due at the next due time up to `until`, or moves the clock there. Returns `true`

@@ -49,7 +49,7 @@ impl<'c> SandboxCall<'c> {
     /// # Errors
     ///
     /// A jump beyond the limit: the clock never goes back, so a far jump would make the world useless for all clients.
-    pub(super) fn advance(&mut self, field: &'static str, target: AdvanceTarget) -> Result<(), ApiError> {
+    pub(super) fn set_target(&mut self, field: &'static str, target: AdvanceTarget) -> Result<(), ApiError> {
         let (days, condition) = match self.within {
             None => (JUMP_DAYS_MAX, ""),
             Some(_) => (KEY_JUMP_DAYS_MAX, " with an API key"),

@@ -61,7 +61,7 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
         body.fields
             .add_error("share", "The {} field is only allowed with charge; with address, give amount.");
     }
-    body.at_most("outputs", body.outputs, OUTPUTS_MAX);
+    body.require_at_most("outputs", body.outputs, OUTPUTS_MAX);
     let PayRequest { address, asset, amount, share, fee, outputs, unseen, .. } = body.finish()?;
     let transfer = match (code, address) {
         (Some(code), _) => transfer_to_charge(call, code, asset, amount, share)?,
@@ -159,7 +159,7 @@ fn find_chain<'s>(
 
 pub(super) fn mine(call: &mut SandboxCall<'_>, mut body: Body<'_, Mine>) -> Outcome {
     let mode = call.mode(body.mode, &mut body.fields);
-    body.at_most("blocks", body.blocks, BLOCKS_MAX);
+    body.require_at_most("blocks", body.blocks, BLOCKS_MAX);
     let Mine { asset, blocks, at_once, .. } = body.finish()?;
     let (chain, now) = chain_and_now(call, mode, asset.0);
     let blocks = blocks.unwrap_or(1);
@@ -167,7 +167,7 @@ pub(super) fn mine(call: &mut SandboxCall<'_>, mut body: Body<'_, Mine>) -> Outc
         chain.mine_at_once(now, blocks);
     } else {
         let until = chain.block_after(now, blocks);
-        call.advance("blocks", AdvanceTarget { until, stop_early: false, after: None })?;
+        call.set_target("blocks", AdvanceTarget { until, stop_early: false, after: None })?;
     }
     empty_response()
 }
@@ -283,7 +283,7 @@ pub(super) fn watch(call: &mut SandboxCall<'_>, mut body: Body<'_, Watcher>) -> 
     let Watcher { asset, notices, .. } = body.finish()?;
     // Chain events up to now are reported under the previous setting.
     call.sandbox.perform_due();
-    if call.world_mut().watchers.change((mode, asset.0), notices) {
+    if call.world_mut().watchers.set_fault((mode, asset.0), notices) {
         let (chain, now) = chain_and_now(call, mode, asset.0);
         chain.rescan(now);
     }

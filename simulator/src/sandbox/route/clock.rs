@@ -126,7 +126,7 @@ pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequ
         return Err(ApiError::field("to", message));
     }
     let field = if is_relative { "by" } else { "to" };
-    call.advance(field, AdvanceTarget { until, stop_early, after })?;
+    call.set_target(field, AdvanceTarget { until, stop_early, after })?;
     empty_response()
 }
 

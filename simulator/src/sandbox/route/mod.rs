@@ -325,7 +325,7 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
     let before = if request.path == "/sandbox/world" { 0 } else { sandbox.log().count() };
     let outcome = dispatch(sandbox, request, within);
     // Even a refused call may have changed something, so the cached due time is cleared.
-    sandbox.world.due.set(None);
+    sandbox.world.cached_due.set(None);
     let (mut fields, target) = match outcome {
         Ok((HandlerResponse::Fields(fields), target)) => (fields, target),
         Ok((HandlerResponse::Raw(response), _)) => {
@@ -391,7 +391,7 @@ fn dispatch(
     } else if method.fields == ANY {
         b""
     } else {
-        query = Fields::query(request.query)?;
+        query = Fields::query_to_json(request.query)?;
         // Unknown parameters are refused here, because few handlers of reads check their fields.
         let mut fields = Fields::read(&query)?;
         fields.reject_unknown(method.fields);

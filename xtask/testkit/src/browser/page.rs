@@ -148,14 +148,14 @@ impl Page {
     }
 
     /// Waits until the page's URL contains `part` and the page is loaded.
-    pub async fn wait_for_address(&self, part: &str) {
+    pub async fn wait_for_url(&self, part: &str) {
         let condition =
             format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
         self.wait_until(&condition, || format!("the page did not navigate to {part}")).await;
     }
 
     /// Returns the URL of the page.
-    pub async fn address(&self) -> String {
+    pub async fn url(&self) -> String {
         self.eval("location.href").await.as_str().expect("`location.href` is a string").to_owned()
     }
 
@@ -279,7 +279,7 @@ impl Page {
              })()",
         )
         .await;
-        assert_eq!(overflow, json!(""), "{} is wider than its window", self.address().await);
+        assert_eq!(overflow, json!(""), "{} is wider than its window", self.url().await);
     }
 
     /// Takes a screenshot of the whole page.

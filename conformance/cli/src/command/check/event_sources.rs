@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use simulator::play::{Stage, StageRequest};
 use tokio::runtime::Runtime;
 
-use super::webhooks::FORBIDDEN_ADDRESSES;
+use super::webhooks::FORBIDDEN_URLS;
 use crate::{Failure, config::Config, remote::RemoteStage};
 
 /// The origin of the built-in server's endpoints.
@@ -195,7 +195,7 @@ impl SandboxCalls<'_> {
             });
             registrations.push(registration);
         }
-        for url in FORBIDDEN_ADDRESSES {
+        for url in FORBIDDEN_URLS {
             let body = json!({ "url": url, "mode": Mode::Test.as_str() });
             registrations.push(self.try_to_register(url, false, &body)?.1);
         }

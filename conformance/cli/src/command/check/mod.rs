@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     // Reports invalid options before the built-in server starts or a request is sent.
     selection(args).validate().map_err(|why| Failure::usage(format!("{why}{}", suggestion(args))))?;
     baseline::read(args, config)?;
-    reports::prepare(&args.reports.report)?;
+    reports::check_report_files(&args.reports.report)?;
     args.record.iter().chain(&args.baseline_write).try_for_each(|path| files::check_writable(path))?;
     let mut outcome = run_check(args, config)?;
     outcome.accepted_gaps = args.reports.accept.clone().unwrap_or_default();

@@ -32,7 +32,7 @@ const TEST_PATH: &str = "/test";
 const REGISTERED_PATH: &str = "/added";
 
 /// URLs that must be refused: loopback, private networks, cloud metadata services.
-pub(super) const FORBIDDEN_ADDRESSES: [&str; 15] = [
+pub(super) const FORBIDDEN_URLS: [&str; 15] = [
     "https://localhost/hooks",
     "https://127.0.0.1/hooks",
     "https://127.0.0.2/hooks",
@@ -176,8 +176,8 @@ impl DeliveryTrigger for Registrar {
             // If the service rejects even the receiver's URL, only one other URL is tried. If the receiver's URL is
             // plain http, the http URL is not expected to be rejected.
             let is_http = receiver_url.starts_with("http://");
-            let urls = FORBIDDEN_ADDRESSES.iter().filter(|url| !is_http || **url != HTTP_URL);
-            for url in urls.take(if is_accepted { FORBIDDEN_ADDRESSES.len() } else { 1 }) {
+            let urls = FORBIDDEN_URLS.iter().filter(|url| !is_http || **url != HTTP_URL);
+            for url in urls.take(if is_accepted { FORBIDDEN_URLS.len() } else { 1 }) {
                 registrations.push(self.register(url, false).await?);
             }
             Ok(TriggeredDeliveries { settled: false, registrations })

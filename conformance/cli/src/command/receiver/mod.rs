@@ -55,7 +55,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
     let address = args.listen.unwrap_or_else(|| local(args.port.unwrap_or(DEFAULT_PORT)));
     let settings = Settings {
         address,
-        answers: args.answer.clone().unwrap_or_default(),
+        responses: args.answer.clone().unwrap_or_default(),
         forward_to: args.forward_to.clone(),
         ..Settings::default()
     };

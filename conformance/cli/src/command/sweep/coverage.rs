@@ -79,7 +79,7 @@ pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
         for (kind, situation) in &rows {
             let _ = write!(text, "{kind:<24} {:<12}", situation.as_str());
             for fault in faults {
-                match matrix.first(Cell { kind, situation: *situation, fault: *fault }) {
+                match matrix.lowest_seed(Cell { kind, situation: *situation, fault: *fault }) {
                     Some(seed) => drop(write!(text, "{:>cell_width$}", seed_offset(seed))),
                     None => drop(write!(text, "{DIM}{:>cell_width$}{DIM:#}", "·")),
                 }

@@ -77,7 +77,7 @@ fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
     let opened: Arc<dyn crate::journal::storage::Storage> = Arc::new(storage.clone());
     let disk = disk::Disk::open(&opened, crate::journal::storage::DatabaseAccess::Write)
         .expect("the disk is undamaged");
-    let range = 0..disk.records().expect("the disk is undamaged");
+    let range = 0..disk.record_count().expect("the disk is undamaged");
     let read = |bytes: &[u8]| {
         storage.state().checkpoint = Some(bytes.to_vec());
         super::super::checkpoint::read((&storage, &disk), &setup(None), std::slice::from_ref(&range))

@@ -235,8 +235,8 @@ fn a_different_outcome_is_detected_at_its_first_record() {
         .expect("the disk is undamaged");
         // The same call with another recorded result.
         lines[2] = if lines[2] == b'0' { b'1' } else { b'0' };
-        let end = disk.end().expect("the disk is undamaged");
-        let first = disk.records().expect("the disk is undamaged");
+        let end = disk.last_end().expect("the disk is undamaged");
+        let first = disk.record_count().expect("the disk is undamaged");
         disk.append(&Batch { first_record: first, lines, end, ..Batch::default() })
             .expect("the disk is undamaged");
     }
@@ -253,11 +253,11 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     {
         let disk: Arc<dyn Storage> = Arc::new(world.storage.clone());
         let disk = disk::Disk::open(&disk, DatabaseAccess::Write).expect("the disk is undamaged");
-        let end = disk.end().expect("the disk is undamaged").expect("an end");
+        let end = disk.last_end().expect("the disk is undamaged").expect("an end");
         let setup = disk.setup().expect("the disk is undamaged").expect("a setup");
         let setup = setup_of_format(1, &setup);
         let mut chunks = Vec::new();
-        disk.read(0..disk.records().expect("the disk is undamaged"), |lines| {
+        disk.read(0..disk.record_count().expect("the disk is undamaged"), |lines| {
             let records = lines.split_inclusive(|byte| *byte == b'\n');
             // `["<outcome>",<call>]`
             let calls = records.flat_map(|line| [&line[20..line.len() - 2], b"\n"].concat());

@@ -127,7 +127,7 @@ impl Page {
 
     /// Returns the path of the corresponding page in another account or mode: a list instead of an object, which does
     /// not exist there.
-    pub(super) fn in_other_mode(&self) -> String {
+    pub(super) fn in_other_book(&self) -> String {
         match self.section() {
             "" => String::new(),
             section => format!("/{section}"),

@@ -82,7 +82,7 @@ struct NoticeTemplate<'a> {
 }
 
 /// Renders an error page. `back`: the page to return to.
-fn notice(site: Site, status: StatusCode, message: &str, back: &str) -> Result<HttpResponse, Refusal> {
+fn error_page(site: Site, status: StatusCode, message: &str, back: &str) -> Result<HttpResponse, Refusal> {
     let back = Some(site.to(back));
     html(status, &NoticeTemplate { site, heading: "The request failed", message, back })
 }

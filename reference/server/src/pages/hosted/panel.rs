@@ -14,9 +14,9 @@ use simulator::api::{
 use simulator::value::{Amount, AssetCode, ModeName, Share};
 
 use super::{
-    load,
+    error_page, load,
     model::{ChargePage, InvoicePage, LinkPage, Payment, TransferDisplay as _},
-    notice, wants_json,
+    wants_json,
 };
 use crate::{
     pages::{
@@ -450,7 +450,7 @@ pub(super) async fn perform_action(request: &PageRequest<'_>, path: &str) -> Res
         // The page of a link does not show the charges that it opened.
         (true, Some(charge), PanelSubject::Link(..)) => see_other(&site, &format!("/c/{charge}")),
         (true, ..) => see_other(&site, path),
-        _ => notice(site, status, &message, path),
+        _ => error_page(site, status, &message, path),
     }
 }
 

@@ -137,7 +137,7 @@ pub(in super::super) async fn shell(
     is_logged_in: bool,
 ) -> Result<HttpResponse, Refusal> {
     let accounts = context.read(|book| Ok(book.sandbox.overview().accounts)).await?;
-    let path = context.page.in_other_mode();
+    let path = context.page.in_other_book();
     let modes = [("Live", Mode::Live), ("Test", Mode::Test)].map(|(label, mode)| {
         let href = context.site.to(&format!("/dashboard/{}/{mode}{path}", context.book_id.account));
         ModeLink { label, href, is_current: mode == context.book_id.mode }
