@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use conformance::Mode;
 use serde_json::json;
 
-use crate::fake::book::EVENT_ID_FACTOR;
+use crate::fake::book::{EVENT_ID_FACTOR, has_event_id_of_other_account};
 use crate::fake::{EditableResponse, Request};
 use crate::mutant::{Mutant, is_empty_list, response_fault, rewrite_matching, server_fault};
 use crate::variants::{set_choices, use_named_links};
@@ -460,11 +460,6 @@ pub fn is_foreign_event(request: &Request) -> bool {
     // The id contains the number of the book: 1 for live mode, 2 for test mode.
     let book_part = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
     request.path.contains(book_part) && is_existing_event(request)
-}
-
-/// Returns `true` if the path contains the id of an event of the other account, whose book has the number 3.
-pub(crate) fn has_event_id_of_other_account(request: &Request) -> bool {
-    request.path.contains("-7ab3-")
 }
 
 /// Returns `true` if the path ends with the id of an existing event: its last part is a multiple of [`EVENT_ID_FACTOR`].

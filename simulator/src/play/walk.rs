@@ -51,6 +51,13 @@ fn page_error(walk: &Walk, response: &StageResponse) -> StepError {
     StepError::unmet_expectation(walk.path.span, title, "is refused", "200".to_owned(), actual)
 }
 
+/// Returns the error for a record that a page repeats.
+fn repetition_error(walk: &Walk, name: &str, page: u32) -> StepError {
+    let title = format!("{} repeats a record", walk.path.value);
+    let actual = format!("{name} again on page {page}");
+    StepError::unmet_expectation(walk.path.span, title, "repeats", "each record once".to_owned(), actual)
+}
+
 impl Player<'_> {
     pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), StepError> {
         let at = self.now;
@@ -82,16 +89,7 @@ impl Player<'_> {
             for ListedRecord { id } in data {
                 records_read += 1;
                 if !ids.insert(id.clone()) {
-                    let name = self.aliases.name_of(&id).unwrap_or(&id).to_owned();
-                    let title = format!("{} repeats a record", walk.path.value);
-                    let actual = format!("{name} again on page {pages}");
-                    return Err(StepError::unmet_expectation(
-                        walk.path.span,
-                        title,
-                        "repeats",
-                        "each record once".to_owned(),
-                        actual,
-                    ));
+                    return Err(repetition_error(walk, self.aliases.name_of(&id).unwrap_or(&id), pages));
                 }
             }
             for _ in 0..walk.insert {

@@ -13,6 +13,11 @@ use super::{EditableResponse, Request};
 /// can be recognized.
 pub(crate) const EVENT_ID_FACTOR: u64 = 0x12_3456_789a;
 
+/// Returns `true` if the path contains the id of an event of the other account, whose book has the number 3.
+pub(crate) fn has_event_id_of_other_account(request: &Request) -> bool {
+    request.path.contains("-7ab3-")
+}
+
 /// The choices that the specification leaves to a service.
 #[derive(Clone)]
 pub struct Choices {

@@ -42,7 +42,7 @@ pub struct HttpSettings {
     pub title_case: bool,
     /// The number of responses on a connection after which the server closes it.
     pub responses_per_connection: Option<u64>,
-    /// If it is `n`, the server closes the connection after every `n`th of all its responses.
+    /// The number of responses, on all connections together, after which the server closes the connection of the last one.
     pub close_every: Option<u64>,
 }
 

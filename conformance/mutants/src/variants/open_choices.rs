@@ -7,9 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Variant, replace_links, rewrite_body_text, rewrite_status, set_choices, variant};
-use crate::fake::book::ChargeEvent;
+use crate::fake::book::{ChargeEvent, has_event_id_of_other_account};
 use crate::fake::{EditableResponse, FakeServer, Limiter, Request, http_server};
-use crate::isolation::has_event_id_of_other_account;
 use crate::mutant::rewrite_matching;
 
 /// The statement that services without HEAD do not satisfy. It follows from HTTP, not from the specification.
