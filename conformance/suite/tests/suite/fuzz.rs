@@ -129,8 +129,9 @@ fn a_stored_sequence_can_be_replayed() {
     let found = run(fail_sorted_lists).found;
     assert_eq!(found.len(), 1);
     // A fixed server has no violation. A server that does not accept the keys is a configuration error.
-    let cases: [(fn(&mut FakeServer), u8); 3] = [(|_| {}, 0), (fail_sorted_lists, 1), (fail_accounts, 2)];
-    for (add_fault, exit) in cases {
+    let correct = |_: &mut FakeServer| {};
+    let faults: [fn(&mut FakeServer); 3] = [correct, fail_sorted_lists, fail_accounts];
+    for (add_fault, exit) in faults.into_iter().zip([0, 1, 2]) {
         let mut server = FakeServer::default();
         add_fault(&mut server);
         let mut clock = server.clock.clone();
