@@ -70,7 +70,7 @@ fn a_refused_create_request_is_reported_with_the_remedy() {
         FakeServer::default(),
         |plan| plan.create_request = Some(invalid),
         2,
-        &["an allowed one is /v1/charges"],
+        &["such as /v1/charges"],
     );
     let invalid = CreateRequest { body: "{".into(), ..CreateRequest::default() };
     assert_run(FakeServer::default(), |plan| plan.create_request = Some(invalid), 2, &["is not JSON"]);

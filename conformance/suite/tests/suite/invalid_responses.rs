@@ -114,7 +114,7 @@ fn a_too_large_body_is_aborted() {
 #[test]
 fn a_redirect_is_not_followed() {
     let redirect = ResponseTemplate::new(301).insert_header("location", "http://127.0.0.1:1/v1/account");
-    check_template(redirect, 2, "redirects are not followed, so give that address");
+    check_template(redirect, 2, "redirects are not followed, so use that address");
 }
 
 #[test]

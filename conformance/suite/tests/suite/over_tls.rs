@@ -89,5 +89,5 @@ fn a_server_without_tls_is_reported() {
     });
     let text = report::text(&outcome, report::Style::Plain);
     assert_eq!(outcome.exit_code(), 4, "{text}");
-    assert!(text.contains("does not speak TLS"), "{text}");
+    assert!(text.contains("does not use TLS on this port"), "{text}");
 }
