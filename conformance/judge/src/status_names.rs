@@ -134,7 +134,7 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
 /// Returns `true` if all events of an object are so old that a later one would be recorded by now, even by a job.
 fn has_old_events(history: &ObjectHistory<'_>, now: Option<OffsetDateTime>) -> bool {
     let newest = history.events().iter().filter_map(|event| recorded_at(event.row)).max();
-    newest.zip(now).is_some_and(|(newest, now)| newest + JOB_DELAY_MAX < now)
+    newest.zip(now).is_some_and(|(newest, now)| now - newest > JOB_DELAY_MAX)
 }
 
 /// Returns `true` if the list of events that contains the history also contains an event that was recorded over
@@ -151,7 +151,7 @@ fn shows_later_events(views: &[PageView<'_>], view: &PageView<'_>, history: &Obj
     let Some(((earlier, later), date)) = earlier.zip(later).zip(response_date(view.exchange)) else {
         return false;
     };
-    earlier <= date + Duration::seconds(1) && date + RECORDED_TOGETHER_MAX < later
+    earlier - date <= Duration::seconds(1) && later - date > RECORDED_TOGETHER_MAX
 }
 
 /// Returns the event type after which the status of a listed object is named, if the object must have such an event and has

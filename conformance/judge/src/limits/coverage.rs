@@ -157,7 +157,7 @@ fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
             exchange.caller == refused.caller
                 && exchange.is_sent()
                 && exchange.number < refused.number
-                && exchange.sent + LIMIT_WINDOW >= refused.sent
+                && exchange.sent.saturating_add(LIMIT_WINDOW) >= refused.sent
         };
         recording.exchanges.iter().filter(is_before).count()
     };
@@ -173,7 +173,9 @@ fn refused_together(recording: &Recording) -> Option<(u32, usize)> {
     little_used.iter().find_map(|(last, _)| {
         let together: BTreeMap<Caller, usize> = little_used
             .iter()
-            .filter(|(other, _)| other.number <= last.number && other.sent + LIMIT_WINDOW >= last.sent)
+            .filter(|(other, _)| {
+                other.number <= last.number && other.sent.saturating_add(LIMIT_WINDOW) >= last.sent
+            })
             .map(|(other, requests)| (other.caller, *requests))
             .collect();
         let requests = together.values().max().copied()?;
