@@ -22,7 +22,7 @@ use reference_core::{
 };
 use reference_wire::{Api, Response};
 
-/// The common start of all transaction ids: 48 of the 64 digits.
+/// The start of every transaction id: 48 of the 64 hexadecimal digits. The number of the transaction follows.
 const TXID_PREFIX: &str = "000000000000000000000000000000000000000000000000";
 
 /// A service with one account, which is used in test mode.
@@ -31,12 +31,13 @@ pub struct BenchDriver {
     account: AccountNo,
     authorization: String,
     asset: Asset,
+    /// The current time of the simulated clock.
     now: Timestamp,
     /// The number of transactions so far.
     transactions: u64,
     /// The number of deliveries so far.
-    delivered: usize,
-    /// The id of the payment link of new charges.
+    deliveries: usize,
+    /// The id of the payment link from which new charges are opened, if any.
     link: Option<String>,
 }
 
@@ -66,10 +67,10 @@ impl BenchDriver {
             let command = BookCommand::AddEndpoint { url, events: BTreeSet::from(EventType::ALL) };
             api.service.on_command(now, (account, mode), command).expect("the URL is a valid endpoint");
         }
-        BenchDriver { api, account, authorization, asset, now, transactions: 0, delivered: 0, link: None }
+        BenchDriver { api, account, authorization, asset, now, transactions: 0, deliveries: 0, link: None }
     }
 
-    /// Advances the clock.
+    /// Advances the clock by this span.
     pub fn advance(&mut self, span: Span) {
         self.now = self.now.plus(span);
     }
@@ -107,8 +108,8 @@ impl BenchDriver {
         }
     }
 
-    /// Pays a charge: the transfer is reported without confirmations, and then three times with more, in the end with at
-    /// least the required number.
+    /// Pays a charge: the transfer is reported four times, with more confirmations each time. The first report has
+    /// none, the last has at least the required number.
     pub fn pay(&mut self, no: ChargeNo) {
         let charge = self.api.service.account(self.account).book(Mode::Test).charge(no);
         let required = self.asset.required_confirmations(Mode::Test);
@@ -116,7 +117,7 @@ impl BenchDriver {
             mode: Mode::Test,
             asset: self.asset,
             address: charge.terms.deposit_address.clone(),
-            // Formatting all 64 digits would take a twentieth of the time of a charge.
+            // Formatting all 64 digits would take a twentieth of the time that a charge takes.
             txid: format!("{TXID_PREFIX}{:016x}", self.transactions),
             output: 0,
             amount: charge.terms.asset_amount,
@@ -130,14 +131,14 @@ impl BenchDriver {
         }
     }
 
-    /// Makes all due delivery attempts: each is written, signed and accepted. Returns the number of bytes of the bodies
-    /// and signatures.
+    /// Makes all due delivery attempts: writes and signs each body, and reports the response 200. Returns the total
+    /// size of the bodies and signatures in bytes.
     pub fn deliver(&mut self) -> usize {
         let mut bytes = 0;
         while let Some((account, mode, attempt)) = self.api.poll_delivery(self.now) {
             let signature = attempt.secret.sign(self.now.unix_secs(), &attempt.body);
             bytes += attempt.body.len() + signature.len();
-            self.delivered += 1;
+            self.deliveries += 1;
             self.api.service.on_attempt_result(
                 self.now,
                 (account, mode),
@@ -153,14 +154,14 @@ impl BenchDriver {
         let no = self.open_charge();
         self.pay(no);
         self.deliver();
-        // Otherwise the notices would accumulate.
+        // Takes the notices, because they would accumulate in memory.
         self.api.service.take_notices();
         self.advance(Span::micros(10));
     }
 
     /// Returns the number of deliveries so far.
     pub fn delivery_count(&self) -> usize {
-        self.delivered
+        self.deliveries
     }
 
     /// Sends a `GET` request that must succeed.

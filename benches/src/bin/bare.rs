@@ -1,8 +1,8 @@
 //! A bare hyper server that sends prepared bytes for each path.
 //!
 //! `cargo xtask compare` measures the reference server against it. It checks neither API keys nor rate limits, and
-//! compares paths with their queries as text. Its responses have the same heads and bodies as those of the reference
-//! server.
+//! compares paths with their queries as text. The prepared responses have the same heads and bodies as those of the
+//! reference server; any other request gets an empty 404.
 //!
 //! `bare (METHOD PATH STATUS FILE)…`: prints the listening address, and serves until it is killed. Each group of four
 //! arguments is one response; `PATH` includes the query, and `FILE` contains the body.
@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 /// A prepared response to one method and path.
 struct PreparedResponse {
     method: Method,
+    /// The path with the query.
     path: String,
     status: StatusCode,
     body: Bytes,
@@ -79,15 +80,15 @@ async fn respond(responses: &[PreparedResponse], request: Request<Incoming>) -> 
         let _ = body.collect().await;
     }
     let path = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let Some(found) =
+    let Some(prepared) =
         responses.iter().find(|response| response.path == path && response.method == head.method)
     else {
         let mut not_found = Response::new(Full::default());
         *not_found.status_mut() = StatusCode::NOT_FOUND;
         return not_found;
     };
-    let mut response = Response::new(Full::new(found.body.clone()));
-    *response.status_mut() = found.status;
+    let mut response = Response::new(Full::new(prepared.body.clone()));
+    *response.status_mut() = prepared.status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

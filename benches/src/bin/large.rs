@@ -1,17 +1,18 @@
 //! Measures response times and memory of a book with many events.
 //!
-//! `large EVENTS`: fills a book with paid charges, three events each, half of them from a payment link, then reads
-//! first and middle pages of the lists of charges and events. Prints JSON: microseconds per request by kind, and bytes
-//! per charge with its three events.
+//! `large EVENTS`: fills a book with `EVENTS / 3` paid charges of three events each; half of the charges are from a
+//! payment link. Then reads first and middle (`deep`) pages of the lists of charges and events.
+//! Prints JSON: microseconds per request by kind, and bytes per charge with its three events.
 
 use std::{collections::BTreeMap, env, fs, hint::black_box, process::ExitCode, time::Instant};
 
 use benches::BenchDriver;
 use reference_core::asset::Asset;
 
-/// The number of requests for each page. The 10th percentile is reported, because the machine is shared.
+/// The number of requests for each page. The 10th percentile of their times is reported, because other programs use
+/// the machine, too.
 const ROUNDS: usize = 400;
-/// The smallest number of events for which every list in the measurement has a middle page.
+/// The smallest number of events for which `middle` below returns at least page 1 of every list.
 const EVENTS_MIN: usize = 300;
 const EVENTS_PER_CHARGE: usize = 3;
 
@@ -22,7 +23,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let bytes_before = resident_bytes();
-    // Solana addresses are drawn and not derived, so Solana charges cost least to create.
+    // Solana addresses are random, not derived from a key, so Solana charges cost least to create. There is no
+    // endpoint, so the events are not delivered.
     let mut driver = BenchDriver::new(Asset::Sol, 0);
     let started = Instant::now();
     let charges = events / EVENTS_PER_CHARGE;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     let newest: serde_json::Value =
         serde_json::from_slice(&driver.get("/v1/charges?per_page=1").body).expect("responses are JSON");
     let charge_id = newest["data"][0]["id"].as_str().expect("a charge has an id").to_owned();
+    // Each argument is the number of rows divided by the page size of 25. Half of the charges are of the link.
     let middle = |pages: usize| pages / 2;
     let requests = [
         ("first page of events", "/v1/events?per_page=25".to_owned()),
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
             })
             .collect();
         nanos.sort_unstable();
-        micros.insert(name, with_thousandths(nanos[ROUNDS / 10]));
+        micros.insert(name, format_micros(nanos[ROUNDS / 10]));
     }
     let report = serde_json::json!({
         "events": events,
@@ -81,11 +84,11 @@ fn main() -> ExitCode {
 }
 
 /// Formats nanoseconds as microseconds with three decimals.
-fn with_thousandths(nanos: u128) -> String {
+fn format_micros(nanos: u128) -> String {
     format!("{}.{:03}", nanos / 1_000, nanos % 1_000)
 }
 
-/// Returns the resident memory of this process, for pages of 4 KiB.
+/// Returns the resident memory of this process in bytes, if its memory pages have 4 KiB; 0 if it is unknown.
 fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);

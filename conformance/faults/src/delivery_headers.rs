@@ -5,8 +5,8 @@ use conformance_model::mode::Mode;
 use crate::fault::{Change, Fault};
 use crate::injection_point::{InjectionPoint, Position};
 
-/// A header, in which `X-` stands for the service's prefix, its replacement (`None` removes it), the description of the
-/// fault, and the violated statements.
+/// The name of a header, in which `X-` stands for the service's prefix; the new value (`None` removes the header); the
+/// description of the fault, whose subject is the header; and the violated statements.
 type HeaderFault = (&'static str, Option<&'static str>, &'static str, &'static [&'static str]);
 
 const HEADER_FAULTS: &[HeaderFault] = &[

@@ -15,7 +15,7 @@ use crate::editable_response::EditableResponse;
 use crate::fault::{Change, Fault};
 use crate::injection_point::{EventView, InjectionPoint, PageCoordinates};
 
-/// A request, and the owner of the requested object. A fault may be injected into the response to it.
+/// A request into whose response a fault may be injected.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedRequest<'a> {
     /// The caller.
@@ -24,7 +24,8 @@ pub struct ObservedRequest<'a> {
     pub path: &'a str,
     /// The query parameters by name.
     pub query: &'a BTreeMap<String, String>,
-    /// The owner of the requested object or of the filter's value; `None` if unknown.
+    /// For a request of a single object or with a filter: whether the id in it belongs to an object of the caller, of
+    /// the other mode or of another account, or to none. `None` for other requests, or if this is unknown.
     pub side: Option<Side>,
 }
 
@@ -36,23 +37,27 @@ impl Fault {
         }
         match &self.change {
             Change::Response(change) => change(response),
-            Change::Object(change) => each_object(self.point, &mut response.body, |object| change(object)),
+            Change::Object(change) => {
+                change_each_object(self.point, &mut response.body, |object| change(object))
+            }
             Change::Header(..) => {}
         }
     }
 
     /// Returns `true` if the fault occurs in the response to this request.
     fn affects(&self, request: &ObservedRequest<'_>, response: &EditableResponse) -> bool {
-        let is_own_key = |mode: Option<Mode>| match request.caller {
-            Caller::Own(key_mode) => mode.is_none_or(|mode| mode == key_mode),
+        let key_mode = match request.caller {
+            Caller::Own(mode) => Some(mode),
             // The second key is of the same account, in test mode.
-            Caller::SecondKey => mode.is_none_or(|mode| mode == Mode::Test),
-            _ => false,
+            Caller::SecondKey => Some(Mode::Test),
+            _ => None,
         };
+        // The key is valid, of the tested account, and in a mode that the fault affects.
+        let has_affected_key =
+            key_mode.is_some_and(|key_mode| self.mode.is_none_or(|affected_mode| affected_mode == key_mode));
         let list = List::ALL.into_iter().find(|list| list.path() == request.path);
-        let is_event = request.path.starts_with("/v1/events/");
-        let is_own = is_own_key(self.mode);
-        let is_served = is_own && response.status == 200;
+        let is_single_event = request.path.starts_with("/v1/events/");
+        let is_served = has_affected_key && response.status == 200;
         // A path that ends with `/` stands for all paths below it.
         let is_at = |path: Option<&str>| {
             path.is_none_or(|path| {
@@ -72,23 +77,27 @@ impl Fault {
             | InjectionPoint::Invoice(EventView::Listed) => is_served && list == Some(List::Events),
             InjectionPoint::Event(EventView::Single)
             | InjectionPoint::Charge(EventView::Single)
-            | InjectionPoint::Invoice(EventView::Single) => is_served && is_event,
+            | InjectionPoint::Invoice(EventView::Single) => is_served && is_single_event,
             InjectionPoint::Unauthorized(caller, path) => request.caller == caller && is_at(path),
             InjectionPoint::AbsentEvent => {
-                is_own && is_event && matches!(request.side, Some(Side::AbsentBefore | Side::AbsentAfter))
+                has_affected_key
+                    && is_single_event
+                    && matches!(request.side, Some(Side::AbsentBefore | Side::AbsentAfter))
             }
-            InjectionPoint::ForeignEvent => is_own && is_event && request.side == Some(Side::Foreign),
+            InjectionPoint::ForeignEvent => {
+                has_affected_key && is_single_event && request.side == Some(Side::Foreign)
+            }
             InjectionPoint::ForeignObject(kind) => {
                 let path = format!("/v1/{}s/", kind.as_str());
-                is_own && request.path.starts_with(&path) && request.side == Some(Side::Foreign)
+                has_affected_key && request.path.starts_with(&path) && request.side == Some(Side::Foreign)
             }
             InjectionPoint::ForeignFilter(name) => {
-                is_own && request.query.contains_key(name) && request.side == Some(Side::Foreign)
+                has_affected_key && request.query.contains_key(name) && request.side == Some(Side::Foreign)
             }
             InjectionPoint::Filtered(name) => {
                 is_served
                     && request.query.contains_key(name)
-                    && !matches!(request.side, Some(side) if side != Side::Own)
+                    && request.side.is_none_or(|side| side == Side::Own)
             }
             InjectionPoint::RateLimited(path) => response.status == 429 && is_at(path),
             InjectionPoint::Delivery
@@ -99,7 +108,8 @@ impl Fault {
     }
 }
 
-/// Returns the coordinates of a page from the request and, if the request omits a number, from the response.
+/// Returns the coordinates of a page: its number from the request or else from the response, its size from the request
+/// only, and the number of the last page from the response.
 fn page_coordinates(request: &ObservedRequest<'_>, response: &EditableResponse) -> PageCoordinates {
     let meta_number = |name: &str| response.body["meta"][name].as_u64();
     let parameter = |name: &str| request.query.get(name).and_then(|text| text.parse().ok());
@@ -110,8 +120,9 @@ fn page_coordinates(request: &ObservedRequest<'_>, response: &EditableResponse) 
     }
 }
 
-/// Changes all objects of a body that the injection point designates.
-fn each_object(point: InjectionPoint, body: &mut Value, mut change: impl FnMut(&mut Value)) {
+/// Changes all objects of a body that are at the injection point.
+fn change_each_object(point: InjectionPoint, body: &mut Value, mut change: impl FnMut(&mut Value)) {
+    // The member of an event or a delivery that is changed; `None` to change the whole object.
     let member = match point {
         InjectionPoint::Charge(_) | InjectionPoint::DeliveredCharge => Some("charge"),
         InjectionPoint::Invoice(_) | InjectionPoint::DeliveredInvoice => Some("invoice"),
@@ -146,7 +157,7 @@ fn each_object(point: InjectionPoint, body: &mut Value, mut change: impl FnMut(&
     }
 }
 
-/// Returns the event in the body of a single event: the body itself, or one of its members.
+/// Returns the event in the response to a request of a single event: the body itself, or one of its members.
 fn single_event(body: &mut Value) -> Option<&mut Value> {
     let is_event = |value: &Value| value.get("id").is_some() && value.get("type").is_some();
     if is_event(body) {
@@ -169,12 +180,14 @@ struct ParsedResponse {
 }
 
 impl ParsedResponses {
+    /// Parses the responses of all exchanges that have one.
     pub(crate) fn from_recording(recording: &Recording) -> ParsedResponses {
         // The path of the base address, with which the targets of all requests begin.
         let after_scheme = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
-        let prefix = after_scheme.find('/').map_or("", |start| after_scheme[start..].trim_end_matches('/'));
+        let base_path =
+            after_scheme.find('/').map_or("", |start| after_scheme[start..].trim_end_matches('/'));
         let parse = |(index, exchange): (usize, &Exchange)| {
-            let target = exchange.target.strip_prefix(prefix).unwrap_or(&exchange.target);
+            let target = exchange.target.strip_prefix(base_path).unwrap_or(&exchange.target);
             let (path, query) = target.split_once('?').unwrap_or((target, ""));
             let side = match &exchange.purpose {
                 Purpose::Event { side, .. }
@@ -197,7 +210,7 @@ impl ParsedResponses {
 
     /// Returns the responses that the fault changes, as changed, with the indexes of their exchanges.
     fn changed_responses(&self, fault: &Fault) -> Vec<(usize, ReceivedResponse)> {
-        let inject = |parsed: &ParsedResponse| {
+        let change_response = |parsed: &ParsedResponse| {
             let ParsedResponse { index, caller, path, query, side, response } = parsed;
             let request = ObservedRequest { caller: *caller, path, query, side: *side };
             if !fault.affects(&request, response) {
@@ -207,11 +220,11 @@ impl ParsedResponses {
             fault.inject(&request, &mut changed);
             (changed != *response).then(|| (*index, changed.into_recorded()))
         };
-        self.0.iter().filter_map(inject).collect()
+        self.0.iter().filter_map(change_response).collect()
     }
 }
 
-/// The changes of a fault in a recording. Swapping them in twice restores the recording.
+/// The changes of a recording by a fault. The first swap injects the fault, the second restores the recording.
 pub(crate) struct InjectedChanges {
     /// The changed outcomes, with the indexes of their exchanges.
     outcomes: Vec<(usize, ExchangeOutcome)>,
@@ -259,7 +272,8 @@ impl InjectedChanges {
     }
 }
 
-/// Returns a copy of a delivery as a service with the fault would have sent it; `None` if the fault cannot affect it.
+/// Returns a delivery as a service with the fault would have sent it; `None` if the fault affects no deliveries, or
+/// none in this mode, or if the body is not JSON.
 fn changed_delivery(fault: &Fault, prefix: &str, delivery: &Delivery) -> Option<Delivery> {
     let affects = matches!(
         fault.point,
@@ -284,7 +298,7 @@ fn changed_delivery(fault: &Fault, prefix: &str, delivery: &Delivery) -> Option<
         }
         Change::Object(change) => {
             let before = body.clone();
-            each_object(fault.point, &mut body, |object| change(object));
+            change_each_object(fault.point, &mut body, |object| change(object));
             if body != before {
                 changed.body = RawBytes(body.to_string().into_bytes());
             }

@@ -1,4 +1,4 @@
-//! Faults in 401, 404 and 429 responses, and differences between foreign and absent objects.
+//! Faults in 401, 404 and 429 responses, and responses that distinguish foreign from absent objects and filter values.
 
 use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Forgery, ObjectKind};
@@ -16,6 +16,8 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::NoKey, "auth.no_header"),
     (Caller::Revoked, "auth.revoked_key"),
     (Caller::Forged(Forgery::EmptyBearer), "auth.empty_bearer"),
+    // `OtherScheme` is the scheme `Token`. It has its own statement, because Rails accepts it in place of `Bearer`.
+    // The statement `auth.other_scheme` is about a key with the scheme `Basic` or without a scheme.
     (Caller::Forged(Forgery::OtherScheme), "auth.token_scheme"),
     (Caller::Forged(Forgery::BasicScheme), "auth.other_scheme"),
     (Caller::Forged(Forgery::NoScheme), "auth.other_scheme"),
@@ -31,7 +33,7 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Forged(Forgery::OtherPrefix), "auth.other_prefix"),
 ];
 
-/// Responses other than 401.
+/// Responses other than 401 to a request that must get 401.
 const NOT_401: &[RefusalFault] = &[
     ("is accepted", |response| {
         *response = EditableResponse::json(200, json!({ "data": [], "meta": { "mode": "test" } }))
@@ -46,7 +48,8 @@ const NOT_401: &[RefusalFault] = &[
     }),
 ];
 
-/// Gateway errors for every request, which show nothing about authentication.
+/// Gateway errors. A single one is transient and shows nothing about authentication, so each fault changes every
+/// response at its injection point.
 const GATEWAY_ERRORS: &[RefusalFault] = &[
     ("always gets the response 502", |response| {
         *response = EditableResponse::json(502, json!({ "message": "Bad gateway." }))
@@ -55,15 +58,18 @@ const GATEWAY_ERRORS: &[RefusalFault] = &[
         *response = EditableResponse::json(503, json!({ "message": "Unavailable." }))
     }),
 ];
-/// A 429 for every request. For a revoked key it is not a fault, because a service may lock that key out.
+/// A 429 in place of every response at the injection point. For a revoked key it is not a fault, because a service may
+/// lock that key out.
 const RATE_LIMITED: RefusalFault = ("always gets the response 429", |response| {
     *response = EditableResponse::json(429, json!({ "message": "Too many requests." }))
 });
 
+/// A body with a byte that is not UTF-8, for which U+FFFD stands in [`EditableResponse::raw`].
 const NOT_UTF8_BODY: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |response| {
     response.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
 })];
 
+/// Bodies that are not JSON.
 const MALFORMED_BODIES: &[RefusalFault] = &[
     ("is refused with a page of HTML", |response| {
         response.raw = Some("<html><h1>Refused</h1></html>".into());
@@ -72,8 +78,8 @@ const MALFORMED_BODIES: &[RefusalFault] = &[
     ("is refused without a body", |response| response.raw = Some(String::new())),
 ];
 
-/// Responses that reveal that an object exists in the other mode. The first [`NOT_404_COUNT`] are also faults for an
-/// absent object.
+/// Responses that reveal that an object exists in the other mode. The first [`NOT_404_COUNT`] have another status than
+/// 404 and are also faults for an absent object.
 const REVEALING: &[RefusalFault] = &[
     ("gets the response 403", |response| response.status = 403),
     ("gets the response 410", |response| response.status = 410),
@@ -90,10 +96,11 @@ const REVEALING: &[RefusalFault] = &[
     }),
 ];
 
-/// The number of faults at the start of [`REVEALING`] that change the status.
+/// The number of responses at the start of [`REVEALING`] whose status is not 404.
 const NOT_404_COUNT: usize = 4;
 
-/// Responses that reveal that the object of a filter exists in the other mode.
+/// Responses that reveal that the object of a filter exists in the other mode. The responses of a correct service are
+/// those for an absent object.
 const REVEALING_FILTERS: &[RefusalFault] = &[
     ("counts it in `total`", |response| response.body["meta"]["total"] = json!(2)),
     ("returns it", |response| response.body["data"] = json!([{ "code": "leak" }])),
@@ -103,6 +110,7 @@ const REVEALING_FILTERS: &[RefusalFault] = &[
     ("counts it in `last_page`", |response| response.body["meta"]["last_page"] = json!(2)),
 ];
 
+/// Faults in the `Retry-After` header of 429 responses.
 const RETRY_AFTER: &[RefusalFault] = &[
     ("are refused without `Retry-After`", |response| response.remove_header("retry-after")),
     ("are refused with a string in `Retry-After`", |response| response.set_header("retry-after", "a minute")),
@@ -117,7 +125,7 @@ const RETRY_AFTER: &[RefusalFault] = &[
     }),
 ];
 
-/// The paths at which refusals are tested. A path that ends with `/` stands for all paths below it.
+/// The paths at which refusals have faults of their own. A path that ends with `/` stands for all paths below it.
 const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events", "/v1/events/"];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
@@ -191,7 +199,7 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     add_not_found_faults(all);
 }
 
-/// Adds the faults of responses to absent and foreign ids.
+/// Adds the faults in responses to requests of absent and foreign ids, and to filters by foreign ids.
 fn add_not_found_faults(all: &mut Vec<Fault>) {
     for mode in Mode::BOTH.map(Some) {
         for (description, change) in MALFORMED_BODIES {

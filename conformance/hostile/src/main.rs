@@ -1,10 +1,10 @@
-//! `hostile TARGET FILE…` runs a fuzz target on files, to reproduce a finding. Built by `cargo xtask hostile`, it is a
-//! libFuzzer program instead, and the environment variable `HOSTILE_TARGET` selects the target.
+//! `hostile TARGET FILE…` runs a fuzz target on files, to reproduce a finding. If `cargo xtask hostile` builds it, it
+//! is a libFuzzer program instead, and the environment variable `HOSTILE_TARGET` selects the target.
 
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
-mod guided {
+mod libfuzzer {
     use std::sync::LazyLock;
 
     static TARGET: LazyLock<hostile::Target> = LazyLock::new(|| {
@@ -45,7 +45,8 @@ fn replay(arguments: &[String]) -> Result<usize, String> {
         return Err("the files are missing".to_owned());
     }
     for file in files {
-        let bytes = std::fs::read(file).map_err(|err| format!("cannot read `{file}`: {err}"))?;
+        let bytes = std::fs::read(file).map_err(|error| format!("cannot read `{file}`: {error}"))?;
+        // Printed first, so that a panic follows the name of its file.
         println!("{file}");
         (target.feed)(&bytes);
     }

@@ -1,6 +1,7 @@
 //! The fuzz target `request`: requests to the reference service, as the HTTP server passes them to it.
 //!
-//! The bytes are a sequence of requests, each a head, an empty line and a body, with a line `%%` between them:
+//! The bytes are a sequence of requests with a line `%%` between them. Each is a head and, if there is a body, an empty
+//! line and the body:
 //!
 //! ```text
 //! POST /v1/charges/{pending}/refunds?page=1
@@ -10,8 +11,8 @@
 //! {"amount":"0.001"}
 //! ```
 //!
-//! In `authorization`, `live` and `test` stand for the two keys. A name in braces stands for the id of an object; the
-//! function `add_objects` lists the names.
+//! In `authorization`, `live` and `test` stand for the keys of the two modes. A name in braces stands for the id of an
+//! object; the function `add_objects` lists the names.
 
 use std::sync::LazyLock;
 
@@ -33,22 +34,26 @@ use reference_core::{
 use reference_wire::{Api, Request, Response};
 use serde_json::{Value, json};
 
+/// 2026-09-20T10:00:00Z.
 const START_TIME: Timestamp = Timestamp(1_789_898_400_000_000);
+/// The base URL of the API, with which links in responses start.
 const BASE: &str = "https://api.svc.example";
 /// The seed of the service for every input, so that all inputs share one cache of derived addresses.
 const SEED: Seed = Seed(7);
+/// The cache of derived addresses.
 static WALLETS: LazyLock<WalletCache> = LazyLock::new(|| WalletCache::new(SEED));
 
-/// The largest number of requests per input.
+/// The largest number of requests per input; further ones are ignored.
 const REQUESTS_MAX: usize = 8;
 /// The statuses of all responses that the service may send.
 const STATUSES: [u16; 12] = [200, 201, 400, 401, 404, 405, 409, 413, 415, 422, 429, 503];
 
-/// Sends all requests, checks the responses, and checks that reads and refused requests change nothing.
+/// Sends the requests, checks the responses, and checks that reads and refused requests change nothing and that a
+/// repeated read gets the same response.
 pub(crate) fn feed(bytes: &[u8]) {
     let mut service = FilledService::open();
     for part in split(bytes, b"\n%%\n").take(REQUESTS_MAX) {
-        let Some(fuzzed) = FuzzedRequest::read(part, &service) else { continue };
+        let Some(fuzzed) = FuzzedRequest::parse(part, &service) else { continue };
         let before = service.observable_state();
         let response = service.send(&fuzzed);
         if let Err(violation) = check_response(&response) {
@@ -101,6 +106,7 @@ fn check_response(response: &Response) -> Result<(), String> {
             ));
         }
     }
+    // A header value must be printable ASCII.
     match headers.iter().find(|(_, value)| !value.bytes().all(|byte| (0x20..0x7f).contains(&byte))) {
         Some((name, value)) => Err(format!("the header {name} is {value:?}")),
         None => Ok(()),
@@ -120,8 +126,9 @@ struct FuzzedRequest {
 }
 
 impl FuzzedRequest {
-    /// Parses a request; `None` if its first line is not UTF-8 text with a space, which the HTTP server would reject.
-    fn read(part: &[u8], service: &FilledService) -> Option<FuzzedRequest> {
+    /// Parses a request and fills in keys and ids. Returns `None` if the first line is not UTF-8 text with a space,
+    /// which the HTTP server would reject.
+    fn parse(part: &[u8], service: &FilledService) -> Option<FuzzedRequest> {
         let (head, body) = match find_bytes(part, b"\n\n") {
             Some(end) => (&part[..end], &part[end + 2..]),
             None => (part, &[][..]),
@@ -207,8 +214,8 @@ impl FilledService {
         // Without a rate for DOGE, a charge in it gets a 503.
         for currency in [Currency::Eur, Currency::Usd] {
             for asset in Asset::ALL.into_iter().filter(|asset| *asset != Asset::Doge) {
-                let price = Some(Rate::parse("60000").expect("a rate"));
-                api.service.on_rate(START_TIME, asset, currency, price);
+                let rate = Some(Rate::parse("60000").expect("the constant is a rate"));
+                api.service.on_rate(START_TIME, asset, currency, rate);
             }
         }
         let mut service =
@@ -221,11 +228,12 @@ impl FilledService {
         service
     }
 
+    /// Creates the objects. That of `{foreign}` is in test mode, all others in live mode.
     fn add_objects(&mut self) {
         let url = "https://shop.example/hooks".to_owned();
         self.execute(Mode::Live, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
-        let questions = json!([{"label": "Size", "required": true}]);
-        let link = json!({"title": "A hat", "pricing_type": "open", "custom_fields": questions});
+        let custom_fields = json!([{"label": "Size", "required": true}]);
+        let link = json!({"title": "A hat", "pricing_type": "open", "custom_fields": custom_fields});
         let link = self.create(Mode::Live, "/v1/payment-links", &link);
         let charge = json!({"asset": "BTC", "amount": "150.00"});
         let pending = self.create(Mode::Live, "/v1/charges", &charge);
@@ -237,8 +245,8 @@ impl FilledService {
         self.api.service.on_visit(self.now, Visit::ViewInvoice(code)).expect("an open invoice");
         let foreign = self.create(Mode::Test, "/v1/charges", &charge);
         let book = self.api.service.account(self.account).book(Mode::Live);
-        let event = reference_core::call::List::Events { kind: None, charge: None, invoice: None };
-        let event = book.public_id(&event, 0);
+        let all_events = reference_core::call::List::Events { kind: None, charge: None, invoice: None };
+        let event = book.public_id(&all_events, 0);
         self.ids = vec![
             ("{link}", link),
             ("{pending}", pending),
@@ -269,7 +277,7 @@ impl FilledService {
         body["data"]["id"].as_str().unwrap_or_else(|| panic!("no id in {body}")).to_owned()
     }
 
-    /// Reports a confirmed transfer of 0.0025 BTC to a charge, the amount due for 150 EUR.
+    /// Reports a confirmed transfer of 0.0025 BTC to a charge: the amount due for 150 EUR at a rate of 60,000.
     fn pay(&mut self, charge_id: &str) {
         let book = self.api.service.account(self.account).book(Mode::Live);
         let no = book
@@ -295,6 +303,7 @@ impl FilledService {
         Some(format!("Bearer {}", self.keys[index]).into_bytes())
     }
 
+    /// Replaces the names in braces with the ids.
     fn fill_in_ids(&self, text: &str) -> String {
         if !text.contains('{') {
             return text.to_owned();
@@ -302,6 +311,7 @@ impl FilledService {
         self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
     }
 
+    /// Sends a request, one second after the previous one.
     fn send(&mut self, fuzzed: &FuzzedRequest) -> Response {
         self.now = self.now.plus(Span::secs(1));
         let request = Request {
@@ -317,7 +327,8 @@ impl FilledService {
         self.api.respond(self.now, &request)
     }
 
-    /// Returns the state that reads and refused requests must not change.
+    /// Returns the state that reads and refused requests must not change: lists and the number of deliveries. It is
+    /// always read as of `START_TIME`, so that the advance of the clock does not change it.
     fn observable_state(&self) -> String {
         let mut state = String::new();
         for mode in Mode::ALL {
@@ -345,7 +356,8 @@ mod tests {
 
     fn respond(text: &str) -> Response {
         let mut service = FilledService::open();
-        let fuzzed = FuzzedRequest::read(text.as_bytes(), &service).expect("a head");
+        let fuzzed =
+            FuzzedRequest::parse(text.as_bytes(), &service).expect("the text starts with a request line");
         service.send(&fuzzed)
     }
 

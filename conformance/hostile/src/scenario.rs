@@ -2,9 +2,11 @@
 
 use simulator::script::Script;
 
+/// The path by which error messages name the input; there is no such file.
 const PATH: &str = "hostile.yaml";
 
-/// Parses the bytes. An error message must contain the path; writing and parsing must not change a script.
+/// Parses the bytes, if they are UTF-8. An error message must contain the path. A valid script that is written and
+/// parsed again must be the same.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Script::parse(PATH, text) {
@@ -27,12 +29,13 @@ fn without_positions(script: &Script) -> String {
     let Script { path: _, source: _, title, seed, start, pace, mode, account, steps } = script;
     let all = format!("{title:?} {seed} {start} {pace:?} {mode:?} {account:?} {steps:#?}");
     let mut rest = all.as_str();
-    let mut out = String::new();
+    let mut result = String::new();
+    // The debug text of a span contains no `}` before its end.
     while let Some((before, after)) = rest.split_once("span: SourceSpan {") {
-        out.push_str(before);
+        result.push_str(before);
         rest = after.split_once('}').map_or("", |(_, after)| after);
     }
-    out + rest
+    result + rest
 }
 
 #[cfg(test)]
@@ -41,12 +44,12 @@ mod tests {
 
     #[test]
     fn scripts_are_compared_without_source_positions() {
-        let read = |text: &str| Script::parse(PATH, text).expect("a scenario");
-        let script = read("title: A\nsteps:\n  - wait: 1s\n");
-        let reformatted = read("title: A\n\n\nsteps:\n    - wait: 1s\n");
+        let parse = |text: &str| Script::parse(PATH, text).expect("the text is a valid scenario");
+        let script = parse("title: A\nsteps:\n  - wait: 1s\n");
+        let reformatted = parse("title: A\n\n\nsteps:\n    - wait: 1s\n");
         assert_eq!(without_positions(&script), without_positions(&reformatted));
         for other in ["title: B\nsteps:\n  - wait: 1s\n", "title: A\nsteps:\n  - wait: 2s\n"] {
-            assert_ne!(without_positions(&script), without_positions(&read(other)), "{other}");
+            assert_ne!(without_positions(&script), without_positions(&parse(other)), "{other}");
         }
     }
 }

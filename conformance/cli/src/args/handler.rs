@@ -1,4 +1,4 @@
-//! The command line of `receiver try`.
+//! The command line of `receiver try`, which tests a webhook handler.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ impl From<HandlerFormat> for handler::Format {
     }
 }
 
-/// The mode of the endpoint.
+/// The mode of the endpoint whose deliveries the handler gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EndpointMode {
     /// Real coins
@@ -110,6 +110,7 @@ pub(crate) struct Try {
     pub(crate) list: bool,
 }
 
+/// Parses a value of `--report`.
 fn parse_report(text: &str) -> Result<(HandlerFormat, PathBuf), String> {
     const ALLOWED: &str =
         "allowed: FORMAT=FILE such as junit=report.xml; a FORMAT is one of text, json, junit, markdown";

@@ -35,16 +35,16 @@ fn every_event_type_is_triggered_in_both_modes() {
     assert_eq!(
         keys.matches("\"revoked_at\":null").count(),
         2,
-        "the keys that `trigger` created are revoked: {keys}"
+        "only the first two keys of the server are valid, because `trigger` revokes its own: {keys}"
     );
 }
 
 #[test]
-fn the_events_are_printed_in_lines() {
+fn each_event_and_the_dashboard_page_are_printed_on_lines() {
     let directory = tempfile::tempdir().unwrap();
     let server = serve(directory.path(), &[]);
-    let mut program = program(directory.path());
-    let output = program
+    let mut command = program(directory.path());
+    let output = command
         .env("CHARGEPROOF_URL", server.value("url"))
         .args(["trigger", "invoice.paid"])
         .output()
@@ -57,6 +57,6 @@ fn the_events_are_printed_in_lines() {
 }
 
 #[test]
-fn an_error_lists_the_allowed_values() {
+fn errors_say_what_is_allowed_or_what_to_do() {
     check_cases("trigger");
 }

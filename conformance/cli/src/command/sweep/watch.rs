@@ -1,4 +1,4 @@
-//! Merges the results of shards as they appear in a directory.
+//! `sweep merge --watch`: merges the result files of shards as they appear in a directory.
 
 use std::{
     collections::BTreeMap,
@@ -21,16 +21,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A result file that was read.
 struct CachedFile {
-    /// The size and the modification time when the file was read.
+    /// The size and the modification time when the file was read. A change of either means new content.
     version: (u64, Option<SystemTime>),
+    /// The path as text, for messages.
     name: String,
     results: ShardResults,
 }
 
 type FileCache = BTreeMap<PathBuf, CachedFile>;
 
-/// Merges the results in a directory until no shard is missing, `wait_for` has elapsed, or a signal
-/// comes.
+/// Merges the results in a directory until no shard is missing, `wait_for` has elapsed (`None`: no limit), or a signal
+/// comes. Returns an error if there is no result by then.
 pub(super) fn watch(directory: &Path, wait_for: Option<Duration>) -> Result<MergedSweep, Failure> {
     let (stop, started_at) = (signals::stop_flag()?, Instant::now());
     let bar = terminal::spinner();
@@ -59,8 +60,8 @@ pub(super) fn watch(directory: &Path, wait_for: Option<Duration>) -> Result<Merg
     }
 }
 
-/// Reads new and changed files into the cache; returns `true` if there were any. No file is partly
-/// written, because `sweep --out` writes atomically.
+/// Reads new and changed `.json` files into the cache; returns `true` if there were any. A removed file stays in the
+/// cache. No file is partly written, because `sweep --out` writes atomically.
 fn read_changed_files(directory: &Path, cache: &mut FileCache) -> Result<bool, Failure> {
     let to_failure = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
     let mut has_changed = false;
