@@ -13,7 +13,7 @@ pub struct Plan {
     pub pace: Pace,
     /// The duration of the run.
     pub duration: Duration,
-    /// The number of connections. They stay open between requests.
+    /// The number of connections, at least one. They stay open between requests.
     pub connections: usize,
     /// The number of threads, at most 64 and at most one per connection; `None` for one per core, at most two.
     pub threads: Option<usize>,
@@ -32,7 +32,7 @@ pub enum Pace {
     PerSecond(NonZeroU32),
 }
 
-/// The requests of a run. Keys and secrets are never printed.
+/// The requests of a run. The `Debug` output is only the name, without keys and secrets.
 #[derive(Clone)]
 pub enum Work {
     /// Reads of lists, single objects and the account.
@@ -86,7 +86,7 @@ impl Work {
 /// The reason why a run did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// The plan is invalid, or the target rejects a request that prepares the run.
+    /// The plan is invalid, the target rejects a request that prepares the run, or the async runtime cannot start.
     Usage(String),
     /// The host cannot be resolved, or does not send a valid response.
     Unreachable(String),

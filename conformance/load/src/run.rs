@@ -28,7 +28,8 @@ use crate::{
     target::Target,
 };
 
-/// The maximum default number of threads. More are useful only against a server on another machine.
+/// The maximum of the default number of threads, which is one per core. More are useful only against a
+/// server on another machine.
 const THREADS_DEFAULT_MAX: usize = 2;
 const THREADS_MAX: usize = 64;
 /// The interval of progress reports.
@@ -62,6 +63,7 @@ struct Shared {
     schedule: Option<RequestSchedule>,
     gate: RetryAfterGate,
     start: Instant,
+    /// The planned end of the run.
     end: Instant,
     responses: AtomicU64,
     errors: AtomicU64,
@@ -111,6 +113,7 @@ pub fn run(
     let mut tally = run_threads(&shared, &runtimes, connections, &mut on_progress);
     let ended_at = tally.last_end_at.unwrap_or_else(|| Instant::now().min(shared.end));
     let elapsed = ended_at.saturating_duration_since(start);
+    // A due request that no connection was free to send has waited from its due time to the end.
     let mut never_sent = 0;
     for nth in shared.schedule.iter().flat_map(RequestSchedule::unsent_tickets) {
         let due_after = shared.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.due_time(nth));
@@ -136,6 +139,7 @@ fn run_threads(
             .iter()
             .enumerate()
             .map(|(index, runtime)| {
+                // The connections are distributed evenly.
                 let count = (index..connections).step_by(runtimes.len()).count();
                 let caller = thread::current();
                 scope.spawn(move || {
@@ -167,7 +171,7 @@ fn run_threads(
     })
 }
 
-/// Runs the connections of one thread.
+/// Runs the connections of one thread until the run is over or stopped, and returns their counts.
 async fn run_connections(shared: &Arc<Shared>, thread_index: usize, connections: usize) -> Tally {
     let tally = Arc::new(Mutex::new(Tally::new()));
     let mut tasks = JoinSet::new();
@@ -250,6 +254,7 @@ impl ConnectionLoop {
             };
             let nth = schedule.next_ticket().await?;
             let due_at = *start + schedule.due_time(nth);
+            // A request that is due during a pause is never sent.
             if gate.paused_until(due_at).is_none() {
                 return Some((nth, due_at));
             }
@@ -291,6 +296,7 @@ impl ConnectionLoop {
         }
     }
 
+    /// Sends one request on the open connection, or on a new one.
     async fn send(&mut self, nth: u64, due_at: Instant) -> Result<ResponseSummary, RequestError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,

@@ -27,7 +27,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Creates a connector that trusts the public roots, those of the machine, and those in `ca_pem`.
+    /// Creates a connector for HTTP/1.1 that trusts the public roots, those of the machine, and those in `ca_pem`.
     pub(crate) fn new(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         // A machine may have no certificates, so errors are ignored.
@@ -46,6 +46,7 @@ impl Tls {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // In a URL, an IPv6 address is in brackets.
         let host = host.trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(host.clone())
             .map_err(|_| format!("`{host}` is not a valid server name for TLS"))?;
@@ -60,7 +61,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Connects to the first reachable address.
+    /// Connects to the first reachable address, with a TLS handshake if `tls` is given.
     pub(crate) async fn connect(addresses: &[SocketAddr], tls: Option<&Tls>) -> io::Result<Stream> {
         let tcp = TcpStream::connect(addresses).await?;
         // A request is one write, which Nagle's algorithm would only delay.

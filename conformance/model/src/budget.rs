@@ -31,7 +31,7 @@ pub struct Budget {
     pub functional: Cost,
     /// The requests in bursts, most of them with the test key.
     pub burst: u32,
-    /// The retries after a 429, 502, 503 or 504, in addition to the other requests.
+    /// The repeated requests, most of them retries after a 429, 502, 503 or 504. No other field counts them.
     pub repeats: u32,
     /// The requests for single objects, whose paths the operator gave.
     #[serde(default)]
@@ -45,9 +45,10 @@ pub struct Budget {
     /// The number of `inserts` that create records, with the test key.
     #[serde(default)]
     pub writes: u32,
-    /// The longest total wait if the test key was idle before and the window of its limit is a minute.
+    /// The longest total wait in the usual case: the test key was idle before, and its limit requires a minute at most.
     pub wait: Duration,
-    /// The longest total wait: a burst is repeated, and the limit requires more than a minute.
+    /// The longest total wait in all other cases, even if both apply: the key was in use, so that a burst is repeated, and
+    /// its limit requires more than a minute.
     pub wait_worst: Duration,
 }
 
@@ -74,7 +75,7 @@ impl Budget {
 }
 
 impl fmt::Display for Budget {
-    /// Writes the number of requests and, on two more lines, the bursts and the waits if there are bursts.
+    /// Writes the number of requests. If there are bursts, two more lines have their requests and the waits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// The requests of a typical burst.
         const TYPICAL_BURST: u32 = 140;
@@ -114,12 +115,12 @@ pub struct Ledger {
     pub test: u32,
     /// With any other key, an invalid token, or none.
     pub other: u32,
-    /// The number of these in bursts.
+    /// The number of these requests that belong to bursts.
     pub in_bursts: u32,
-    /// The number of these that may have created records.
+    /// The number of these requests that may have created records.
     #[serde(default)]
     pub writes: u32,
-    /// The number of these that were retries after a 429, 502, 503 or 504.
+    /// The number of these requests that were repeated, most of them retries after a 429, 502, 503 or 504.
     pub repeats: u32,
 }
 
@@ -185,6 +186,7 @@ mod tests {
     #[test]
     fn a_ledger_admits_exactly_its_budget() {
         for caller in [Caller::Own(Mode::Live), Caller::Own(Mode::Test), Caller::NoKey] {
+            // One functional request, one of the inserts, and one repeat.
             check_admitted(caller, &Purpose::Account, 3);
             check_admitted(caller, &Purpose::Burst(Burst::LiveKeyAfterRefusal), 2);
         }

@@ -1,17 +1,17 @@
-//! The modes of the specification.
+//! [`Mode`]: the two modes of the specification, and the path of the account.
 
 use serde::{Deserialize, Serialize};
 
-/// The path of the account behind a key, below the base address.
+/// The path that returns the account of the key, below the base address.
 pub const ACCOUNT_PATH: &str = "/v1/account";
 
-/// One of the two modes a key can act in.
+/// A mode of the service. Each key is for one of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Real coins.
+    /// Payments with real coins.
     Live,
-    /// Test networks.
+    /// Payments on test networks.
     Test,
 }
 
@@ -32,7 +32,7 @@ impl Mode {
         format!("{key_prefix}_{}_", self.as_str())
     }
 
-    /// Splits a key into the mode of its prefix and the rest; `None` for a key of another format.
+    /// Splits a key into the mode in its prefix and the part after the prefix; `None` for a key of another format.
     pub fn split_key<'k>(key: &'k str, key_prefix: &str) -> Option<(Mode, &'k str)> {
         Mode::BOTH.into_iter().find_map(|mode| Some((mode, key.strip_prefix(&mode.mode_prefix(key_prefix))?)))
     }

@@ -1,4 +1,5 @@
-//! Faults in responses that break parsers: invalid JSON, wrong content headers, other envelopes.
+//! Faults in responses that break parsers: invalid JSON, duplicate or missing members, wrong content headers, other
+//! envelopes.
 
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, response| response.set_header("content-type", "application/octet-stream"),
     )
     .for_requests(|request| request.path.starts_with("/v1/events/")),
-    charge_list_fault("every row has a duplicate code", &["answers.duplicate_keys"], |_, response| {
+    charge_list_fault("every row has the member `code` twice", &["answers.duplicate_keys"], |_, response| {
         let text = response.body.to_string();
         response.raw = Some(text.replace("\"status\":", "\"code\":\"x\",\"status\":"));
     })
@@ -93,6 +94,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
 ];
 
+/// Removes all members that are null, at every depth.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -87,7 +87,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new(
         "isolation.second_account",
         &[Group::Account, Group::OtherAccount],
-        other_account::judge_second_account,
+        other_account::judge_other_account,
     ),
 ];
 

@@ -13,7 +13,7 @@ use super::CODE_LEN_MIN;
 use crate::diff::LISTED_KINDS;
 use crate::evidence::{PageView, last_list_read, missing_response, readable_pages};
 
-pub(super) fn judge_second_account(recording: &Recording) -> CheckResult {
+pub(super) fn judge_other_account(recording: &Recording) -> CheckResult {
     let Some(account) = recording.find_last(|exchange| {
         exchange.caller == Caller::OtherAccount && exchange.purpose == Purpose::Account
     }) else {
@@ -26,46 +26,50 @@ pub(super) fn judge_second_account(recording: &Recording) -> CheckResult {
         ));
     };
     check_lists_are_served(recording, account)?;
-    let latest = recording
+    // The last request of an event of the other account with a key of the own account.
+    let requested = recording
         .find_last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
-    let Some(latest) = latest.filter(|exchange| exchange.response().is_some()) else {
-        return Err(no_event_requested(recording, latest, account));
+    let Some(event_read) = requested.filter(|exchange| exchange.response().is_some()) else {
+        return Err(no_event_response(recording, requested, account));
     };
-    let Caller::Own(mode) = latest.caller else { return Err(missing_response(Some(latest), "our key")) };
+    let Caller::Own(mode) = event_read.caller else {
+        return Err(missing_response(Some(event_read), "an event of the other account, with an own key"));
+    };
     if account.response().map(|response| &response.body)
         == recording.account_exchange(mode).and_then(Exchange::response).map(|response| &response.body)
     {
         if has_other_events(recording, mode) {
-            let expected = "an account other than ours, because this key lists other events";
-            return Err(CheckError::violation(account.number, expected, "the account of our key"));
+            let expected =
+                "another account than that of the own keys, because the other key lists other events";
+            return Err(CheckError::violation(account.number, expected, "the account of the own key"));
         }
         return Err(CheckError::unjudged(
-            "the account of this key has the same data as ours",
+            "the account of the other key has the same data as that of the own key",
             "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account with another display name; if it is one already, \
              the service returns the wrong account for it",
         ));
     }
-    match latest.status() {
-        Some(429 | 502..=504) => Err(missing_response(Some(latest), "an event of the other account")),
+    match event_read.status() {
+        Some(429 | 502..=504) => Err(missing_response(Some(event_read), "an event of the other account")),
         // The specification leaves the status of the refusal open.
         Some(400..500) => check_nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
-        _ => Err(CheckError::violation(latest.number, "a refusal", latest.summary())),
+        _ => Err(CheckError::violation(event_read.number, "a refusal", event_read.summary())),
     }
 }
 
 /// Checks that neither a filter by a charge of the other account nor a list shows objects of that account.
 fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
-    let is_filter_trial = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
+    let is_charge_filter = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
     let events = rows_of_other_account(recording, List::Events);
     let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
     if let Some((exchange, page)) = recording
-        .find_last(is_filter_trial)
+        .find_last(is_charge_filter)
         .and_then(|exchange| Some((exchange, Page::from_exchange(exchange)?)))
     {
         let rows = page.rows().map_or(&[][..], Vec::as_slice);
-        // A server that ignores the filter returns the own events.
-        let is_total_positive = rows.is_empty() && page.meta_number("total").is_some_and(|total| total > 0);
-        if is_total_positive || rows.iter().any(is_theirs) {
+        // Own events are no violation: a server that ignores the filter returns them.
+        let counts_hidden_rows = rows.is_empty() && page.meta_number("total").is_some_and(|total| total > 0);
+        if counts_hidden_rows || rows.iter().any(is_theirs) {
             let expected = "no events of a charge of the other account";
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
@@ -76,8 +80,8 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
         for view in
             readable_pages(recording).iter().filter(|view| (view.mode, view.request.list) == (mode, list))
         {
-            let is_theirs = |row: &&Value| theirs.iter().any(|object| is_same_object(object, row));
-            if let Some(row) = view.rows().iter().find(is_theirs) {
+            let is_shared = |row: &&Value| theirs.iter().any(|object| is_same_object(object, row));
+            if let Some(row) = view.rows().iter().find(is_shared) {
                 let expected = format!("no {member} of the other account");
                 return Err(CheckError::violation(
                     view.number(),
@@ -103,12 +107,13 @@ fn has_other_events(recording: &Recording, mode: Mode) -> bool {
 }
 
 /// Returns the last request of a list with the other account's key.
-fn list_of_other_account(recording: &Recording, list: List) -> Option<&Exchange> {
+fn list_read_with_other_key(recording: &Recording, list: List) -> Option<&Exchange> {
     last_list_read(recording, Caller::OtherAccount, list)
 }
 
+/// Returns the rows of a list in the last response to the other account's key; none if it is not a page.
 fn rows_of_other_account(recording: &Recording, list: List) -> Vec<Value> {
-    let page = list_of_other_account(recording, list).and_then(Page::from_exchange);
+    let page = list_read_with_other_key(recording, list).and_then(Page::from_exchange);
     page.and_then(|page| page.rows().cloned()).unwrap_or_default()
 }
 
@@ -116,7 +121,7 @@ fn rows_of_other_account(recording: &Recording, list: List) -> Vec<Value> {
 fn check_lists_are_served(recording: &Recording, account: &Exchange) -> Result<(), CheckError> {
     let refused = List::ALL
         .into_iter()
-        .filter_map(|list| list_of_other_account(recording, list))
+        .filter_map(|list| list_read_with_other_key(recording, list))
         .find(|exchange| matches!(exchange.status(), Some(401 | 403)));
     match refused.filter(|_| account.status() == Some(200)) {
         Some(exchange) => {
@@ -139,23 +144,24 @@ fn is_same_object(first: &Value, second: &Value) -> bool {
         && shared.iter().all(|(first, second)| first == second)
 }
 
-/// Returns the reason why no event of the other account was requested, with the remedy.
-fn no_event_requested(recording: &Recording, latest: Option<&Exchange>, account: &Exchange) -> CheckError {
+/// Returns the reason why there is no response for an event of the other account, with the remedy. `requested` is the last
+/// request of such an event, `account` that of the other account itself.
+fn no_event_response(recording: &Recording, requested: Option<&Exchange>, account: &Exchange) -> CheckError {
     if let Some(401 | 403) = account.status() {
         return CheckError::unjudged(
             "the key of the other account is refused",
             "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
         );
     }
-    let listed = list_of_other_account(recording, List::Events);
+    let listed = list_read_with_other_key(recording, List::Events);
     match listed.map(|exchange| (exchange, Page::from_exchange(exchange))) {
         Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => CheckError::unjudged(
             "the other account has no event in the mode of its key",
             "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
         ),
-        Some((exchange, _)) if latest.is_none() => {
+        Some((exchange, _)) if requested.is_none() => {
             missing_response(Some(exchange), "the events of the other account")
         }
-        _ => missing_response(latest.or(Some(account)), "an event of the other account"),
+        _ => missing_response(requested.or(Some(account)), "an event of the other account"),
     }
 }

@@ -1,13 +1,11 @@
-//! The objects in deliveries, compared with the API and with each other; the events that belong to one transfer; and a
-//! quota that two keys share.
+//! The objects in deliveries, compared with the API and with each other; and the events of one transfer or object.
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::mode::Mode;
-use conformance_model::recording::{Burst, Caller, Exchange, ExchangeOutcome, Purpose, Recording};
+use conformance_model::recording::{Purpose, Recording};
 use serde_json::{Value, json};
 
 use super::deliveries::{delivery, recording_of};
-use super::{LIVE, TEST, check, events_request, exchange, page, recording};
+use super::{TEST, check, events_request, exchange, page, recording};
 
 fn event_id(number: usize) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
@@ -24,16 +22,17 @@ fn charge_delivery(number: usize, kind: &str, charge: &Value) -> Delivery {
     }))
 }
 
-/// Returns a recording with a delivery and the event in the API for each pair of charges.
+/// Returns a recording of `charge.paid` events. Each pair has the charge in the delivery of an event and the charge in the
+/// event that the API returns; `created_at` is the time of these events in the API.
 fn with_pairs(pairs: &[(Value, Value)], created_at: &str) -> Recording {
     let deliveries =
-        pairs.iter().enumerate().map(|(number, (sent, _))| charge_delivery(number, "paid", sent));
-    let event = |(number, (_, shown)): (usize, &(Value, Value))| {
+        pairs.iter().enumerate().map(|(number, (delivered, _))| charge_delivery(number, "paid", delivered));
+    let event = |(number, (_, in_api)): (usize, &(Value, Value))| {
         json!({
             "id": event_id(number),
             "type": "charge.paid",
             "details": {},
-            "charge": shown,
+            "charge": in_api,
             "invoice": null,
             "created_at": created_at,
         })
@@ -44,28 +43,32 @@ fn with_pairs(pairs: &[(Value, Value)], created_at: &str) -> Recording {
 }
 
 #[test]
-fn a_delivered_charge_has_the_texts_of_the_charge_in_the_api() {
+fn a_delivered_charge_agrees_with_the_api_in_what_its_owner_sets() {
     let (plain, escaped) = (json!("Tea & cake"), json!("Tea &amp; cake"));
-    for (name, sent, shown, expected) in [
+    for (name, delivered, in_api, expected) in [
         ("description", &plain, &plain, "pass"),
         ("description", &plain, &escaped, "fail"),
         ("customer_email", &json!("a***@pay.example"), &json!("ada@pay.example"), "fail"),
         ("payment_link", &Value::Null, &json!("tea"), "fail"),
-        // A link may be shown by its address.
+        // A link may be represented by its code or its address.
         ("payment_link", &json!("tea"), &json!("https://pay.example/tea"), "pass"),
         ("metadata", &json!({}), &json!({ "order": "7" }), "fail"),
+        // A number may be written as a string, but a string must not be parsed and written as another number.
         ("metadata", &json!({ "order": 7 }), &json!({ "order": "7" }), "pass"),
         ("metadata", &json!({ "order": "007" }), &json!({ "order": 7 }), "fail"),
+        // Keys must not be converted.
         ("metadata", &json!({ "order id": "7" }), &json!({ "orderId": "7" }), "fail"),
+        // The owner may have added a key since the delivery.
         ("metadata", &json!({ "order": "7" }), &json!({ "order": "7", "cart": "8" }), "pass"),
     ] {
-        let pair = |code: &str| (json!({ "code": code, name: sent }), json!({ "code": code, name: shown }));
+        let pair =
+            |code: &str| (json!({ "code": code, name: delivered }), json!({ "code": code, name: in_api }));
         check(
             &with_pairs(&[pair("ch1"), pair("ch2")], "2026-02-01T10:00:00Z"),
             "webhooks.event_id",
             expected,
         );
-        // The owner may have edited one charge.
+        // The owner may have edited one charge, so a single difference is not a violation.
         let unedited = (json!({ "code": "ch2" }), json!({ "code": "ch2" }));
         check(&with_pairs(&[pair("ch1"), unedited], "2026-02-01T10:00:00Z"), "webhooks.event_id", "pass");
     }
@@ -75,15 +78,18 @@ fn a_delivered_charge_has_the_texts_of_the_charge_in_the_api() {
 fn deliveries_have_the_time_zone_of_their_events() {
     let pair = |code: &str| (json!({ "code": code }), json!({ "code": code }));
     let (two, three) = ([pair("ch1"), pair("ch2")], [pair("ch1"), pair("ch2"), pair("ch3")]);
+    // The deliveries state 10:00:00. Only whole hours are a difference of time zones.
     check(&with_pairs(&three, "2026-02-01T09:59:58Z"), "webhooks.created_at", "pass");
     check(&with_pairs(&three, "2026-02-01T12:00:00Z"), "webhooks.created_at", "fail");
     check(&with_pairs(&three, "2026-02-01T12:20:00Z"), "webhooks.created_at", "pass");
+    // Two deliveries are too few for a violation.
     check(&with_pairs(&two, "2026-02-01T12:00:00Z"), "webhooks.created_at", "pass");
 }
 
-/// The type of an event without `charge.`, and the status, received amount and minute of payment of its charge.
+/// The type of a delivered event without `charge.`, and the status, received amount and minute of payment of its charge.
 type State = (&'static str, &'static str, &'static str, Option<u32>);
 
+/// Checks the verdict on deliveries of one charge in these states.
 #[track_caller]
 fn check_charge(states: &[State], expected: &str) {
     let sent = states.iter().enumerate().map(|(number, (kind, status, received, minute))| {
@@ -114,6 +120,7 @@ fn a_second_transfer_adds_to_the_first() {
     let underpaid = ("underpaid", "underpaid", "1.5", None);
     check_charge(&[underpaid, ("paid", "paid", "2", Some(5))], "pass");
     check_charge(&[underpaid, ("paid", "paid", "0.5", Some(5))], "fail");
+    // The first transfer was refunded.
     check_charge(
         &[underpaid, ("refunded", "underpaid", "0", None), ("paid", "paid", "0.5", Some(5))],
         "pass",
@@ -123,25 +130,27 @@ fn a_second_transfer_adds_to_the_first() {
 #[test]
 fn a_canceled_charge_has_another_status_than_a_new_one() {
     let deliveries = |canceled_status: &'static str, paid_status: &'static str| -> Vec<Delivery> {
-        let states = [("created", "pending"), ("canceled", canceled_status)];
+        let canceled = [("created", "pending"), ("canceled", canceled_status)];
         let events_of = |code: &'static str, states: [(&'static str, &'static str); 2]| {
             states.map(|(kind, status)| (kind, json!({ "code": code, "status": status })))
         };
-        let other = [("created", "pending"), ("paid", paid_status)];
-        let all = [events_of("ch1", states), events_of("ch2", states), events_of("ch3", other)];
+        let paid = [("created", "pending"), ("paid", paid_status)];
+        let all = [events_of("ch1", canceled), events_of("ch2", canceled), events_of("ch3", paid)];
         let sent = all.iter().flatten().enumerate();
         sent.map(|(number, (kind, charge))| charge_delivery(number, kind, charge)).collect()
     };
     check(&recording_of(deliveries("canceled", "paid")), "webhooks.data", "pass");
     check(&recording_of(deliveries("pending", "paid")), "webhooks.data", "fail");
-    // No charge changes its status: the deliveries may show a later state.
+    // No charge has two statuses, so it is unknown whether new charges are pending: the deliveries of the creations may have
+    // been sent late, with a later status.
     check(&recording_of(deliveries("pending", "pending")), "webhooks.data", "pass");
 }
 
-/// The minute of an event, its type without `charge.`, and the id of the transaction.
+/// The minute of an event, its type without `charge.`, and the start of its transaction id; empty without a transaction.
 type Event = (u32, &'static str, &'static str);
 
 /// Checks the verdict on two charges, each with these events and this status, and a newer event of another charge.
+/// Without a violation, `events.recorded` is not judged, because the recording has no list of charges.
 #[track_caller]
 fn check_events(events: &[Event], status: &str, id: &str, expected: &str) {
     let row = |code: &str, (minute, kind, txid): &Event| {
@@ -167,6 +176,7 @@ fn a_transfer_is_detected_before_it_is_confirmed() {
     let id = "events.recorded";
     check_events(&[created, (2, "payment_detected", "a"), (9, "paid", "a")], "paid", id, "not judged");
     check_events(&[created, (9, "payment_detected", "a"), (2, "paid", "a")], "paid", id, "fail");
+    // Another transfer was detected.
     check_events(&[created, (9, "payment_detected", "b"), (2, "paid", "a")], "paid", id, "not judged");
     // After a reorganisation, the transfer may be detected again.
     let again = [created, (2, "payment_detected", "a"), (3, "paid", "a"), (9, "payment_detected", "a")];
@@ -198,7 +208,7 @@ fn a_canceled_charge_is_not_paid() {
 
 #[test]
 fn details_belong_to_the_object_of_the_event() {
-    let rows = |created_txid: &str| -> Vec<Value> {
+    let rows = |unpaid_txid: &str| -> Vec<Value> {
         let row = |code: &str, kind: &str, txid: &str| {
             json!({
                 "id": format!("{code}-{kind}"),
@@ -209,50 +219,13 @@ fn details_belong_to_the_object_of_the_event() {
             })
         };
         let txid = "0123456789abcdef0123";
-        vec![
-            row("ch1", "paid", txid),
-            row("ch2", "created", created_txid),
-            row("ch3", "expired", created_txid),
-        ]
+        vec![row("ch1", "paid", txid), row("ch2", "created", unpaid_txid), row("ch3", "expired", unpaid_txid)]
     };
-    for (created_txid, expected) in
+    // The transaction id in the events without a payment: that of another charge, none, or one that pays no charge.
+    for (unpaid_txid, expected) in
         [("0123456789abcdef0123", "fail"), ("", "pass"), ("fedcba9876543210fedc", "pass")]
     {
-        let page = page(events_request(None, 100), &json!(rows(created_txid)), [1, 1, 100, 3]);
+        let page = page(events_request(None, 100), &json!(rows(unpaid_txid)), [1, 1, 100, 3]);
         check(&recording(vec![page]), "events.details", expected);
     }
-}
-
-/// Returns a request of a burst, whose response states this remaining quota.
-fn burst_request(caller: Caller, quota: u64, status: u16) -> Exchange {
-    let burst = match caller {
-        Caller::Own(Mode::Live) => Burst::ConcurrentLiveKey { series: 1 },
-        _ => Burst::UntilRefused { series: 1 },
-    };
-    let mut exchange =
-        exchange(caller, Purpose::Burst(burst), "/v1/account", status, &json!({ "message": "m" }));
-    if let ExchangeOutcome::Answered(response) = &mut exchange.outcome {
-        response.headers.push(("x-ratelimit-remaining".into(), quota.to_string()));
-        response.headers.push(("retry-after".into(), "60".into()));
-    }
-    exchange
-}
-
-#[test]
-fn a_quota_that_two_keys_share_is_a_violation() {
-    // `skipped`: the quotas that the responses to the test key do not state.
-    let burst = |largest: u64, live: &[u64], skipped: &[u64]| {
-        let live_requests = live.iter().map(|quota| burst_request(LIVE, *quota, 200));
-        let mut all: Vec<_> = live_requests.collect();
-        let quotas = (largest - 119..=largest).rev().filter(|quota| !skipped.contains(quota));
-        all.extend(quotas.map(|quota| burst_request(TEST, quota, 200)));
-        all.push(burst_request(TEST, 0, 429));
-        recording(all)
-    };
-    let live = [110, 100, 90];
-    check(&burst(119, &live, &live), "limits.per_key", "fail");
-    check(&burst(119, &live, &[]), "limits.per_key", "not judged");
-    // A larger quota, such as one for an account and a day, may be shared.
-    let daily = live.map(|quota| quota + 9_000);
-    check(&burst(9_119, &daily, &daily), "limits.per_key", "not judged");
 }

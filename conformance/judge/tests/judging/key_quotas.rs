@@ -1,7 +1,8 @@
-//! Early refusals: the quota that a server states to each key, and keys that are refused together.
+//! The quotas that a server states to the keys, and keys that are refused together.
 
 use std::time::Duration;
 
+use conformance_model::mode::Mode;
 use conformance_model::recording::{Burst, Caller, Exchange, ExchangeOutcome, Purpose};
 use serde_json::json;
 
@@ -64,4 +65,39 @@ fn keys_that_are_refused_together_have_no_limit_of_their_own() {
         let all = first_burst.iter().cloned().chain(later).collect();
         check(&recording(all), "limits.per_key", expected);
     }
+}
+
+/// Returns a request of the first burst, whose response states this remaining quota.
+fn burst_request(caller: Caller, quota: u64, status: u16) -> Exchange {
+    let burst = match caller {
+        Caller::Own(Mode::Live) => Burst::ConcurrentLiveKey { series: 1 },
+        _ => Burst::UntilRefused { series: 1 },
+    };
+    let mut exchange =
+        exchange(caller, Purpose::Burst(burst), "/v1/account", status, &json!({ "message": "m" }));
+    if let ExchangeOutcome::Answered(response) = &mut exchange.outcome {
+        response.headers.push(("x-ratelimit-remaining".into(), quota.to_string()));
+        response.headers.push(("retry-after".into(), "60".into()));
+    }
+    exchange
+}
+
+#[test]
+fn a_quota_that_two_keys_share_is_a_violation() {
+    // The responses to the live key state the quotas `live`. Those to the test key state the 120 quotas up to `largest`,
+    // except `skipped`.
+    let requests = |largest: u64, live: &[u64], skipped: &[u64]| {
+        let live_requests = live.iter().map(|quota| burst_request(LIVE, *quota, 200));
+        let mut all: Vec<_> = live_requests.collect();
+        let quotas = (largest - 119..=largest).rev().filter(|quota| !skipped.contains(quota));
+        all.extend(quotas.map(|quota| burst_request(TEST, quota, 200)));
+        all.push(burst_request(TEST, 0, 429));
+        recording(all)
+    };
+    let live = [110, 100, 90];
+    check(&requests(119, &live, &live), "limits.per_key", "fail");
+    check(&requests(119, &live, &[]), "limits.per_key", "not judged");
+    // A larger quota, such as one for an account and a day, may be shared.
+    let daily = live.map(|quota| quota + 9_000);
+    check(&requests(9_119, &daily, &daily), "limits.per_key", "not judged");
 }

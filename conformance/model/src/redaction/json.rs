@@ -2,7 +2,8 @@
 
 use serde::de::IgnoredAny;
 
-/// A string or a number, and the name of its member.
+/// A string without quotes and escapes, or a number as written. `name` is the name of its member; in an array it is that of
+/// the array, and below `errors` the name of a string is `message`. `private` is `true` below `metadata`.
 pub(super) enum Scalar<'a> {
     Text { name: &'a str, private: bool, text: &'a str },
     Number { name: &'a str, private: bool, text: &'a str },
@@ -14,14 +15,15 @@ struct NestingLevel {
     name: String,
     /// `true` below `metadata`, whose names the merchant chooses.
     private: bool,
-    /// `true` below `errors`, whose strings are messages of the service.
+    /// `true` below `errors`, whose strings are messages of the service, whatever their names are.
     has_messages: bool,
     is_object: bool,
     /// `true` if the next string is the name of a member.
     expects_name: bool,
 }
 
-/// Replaces the strings and numbers for which `change` returns a string; returns `None` if the text is not JSON.
+/// Replaces the strings and numbers for which `change` returns a value: the new string without quotes, or the new number.
+/// Returns `None` if the text is not JSON.
 pub(super) fn map_scalars(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len());
@@ -46,7 +48,8 @@ pub(super) fn map_scalars(text: &str, change: impl Fn(Scalar<'_>) -> Option<Stri
         let mut changed = None;
         match first {
             '"' => {
-                let unescaped: String = serde_json::from_str(token).expect("the document was parsed before");
+                let unescaped: String =
+                    serde_json::from_str(token).expect("a string in a valid document is valid");
                 if top.expects_name {
                     top.name = unescaped;
                 } else {
@@ -97,18 +100,18 @@ fn number_len(rest: &str) -> usize {
         .unwrap_or(rest.len())
 }
 
-/// Returns `true` if a member of this name counts records or pages, or is a status code. Other numbers may be
-/// amounts.
+/// Returns `true` if a number of this name describes a page of a list, or is a status code. Other numbers may be amounts.
 pub(super) fn is_count(name: &str) -> bool {
     const COUNTS: &[&str] = &["current_page", "last_page", "per_page", "total", "from", "to", "status"];
     COUNTS.contains(&name)
 }
 
-/// Returns `true` if a member with this name and text is an identifier, an enum value, a link or a message of the
-/// service.
+/// Returns `true` if a member with this name and text is an identifier, a time, an enum value, a link or a message of
+/// the service.
 pub(super) fn is_public_member(name: &str, text: &str) -> bool {
     const MESSAGES: &[&str] = &["message", "error", "title", "detail", "instance"];
     const LINKS: &[&str] = &["first", "last", "prev", "next"];
+    /// The last words of the names of identifiers, times and enum values, such as `payment_link` and `created_at`.
     const READABLE_LAST_WORDS: &[&str] = &[
         "asset",
         "assets",
@@ -132,6 +135,7 @@ pub(super) fn is_public_member(name: &str, text: &str) -> bool {
         "type",
         "types",
     ];
+    /// Words in the names of personal data, even if the last word is readable: `tax_id`, `postal_code`.
     const PERSONAL_WORDS: &[&str] = &["tax", "vat", "postal", "zip", "phone"];
     let words = || name.split('_');
     if PERSONAL_WORDS.iter().any(|known| words().any(|word| word == *known)) {

@@ -12,7 +12,7 @@ use super::http_server::timestamp;
 
 /// The first number of new records, beyond those of existing ones.
 const FIRST_NUMBER: u64 = 1_000;
-/// The maximum number of changes, so that a run of several minutes need not read thousands of records.
+/// The number of changes after which no more are made, so that a run of several minutes need not read thousands of records.
 const CHANGES_MAX: u64 = 400;
 
 /// The traffic of one account, in both modes.
@@ -24,9 +24,9 @@ pub struct Traffic {
     period: u64,
     /// The maximum number of simultaneous changes.
     burst: u64,
-    /// The time of the next changes, in microseconds of the server's clock.
+    /// The time of the next changes, in microseconds of the server's clock; `None` before the first request.
     next_at: Option<u64>,
-    /// The number of attempted changes so far.
+    /// The number of changes so far, including those that found no record to change.
     changes: u64,
 }
 
@@ -45,7 +45,7 @@ impl Traffic {
         usize::try_from(self.next_below(len as u64)).expect("the index fits in a usize")
     }
 
-    /// Applies all due changes to the books of live and test mode.
+    /// Applies all changes that are due by `now` to the books of live and test mode, and sets the time of both books.
     pub(super) fn run_until(&mut self, now: u64, books: [&mut Book; 2]) {
         let [live, test] = books;
         loop {
@@ -65,7 +65,7 @@ impl Traffic {
                 self.change_record(book, book_number);
                 self.changes += 1;
             }
-            // The pause is between 0.5 and 1.5 times the mean.
+            // The pause after `count` changes is between 0.5 and 1.5 times its mean.
             let mean = self.period * count;
             self.next_at = Some(next_at + mean / 2 + self.next_below(mean.max(1)));
         }
@@ -75,7 +75,7 @@ impl Traffic {
     }
 
     /// At random, creates a charge or an invoice, ends a pending charge, or pays an open invoice with a pending charge.
-    /// Changes nothing if there is no such record.
+    /// Changes nothing if there is no record to end or pay.
     fn change_record(&mut self, book: &mut Book, book_number: u64) {
         let number = FIRST_NUMBER + self.changes;
         match self.next_below(6) {
@@ -95,7 +95,7 @@ impl Traffic {
                 }
             }
             _ => {
-                // Half of the charges are paid.
+                // Half of the ended charges are paid.
                 const FINAL_STATUSES: [&str; 4] = ["paid", "paid", "canceled", "expired"];
                 let status = FINAL_STATUSES[self.next_index(FINAL_STATUSES.len())];
                 let pending: Vec<_> =

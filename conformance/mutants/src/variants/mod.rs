@@ -85,6 +85,7 @@ const SINGLE_CHOICES: &[Variant] = &[
     }),
     variant("Retry-After is always a minute, and the window ends earlier", |server| {
         server.limiter = Limiter::AlignedWindow;
+        // The window ends after 32 s.
         server.clock.advance(Duration::from_secs(28));
         rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),
@@ -100,9 +101,9 @@ const SINGLE_CHOICES: &[Variant] = &[
     }),
     variant("refused requests count as well", |server| server.counts_refused = true),
     variant("requests with 404 do not count", |server| {
-        // They count for an identity of their own, so not toward the limit of the key.
+        // Unknown events count toward a limit of their own instead of that of the key. Events of the other mode count.
         server.counted_identity = |request| match request.path.strip_prefix("/v1/events/") {
-            Some(id) if !id.contains("-8def-") => "no key".to_owned(),
+            Some(id) if !id.contains(PART_OF_EVENT_IDS) => "unknown events".to_owned(),
             _ => request.authorization.clone().unwrap_or_default(),
         };
     }),
@@ -126,6 +127,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         server.response_time = Duration::from_millis(100);
     }),
     variant("another client has just used the key", |server| {
+        // 30 requests at the start of the clock.
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.
@@ -343,6 +345,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         let mut count = 0;
         server.rewrite_responses(move |_, response| {
             count += 1;
+            // A run has over 200 requests.
             if count == 160 {
                 *response = EditableResponse::json(502, Value::Null);
                 response.raw = Some("<html>502 Bad Gateway</html>".into());
@@ -378,13 +381,16 @@ fn use_problem_details(response: &mut EditableResponse, title: &str) {
     response.set_header("content-type", "application/problem+json");
 }
 
+/// A part of the ids of all events in the books.
+const PART_OF_EVENT_IDS: &str = "-8def-";
+
 /// The name of the variant whose records all have the same `created_at`.
 pub(crate) const SAME_SECOND: &str = "all records have the same created_at";
 
 /// The name of the variant whose account has no wallet, so that it has no new charges.
 pub(crate) const NO_ASSETS: &str = "the account accepts no assets";
 
-/// Changes `created_at` of all records.
+/// Changes the `created_at` of all records. Their other times, such as `paid_at`, stay as they are.
 fn rewrite_times(server: &mut FakeServer, change: fn(&str) -> String) {
     for book in [&mut server.live, &mut server.test, &mut server.other_account] {
         for row in book.events.iter_mut().chain(&mut book.charges).chain(&mut book.invoices) {

@@ -11,9 +11,9 @@ use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose}
 use crate::probes::positions::{self, LONG_PAGE_SIZE, default_request, sized_request};
 use crate::session::Session;
 
-/// The lists are read completely with either key, so both bounds are equal.
+/// The pages of a list may all be read with the live key, or all with the test key, so both bounds are equal.
 pub(crate) const COST: Cost = Cost { live: 32, test: 32, other: 0, total: 37 };
-/// The fewest records of a list that has a second page of two records.
+/// The fewest records of a list that needs a second page if a page has two records.
 pub(crate) const RECORDS_MIN: u64 = 3;
 
 /// Reads the lists, in live mode if it has enough records.
@@ -36,12 +36,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
         if total >= RECORDS_MIN {
             read_pages(session, list, mode, total).await;
-            reread_if_grown(session, list, mode).await;
+            reread_if_total_changed(session, list, mode).await;
         }
     }
 }
 
-/// Returns the number of records in a list, from a page of a burst if there is one; otherwise reads a page.
+/// Returns the number of records in a list, from a page of a burst if there is one; otherwise reads a page. Returns the
+/// number of rows if the page states no total, and 0 if there is no page.
 async fn read_total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     let page = match session.burst_page(mode, &default_request(list)).and_then(Page::from_exchange) {
         Some(page) => Some(page),
@@ -53,8 +54,8 @@ async fn read_total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
     page.and_then(|page| page.meta_number("total").or(Some(page.rows()?.len() as u64))).unwrap_or(0)
 }
 
-/// Reads the long page of a list again if the total of the list has changed since.
-async fn reread_if_grown(session: &mut Session<'_>, list: List, mode: Mode) {
+/// Reads the long page of a list again if the newest unfiltered page states another total than the last long page.
+async fn reread_if_total_changed(session: &mut Session<'_>, list: List, mode: Mode) {
     let pages = || {
         session.recording.exchanges.iter().rev().filter(|exchange| is_unfiltered_page(exchange, list, mode))
     };
@@ -66,12 +67,14 @@ async fn reread_if_grown(session: &mut Session<'_>, list: List, mode: Mode) {
     }
 }
 
+/// Returns `true` if the exchange requests a page of this list without filters, with the key of this mode.
 fn is_unfiltered_page(exchange: &Exchange, list: List, mode: Mode) -> bool {
     let request = page_request(exchange).filter(|_| exchange.caller == Caller::Own(mode));
     request.is_some_and(|request| request.list == list && request.filters.is_empty())
 }
 
-/// Reads all kinds of positions, and the links of a page that has all four.
+/// Reads pages at all kinds of positions, and follows links of a middle page; for events, also the link to the page
+/// after the first.
 async fn read_pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     let mut requests = positions::covering_pages(list, total).into_iter();
     let Some(middle) = requests.next() else { return };
@@ -93,7 +96,7 @@ async fn read_pages(session: &mut Session<'_>, list: List, mode: Mode, total: u6
     }
 }
 
-/// Returns `true` if all links of a page have a page number and only parameters of the specification. The targets
+/// Returns `true` if all links that a page has contain a page number and only parameters of the specification. The targets
 /// of such links are known, so they need not be followed.
 fn has_known_links(exchange: &Exchange) -> bool {
     let page = Page::from_exchange(exchange);
