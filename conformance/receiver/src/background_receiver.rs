@@ -1,4 +1,4 @@
-//! [`BackgroundReceiver`]: a receiver in a background task with a bounded log, for checks that run meanwhile.
+//! [`BackgroundReceiver`]: a receiver in a background task with a bounded log, for a caller that sends requests meanwhile.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use super::response_script::{ResponseScript, ScriptedResponse};
 use super::routes::Routes;
 use crate::Endpoint;
 
-/// The maximum number of stored requests. Further ones get a response and are only counted.
+/// The maximum number of stored requests. Further ones get a response and are counted, but not stored.
 const STORED_MAX: usize = 5_000;
 /// The maximum total size of stored bodies, in bytes.
 const STORED_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -30,29 +30,29 @@ pub struct BackgroundReceiver {
     log: Arc<Mutex<RequestLog>>,
     /// The number of requests that arrived, including those in the queue, which are not logged yet.
     arrived: Arc<AtomicUsize>,
-    /// The number of requests that were logged.
+    /// The number of requests that the background task has logged: stored, dropped or rejected.
     logged: watch::Receiver<usize>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
 struct RequestLog {
-    requests: Vec<(ReceivedRequest, Option<u16>)>,
+    requests: Vec<(ReceivedRequest, u16)>,
     /// The total size of the stored bodies.
     bytes: usize,
-    lost: u32,
-    incomplete: u32,
+    dropped: u32,
+    rejected: u32,
 }
 
 /// The requests received so far.
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedRequests {
-    /// Each request, and the status of its response; `Some(0)` if it got none.
-    pub requests: Vec<(ReceivedRequest, Option<u16>)>,
-    /// The number of requests that exceeded the bounds of the log.
-    pub lost: u32,
-    /// The number of rejected requests: incomplete, too large, or not HTTP.
-    pub incomplete: u32,
+    /// Each request, and the status of its response; 0 if it got none.
+    pub requests: Vec<(ReceivedRequest, u16)>,
+    /// The number of requests that were not stored, because they exceeded the bounds of the log.
+    pub dropped: u32,
+    /// The number of rejected requests ([`Arrival::Rejected`]), such as incomplete or too large ones.
+    pub rejected: u32,
 }
 
 impl BackgroundReceiver {
@@ -116,8 +116,8 @@ impl BackgroundReceiver {
         self.routes.set(path_ending, script);
     }
 
-    /// Returns once a request matches; never, if none does. `matches` is called for each request in order of arrival,
-    /// beginning with the first one in the log.
+    /// Returns once a stored request matches; never, if none does. `matches` is called once for each stored request, in
+    /// order of arrival, until it returns `true`.
     pub async fn wait_for_request(&self, mut matches: impl FnMut(&ReceivedRequest) -> bool) {
         let mut checked = 0;
         let has_match = |_: &usize| {
@@ -139,28 +139,26 @@ impl BackgroundReceiver {
         // Fails only if the background task has ended. Then no further request is logged.
         let _ = self.logged.clone().wait_for(|logged| *logged >= arrived).await;
         let log = lock(&self.log);
-        ReceivedRequests { requests: log.requests.clone(), lost: log.lost, incomplete: log.incomplete }
+        ReceivedRequests { requests: log.requests.clone(), dropped: log.dropped, rejected: log.rejected }
     }
 }
 
 impl RequestLog {
     fn add(&mut self, arrival: Arrival) {
         match arrival {
-            Arrival::Rejected(_) => self.incomplete = self.incomplete.saturating_add(1),
+            Arrival::Rejected(_) => self.rejected = self.rejected.saturating_add(1),
             Arrival::ReceivedRequest(received, response) => {
                 let bytes = self.bytes.saturating_add(received.body.0.len());
                 if self.requests.len() >= STORED_MAX || bytes > STORED_BYTES_MAX {
-                    self.lost = self.lost.saturating_add(1);
+                    self.dropped = self.dropped.saturating_add(1);
                     return;
                 }
                 self.bytes = bytes;
                 let status = match response {
                     ReceiverResponse::Scripted(ScriptedResponse::Status(status))
-                    | ReceiverResponse::Forwarded(status) => Some(status),
-                    ReceiverResponse::Scripted(ScriptedResponse::Timeout | ScriptedResponse::Close) => {
-                        Some(0)
-                    }
-                    ReceiverResponse::NotForwarded(_) => Some(502),
+                    | ReceiverResponse::Forwarded(status) => status,
+                    ReceiverResponse::Scripted(ScriptedResponse::Timeout | ScriptedResponse::Close) => 0,
+                    ReceiverResponse::NotForwarded(_) => 502,
                 };
                 self.requests.push((received, status));
             }

@@ -26,7 +26,7 @@ pub enum Diagnosis {
 }
 
 impl Diagnosis {
-    /// Returns the reasons why the signature is invalid; empty if it is not.
+    /// Returns the reasons why the signature is invalid; empty if it is valid or was not judged.
     pub fn reasons(&self) -> &[Reason] {
         match self {
             Diagnosis::NotVerified { reasons } => reasons,
@@ -35,7 +35,8 @@ impl Diagnosis {
     }
 }
 
-/// Parses the signature header, and searches for the secret and the message that match.
+/// Parses the signature header, and searches for the secret and the message that match a signature. The match is
+/// `None` if there is none, or no secret is known.
 pub(super) fn examine_signature<'a>(
     received: &'a ReceivedRequest,
     keyring: &'a Keyring,
@@ -71,7 +72,7 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
                 return Diagnosis::Verified { secret: found.secret.to_owned() };
             }
         }
-        // No signature could be parsed, which the reasons state already.
+        // No signature could be decoded, which the reasons state already.
         None if header.signatures.is_empty() => {}
         None => {
             reasons.extend(encoding_fault);
@@ -83,7 +84,7 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
     Diagnosis::NotVerified { reasons }
 }
 
-/// Returns the value of the signature header. It must occur once.
+/// Returns the value of the signature header. It must occur once, and be ASCII.
 pub(super) fn signature_header<'a>(
     received: &'a ReceivedRequest,
     names: &WebhookNames,
@@ -106,7 +107,7 @@ pub(super) fn signature_header<'a>(
     }
 }
 
-/// Returns the reason if the time differs too much from the clock.
+/// Returns the reason if the time of a signature differs by more than [`TOLERANCE_SECS`] from the receiver's clock.
 fn time_fault(unix_secs: i64, now_unix: i64) -> Option<Reason> {
     let by_secs = unix_secs.abs_diff(now_unix);
     match by_secs > TOLERANCE_SECS {

@@ -1,10 +1,10 @@
 //! Receives webhook deliveries, verifies their signatures, and explains invalid ones.
 //!
 //! [`Receiver`] listens, records requests and responds. [`diagnose()`] and [`notes`] are pure functions of a recorded
-//! request ([`ReceivedRequest`]), so a stored request gets the same diagnosis later. The signature code is written from
-//! the specification.
+//! request ([`ReceivedRequest`]), so a stored request gets the same diagnosis later. The signature code follows the
+//! specification and shares none with the server.
 //!
-//! Must not contain: code of the server, or a verdict in [`Receiver`].
+//! Must not contain: code of the server, or judgement of requests in [`Receiver`].
 
 mod background_receiver;
 mod base64;

@@ -43,11 +43,11 @@ pub struct Settings {
     pub support_email: Option<String>,
     /// The telephone number of customer support.
     pub support_phone: Option<String>,
-    /// `#rrggbb`.
+    /// The brand colour, as `#rrggbb`.
     pub brand_color: String,
     /// The business behind the account, if the owner described one.
     pub business: Option<Business>,
-    /// The currency of charges and invoices that name none.
+    /// The currency of charges and invoices that are created without one.
     pub default_currency: Currency,
     /// The percentage of the amount due that may be missing from a payment.
     pub underpayment_tolerance: Percent,
@@ -70,8 +70,8 @@ impl Settings {
             brand_color: "#1f6feb".to_owned(),
             business: None,
             default_currency: Currency::Eur,
-            underpayment_tolerance: Percent::hundredths(100),
-            overpayment_threshold: Percent::hundredths(300),
+            underpayment_tolerance: Percent::hundredths(100), // 1 %
+            overpayment_threshold: Percent::hundredths(300),  // 3 %
             members: Vec::new(),
         }
     }
@@ -108,7 +108,7 @@ pub struct Account {
     pub kind: AccountKind,
     /// The owner's settings.
     pub settings: Settings,
-    /// The time of opening.
+    /// The time at which the account was created.
     pub created_at: Timestamp,
     /// The number of changes to the settings.
     changes: u64,
@@ -127,7 +127,7 @@ impl Account {
         Account { id: id.into(), kind, settings, created_at: now, changes: 0, books }
     }
 
-    /// Returns the book of a mode: the only access to its objects, so no look-up sees both modes.
+    /// Returns the book of a mode. Objects are looked up in one book only, so no look-up sees both modes.
     pub fn book(&self, mode: Mode) -> &Book {
         &self.books[mode as usize]
     }
@@ -137,9 +137,10 @@ impl Account {
         self.books.iter_mut().for_each(Book::rebuild_indexes);
     }
 
-    /// Returns the version of the account's response in one mode. It changes with the settings and the wallets.
+    /// Returns the version of the account's JSON in one mode: a number that changes with the settings and with the
+    /// wallets of this mode.
     pub fn version(&self, mode: Mode) -> u64 {
-        // Both only grow, so their sum changes with each of them.
+        // Both counts only grow, so their sum changes with each of them.
         self.changes + self.book(mode).wallets().changes()
     }
 

@@ -35,7 +35,7 @@ pub enum Command {
     ChangeSettings(Box<SettingsDraft>),
     /// A command about objects of the mode.
     Book(BookCommand),
-    /// A call of the API for one object, such as opening a charge, without a key.
+    /// An API call that the owner makes without a key, such as opening a charge.
     Call(Call),
 }
 
@@ -48,14 +48,14 @@ impl From<BookCommand> for Command {
 /// A command about objects of one account in one mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum BookCommand {
-    /// Adds a webhook endpoint. The host has already checked the addresses that its name resolves to.
+    /// Adds a webhook endpoint. The caller has already checked the addresses that the host name of its URL resolves to.
     AddEndpoint {
         /// The URL as typed.
         url: String,
         /// The chosen event types.
         events: BTreeSet<EventType>,
     },
-    /// Changes a webhook endpoint.
+    /// Changes a webhook endpoint. `None` leaves a value as it is.
     ChangeEndpoint {
         /// The id of the endpoint.
         id: Code,
@@ -70,7 +70,7 @@ pub enum BookCommand {
     RemoveEndpoint(Code),
     /// Gives a webhook endpoint a new secret, used from the next attempt on.
     RotateSecret(Code),
-    /// Sends a sample event.
+    /// Sends a sample event to a webhook endpoint.
     SendTest(Code),
     /// Resends the delivery with this id.
     Resend(Uuid),
@@ -138,13 +138,13 @@ pub struct SettingsDraft {
 pub enum CommandResult {
     /// No result.
     Nothing,
-    /// A key, to be shown once.
+    /// The created API key: its number, and its text, to be shown once.
     Key(KeyNo, KeyText),
-    /// A webhook endpoint.
+    /// The webhook endpoint that was added or changed, or has a new secret.
     Endpoint(EndpointNo),
-    /// A delivery that is due.
+    /// The delivery of the sample event, or the one to resend.
     Delivery(Uuid),
-    /// The API's result of the same call.
+    /// The result of [`Command::Call`].
     Call(CallResult),
 }
 

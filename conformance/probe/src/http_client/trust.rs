@@ -1,4 +1,5 @@
-//! The trusted certificates of an https target: public ones, those of the machine, and those of the operator.
+//! The CA certificates that are trusted for https targets: public ones, those of the machine, and those of the
+//! operator. Also the messages for failed TLS handshakes.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ pub(super) fn tls_connector(ca_pem: Option<&str>) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// Returns the reason why a server's certificate is not trusted, with the remedy.
+/// Returns the message for a failed TLS handshake, with the remedy if one is known.
 pub(super) fn tls_error_message(host: &str, err: &Error) -> String {
     match err {
         // `BadSignature`: the issuer has the name of a trusted CA and another key.
@@ -66,12 +67,12 @@ mod tests {
 
     #[track_caller]
     fn check(pem: &str, expected: &str) {
-        let found = parse_certificates(pem).expect_err("the CA file is refused");
-        assert!(found.contains(expected), "{found}");
+        let message = parse_certificates(pem).expect_err("the CA file is refused");
+        assert!(message.contains(expected), "{message}");
     }
 
     #[test]
-    fn a_ca_file_without_a_certificate_is_refused() {
+    fn a_ca_file_without_valid_certificates_is_refused() {
         check("", "contains no certificate");
         check("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "contains no certificate");
         check("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "an invalid certificate");

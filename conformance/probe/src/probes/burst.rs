@@ -26,38 +26,42 @@ const EXTRA_PER_ROUND: u32 = 2;
 /// The number of requests at the start of a burst that are sent in batches. With the account request, they are below
 /// the limit.
 const CONCURRENT_MAX: usize = 108;
-/// The number of requests of a batch, which are sent concurrently.
+/// The number of requests of a batch with the test key, which are sent concurrently.
 const BATCH: usize = 4;
-/// The number of bursts: the second one repeats the first if it was not conclusive.
-const SERIES_MAX: u8 = 2;
+/// The number of the burst that repeats the first one if that was not conclusive. Two more bursts may follow later:
+/// [`Burst::NEXT_MINUTE`] and [`Burst::CLOSING`].
+const REPEATED_SERIES: u8 = 2;
 /// The most requests until the key is refused again; a token bucket that refilled serves some first.
 const STILL_REFUSED_MAX: u32 = 8;
 /// The number of rounds after waits so short that only a token bucket can have refilled.
 const AFTER_WAIT_ROUNDS: u8 = 3;
-/// The most requests of these rounds.
+/// The most requests of these rounds together: in each, 31 batches, which are more requests than the limit of 120.
 const AFTER_WAIT_MAX: u32 = 372;
-/// The seconds after which the key is tried during a wait, before a window of a minute can have ended.
+/// The seconds after a refusal at which the key is tried during a wait, before a window of a minute can have ended.
 const WAIT_CHECK_SECONDS: [u64; 3] = [20, 35, 50];
 /// The requests after the first refusal, in the order of the terms: with the live and the second key; with the test
 /// key until it is refused again; one per burst in which a token bucket would have refilled; during the wait; shortly
 /// before its end; two after each of two waits; and after the wait until the next refusal.
 const AFTER_REFUSAL_MAX: u32 =
     2 + STILL_REFUSED_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AFTER_WAIT_MAX;
-/// The number of requests with the live key during a burst. One is sent only if the test key gets statuses other than
-/// 200 and 429.
+/// The requests with the live key in the budget of a burst: six concurrent ones, and one because the test key got
+/// refusals other than 429. If that happens again, the further ones use what is left of the budget of all bursts.
 const LIVE_REQUESTS: u32 = 7;
-/// The number of consecutive refusals other than 429 that end the burst.
+/// The number of consecutive refusals other than 429, or missing responses, that end the burst if the live key is
+/// served meanwhile.
 const OTHER_REFUSALS_MAX: usize = 12;
-/// The number of consecutive requests without a response that end the burst.
+/// The number of consecutive requests without a response that end the burst if the live key is served meanwhile.
 const NO_RESPONSES_MAX: usize = 6;
-/// The number of consecutive refusals other than 429 after which the live key is tried.
+/// The number of consecutive refusals other than 429, or missing responses, after which the live key is tried.
 const OTHER_REFUSALS_MIN: usize = 3;
-/// The number of batches after a refusal that only a new window serves.
+/// The number of batches after a wait that test for a new window: a token bucket has not refilled for so many requests.
 const NEW_WINDOW_BATCHES: usize = 2;
 /// The largest number of requests of the burst in the next minute.
 pub(crate) const NEXT_MINUTE_MAX: u32 = SERVED_MAX + 1 + LIVE_REQUESTS;
 pub(crate) const NEXT_MINUTE_WAIT: Duration = WAIT_USUAL;
-pub(crate) const REQUESTS_MAX: u32 = SERIES_MAX as u32 * (SERVED_MAX + 1 + LIVE_REQUESTS)
+/// The largest number of requests of the probe without the burst in the next minute: the first burst, its repetition,
+/// and the requests after the first refusal.
+pub(crate) const REQUESTS_MAX: u32 = REPEATED_SERIES as u32 * (SERVED_MAX + 1 + LIVE_REQUESTS)
     + ROUNDS as u32 * (PATHS_MAX + EXTRA_PER_ROUND)
     + AFTER_REFUSAL_MAX;
 
@@ -97,11 +101,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     wait_for_next_minute(session).await;
     send_burst(session, 1, &mut paths).await;
     let mut series = 1;
-    // Another client may have used the key, or a window may have ended meanwhile. Unlikely twice.
+    // Another client may have used the key, or a window may have ended during the burst. Both are unlikely to happen
+    // twice.
     if let Some(idle) = idle_before_repeat(session).await
         && session.pause(idle, "the burst is repeated in a fresh window").await
     {
-        series = 2;
+        series = REPEATED_SERIES;
         wait_for_next_minute(session).await;
         send_burst(session, series, &mut paths).await;
         test_refill(session, series).await;
@@ -161,7 +166,8 @@ enum Method {
 }
 
 /// Returns the idle time before the burst is repeated: two windows if another client may have used the key, because
-/// sliding windows weight the previous one; one if a window may have ended during the burst.
+/// sliding windows weight the previous one; one if a window may have ended during the burst; `None` if the burst is
+/// conclusive. May send a request to find out.
 async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
     match BurstCounts::from_burst(&session.recording, 1)?.limiter_kind() {
         LimiterKind::Early => Some(TWO_IDLE_WINDOWS),
@@ -172,8 +178,8 @@ async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
 }
 
 /// Sends a request after the time in which a token bucket refills, if the burst looks like one. Returns `false` if
-/// the request is refused, so that the limiter is not a token bucket. Sends none if `Retry-After` is about that
-/// short, because the request after it tests the same.
+/// the request is refused, so that the limiter is not a token bucket. Sends none if `Retry-After` is at most
+/// [`SHORT_WAIT_MAX`], because the request after that wait tests the same.
 async fn test_refill(session: &mut Session<'_>, series: u8) -> bool {
     let bucket = BurstCounts::from_burst(&session.recording, series)
         .filter(|counts| counts.limiter_kind() == LimiterKind::TokenBucket);
@@ -222,8 +228,10 @@ fn until_minute(recording: &Recording) -> Option<Duration> {
     Some(Duration::from_secs(u64::from(60 - last.second()) + 1))
 }
 
-/// Sends requests until the first refusal, or until more would show nothing. The first ones, which a correct limiter
-/// serves, are concurrent; the others are sequential, so that the first refusal has a number.
+/// Sends requests until the first refusal with 429, at most one more than [`SERVED_MAX`], for at most
+/// [`BURST_TIME_MAX`]; may end sooner, see [`check_refusals_without_429`]. The first requests, which a correct limiter
+/// serves, are concurrent; the others are sequential, so that the position of the first refusal is known. Adds the
+/// path of a listed event to `paths`.
 async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<String>) {
     let purpose = Purpose::Burst(Burst::UntilRefused { series });
     let start = session.clock.now();
@@ -231,12 +239,13 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
     let mut burst_pages = BurstPages::new(series);
     let mut is_live_key_served = None;
     while sent <= SERVED_MAX as usize && session.clock.now() - start <= BURST_TIME_MAX {
-        let is_doubtful = is_live_key_served.is_some();
-        let batch = if sent < CONCURRENT_MAX && !is_doubtful { BATCH } else { 1 };
+        // The live key was tried, because the latest requests of the test key were not served.
+        let has_tried_live_key = is_live_key_served.is_some();
+        let batch = if sent < CONCURRENT_MAX && !has_tried_live_key { BATCH } else { 1 };
         let mut batch_requests: Vec<_> = (sent..sent + batch)
             .map(|index| (KEY, purpose.clone(), paths[index % paths.len()].clone()))
             .collect();
-        // All but one of the concurrent requests read a page that no other request reads.
+        // The first request of a batch repeats one of `paths`; the others read the queued pages, as long as there are some.
         for (.., request_path) in batch_requests.iter_mut().skip(1) {
             if let Some(path) = burst_pages.queue.pop_front() {
                 *request_path = path;
@@ -244,7 +253,7 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
         }
         let live_request = burst_pages.live_requests.pop_front();
         batch_requests.extend(live_request.map(|(caller, purpose, path)| {
-            // After the first batch, events of unread types replace the account.
+            // After the first batch, the requests of the account read an event of an unread type instead, if there is one.
             let unread = event_of_unread_type(&session.recording);
             let unread = unread.filter(|_| path == ACCOUNT_PATH && sent > 0);
             (caller, purpose, unread.map_or(path, |id| event_path(&id)))
@@ -273,8 +282,9 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
     }
 }
 
-/// Returns `true` if the burst ended because the test key got refusals other than 429, or no responses. Tries the
-/// live key once, because an outage would affect it, too. `is_live_key_served`: the result, if it was tried.
+/// Returns `true` if the burst ends because the test key got refusals other than 429, or no responses, or because the
+/// run has stopped. Tries the live key once per sequence of such refusals, because an outage would affect it, too.
+/// `is_live_key_served`: the result for the current sequence, if the key was tried.
 async fn check_refusals_without_429(
     session: &mut Session<'_>,
     series: u8,
@@ -313,8 +323,8 @@ struct BurstPages {
     queue: VecDeque<String>,
     /// The concurrent requests of the live key, one per batch.
     live_requests: VecDeque<(Caller, Purpose, String)>,
-    /// `true` if the filters by listed values are included.
-    has_filters: bool,
+    /// `true` once [`BurstPages::add_further_requests`] has added the last requests.
+    is_complete: bool,
     /// The number of records of each list.
     totals: Vec<(List, u64)>,
 }
@@ -327,10 +337,10 @@ impl BurstPages {
         let live_requests = live_paths
             .map(|path| (live, Purpose::Burst(Burst::ConcurrentLiveKey { series }), path.to_owned()));
         let live_requests = if series == Burst::CLOSING { VecDeque::new() } else { live_requests.into() };
-        BurstPages { series, queue: VecDeque::new(), live_requests, has_filters: false, totals: Vec::new() }
+        BurstPages { series, queue: VecDeque::new(), live_requests, is_complete: false, totals: Vec::new() }
     }
 
-    /// Adds the long pages, once the first batch has shown the totals. Their values are used for filters.
+    /// Adds the long pages, once the first batch has shown the totals. The filters use values that these pages list.
     fn add_long_pages(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
             let total = Page::from_exchange(exchange).and_then(|page| page.meta_number("total"));
@@ -347,24 +357,25 @@ impl BurstPages {
         self.queue = requests.iter().map(page_path).collect();
     }
 
-    /// Adds requests once the long pages were read: filters, one event of each type, the long pages again to detect
-    /// changes, and then all other positions. A later burst continues with the rest.
+    /// Adds requests once the long pages were read: filters, one event of each type, the first long pages again to
+    /// detect changes, and then all other positions. Omits those that were already served, so that a later burst
+    /// continues with the rest; only burst [`REPEATED_SERIES`] repeats them.
     fn add_further_requests(&mut self, recording: &Recording) {
-        if self.has_filters || !self.queue.is_empty() {
+        if self.is_complete || !self.queue.is_empty() {
             return;
         }
-        self.has_filters = true;
+        self.is_complete = true;
         let of_burst = Purpose::Burst(Burst::UntilRefused { series: self.series });
         let available = FilterValues::from_recording(recording, Mode::Test, |purpose| *purpose == of_burst);
         let requests = available.requests().into_iter().flatten().chain(available.further_requests());
         self.queue.extend(requests.map(|request| page_path(&request)));
         self.queue.extend(available.oldest_event_of_each_type().iter().map(|id| event_path(id)));
-        let long_pages: Vec<_> = self
+        let first_long_pages: Vec<_> = self
             .totals
             .iter()
             .map(|(list, _)| page_path(&sized_request(*list, None, LONG_PAGE_SIZE)))
             .collect();
-        self.queue.extend(long_pages.iter().cloned());
+        self.queue.extend(first_long_pages.iter().cloned());
         let by_list: Vec<_> =
             self.totals.iter().map(|(list, total)| positions::burst_pages(*list, *total)).collect();
         // Round-robin over the lists, because the burst may end before all pages are read.
@@ -377,17 +388,17 @@ impl BurstPages {
                 .iter()
                 .filter(|exchange| exchange.caller == KEY && exchange.status() == Some(200))
         };
-        // The second burst repeats the requests of the first, which a limiter may count differently.
-        let is_repeated = self.series == SERIES_MAX;
+        // The repetition sends the same requests as the first burst, because a limiter may count others differently.
+        let is_repetition = self.series == REPEATED_SERIES;
         self.queue.retain(|path| {
-            is_repeated
-                || long_pages.contains(path)
+            is_repetition
+                || first_long_pages.contains(path)
                 || !served().any(|exchange| exchange.target.ends_with(path))
         });
     }
 }
 
-/// Returns the oldest listed live event of a type of which no event was requested by its id yet.
+/// Returns an event whose type no live event read by its id had: the oldest on the first recorded page of live events.
 fn event_of_unread_type(recording: &Recording) -> Option<String> {
     let live = || recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
     let lists =
@@ -412,7 +423,7 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
 }
 
 /// Sends requests during the `Retry-After` of a refusal, one after it, and another one a second later for servers
-/// that round down. If they are served, sends more.
+/// that round down. If the key is served again, sends more to distinguish a token bucket from a new window.
 async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     let Some(delay) = requested_wait(refused) else { return };
     if check_during_wait(session, refused, delay, paths).await {
@@ -442,7 +453,8 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
             }
             let next_delay = requested_wait(&waited).filter(|_| waited.status() == Some(429));
             let Some(next_delay) = next_delay else { return };
-            // If the limiter counts refused requests, the latest `Retry-After` applies. At most one more wait.
+            // If the limiter counts refused requests, the latest `Retry-After` applies. Waits at most once more, because
+            // the next refusal has another purpose than `StillRefused`.
             if refused.purpose == Purpose::Burst(Burst::StillRefused) && next_delay > Duration::from_secs(1) {
                 last_refusal = Some((waited, next_delay));
                 break;
@@ -475,17 +487,19 @@ async fn check_during_wait(
     served_since.is_some()
 }
 
-/// Returns the `Retry-After` of a refusal, unless it is longer than the run waits.
+/// Returns the `Retry-After` of a refusal; `None` if it is missing, or longer than the run waits at once.
 fn requested_wait(refused: &Exchange) -> Option<Duration> {
     refused.response().and_then(retry_after).filter(|span| *span <= SINGLE_WAIT_MAX)
 }
 
-/// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the
-/// clock, or shorter than a minute.
+/// Returns `true` if the limiter counts exactly and its window, by `Retry-After`, ends less than a minute after the
+/// first request with the test key in the minute before the refusal: the window is aligned with the clock, or shorter
+/// than a minute.
 fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
     let recording = &session.recording;
-    let counts = BurstCounts::from_burst(recording, 2).or_else(|| BurstCounts::from_burst(recording, 1));
+    let counts =
+        BurstCounts::from_burst(recording, REPEATED_SERIES).or_else(|| BurstCounts::from_burst(recording, 1));
     let first = recording
         .exchanges
         .iter()
@@ -496,8 +510,8 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
         && (refused.ended + delay).saturating_sub(first) + SLACK < LIMIT_WINDOW
 }
 
-/// Sends more requests at once than a token bucket that was refused before serves. Returns `true` if all are served,
-/// so that a new window has started.
+/// Sends more requests than a token bucket serves so shortly after a refusal. Returns `true` if all are served, so that a
+/// new window has started.
 async fn fill_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -> bool {
     let purpose = Purpose::Burst(Burst::RepeatedAfterWait { round });
     for batch in 0..NEW_WINDOW_BATCHES {
@@ -510,8 +524,8 @@ async fn fill_new_window(session: &mut Session<'_>, round: u8, paths: &[String])
     true
 }
 
-/// Sends a last burst in the window that started during the run, if there was one. It waits only if that window ends
-/// less than a minute after the previous one.
+/// Sends a last burst in the window that started during the run, if there was one. After the refusal of this burst, it
+/// waits for the next window only if that starts less than a minute after the refusal before the burst.
 pub(crate) async fn send_closing_burst(session: &mut Session<'_>) {
     if !std::mem::take(&mut session.has_new_window) || session.has_stopped() {
         return;
@@ -537,8 +551,8 @@ pub(crate) async fn send_closing_burst(session: &mut Session<'_>) {
     reserve_fresh_window(session);
 }
 
-/// Sends requests while they are served, and again after each short wait, until more were served within a minute than
-/// any limiter of 120 admits, or the minute from `since` is over.
+/// Sends requests until one is refused, and again after its `Retry-After`, until more were served within a minute than
+/// any limiter of 120 admits, or the minute from `since` is over. `rounds`: the rounds that are left.
 async fn send_until_refused(
     session: &mut Session<'_>,
     since: Duration,

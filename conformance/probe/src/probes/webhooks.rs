@@ -212,10 +212,10 @@ fn record_received(
         Ok(triggered) => (triggered, None),
         Err(why) => (TriggeredDeliveries::default(), Some(redactor.redact(&why))),
     };
-    let ReceivedRequests { requests, lost, incomplete } = received;
+    let ReceivedRequests { requests, dropped, rejected } = received;
     let started_at = receiver.started_at();
     let since = |received: &ReceivedRequest| Duration::try_from(received.at - started_at).unwrap_or_default();
-    let arrivals = requests.iter().map(|(received, status)| (since(received), received, *status));
+    let arrivals = requests.iter().map(|(received, status)| (since(received), received, Some(*status)));
     let mut deliveries = redacted_deliveries(&webhooks.names, &receiver.endpoints(), arrivals, redactor);
     deliveries.receiver = Some(receiver.address().to_string());
     deliveries.public_url = webhooks.public_url.as_deref().map(|url| redactor.redact(url));
@@ -225,8 +225,8 @@ fn record_received(
     deliveries.settled = triggered.settled;
     deliveries.trigger_error = error;
     deliveries.registrations = triggered.registrations;
-    deliveries.dropped = lost;
-    deliveries.other_requests += incomplete;
+    deliveries.dropped = dropped;
+    deliveries.other_requests += rejected;
     deliveries
 }
 

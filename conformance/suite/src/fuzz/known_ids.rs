@@ -7,7 +7,7 @@ use serde_json::Value;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{text_at, unused_id_like};
 
-/// The largest number of identifiers per kind and mode. A few suffice to detect leaks.
+/// The largest number of stored identifiers per kind and mode. Leaks are detected without storing all.
 const IDS_MAX: usize = 400;
 
 /// An identifier in a request, and the mode that owns it; `None` if it does not exist.
@@ -37,7 +37,7 @@ impl IdKind {
         })
     }
 
-    /// Returns a nonexistent identifier of this kind, for use before any is known.
+    /// Returns a nonexistent identifier of this kind, for use before an existing one is known.
     fn nonexistent_id(self, index: usize) -> String {
         let like = match self {
             IdKind::Event => "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c",
@@ -47,18 +47,21 @@ impl IdKind {
     }
 }
 
-/// The identifiers that the keys have received, in order of receipt.
+/// The first identifiers that the keys have received, at most [`IDS_MAX`] per kind and mode.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownIds {
+    /// In order of receipt.
     ids: BTreeMap<(IdKind, Mode), Vec<String>>,
+    /// The same identifiers, of all kinds.
     received: BTreeSet<(Mode, String)>,
     /// The constant part of each event, by mode and id.
     events: BTreeMap<(Mode, String), String>,
 }
 
 impl KnownIds {
-    /// Returns the identifier for a placeholder such as `event:live:2` or `absent:event:live:2`; `None` if the
-    /// placeholder is invalid.
+    /// Returns the identifier for a placeholder; `None` if the placeholder is invalid. `event:live:2` is the third event
+    /// id that the live key received, or the last one if there are fewer; `absent:event:live:2` is a nonexistent id of
+    /// the same format.
     pub(super) fn id_for_placeholder(&self, name: &str) -> Option<NamedId> {
         let (is_absent, name) = match name.strip_prefix("absent:") {
             Some(rest) => (true, rest),
@@ -76,12 +79,12 @@ impl KnownIds {
         })
     }
 
-    /// Returns `true` if the key of a mode has received an identifier.
+    /// Returns `true` if the key of a mode has received an identifier that is stored.
     pub(super) fn has_received(&self, mode: Mode, id: &str) -> bool {
         self.received.contains(&(mode, id.to_owned()))
     }
 
-    /// Returns the constant part of an event as last received; `None` if it was not received.
+    /// Returns the constant part of an event as last received; `None` if its id is not stored.
     pub(super) fn received_event(&self, mode: Mode, id: &str) -> Option<&str> {
         self.events.get(&(mode, id.to_owned())).map(String::as_str)
     }
@@ -104,8 +107,8 @@ impl KnownIds {
                 }
             }
             _ => {
-                if let Some(code) = text_at(row, &["code"]).or_else(|| text_at(row, &["id"])) {
-                    self.insert(kind, mode, code);
+                if let Some(id) = text_at(row, &["code"]).or_else(|| text_at(row, &["id"])) {
+                    self.insert(kind, mode, id);
                 }
                 if let Some(link) = text_at(row, &["payment_link"]) {
                     self.insert(IdKind::Link, mode, link);

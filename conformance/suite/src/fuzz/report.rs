@@ -25,13 +25,11 @@ pub fn json(outcome: &Outcome) -> String {
 pub fn text(outcome: &Outcome, style: Style, saved_file: Option<&str>) -> String {
     let mut out = String::new();
     let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("writing to a string cannot fail");
-    if let Some(why) =
-        outcome.unreachable.as_ref().map(|why| format!("{} does not respond: {why}", outcome.base))
-    {
-        line(&why);
+    if let Some(why) = &outcome.unreachable {
+        line(&format!("{} does not respond: {why}", outcome.base));
     }
-    if let Some(why) = &outcome.wrong_key {
-        line(why);
+    if let Some(message) = &outcome.wrong_key {
+        line(message);
     }
     let base = Url::parse(&outcome.base).ok();
     for found in &outcome.found {
@@ -46,9 +44,9 @@ pub fn text(outcome: &Outcome, style: Style, saved_file: Option<&str>) -> String
             line("  not reproduced when the requests were repeated");
         }
         for (index, (template, sent)) in found.templates.iter().zip(&found.sent).enumerate() {
-            let name = if index == 0 { "request" } else { "" };
+            let label = if index == 0 { "request" } else { "" };
             if let Some(base) = &base {
-                line(&format!("  {name:<9} {}", template.curl(base, &outcome.key_prefix, sent)));
+                line(&format!("  {label:<9} {}", template.curl(base, &outcome.key_prefix, sent)));
             }
         }
         if let Some(file) = saved_file {

@@ -92,7 +92,7 @@ pub struct Book {
     charges_by_status: StatusIndex<{ ChargeStatus::ALL.len() }>,
     #[serde(skip)]
     addresses: Addresses,
-    /// The end of each rate lock, or of the hold that follows it.
+    /// The end of each charge's rate lock, or of the hold that follows it.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
     invoices: Vec<Invoice>,
     /// The number of changes to each invoice.
@@ -113,7 +113,7 @@ pub struct Book {
     secrets: u64,
     mails: MailLog,
     wallets: Wallets,
-    /// The transfers in another coin than the charge's, by transaction id and output index.
+    /// The transfers to a charge's address in another coin than the charge's, by transaction id and output index.
     unmatched: BTreeMap<(String, u32), UnmatchedTransfer>,
     /// The number of keys created in this mode.
     pub(crate) keys_created: u64,
@@ -176,12 +176,12 @@ impl Book {
         let links = self.links.iter().map(|link| link.code).zip(0..);
         self.link_codes = links.map(|(code, no)| (code, LinkNo(no))).collect();
         for (no, charge) in (0..).zip(&self.charges) {
-            let (terms, class) = (&charge.terms, charge.status() as usize);
+            let (terms, status) = (&charge.terms, charge.status() as usize);
             self.charge_codes.insert(charge.code, ChargeNo(no));
             self.addresses.insert(&terms.deposit_address, ChargeNo(no));
-            self.charges_by_status.push(no, class);
+            self.charges_by_status.push(no, status);
             if let Some(link) = terms.link {
-                self.links[link.index()].charges.push(no, class);
+                self.links[link.index()].charges.push(no, status);
             }
             let required = terms.asset.required_confirmations(self.mode);
             self.confirming_assets.push(charge.has_confirmed_transfer(required).then_some(terms.asset));
@@ -238,9 +238,9 @@ impl Book {
                 // The JSON of an invoice contains its charges and whether it is overdue. Counts only grow, so their sum
                 // changes with each of them.
                 let invoice = self.invoice(no);
-                let own = u64::from(self.invoice_changes[no.index()]);
-                let all = own + invoice.charges.iter().map(changes_of).sum::<u64>();
-                (all << 1) | u64::from(invoice.is_overdue(now))
+                let own_changes = u64::from(self.invoice_changes[no.index()]);
+                let changes = own_changes + invoice.charges.iter().map(changes_of).sum::<u64>();
+                (changes << 1) | u64::from(invoice.is_overdue(now))
             }
         }
     }
@@ -399,7 +399,7 @@ impl Book {
         let id = self.event_ids.next(context.now);
         let event = Event { id, kind, subject, details, created_at: context.now };
         let no = self.events.push(event);
-        // The timeline of the subject contains the event.
+        // The JSON of the subject has a timeline, which contains the event.
         self.count_change(subject);
         self.notices.push(Notice::Event(no));
         self.fan_out(context, no);

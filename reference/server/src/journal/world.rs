@@ -216,15 +216,17 @@ impl World for JournaledWorld {
     }
 
     fn replace(&mut self, with: Sandbox, restore_kind: RestoreKind) {
+        // The numbers of replaced worlds and of delivery attempts, which the new world continues to count.
         let lineage = self.sandbox.lineage();
         self.sandbox = with;
         if let RestoreKind::Rewind { to } = restore_kind {
             let before = self.before_call();
             self.sandbox.continue_lineage(lineage);
             self.journal.rewind(to);
+            // `era` is the number of worlds that were replaced before. Even with a replacement each millisecond, 2^32 take 50
+            // days.
             let (era, attempts) = lineage;
-            // Each world before this one left at least one record.
-            let era = u32::try_from(era).expect("fewer than 2^32 worlds before this one");
+            let era = u32::try_from(era).expect("fewer than 2^32 worlds were replaced before");
             self.record(
                 &HostCall::ContinueLineage { era, attempts },
                 FsyncPolicy::BeforeResponse,

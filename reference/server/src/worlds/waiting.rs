@@ -1,4 +1,4 @@
-//! Stored worlds that are not open yet: the server already listens, and a request to one of them waits for it.
+//! Stored worlds that are not open yet: the server already listens, and a request to such a world waits until it is open.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -61,12 +61,12 @@ impl WaitingWorlds {
         }
     }
 
-    /// Adds a notice for the operator.
+    /// Adds a notice for the operator, if there is one.
     pub(super) fn add_notice(&self, notice: Option<String>) {
         self.openings.send_modify(|openings| openings.notices.extend(notice));
     }
 
-    /// Takes the next world to open; the caller reports the result with [`finish`](WaitingWorlds::finish).
+    /// Takes the next world to open, if one is left; the caller reports the result with [`finish`](WaitingWorlds::finish).
     pub(super) fn take(&self) -> Option<Code> {
         let mut queue = self.queue();
         let id = queue.next.pop_front()?;
@@ -87,7 +87,7 @@ impl WaitingWorlds {
         });
     }
 
-    /// Takes no further worlds from the queue.
+    /// Empties the queue, so that no further world is opened. Its worlds still count as not open.
     pub(super) fn stop(&self) {
         self.queue().next.clear();
     }
@@ -108,7 +108,7 @@ impl WaitingWorlds {
         queue.in_progress.contains(&id) || queue.next.contains(&id)
     }
 
-    /// Moves a world to the front of the queue and waits until it is open or unavailable.
+    /// Moves a world to the front of the queue and waits until it is open or unavailable, or the queue was emptied.
     pub(super) async fn prioritize_and_wait(&self, id: Code) {
         let mut openings = self.openings.subscribe();
         while self.prioritize(id) {
@@ -122,7 +122,7 @@ impl WaitingWorlds {
         let _ = self.openings.subscribe().wait_for(|openings| openings.waiting == 0).await;
     }
 
-    /// Moves a world to the front of the queue if it is still there. Returns `true` if the world is waiting or being opened.
+    /// Moves a world to the front of the queue if it is in the queue. Returns `true` if it is, or is being opened.
     fn prioritize(&self, id: Code) -> bool {
         let mut queue = self.queue();
         if let Some(index) = queue.next.iter().position(|waiting| *waiting == id) {
@@ -155,14 +155,14 @@ mod tests {
             let waiting = Arc::clone(&waiting);
             tokio::spawn(async move { waiting.prioritize_and_wait(id).await })
         };
-        let (first, last) = (request(a), request(c));
+        let (request_of_a, request_of_c) = (request(a), request(c));
         tokio::task::yield_now().await;
         assert_eq!(waiting.take(), Some(c));
         waiting.finish(c, Ok(Vec::new()));
-        last.await.expect("the task of a request does not panic");
-        assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
+        request_of_c.await.expect("the task of a request does not panic");
+        assert!(!request_of_a.is_finished() && waiting.has(a) && !waiting.has(c));
         waiting.finish(a, Err("damaged".to_owned()));
-        first.await.expect("the task of a request does not panic");
+        request_of_a.await.expect("the task of a request does not panic");
         assert_eq!((waiting.remaining(), waiting.openings().borrow().unavailable.len()), (1, 1));
         waiting.prioritize_and_wait(a).await;
         assert_eq!(waiting.take(), Some(b));
