@@ -1,5 +1,5 @@
-//! Actions around the end of a charge's rate lock: stuck transactions, fee bumps after it, late payments that are
-//! refunded. They draw from separate streams, so that they do not affect other plans.
+//! Payments around the end of a charge's rate lock: fee bumps, stuck transactions, and late payments that are refunded.
+//! Each plan has its own random streams, so that it does not affect the others.
 
 use super::{Fault, HOUR, LOCK, MINUTE, Plan, SECOND, charge::OpenedCharge, steps};
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Plan {
-    /// Plans a payment and its fee bumps at the same time, often around the end of the lock. A bump pays the
-    /// same amount, a larger or a smaller one.
+    /// Plans a payment and fee bumps of it at the same time, often at the end of the lock. A bump pays the same
+    /// amount, a larger or a smaller one.
     pub(super) fn plan_fee_bumps(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("bumps/{}", charge.name));
@@ -20,6 +20,7 @@ impl Plan {
         let at = match draw.below(5) {
             0 => charge.at,
             1 => charge.at + draw.below(25 * MINUTE),
+            // A microsecond before the end, at it, or after it.
             _ => end - 1 + draw.below(3),
         };
         let format_amount = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
@@ -46,7 +47,8 @@ impl Plan {
         }
     }
 
-    /// Plans stuck transactions before the end of the lock, or a late payment with refunds.
+    /// Plans a stuck transaction before the end of the lock, which may be replaced after it, or a late payment with
+    /// refunds.
     pub(super) fn plan_lock_end(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("lock-end/{}", charge.name));
@@ -56,8 +58,8 @@ impl Plan {
         let (is_stuck, is_bumped) =
             (self.draws_fault(Fault::StuckAtEnd, &mut draw), self.draws_fault(Fault::BumpAtEnd, &mut draw));
         if is_stuck || is_bumped {
-            let least_paid = money::least_enough(due, charge.bounds.0);
-            let units = [1, least_paid.saturating_sub(1), least_paid, due][draw.below(4) as usize];
+            let least_enough = money::least_enough(due, charge.bounds.0);
+            let units = [1, least_enough.saturating_sub(1), least_enough, due][draw.below(4) as usize];
             let mut pay = steps::pay(&charge.name, &stuck_tx);
             (pay.amount, pay.fee) = (Some(format_amount(units)), Some(FeeLevel::Stuck));
             let at = end - 1 - draw.below(5 * MINUTE);
@@ -74,7 +76,8 @@ impl Plan {
                 };
                 self.add(end + draw.below(3 * HOUR), Step::Replace(replace));
             } else if draw.chance(1, 2) {
-                // The other transactions stay stuck: after a while the service stops waiting for them.
+                // Dropped when all faults end. The other half of them is never dropped: the service stops
+                // waiting for it after a while.
                 self.stuck.push((at, stuck_tx));
             }
             if draw.chance(1, 2) {

@@ -102,11 +102,12 @@ pub(super) const CASES: &[AttackCase] = &[
     },
 ];
 
-/// Runs a command of the program, with API keys and a secret in its environment. Kills it after [`TIMEOUT`].
+/// Runs the program as [`start`] does, and kills it after [`TIMEOUT`].
 fn run(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<ProgramResult, CaseFailure> {
     Ok(start(context, directory, arguments)?.wait_or_kill(TIMEOUT))
 }
 
+/// Starts the program in a directory, with API keys and a secret in its environment.
 fn start(context: &CaseContext, directory: &Path, arguments: &[&str]) -> Result<StartedProgram, CaseFailure> {
     let mut command = context.command(arguments);
     command.current_dir(directory).env("CHARGEPROOF_LIVE_KEY", LIVE_KEY);
@@ -123,7 +124,7 @@ fn percent_encode(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Encodes as Base64, without the last bits that fill no digit.
+/// Encodes as Base64, without padding and without the last bits if they are too few for a digit.
 fn to_base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
@@ -164,9 +165,9 @@ fn echo(context: &CaseContext) -> FiguresResult {
     let output = output.to_lowercase();
     let mut found = 0;
     for key in [LIVE_KEY, TEST_KEY] {
-        // The prefix of a key is not secret.
+        // The prefix of a key is not secret. Both prefixes have this length.
         let secret_part = &key["svc_live_".len()..];
-        // The middle of the Base64 encodings, which does not depend on neighbouring bytes.
+        // The Base64 encodings are the last three. Their middle encodes only secret bytes.
         let base64_parts =
             encodings_of(key).split_off(3).into_iter().map(|encoding| encoding[15..30].to_owned());
         let other_encodings = [secret_part.to_owned(), to_hex(secret_part), percent_encode(secret_part)];
@@ -307,6 +308,7 @@ fn outputs(context: &CaseContext) -> FiguresResult {
     let directory = create_empty_dir(&context.directory, "outputs")?;
     let (mut panics, mut unreported, mut leftover_files) = (0, 0, 0);
     let mut record_result = |result: &ProgramResult, arguments: &[&str], must_fail: bool| {
+        // 101 is the exit code of a panic. A program that had to be killed counts as one, too.
         let is_panic =
             result.code.is_none() || result.code == Some(101) || result.output.contains("panicked");
         let is_unreported = must_fail && (result.code == Some(0) || !result.output.contains("written"));
@@ -318,6 +320,7 @@ fn outputs(context: &CaseContext) -> FiguresResult {
     };
     let commands_with_output: [&[&str]; 4] =
         [&["check", "--list"], &["sweep", "--seeds", "1", "--jobs", "1"], &["play"], &["--help"]];
+    // Each command writes to a pipe whose reading end is closed.
     for arguments in commands_with_output {
         let mut command = context.command(arguments);
         let mut child =
@@ -337,7 +340,7 @@ fn outputs(context: &CaseContext) -> FiguresResult {
         );
     }
     let mut destinations = vec!["no/such".to_owned()];
-    // A file system of 64 KiB that is almost full.
+    // A file system of 64 KiB, which the filler fills.
     let full_disk = context.directory.join("full");
     if dns::is_in_namespaces() {
         fs::write(full_disk.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
@@ -359,7 +362,7 @@ fn outputs(context: &CaseContext) -> FiguresResult {
             &["serve", "--listen", "127.0.0.1:0", "--ready-file", &path_of("ready.json")],
         ];
         for arguments in commands {
-            // On the small disk, a small output may fit, and `serve` may start; it must be stopped then.
+            // On the full disk, a small output may still fit, and `serve` may start; it must be stopped then.
             let must_fail = destination.starts_with("no/");
             let running = start(context, &directory, arguments)?;
             if arguments[0] == "serve" && !must_fail {
@@ -376,7 +379,8 @@ fn outputs(context: &CaseContext) -> FiguresResult {
     Ok(vec![panics, unreported, leftover_files])
 }
 
-/// Removes all files of a full disk. Returns the number of incomplete ones, which do not end as their format does.
+/// Removes all files of a full disk. Returns the number of incomplete ones, without the filler: those that do not end
+/// with the last character of their format.
 fn remove_files(directory: &Path) -> Result<u64, CaseFailure> {
     let mut incomplete = 0;
     for file in fs::read_dir(directory)? {

@@ -33,7 +33,7 @@ pub(crate) struct CompareOptions {
     /// Writes the tables into benches/README.md
     #[arg(long)]
     write: bool,
-    /// Measures one case, the mock servers and the single actions; may be given more than once
+    /// Measures one case, the mock servers and the one-off operations; may be given more than once
     #[arg(long, value_name = "CASE", value_parser = case_names())]
     only: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl CompareOptions {
     }
 }
 
-/// Measures, and prints the tables. Returns `true`; a failure is an error.
+/// Measures, and prints the tables. Returns `true`, the value of a task without findings; every failure is an error.
 pub(crate) fn run(root: &Path, options: &CompareOptions) -> Result<bool, String> {
     build(root)?;
     let programs = Programs { root: root.to_owned() };
@@ -71,18 +71,19 @@ pub(crate) fn run(root: &Path, options: &CompareOptions) -> Result<bool, String>
     Ok(true)
 }
 
-/// The built programs: servers and client.
+/// The built programs: servers and client, in the release directory of the build.
 pub(crate) struct Programs {
     root: PathBuf,
 }
 
 impl Programs {
+    /// Returns the path of a file in the release directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or(self.root.join("target"), PathBuf::from);
         target.join("release").join(name)
     }
 
-    /// Creates the directory for the prepared responses.
+    /// Creates the directory for the stored responses, which the bare server sends, and returns its path.
     fn work_dir(&self) -> Result<PathBuf, String> {
         let dir = self.path("compare");
         fs::create_dir_all(&dir).map_err(|err| format!("cannot make `{}`: {err}", dir.display()))?;
@@ -90,6 +91,7 @@ impl Programs {
     }
 }
 
+/// Builds the servers and the client.
 fn build(root: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let status = Command::new(cargo)
@@ -112,11 +114,12 @@ fn build(root: &Path) -> Result<(), String> {
 /// The figures of a case for both servers.
 pub(crate) struct CaseFigures {
     pub(crate) case: &'static Case,
+    /// The length of the response.
     pub(crate) bytes: usize,
     pub(crate) figures: Figures,
 }
 
-/// Measures the selected cases, with all rounds of each.
+/// Measures the selected cases: in each round, every case with the reference server and with the bare server.
 fn measure(
     programs: &Programs,
     work: &Path,
@@ -136,7 +139,7 @@ fn measure(
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample =
                 |server: &MeasuredServer| Sample::measure(programs, server, prepared, cores, options.seconds);
-            // The order alternates, because the state of the machine differs for the server that is measured first.
+            // The order alternates, so that neither server always has the advantage or disadvantage of being first.
             if round % 2 == 0 {
                 let sampled_first = sample(&reference)?;
                 row.figures.add(sampled_first, sample(bare)?);

@@ -19,9 +19,9 @@ const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "approx.", "no."]
 pub(super) struct Sentence {
     /// The number of the section: `4.1`.
     pub(super) section: String,
-    /// The place within the section: `item 6`, `item 2, row 3`, `paragraph 1`.
+    /// The place within the section: `item 6`, `item 2, row 3`, `row 3`, `paragraph 1`.
     pub(super) place: String,
-    /// The text without emphasis, code marks and line breaks.
+    /// The text without emphasis, backticks and line breaks.
     pub(super) text: String,
 }
 
@@ -50,16 +50,21 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     splitter.found
 }
 
+/// The state of a pass over the lines of the text.
 #[derive(Default)]
 struct Splitter {
+    /// The sentences so far.
     found: Vec<Sentence>,
     /// The current section, if it is a covered one.
     section: Option<String>,
+    /// The number of list items in the section so far.
     items: u32,
+    /// The number of paragraphs in the section so far.
     paragraphs: u32,
-    /// The number of rows of the current table so far, without its head; `None` outside of a table.
+    /// The number of rows of the current table so far, without its header; `None` outside of a table.
     rows: Option<u32>,
-    /// The place of the last list item, if the item ends with a colon. A table after it belongs to it.
+    /// The place of the last item or paragraph, if it is an item that ends with a colon. A table that follows belongs to
+    /// that item.
     announced_by: Option<String>,
     /// The place and the text so far of the current item or paragraph.
     open: Option<(String, String)>,
@@ -91,7 +96,8 @@ impl Splitter {
         }
     }
 
-    /// Handles a heading. A heading without a number does not change the section.
+    /// Handles a heading. One with a number starts a section, whose items and paragraphs are counted from 1; a heading
+    /// without a number changes nothing.
     fn heading(&mut self, title: &str) {
         let number = title.split(' ').next().unwrap_or_default().trim_end_matches('.');
         let parts: Result<Vec<u32>, _> = number.split('.').map(str::parse).collect();
@@ -101,7 +107,7 @@ impl Splitter {
         }
     }
 
-    /// Handles a row of a table. The first row has the names of the columns, and the second is a rule.
+    /// Handles a row of a table. The first row, which names the columns, and rows of dashes and colons are not counted.
     fn row(&mut self, row: &str) {
         let Some(rows_before) = self.rows else {
             self.rows = Some(0);
@@ -135,7 +141,7 @@ impl Splitter {
     }
 }
 
-/// Returns the text of a list item: `- text`, `3. text`.
+/// Returns the text of a list item, such as `- text` or `3. text`; `None` for another line.
 fn item(line: &str) -> Option<&str> {
     let (mark, text) = line.split_once(' ')?;
     let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -143,7 +149,7 @@ fn item(line: &str) -> Option<&str> {
     is_mark.then(|| text.trim_start())
 }
 
-/// Returns the cells of a row without its first bar. A bar within code does not separate cells.
+/// Returns the cells of a row whose first bar was removed. A bar within code does not separate cells.
 fn cells(row: &str) -> Vec<String> {
     let row = row.strip_suffix('|').unwrap_or(row);
     let mut cells = Vec::new();
@@ -187,8 +193,8 @@ fn split(text: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the text without emphasis and code marks, and with single spaces. Underscores stay, because a name may end
-/// with one.
+/// Returns the text without asterisks outside code and without backticks, and with single spaces. Underscores stay,
+/// because a name may end with one.
 fn plain_text(text: &str) -> String {
     let kept: String = characters(text)
         .filter(|(_, character, is_code)| *character != '`' && (*is_code || *character != '*'))
@@ -197,7 +203,8 @@ fn plain_text(text: &str) -> String {
     kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns every character with its offset, and `true` if it is between code marks. An unpaired mark is ignored.
+/// Returns every character with its offset, and `true` if it is code: between a pair of backticks. An unpaired backtick
+/// starts no code.
 fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     let mut is_code = false;
     text.char_indices().map(move |(offset, character)| {
@@ -234,13 +241,14 @@ mod tests {
             "The event charge.paid costs 0.5 or Service-Webhooks/1.0 more.",
             &["The event charge.paid costs 0.5 or Service-Webhooks/1.0 more."],
         );
-        check("GET /v1/events/{id}.json answers.", &["GET /v1/events/{id}.json answers."]);
+        check("GET /v1/events/{id}.json responds.", &["GET /v1/events/{id}.json responds."]);
     }
 
     #[test]
     fn an_abbreviation_ends_no_sentence() {
         check("A type, e.g. Charge or i.e. Invoice.", &["A type, e.g. Charge or i.e. Invoice."]);
-        check("A list (cf. Section 4) of it.", &["A list (cf. Section 4) of it."]);
+        check("A list, cf. Section 4, of it.", &["A list, cf. Section 4, of it."]);
+        // Not one of `ABBREVIATIONS`, but followed by lower case.
         check("Keys, secrets, etc. are hidden.", &["Keys, secrets, etc. are hidden."]);
     }
 
@@ -320,7 +328,7 @@ Not counted.
     }
 
     #[test]
-    fn a_hash_depends_only_on_the_text() {
+    fn a_hash_depends_on_neither_section_nor_place_nor_emphasis() {
         let hash = |text: &str| sentences(text)[0].hash();
         let one = hash("## 1. A\n\nPages have `data`.");
         assert_eq!(one, hash("## 2. B\n\n- Pages\n  have **data**.\n"));

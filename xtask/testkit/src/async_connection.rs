@@ -36,10 +36,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
 
     /// Sends bytes unchanged.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).await.expect("the server accepts the bytes");
+        self.stream.write_all(bytes.as_ref()).await.expect("the peer accepts the bytes");
     }
 
-    /// Sends bytes; ignores that the server may have closed the connection.
+    /// Sends bytes; ignores all errors, because the peer may have closed the connection.
     pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
@@ -49,18 +49,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         self.stream.shutdown().await.expect("the connection is open");
     }
 
-    /// Reads the next message, whose body has a `Content-Length` or is empty; `None` if the connection ends before.
+    /// Reads the next message, whose body has a `Content-Length` or is empty; `None` if the connection ends before the
+    /// message is complete.
     pub async fn message(&mut self) -> Option<Message> {
         let head = self.head().await?;
         self.read_body(head).await
     }
 
-    /// Reads the next head; `None` if the connection ends before.
+    /// Reads the next head, as a message with an empty body; `None` if the connection ends before the head is complete.
     pub async fn head(&mut self) -> Option<Message> {
         self.read_until(ReceiveBuffer::head).await
     }
 
-    /// Reads the body of a message whose head was read; `None` if the connection ends before.
+    /// Reads the body that belongs to a head, and returns both; `None` if the connection ends before the body is
+    /// complete.
     pub async fn read_body(&mut self, mut head: Message) -> Option<Message> {
         let length = head.body_length();
         head.body = self.read_until(|incoming| incoming.take(length)).await?;
@@ -73,7 +75,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         self.message().await.expect("the server responds")
     }
 
-    /// Sends the only request of this connection, which the server has to close after its response.
+    /// Sends the only request of this connection, which the server has to close after its response. The body of the
+    /// returned response is everything after its head.
     pub async fn call_once(mut self, request: Request<'_>) -> Message {
         let lines = format!("{}Connection: close\r\n", request.header_lines);
         self.send(Request { header_lines: &lines, ..request }.to_string()).await;
@@ -93,12 +96,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         }
     }
 
-    /// Waits for further bytes. Returns `true` if the server closes the connection without another one.
+    /// Waits until bytes arrive or the peer closes the connection, unless received bytes are left. Returns `true` if the
+    /// peer closed the connection without another byte.
     pub async fn is_closed(&mut self) -> bool {
         self.incoming.is_empty() && self.read().await == Some(0)
     }
 
-    /// Reads until `take` consumes a value from the received bytes; `None` if the connection ends before.
+    /// Reads until `take` consumes a value from the received bytes; `None` if the connection ends or fails first.
     async fn read_until<T>(&mut self, take: impl Fn(&mut ReceiveBuffer) -> Option<T>) -> Option<T> {
         loop {
             if let Some(value) = take(&mut self.incoming) {
@@ -118,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
                 self.incoming.push(&buffer[..count]);
                 Some(count)
             }
-            // A TLS peer that closes without a close_notify has still sent its response.
+            // A TLS peer that closes without a close_notify: an end like any other.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Some(0),
             Err(_) => None,
         }

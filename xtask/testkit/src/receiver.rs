@@ -1,4 +1,5 @@
-//! Servers in threads that run until the process ends: receivers of webhooks, and targets of a check.
+//! Servers in threads that run until the process ends: receivers of webhooks, and servers that respond to a client under
+//! test.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 use crate::connection::Connection;
 use crate::message::{Message, response};
 
-/// Serves requests, each connection in its own thread, until `respond` ends the connection or fails. Returns the
-/// listening address.
+/// Starts a server with one thread per connection, and returns its address. `respond` gets each request and its
+/// connection. The connection is closed when `respond` returns `Break` or an error.
 ///
 /// # Errors
 /// There is no free port.
@@ -24,7 +25,7 @@ pub fn serve(
     let address = listener.local_addr()?;
     let respond = Arc::new(respond);
     thread::spawn(move || {
-        // An error concerns one client only.
+        // A connection that cannot be accepted is skipped: the error concerns only one client.
         for stream in listener.incoming().flatten() {
             let respond = Arc::clone(&respond);
             thread::spawn(move || -> io::Result<()> {
@@ -41,8 +42,8 @@ pub fn serve(
     Ok(address)
 }
 
-/// Responds to every request with this status and the body that `body` returns for the request's key. Returns the base
-/// URL.
+/// Starts a server that responds to every request with this status and the body that `body` returns for the request's
+/// API key, and then closes the connection. Returns the base URL.
 ///
 /// # Errors
 /// There is no free port.
@@ -75,7 +76,7 @@ impl Receiver {
     ) -> io::Result<Receiver> {
         let (sender, requests) = channel();
         let address = serve(move |request, connection| {
-            // The test may have dropped the receiver.
+            // Fails if the test has dropped the receiver; the response is still sent.
             let _ = sender.send((request.clone(), Instant::now()));
             respond(connection).map(ControlFlow::Break)
         })?;

@@ -47,11 +47,11 @@ pub(crate) trait Storage: Send + Sync {
     /// Returns `true` if there is a journal.
     fn exists(&self) -> bool;
 
-    /// Checks that the open database is still the file that the next start will open.
+    /// Checks that the open database is still the file that the next start will open, if the storage can tell.
     ///
     /// # Errors
     ///
-    /// The file was removed or replaced while it is open.
+    /// The file was removed or replaced since it was opened, or cannot be examined.
     fn check_in_place(&self) -> io::Result<()>;
 
     /// Reads the file of the newest acknowledged commit; empty if there is none.
@@ -61,7 +61,8 @@ pub(crate) trait Storage: Send + Sync {
     /// a power cut.
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Replaces the damaged database by the [replacement](DatabaseAccess::Replacement). Returns the new name of the damaged one.
+    /// Copies the damaged database, and then replaces it by the [replacement](DatabaseAccess::Replacement). Returns the
+    /// name of the copy.
     fn replace_damaged(&self) -> io::Result<String>;
 
     /// Reads the checkpoint, if there is one.
@@ -83,7 +84,7 @@ pub(crate) trait Storage: Send + Sync {
     fn name(&self) -> String;
 }
 
-/// The settings of a directory.
+/// The settings of a [`Directory`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectoryOptions {
     /// The bytes that redb caches.
@@ -94,7 +95,7 @@ pub(crate) struct DirectoryOptions {
     pub(crate) recover: bool,
 }
 
-/// A directory as storage.
+/// A storage whose files are in one directory.
 pub(crate) struct Directory {
     path: PathBuf,
     options: DirectoryOptions,
@@ -106,7 +107,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Returns the storage in a directory, which [`Directory::create`] creates.
+    /// Returns the storage in a directory, which need not exist yet: [`Directory::create`] creates it.
     pub(crate) fn new(path: PathBuf, options: DirectoryOptions) -> Directory {
         Directory {
             path,
@@ -117,11 +118,11 @@ impl Directory {
         }
     }
 
-    /// Creates the directory and its parents, accessible to the owner only.
+    /// Creates the directory and its parents, on Unix accessible to the owner only. Leaves existing ones as they are.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// A directory cannot be created.
     pub(crate) fn create(&self) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -138,10 +139,11 @@ impl Directory {
 
     /// Deletes an incomplete checkpoint, because records may need its space.
     fn delete_incomplete_checkpoint(&self) {
-        // A failure loses nothing.
+        // A failure is ignored: the file has no data that is needed.
         let _ = fs::remove_file(self.path.join(NEXT_CHECKPOINT_FILE));
     }
 
+    /// Opens a file of the directory. On Unix, a created one is accessible to the owner only.
     fn file(&self, name: &str, access: FileAccess) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(access != FileAccess::Read).create(access == FileAccess::Create);
@@ -177,7 +179,7 @@ fn identity(file: &fs::Metadata) -> (u64, u64) {
 
 /// Makes the entries of a directory durable.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    // Only Unix can open a directory.
+    // Only Unix opens a directory like a file.
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
@@ -200,7 +202,7 @@ impl Storage for Directory {
                 if access == DatabaseAccess::Create {
                     sync_directory(&self.path)?;
                 }
-                // The lock excludes a second writer.
+                // The open database is locked, so no other process is writing this checkpoint.
                 self.delete_incomplete_checkpoint();
                 Ok(database)
             }
@@ -242,7 +244,7 @@ impl Storage for Directory {
 
     #[cfg(not(unix))]
     fn check_in_place(&self) -> io::Result<()> {
-        // Only Unix systems remove a file that is open.
+        // Stable Rust has no identity of a file on other systems, so a replaced file is not detected.
         Ok(())
     }
 
@@ -268,7 +270,7 @@ impl Storage for Directory {
         let is_free = |n: &u32| !self.path.join(format!("{DATABASE_FILE}.damaged-{n}")).exists();
         let n = (1..).find(is_free).expect("a directory has fewer than 2^32 files, so a number is free");
         let damaged_name = format!("{DATABASE_FILE}.damaged-{n}");
-        // A copy, so that the database exists at every moment.
+        // A copy and not a rename, so that the database exists at every moment.
         fs::copy(self.path.join(DATABASE_FILE), self.path.join(&damaged_name))?;
         File::open(self.path.join(&damaged_name))?.sync_all()?;
         fs::rename(self.path.join(REPLACEMENT_FILE), self.path.join(DATABASE_FILE))?;

@@ -49,6 +49,7 @@ fn a_key_used_for_another_request_is_refused() {
     write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     let other = json!({"asset": "BTC", "amount": "150.01"});
     assert_eq!(write(&mut service, &live, "/v1/charges", &other, "k").status(), 409);
+    // Another query is another request, too.
     assert_eq!(write(&mut service, &live, "/v1/charges?x=1", &charge_body(), "k").status(), 409);
     write(&mut service, &live, "/v1/invoices?x=1", &json!({"amount": "1"}), "k");
     assert_eq!(write(&mut service, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
@@ -84,17 +85,17 @@ fn a_key_is_scoped_to_account_mode_method_and_path() {
     let mut service = TestService::new();
     let (live, test) = (service.live_key.clone(), service.test_key.clone());
     let bolt = service.open_account("bolt");
-    let bolt = service.new_key(bolt, Mode::Live);
-    let second = service.new_key(service.acme, Mode::Live);
+    let bolt_key = service.new_key(bolt, Mode::Live);
+    let second_live_key = service.new_key(service.acme, Mode::Live);
     let first = code_of(&write(&mut service, &live, "/v1/charges", &charge_body(), "k").data());
-    for key in [&test, &bolt] {
+    for key in [&test, &bolt_key] {
         let response = write(&mut service, key, "/v1/charges", &charge_body(), "k");
         assert!(!is_replayed(&response));
         assert_ne!(code_of(&response.data()), first);
     }
     assert!(
-        is_replayed(&write(&mut service, &second, "/v1/charges", &charge_body(), "k")),
-        "a second key of the same book"
+        is_replayed(&write(&mut service, &second_live_key, "/v1/charges", &charge_body(), "k")),
+        "a second API key of the same account and mode"
     );
     assert!(!is_replayed(&write(&mut service, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
@@ -111,8 +112,9 @@ fn a_key_is_scoped_to_account_mode_method_and_path() {
 fn a_failed_write_stores_nothing() {
     let mut service = TestService::new();
     let live = service.live_key.clone();
-    let invalid = json!({"asset": "BTC"});
-    assert_eq!(write(&mut service, &live, "/v1/charges", &invalid, "k").status(), 422);
+    let without_amount = json!({"asset": "BTC"});
+    assert_eq!(write(&mut service, &live, "/v1/charges", &without_amount, "k").status(), 422);
+    // The service has no rate in this currency.
     assert_eq!(
         write(
             &mut service,
@@ -128,8 +130,10 @@ fn a_failed_write_stores_nothing() {
     assert_eq!((created.status(), is_replayed(&created)), (201, false));
     let path = format!("/v1/charges/{}/cancel", code_of(&created.data()));
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c").status(), 200);
+    // The charge is canceled already. The repeated request is executed again: its 409 is not marked as replayed.
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
-    assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
+    let again = write(&mut service, &live, &path, &json!({}), "c2");
+    assert_eq!((again.status(), is_replayed(&again)), (409, false));
     assert!(is_replayed(&write(&mut service, &live, &path, &json!({}), "c")));
 }
 
@@ -139,6 +143,7 @@ fn a_response_is_stored_for_24_hours() {
     let live = service.live_key.clone();
     write(&mut service, &live, "/v1/charges", &charge_body(), "k");
     service.wait(Span::hours(24));
+    // The last microsecond of the 24 hours.
     service.now = service.now.minus(TICK);
     assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge_body(), "k")));
     service.wait(TICK);
@@ -167,9 +172,10 @@ fn a_key_has_up_to_255_characters() {
         );
     }
     let mut request = TestRequest::new("POST", "/v1/charges").key(&live).json(&charge_body());
+    // Not UTF-8.
     request.idempotency_key = Some(vec![0xff, 0xfe]);
     assert_eq!(service.send(&request).status(), 400);
-    // Empty, sent more than once, or blank.
+    // Empty or blank. The server also passes an empty value for a header that is sent more than once.
     for invalid in ["", " ", " \t ", "\u{a0}"] {
         request.idempotency_key = Some(invalid.as_bytes().to_vec());
         assert_eq!(service.send(&request).status(), 400, "{invalid:?}");

@@ -1,4 +1,4 @@
-//! Request bodies that are not JSON, too deep, too large, or have a field of any type.
+//! Request bodies that are not JSON, too deep or too large, and bodies with a value of any type in any field.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     test_service::{ReceivedResponse, TestRequest, TestService},
 };
 
-/// Sends a request and checks that it gets a valid response, and that a refused one changes nothing.
+/// Sends a request and checks that it gets a valid response, and that a refused request changes nothing.
 #[track_caller]
 fn send_checked(service: &mut TestService, request: &TestRequest) -> ReceivedResponse {
     let before = read_everything(service);
@@ -21,6 +21,7 @@ fn send_checked(service: &mut TestService, request: &TestRequest) -> ReceivedRes
     response
 }
 
+/// The writes with fields, except a refund, whose path has the code of a charge.
 const WRITES: [(&str, &str); 4] = [
     ("POST", "/v1/charges"),
     ("POST", "/v1/invoices"),
@@ -28,7 +29,7 @@ const WRITES: [(&str, &str); 4] = [
     ("PATCH", "/v1/payment-links/{link}"),
 ];
 
-/// Sends a body to every write with fields, and expects one of these statuses.
+/// Sends a body to every write with fields, and expects one of these statuses from each.
 #[track_caller]
 fn check_body(body: &[u8], statuses: &[u16]) {
     let (mut service, ids) = populated_service();
@@ -74,6 +75,7 @@ fn bodies_that_are_not_json_objects_are_refused() {
         "a=1&b=2",
         "<a/>",
         "{\"\\ud800\": 1}",
+        // Duplicate keys at any depth, also with escaped characters.
         "{\"asset\": \"BTC\", \"asset\": \"BTC\"}",
         "{\"title\": \"A\", \"ti\\u0074le\": \"B\"}",
         "{\"metadata\": {\"a\": 1, \"a\": 1}}",
@@ -96,7 +98,7 @@ fn deeply_nested_bodies_are_refused_or_ignored() {
     for field in
         ["asset", "amount", "metadata", "customer", "items", "custom_fields", "accepted_assets", "title"]
     {
-        // A change of a link ignores unknown fields.
+        // 200 is the response to a change of a link, which ignores the fields that a link does not have.
         check_body(format!("{{\"{field}\": {open}{close}}}").as_bytes(), &[200, 422]);
         let objects = format!("{{\"{field}\": {}1{}}}", "{\"a\":".repeat(30_000), "}".repeat(30_000));
         check_body(objects.as_bytes(), &[200, 422]);
@@ -106,6 +108,7 @@ fn deeply_nested_bodies_are_refused_or_ignored() {
 #[test]
 fn an_oversized_body_is_refused_before_it_is_parsed() {
     check_body(format!("{{\"title\": \"{}\"}}", "x".repeat(1_000_000)).as_bytes(), &[413]);
+    // Would get 400 if it were parsed.
     check_body("[".repeat(1_000_000).as_bytes(), &[413]);
 }
 
@@ -143,6 +146,7 @@ fn a_value_of_any_type_in_any_field_is_accepted_or_gets_422() {
             for value in values {
                 let mut body = valid_body.clone();
                 body.as_object_mut().unwrap().remove(field);
+                // The value is added as text, because some values do not fit into a `serde_json::Value`.
                 let mut unclosed = body.to_string();
                 unclosed.pop();
                 let comma = if unclosed.len() > 1 { "," } else { "" };

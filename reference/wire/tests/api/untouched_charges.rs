@@ -8,8 +8,9 @@ use serde_json::json;
 
 use crate::test_service::{MEMPOOL, TestService, code_of, confirmed};
 
-/// Sightings of the first transfer to a charge, and `true` if the charge is untouched after them.
-const TRANSFERS: [(&[Depth], bool); 7] = [
+/// The depths at which the first transfer to a charge is sighted, one after the other, and `true` if the charge is
+/// untouched after that.
+const DEPTH_HISTORIES: [(&[Depth], bool); 7] = [
     (&[], true),
     (&[MEMPOOL], false),
     (&[MEMPOOL, confirmed(1)], false),
@@ -20,12 +21,12 @@ const TRANSFERS: [(&[Depth], bool); 7] = [
     (&[confirmed(1), MEMPOOL, Depth::Absent(Disappearance::DoubleSpent)], true),
 ];
 
-/// Reports sightings of one transfer to the charge at these depths.
+/// Reports a sighting at each of these depths of one transfer to the charge, which pays less than the amount due.
 fn report_all(service: &mut TestService, charge: &str, depths: &[Depth]) {
     depths.iter().for_each(|depth| service.report_sighting(charge, "first", "0.001", *depth));
 }
 
-/// Returns a service with an invoice, and its charge with a transfer that had these depths.
+/// Returns a service, the code of its invoice, and that of the invoice's charge, which has a transfer with these depths.
 fn invoice_with_charge(depths: &[Depth]) -> (TestService, String, String) {
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
@@ -36,7 +37,7 @@ fn invoice_with_charge(depths: &[Depth]) -> (TestService, String, String) {
 
 #[test]
 fn only_an_untouched_charge_can_be_canceled() {
-    for (depths, is_untouched) in TRANSFERS {
+    for (depths, is_untouched) in DEPTH_HISTORIES {
         let mut service = TestService::new();
         let charge = service.create_charge();
         report_all(&mut service, &charge, depths);
@@ -47,7 +48,7 @@ fn only_an_untouched_charge_can_be_canceled() {
 
 #[test]
 fn choosing_another_coin_cancels_an_untouched_charge() {
-    for (depths, is_untouched) in TRANSFERS {
+    for (depths, is_untouched) in DEPTH_HISTORIES {
         let (mut service, invoice, charge) = invoice_with_charge(depths);
         let chosen = service.choose_coin(&invoice, Asset::Eth).map_err(|error| error.status());
         assert_eq!(chosen.is_ok(), is_untouched, "{depths:?}: {chosen:?}");
@@ -60,8 +61,8 @@ fn choosing_another_coin_cancels_an_untouched_charge() {
 }
 
 #[test]
-fn an_untouched_charge_is_voided_with_its_invoice() {
-    for (depths, is_untouched) in TRANSFERS {
+fn voiding_an_invoice_cancels_its_untouched_charge() {
+    for (depths, is_untouched) in DEPTH_HISTORIES {
         let (mut service, invoice, charge) = invoice_with_charge(depths);
         let status = service.post(&format!("/v1/invoices/{invoice}/void"), &json!({})).status();
         assert_eq!(status, if is_untouched { 200 } else { 409 }, "{depths:?}");
@@ -75,10 +76,11 @@ fn an_untouched_charge_is_voided_with_its_invoice() {
 
 #[test]
 fn an_untouched_charge_is_canceled_when_its_invoice_is_settled() {
-    for (depths, is_untouched) in TRANSFERS {
+    for (depths, is_untouched) in DEPTH_HISTORIES {
         let (mut service, invoice, first) = invoice_with_charge(&[]);
         let second = service.choose_coin(&invoice, Asset::Ltc).unwrap();
         report_all(&mut service, &second, depths);
+        // Choosing another coin canceled the first charge, so a payment to it is late.
         service.report_sighting(&first, "late", "0.0025", confirmed(2));
         service.accept_late_payments(&first, None).unwrap();
         assert_eq!(service.read_invoice(&invoice)["status"], "paid");
@@ -91,8 +93,8 @@ fn an_untouched_charge_is_canceled_when_its_invoice_is_settled() {
 }
 
 #[test]
-fn a_link_for_one_payment_is_not_paid_twice() {
-    for (depths, is_untouched) in TRANSFERS {
+fn the_last_payment_of_a_link_cancels_its_untouched_charges() {
+    for (depths, is_untouched) in DEPTH_HISTORIES {
         let mut service = TestService::new();
         let terms = json!({"title": "A hat", "amount": "150", "max_payments": 1});
         let link = service.create("/v1/payment-links", &terms);
@@ -106,6 +108,7 @@ fn a_link_for_one_payment_is_not_paid_twice() {
             "{depths:?}"
         );
         if is_untouched {
+            // A payment of the canceled charge is not a second payment of the link.
             service.report_sighting(&other, "again", "0.0025", confirmed(2));
             assert_eq!(service.charge_status(&other), "canceled", "{depths:?}");
         }

@@ -65,7 +65,7 @@ struct KeyedRequest {
     operation: String,
     /// The method, the path and the key, under which the first response is stored.
     scope: String,
-    /// The query and the body, which a repetition must share.
+    /// The query and the body. A request with the same scope, but other content, gets 409.
     content: Vec<u8>,
 }
 
@@ -93,9 +93,10 @@ impl ModelReplay<'_> {
             if !is_authorized || call.status == 401 {
                 return;
             }
-            let is_admitted = self.limits.admit(now, call).is_none();
+            // `judge_limits` checks the response to a request above the rate limit.
+            let is_above_limit = self.limits.admit(now, call).is_some();
             self.check_response_format(now, call, Some(self.limits.remaining_requests(call)));
-            if !is_admitted {
+            if is_above_limit {
                 return;
             }
             if let Some(refusal) = self.expected_refusal(call) {
@@ -110,8 +111,8 @@ impl ModelReplay<'_> {
             if let Some(keyed) = self.keyed_request(call) {
                 match self.model.book(keyed.book).repeat_kind(now, &keyed.scope, &keyed.content) {
                     RepeatKind::First => self.check_first_response(now, call, keyed),
-                    RepeatKind::Same(response) => {
-                        return self.check_replayed_response(now, call, &keyed, response);
+                    RepeatKind::Same(stored) => {
+                        return self.check_replayed_response(now, call, &keyed, stored);
                     }
                     RepeatKind::Other => return self.check_key_conflict(now, call, &keyed),
                 }
@@ -184,10 +185,10 @@ impl ModelReplay<'_> {
         match (call.method.as_str(), path) {
             ("POST", ["accounts"]) => {
                 let Some(OpenedAccountResponse { account, keys }) = read(&call.response_body) else { return };
-                let mut settings = Account::new(&account, &account, now);
-                settings.change(&read(&call.body).unwrap_or_default());
+                let mut opened = Account::new(&account, &account, now);
+                opened.change(&read(&call.body).unwrap_or_default());
                 let keys = keys.into_iter().filter_map(|(mode, key)| Some((key, Mode::parse(&mode)?)));
-                self.open_account(settings, keys);
+                self.open_account(opened, keys);
             }
             ("PATCH", ["accounts", id]) => {
                 if let Some(number) = self.account_number(id) {
@@ -212,14 +213,15 @@ impl ModelReplay<'_> {
         }
     }
 
-    /// Records the ids of listed keys. The first keys of the world are only known by their last characters.
+    /// Records the ids of listed keys. The keys that an account has from its start are known, but not their ids, which
+    /// only the list contains. It shows the last characters of each key.
     fn record_key_ids(&mut self, call: &RecordedCall) {
         let Some(KeyListResponse { keys }) = read(&call.response_body) else { return };
         for KeyFields { id, hint, account, mode, .. } in keys {
             let listed_book = self.account_number(&account).zip(Mode::parse(&mode));
-            let is_listed =
+            let is_this_key =
                 |(key, book): &(&String, &BookId)| Some(**book) == listed_book && key.ends_with(&hint);
-            if let Some((key, _)) = self.books_by_key.iter().find(is_listed) {
+            if let Some((key, _)) = self.books_by_key.iter().find(is_this_key) {
                 self.keys_by_id.insert(id, key.clone());
             }
         }
@@ -236,7 +238,7 @@ impl ModelReplay<'_> {
         self.named_book(fields).zip(fields.asset.as_deref().and_then(Asset::parse))
     }
 
-    /// Sets a wallet, and checks that a wallet of another account or mode is refused.
+    /// Sets a wallet, and checks that it is refused exactly if another account or mode uses or used it.
     fn set_wallet(&mut self, now: Timestamp, call: &RecordedCall, fields: &RequestFields) {
         let Some((id, asset)) = self.named_wallet(fields) else { return };
         let wallet = match (&fields.key, &fields.addresses) {
@@ -252,21 +254,21 @@ impl ModelReplay<'_> {
             other != id && (book.wallets.shares_with(&wallet) || has_deposit_address(&other))
         });
         let is_accepted = call.status == 200;
-        // A refusal is judged only for Solana addresses, by their format: other wallets can be refused for
-        // other reasons.
-        let is_address = |entry: &String| {
+        // A refusal is judged only for lists of Solana addresses, recognised by their format: other wallets can be
+        // refused for other reasons.
+        let has_solana_format = |entry: &String| {
             (32..=44).contains(&entry.len()) && entry.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
-        let is_well_formed = match &wallet {
+        let is_refusal_judged = match &wallet {
             WalletModel::Key { .. } => false,
-            WalletModel::List(list) => !list.is_empty() && list.iter().all(is_address),
+            WalletModel::List(list) => !list.is_empty() && list.iter().all(has_solana_format),
         };
         self.findings.check(Invariant::Conservation, Some(now), || {
             let shape = match is_used_elsewhere {
                 true => "a wallet is accepted although another account or mode uses or used it",
                 false => "a wallet is refused although no other account or mode uses or used it",
             };
-            (is_used_elsewhere == is_accepted && (is_accepted || is_well_formed))
+            (is_used_elsewhere == is_accepted && (is_accepted || is_refusal_judged))
                 .then(|| (shape.to_owned(), format!("{} {asset} at {now}", id.1)))
         });
         if is_accepted {
@@ -300,7 +302,7 @@ impl ModelReplay<'_> {
         }
     }
 
-    /// Returns the request as its `Idempotency-Key` identifies it; `None` without such a key.
+    /// Returns a request with an `Idempotency-Key` and a known API key; `None` for other requests.
     fn keyed_request(&self, call: &RecordedCall) -> Option<KeyedRequest> {
         let (book, key) = self.calling_book(call).zip(call.idempotency_key.as_ref())?;
         let operation = format!("{} {}", call.method, call.path);
@@ -322,15 +324,15 @@ impl ModelReplay<'_> {
         });
     }
 
-    /// Checks that a repeated request gets the stored response with this number.
+    /// Checks that a repeated request gets the stored response with the number `stored`.
     fn check_replayed_response(
         &mut self,
         now: Timestamp,
         call: &RecordedCall,
         keyed: &KeyedRequest,
-        response: usize,
+        stored: usize,
     ) {
-        let (status, body) = &self.stored_responses[response];
+        let (status, body) = &self.stored_responses[stored];
         let is_same = call.is_replayed() && (*status, body) == (call.status, &call.response_body);
         self.findings.check(Invariant::Once, Some(now), || {
             let details = || format!("{} at {now}, status {}", keyed.operation, call.status);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Page, is_required};
 
+/// The version of axe-core.
 const VERSION: &str = "4.10.3";
 
 /// Returns the script of axe-core; `None`, with a message, if it cannot be installed.
@@ -20,8 +21,8 @@ fn temporary_directory() -> PathBuf {
     program.ancestors().nth(3).expect("a test is in target/PROFILE/deps").join("tmp")
 }
 
-/// Installs axe-core if it is not installed yet, and returns its script. Prints a message and returns `None` if that
-/// fails; panics if npm fails although a browser is required.
+/// Installs axe-core if it is not installed yet, and returns its script. If npm cannot be started or fails, prints a
+/// message and returns `None`; but panics if npm fails where a [browser is required](is_required).
 fn install() -> Option<String> {
     let prefix = temporary_directory().join(format!("axe-core-{VERSION}"));
     let file = prefix.join("node_modules/axe-core/axe.min.js");
@@ -33,16 +34,18 @@ fn install() -> Option<String> {
             .arg(format!("axe-core@{VERSION}"))
             .output();
         let problem = match npm {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => "npm is not installed".to_owned(),
-            Err(error) => error.to_string(),
-            Ok(output) if output.status.success() => String::new(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Some("npm is not installed".to_owned())
+            }
+            Err(error) => Some(error.to_string()),
+            Ok(output) if output.status.success() => None,
             Ok(output) => {
                 let error = String::from_utf8_lossy(&output.stderr).into_owned();
                 assert!(!is_required(), "npm could not fetch axe-core {VERSION}: {error}");
-                error
+                Some(error)
             }
         };
-        if !problem.is_empty() {
+        if let Some(problem) = problem {
             let _ =
                 writeln!(std::io::stderr(), "NOT RUN, NO AXE-CORE: accessibility is not checked ({problem})");
             return None;
@@ -75,6 +78,7 @@ pub async fn assert_accessible(page: &Page, page_name: &str) {
     assert!(problems.is_empty(), "{page_name}:\n{}", problems.join("\n"));
 }
 
+/// Returns a text member of an object; empty if there is none.
 fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
