@@ -47,7 +47,7 @@ pub(crate) trait Storage: Send + Sync {
     /// Returns `true` if there is a journal.
     fn exists(&self) -> bool;
 
-    /// Checks that the open database is still the file that the next start will open, if the storage can tell.
+    /// Checks that the open database is still the file that the next start will open, if the storage can identify files.
     ///
     /// # Errors
     ///

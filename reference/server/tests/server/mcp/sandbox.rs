@@ -11,7 +11,7 @@ async fn a_live_key_has_no_sandbox_tools() {
     let response =
         live.send_rpc("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
     let message = response.body["error"]["message"].as_str().expect("a protocol error");
-    assert!(message.contains("`advance`") && message.contains("mode test"), "{message}");
+    assert!(message.contains("`advance`") && message.contains("requires a test key"), "{message}");
 }
 
 #[tokio::test]
