@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::packages::cargo;
 
 /// The copied packages and their data.
-const COPIED: [&str; 4] = ["reference/core", "reference/wire", "simulator", "scenarios"];
+const COPIED: [&str; 5] = ["reference/core", "reference/wire", "simulator", "scenarios", "xtask/testkit"];
 /// The list of bugs.
 const LIST: &str = "xtask/src/planted/bugs.toml";
 /// The module that is added to the copied core: it reads the number of the selected bug.
