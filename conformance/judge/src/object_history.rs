@@ -18,9 +18,11 @@ use crate::evidence::{FullList, PageView, comparable_groups, first_long_page_rea
 
 /// The maximum delay between a timed change and its event: a job may record the expiry of a charge
 /// later.
-const EVENT_DELAY_MAX: Duration = Duration::days(1);
+pub(super) const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE_PER_OBJECT: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
+/// The event types that end an unpaid charge.
+const CHARGE_END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
 /// The event types of a charge that was paid in time by one transfer.
 pub(super) const ONE_PAYMENT_TYPES: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
 
@@ -216,18 +218,22 @@ pub(super) fn check_event_order(recording: &Recording) -> Result<(), CheckError>
 /// the expiry may have been recorded at the same moment.
 const EXPIRED_PAID_MIN: usize = 3;
 
-/// Checks that charges do not expire after they were paid in time.
+/// Checks that charges do not expire after they were paid in time. A late payment may be accepted before a job records the
+/// expiry.
 fn check_expired_after_paid(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     let found: Vec<_> = histories
         .iter()
         .filter(|history| history.is_complete() && history.of_type("charge.late_payment").next().is_none())
         .filter_map(|history| {
-            let [paid, expired] = ["charge.paid", "charge.expired"].map(|kind| history.of_type(kind).next());
-            let (paid, expired) = (paid?, expired?);
+            let paid = history.of_type("charge.paid").next()?;
+            let expired = history.of_type("charge.expired").last()?;
             (expired.recorded_at() > paid.recorded_at()).then_some((history, paid, expired))
         })
         .collect();
-    match found.last().filter(|_| found.len() >= EXPIRED_PAID_MIN) {
+    let is_certain = |(_, paid, expired): &&(_, &ListedEvent<'_>, &ListedEvent<'_>)| {
+        found.len() >= EXPIRED_PAID_MIN || expired.is_later_than(paid)
+    };
+    match found.iter().find(is_certain) {
         Some((history, paid, expired)) => Err(order_violation(history, paid, expired)),
         None => Ok(()),
     }
@@ -247,9 +253,7 @@ fn check_early_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
         return Ok(());
     };
     let is_in_time = |history: &&&ObjectHistory<'_>| {
-        let has_ended = ["charge.expired", "charge.canceled"]
-            .into_iter()
-            .any(|kind| history.of_type(kind).next().is_some());
+        let has_ended = history.events.iter().any(|event| CHARGE_END_TYPES.contains(&event.event_type()));
         !has_ended
             && since_creation(history, "charge.late_payment").is_some_and(|passed| passed * 2 < rate_lock)
     };
@@ -271,7 +275,6 @@ const LATE_MIN: usize = 2;
 /// Checks that a charge has a `charge.late_payment` if its first transfer was detected over a minute after it expired or was
 /// canceled. The transfer must have been confirmed later, or detected over a day ago with an amount that counts as received.
 fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
-    const CHARGE_END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
     const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
     let is_late = |history: &&ObjectHistory<'_>| {
         let Some(detected) = history.of_type("charge.payment_detected").next() else { return false };
@@ -397,20 +400,15 @@ fn order_violation(
     CheckError::violation(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
 }
 
-/// Checks that a paid charge does not expire, and that one payment is not recorded twice: by two
-/// events with the same details or time, or by two snapshots of an unchanged charge. A second
-/// transfer, a late payment or a refund may cause another event.
+/// Checks that one payment is not recorded twice: by two events with the same details or time, or by two snapshots of an
+/// unchanged charge. A second transfer, a late payment or a refund may cause another event.
 fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let paid: Vec<_> = history.of_type("charge.paid").collect();
-    let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
-    // A late payment may be accepted before a job records the expiry.
-    let is_late = history.of_type("charge.late_payment").next().is_some();
-    let expired = history.of_type("charge.expired").find(|expired| expired.is_later_than(first) && !is_late);
-    if let Some(expired) = expired {
-        return Err(order_violation(history, first, expired));
-    }
     let [first, second] = paid[..] else { return Ok(()) };
-    if !history.has_at_most_one_transfer() || !history.has_only_types_until(&ONE_PAYMENT_TYPES, second) {
+    if !history.is_complete()
+        || !history.has_at_most_one_transfer()
+        || !history.has_only_types_until(&ONE_PAYMENT_TYPES, second)
+    {
         return Ok(());
     }
     let [first_row, second_row] = [first.row, second.row];

@@ -5,7 +5,7 @@
 //! as `charge.canceled`, and its charge is shown as `refunded`. Or an event is missing: an old invoice is listed as `voided`,
 //! and has no `invoice.voided`. Statuses with other names prove nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -17,12 +17,10 @@ use conformance_model::verdict::CheckError;
 
 use crate::diff::{LISTED_KINDS, recorded_at, response_date};
 use crate::evidence::{PageView, readable_pages};
-use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
+use crate::object_history::{EVENT_DELAY_MAX, ListedEvent, ObjectHistory, recent_histories};
 
 /// The fewest objects that show a fault. The status of a single one may have changed at the same moment.
 const OBJECTS_MIN: usize = 2;
-/// The maximum time between a change of a status and its event, if a job records the event: an expiry may be days late.
-const JOB_DELAY_MAX: Duration = Duration::days(3);
 /// The maximum time between a change of a status and its event, if no job records the event.
 const RECORDED_TOGETHER_MAX: Duration = Duration::seconds(10);
 
@@ -98,18 +96,19 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
         if events.flat_map(PageView::rows).any(lacks_code) {
             continue;
         }
+        let of_kind = histories.iter().filter(|history| history.is_kind(member));
+        let by_code: BTreeMap<_, _> =
+            of_kind.map(|history| ((history.mode, history.code()), history)).collect();
         let mut reported_codes = BTreeSet::new();
         let (mut missing, mut missing_in_new_list) = (Vec::new(), Vec::new());
         for view in views.iter().filter(|view| view.request.list == list) {
             for row in view.rows() {
                 let Some(code) = text_at(row, &["code"]) else { continue };
-                // The events must be read after the object: an event of the last moment is listed later than its object.
-                let is_of_row = |history: &&ObjectHistory<'_>| {
-                    (history.mode, history.code()) == (view.mode, code)
-                        && history.is_kind(member)
-                        && history.events().iter().all(|event| view.number() < event.number)
-                };
-                let Some(history) = histories.iter().find(is_of_row) else { continue };
+                let Some(history) = by_code.get(&(view.mode, code)) else { continue };
+                // An event of the last moment is listed later than its object.
+                if history.events().iter().any(|event| event.number <= view.number()) {
+                    continue;
+                }
                 let Some(kind) = missing_type(member, row, history) else { continue };
                 let is_old = has_old_events(history, response_date(view.exchange));
                 let is_list_new = kind != "charge.expired" && shows_later_events(views, view, history);
@@ -134,7 +133,7 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
 /// Returns `true` if all events of an object are so old that a later one would be recorded by now, even by a job.
 fn has_old_events(history: &ObjectHistory<'_>, now: Option<OffsetDateTime>) -> bool {
     let newest = history.events().iter().filter_map(|event| recorded_at(event.row)).max();
-    newest.zip(now).is_some_and(|(newest, now)| now - newest > JOB_DELAY_MAX)
+    newest.zip(now).is_some_and(|(newest, now)| now - newest > EVENT_DELAY_MAX)
 }
 
 /// Returns `true` if the list of events that contains the history also contains an event that was recorded over

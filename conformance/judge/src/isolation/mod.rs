@@ -34,7 +34,7 @@
 //! Must not contain: a request, a list of headers to ignore, or knowledge of a particular
 //! implementation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -42,8 +42,7 @@ use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::reading::{
-    Page, event_charge_codes, events_after_deliveries, has_text, id_or_code, id_or_json,
-    invoice_charge_codes, link_query, text_at,
+    Page, event_charge_codes, has_text, id_or_code, id_or_json, invoice_charge_codes, link_query, text_at,
 };
 use conformance_model::recording::{
     Caller, Exchange, List, ObjectKind, Purpose, Recording, SIMILAR_ID_ROUND, Side, UPPERCASE_ID_ROUND,
@@ -248,36 +247,25 @@ fn judge_lists(recording: &Recording) -> CheckResult {
         }
     }
     check_no_foreign_objects(&views)?;
-    check_created_charges(recording, &views)?;
+    check_created_charges(recording)?;
     Ok(CheckOutcome::Holds)
 }
 
 /// Checks that no charge that was created with the test key is listed to the live key only.
-fn check_created_charges(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
+fn check_created_charges(recording: &Recording) -> Result<(), CheckError> {
     let code_in = |exchange: &Exchange| {
         let body = exchange.response()?.body.json()?;
         let code = text_at(&body["data"], &["code"]).or_else(|| text_at(&body, &["code"]))?;
         (code.len() >= CODE_LEN_MIN).then(|| code.to_owned())
     };
-    let created: BTreeSet<String> = recording
+    let created: Vec<String> = recording
         .exchanges
         .iter()
-        .filter(|exchange| exchange.created_in().is_some())
+        .filter(|exchange| exchange.created_in() == Some(List::Charges))
         .filter_map(code_in)
         .collect();
-    let listed = |mode: Mode| {
-        let pages = views.iter().filter(move |view| view.mode == mode);
-        let rows = pages.flat_map(|view| view.rows().iter().map(|row| (view.request.list, row)));
-        let events = events_after_deliveries(recording, mode).unwrap_or_default();
-        let codes = rows.flat_map(|(list, row)| object_codes(list, row, "charge"));
-        let own = views.iter().filter(move |view| (view.mode, view.request.list) == (mode, List::Charges));
-        let own = own.flat_map(PageView::rows).filter_map(|row| text_at(row, &["code"])).map(str::to_owned);
-        let of_events: Vec<_> =
-            events.iter().flat_map(|row| object_codes(List::Events, row, "charge")).collect();
-        codes.chain(own).chain(of_events).collect::<BTreeSet<String>>()
-    };
-    let [live, test] = [Mode::Live, Mode::Test].map(listed);
-    match created.iter().find(|code| live.contains(*code) && !test.contains(*code)) {
+    let is_listed = |mode: Mode, code: &str| is_listed(recording, mode, "charge", code);
+    match created.iter().find(|code| is_listed(Mode::Live, code) && !is_listed(Mode::Test, code)) {
         Some(code) => Err(CheckError::violation(
             None,
             format!("charge {code}, which was created with the test key, in test mode only"),
