@@ -28,7 +28,7 @@ pub(crate) struct Fuzz {
     #[arg(long, value_name = "N", default_value = "400", value_parser = super::whole_number::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "replay")]
     pub(crate) requests: NonZeroU32,
     /// Send requests for this long instead, such as 5m
-    #[arg(long = "for", value_name = "SPAN", value_parser = super::sweep::parse_span, conflicts_with_all = ["requests", "replay"])]
+    #[arg(long = "for", value_name = "SPAN", value_parser = super::time_span(super::RUN_SPANS), conflicts_with_all = ["requests", "replay"])]
     pub(crate) run_for: Option<Duration>,
     /// Requests per minute and key, to stay below the rate limit; `off` for a server without one
     #[arg(long, value_name = "N|off", default_value = "110", value_parser = super::parse_rate_limit)]

@@ -51,7 +51,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "PATH", conflicts_with = "mix")]
     pub(crate) path: Vec<String>,
     /// Duration of the test, such as 30s, 5m or 1h30m
-    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_span)]
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = super::time_span(Span(1)..=Span::hours(24)))]
     pub(crate) duration: Duration,
     /// Number of open connections
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole_number::<usize>(1..=10_000))]
@@ -71,11 +71,4 @@ pub(crate) struct Load {
     /// PEM file with additional certificates to trust, for an HTTPS target
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
-}
-
-fn parse_span(text: &str) -> Result<Duration, String> {
-    match Span::parse(text) {
-        Some(span) if span > Span(0) && span <= Span::hours(24) => Ok(Duration::from_micros(span.0)),
-        _ => Err("allowed: a time up to 24h such as 30s, 5m or 1h30m".to_owned()),
-    }
 }

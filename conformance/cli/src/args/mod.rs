@@ -13,13 +13,14 @@ mod sweep;
 mod trigger;
 mod webhooks;
 
-use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr};
+use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{
     Args, Parser, Subcommand, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use clap_complete::Shell;
+use reference_core::time::Span;
 use simulator::demo::DemoFault;
 
 pub(crate) use check::{Check, KeySet, Profile};
@@ -135,6 +136,20 @@ fn whole_number<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Res
         number.ok_or_else(|| format!("allowed: a whole number from {} to {}", bounds.start(), bounds.end()))
     }
 }
+
+/// Returns a parser of lengths of time within these bounds, such as `1h30m`; its error states them.
+fn time_span(bounds: RangeInclusive<Span>) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| match Span::parse(text).filter(|span| bounds.contains(span)) {
+        Some(span) => Ok(Duration::from_micros(span.0)),
+        None => {
+            let (start, end) = (bounds.start(), bounds.end());
+            Err(format!("allowed: a length of time such as 30s, 5m or 1h30m, from {start} to {end}"))
+        }
+    }
+}
+
+/// The bounds of a length of time in which something runs.
+const RUN_SPANS: RangeInclusive<Span> = Span(1)..=Span::days(365);
 
 /// Returns a parser of the names of demo faults.
 fn demo_fault() -> impl TypedValueParser<Value = &'static DemoFault> {

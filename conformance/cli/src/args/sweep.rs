@@ -6,7 +6,6 @@ use clap::{
     Args, Subcommand,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use reference_core::time::Span;
 
 use simulator::{demo::DemoFault, exhaust::Scope};
 
@@ -46,7 +45,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "SEED", value_parser = whole_number::<u64>(0..=u64::MAX), conflicts_with_all = ["seeds", "run_for", "from", "night", "shard"])]
     pub(crate) seed: Option<u64>,
     /// Run for this long instead, such as 5m
-    #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "seeds")]
+    #[arg(long = "for", value_name = "SPAN", value_parser = super::time_span(super::RUN_SPANS), conflicts_with = "seeds")]
     pub(crate) run_for: Option<Duration>,
     /// Seed of the first simulation [default: 0]
     #[arg(long, value_name = "SEED", value_parser = whole_number::<u64>(0..=u64::MAX))]
@@ -107,7 +106,7 @@ pub(crate) struct Merge {
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub(crate) watch: Option<PathBuf>,
     /// With `--watch`: maximum time to wait, such as 2h
-    #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, requires = "watch")]
+    #[arg(long = "for", value_name = "SPAN", value_parser = super::time_span(super::RUN_SPANS), requires = "watch")]
     pub(crate) wait_for: Option<Duration>,
     /// Save the merged results to this file
     #[arg(long, value_name = "FILE")]
@@ -127,11 +126,4 @@ fn scope_parser() -> impl TypedValueParser<Value = &'static Scope> {
     let names = Scope::ALL.iter().map(|scope| PossibleValue::new(scope.name).help(scope.description));
     let find = |name: String| Scope::find(&name).ok_or("not a scope");
     PossibleValuesParser::new(names).try_map(find)
-}
-
-pub(super) fn parse_span(text: &str) -> Result<Duration, String> {
-    match Span::parse(text) {
-        Some(span) if span.0 > 0 => Ok(Duration::from_micros(span.0)),
-        _ => Err("allowed: a length of time such as 30s, 5m or 1h30m".to_owned()),
-    }
 }

@@ -1,9 +1,13 @@
 //! The webhook options of `check`.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::Args;
+use reference_core::time::Span;
 use url::Url;
+
+/// The bounds of the time to receive webhooks.
+const RECEIVE_SPANS: RangeInclusive<Span> = Span(0)..=Span::hours(24);
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Webhooks")]
@@ -18,7 +22,7 @@ pub(crate) struct WebhookOptions {
     pub(crate) public_url: Option<Url>,
     /// Time to receive webhooks, counted from the first request, such as 90s or 5m. Stops early when every endpoint has
     /// received every event type and all other requests are done [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "receiver")]
+    #[arg(long, value_name = "TIME", value_parser = super::time_span(RECEIVE_SPANS), requires = "receiver")]
     pub(crate) receive_for: Option<Duration>,
     /// Event types that the endpoints are subscribed to, such as 'charge.*' [default: all]
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
@@ -39,40 +43,28 @@ fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|error| format!("allowed: a URL such as https://hooks.example ({error})"))
 }
 
-fn parse_span(text: &str) -> Result<Duration, String> {
-    const SPAN_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-    const ALLOWED: &str = "allowed: a time of at most 24h such as 90s, 5m or 1h";
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or(ALLOWED)?;
-    let number: u64 = number.parse().map_err(|_| ALLOWED)?;
-    let secs = match unit {
-        "s" => Some(number),
-        "m" => number.checked_mul(60),
-        "h" => number.checked_mul(60 * 60),
-        _ => None,
-    };
-    secs.map(Duration::from_secs).filter(|span| *span <= SPAN_MAX).ok_or_else(|| ALLOWED.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::time_span;
 
     #[track_caller]
     fn check_span(text: &str, expected: Option<u64>) {
-        assert_eq!(parse_span(text).ok(), expected.map(Duration::from_secs), "{text}");
+        assert_eq!(time_span(RECEIVE_SPANS)(text).ok(), expected.map(Duration::from_secs), "{text}");
     }
 
     #[test]
-    fn a_span_is_a_number_and_a_unit() {
+    fn the_time_to_receive_is_at_most_a_day() {
         check_span("0s", Some(0));
         check_span("90s", Some(90));
         check_span("5m", Some(300));
         check_span("24h", Some(86_400));
+        check_span("1h30m", Some(5_400));
     }
 
     #[test]
     fn other_spans_are_refused() {
-        for text in ["", "s", "60", "1d", "-1s", "1.5s", "25h", "18446744073709551615h", "5µ", "1 s"] {
+        for text in ["", "s", "60", "2d", "-1s", "1.5s", "25h", "18446744073709551615h", "5µ", "1 s"] {
             check_span(text, None);
         }
     }
