@@ -24,6 +24,8 @@ struct Member {
     dependencies: Vec<Dependency>,
     #[serde(default)]
     targets: Vec<Target>,
+    #[serde(default)]
+    manifest_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +79,20 @@ impl Workspace {
                 (package.name.as_str(), roots.collect())
             })
             .collect()
+    }
+
+    /// Returns the directories of a package and of all packages of the workspace that it depends on, also for its tests.
+    pub(crate) fn directories_with_dependencies(&self, name: &str) -> BTreeSet<&Path> {
+        let dependencies = self.workspace_dependencies();
+        let (mut names, mut new) = (BTreeSet::new(), vec![name]);
+        while let Some(name) = new.pop() {
+            if names.insert(name) {
+                let of_name = dependencies.iter().filter(|dependency| dependency.from == name);
+                new.extend(of_name.map(|dependency| dependency.on.as_str()));
+            }
+        }
+        let packages = self.packages.iter().filter(|package| names.contains(package.name.as_str()));
+        packages.filter_map(|package| package.manifest_path.parent()).collect()
     }
 
     /// Returns the dependencies inside the workspace.
@@ -143,15 +159,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dev_dependencies_are_marked() {
+    fn dependencies_inside_the_workspace_are_found() {
         let workspace: Workspace = serde_json::from_str(
             r#"{ "packages": [
                 { "name": "simulator", "dependencies": [
                     { "name": "reference-core", "kind": null },
                     { "name": "reference-core", "kind": "dev" },
                     { "name": "serde", "kind": null }
-                ] },
-                { "name": "reference-core", "dependencies": [] }
+                ], "manifest_path": "/w/simulator/Cargo.toml" },
+                { "name": "reference-core", "dependencies": [], "manifest_path": "/w/reference/core/Cargo.toml" }
             ] }"#,
         )
         .expect("the metadata is valid");
@@ -161,5 +177,8 @@ mod tests {
             dev_only,
         };
         assert_eq!(workspace.workspace_dependencies(), BTreeSet::from([edge(false), edge(true)]));
+        let [simulator, core] = ["/w/simulator", "/w/reference/core"].map(Path::new);
+        assert_eq!(workspace.directories_with_dependencies("simulator"), BTreeSet::from([simulator, core]));
+        assert_eq!(workspace.directories_with_dependencies("reference-core"), BTreeSet::from([core]));
     }
 }

@@ -16,10 +16,12 @@ use std::thread;
 use clap::{Args, value_parser};
 use serde::Deserialize;
 
-use crate::packages::cargo;
+use crate::packages::{Workspace, cargo};
 
-/// The copied packages and their data.
-const COPIED: [&str; 5] = ["reference/core", "reference/wire", "simulator", "scenarios", "xtask/testkit"];
+/// The package with the searches, which is copied with all packages that it depends on.
+const SEARCHING_PACKAGE: &str = "simulator";
+/// The data of the searches.
+const SCENARIOS: &str = "scenarios";
 /// The list of bugs.
 const LIST: &str = "xtask/src/planted/bugs.toml";
 /// The module that is added to the copied core: it reads the number of the selected bug.
@@ -144,18 +146,21 @@ fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
     let (before_members, after_members) =
         manifest.split_once("members = [").ok_or("the workspace has no members")?;
     let (_, after_members) = after_members.split_once(']').ok_or("the members have no end")?;
-    let manifest = format!(
-        "{before_members}members = [\"reference/core\", \"reference/wire\", \"simulator\"]{after_members}"
-    );
+    let workspace = Workspace::load(root)?;
+    let directories = workspace.directories_with_dependencies(SEARCHING_PACKAGE);
+    let packages: Vec<&Path> =
+        directories.into_iter().map(|path| path.strip_prefix(root).unwrap_or(path)).collect();
+    let members: Vec<String> = packages.iter().map(|path| format!("\"{}\"", path.display())).collect();
+    let manifest = format!("{before_members}members = [{}]{after_members}", members.join(", "));
     write(&copy.join("Cargo.toml"), manifest.as_bytes())?;
     if !copy.join("Cargo.lock").exists() {
         write(&copy.join("Cargo.lock"), read(&root.join("Cargo.lock"))?.as_bytes())?;
     }
     let (mut files, mut earlier_copies) = (Vec::new(), Vec::new());
-    for package in COPIED {
-        collect(&root.join(package), &mut files)?;
-        if copy.join(package).exists() {
-            collect(&copy.join(package), &mut earlier_copies)?;
+    for directory in packages.into_iter().chain([Path::new(SCENARIOS)]) {
+        collect(&root.join(directory), &mut files)?;
+        if copy.join(directory).exists() {
+            collect(&copy.join(directory), &mut earlier_copies)?;
         }
     }
     for path in earlier_copies {
