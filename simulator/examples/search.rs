@@ -92,8 +92,7 @@ fn random_worlds(first_seed: u64, worlds_max: u64) -> Option<String> {
     })
 }
 
-/// Returns the name of the first scope with a violation or a panic, its shortest such sequence, and the
-/// message.
+/// Returns the name of the first scope with a violation or a panic, its shortest such sequence, and the message.
 fn exhaustion(depth: usize) -> Option<String> {
     Scope::ALL.iter().find_map(|scope| {
         let runner = Runner::default();

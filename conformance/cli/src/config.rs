@@ -150,8 +150,7 @@ struct DialectSection {
 }
 
 impl DialectSection {
-    /// Returns the dialect: the prefixes of keys and headers, and the user agent. A missing setting has
-    /// its default.
+    /// Returns the dialect: the prefixes of keys and headers, and the user agent. A missing setting has its default.
     fn dialect(self) -> Result<Dialect, String> {
         let mut dialect = Dialect::default();
         let is_valid = |text: &str, other_allowed: &[u8]| {

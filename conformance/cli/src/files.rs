@@ -53,8 +53,7 @@ pub(crate) fn read_failure(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("`{shown_path}` can't be read: {why}"))
 }
 
-/// Returns a message that names the missing part of a path: the file, or its first missing
-/// directory.
+/// Returns a message that names the missing part of a path: the file, or its first missing directory.
 fn missing_path_message(path: &Path) -> String {
     let missing = path
         .ancestors()
@@ -158,8 +157,7 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// An append-only file of lines. If a line cannot be written completely, its written part is
-/// removed.
+/// An append-only file of lines. If a line cannot be written completely, its written part is removed.
 pub(crate) struct LineFile {
     path: PathBuf,
     file: fs::File,

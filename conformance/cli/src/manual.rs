@@ -248,8 +248,7 @@ mod tests {
         command.get_arguments().filter(|arg| arg.is_required_set()).map(argument)
     }
 
-    /// Parses a command line and the content of a settings file; returns the command in debug
-    /// format, or the error.
+    /// Parses a command line and the content of a settings file; returns the command in debug format, or the error.
     fn parse_with_file(words: &[String], file: &str) -> Result<String, String> {
         let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let path = directory.path().join("x.toml");

@@ -209,8 +209,7 @@ fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), St
     Ok(())
 }
 
-/// Returns the end of an error message about an unknown name: the most similar of the known names,
-/// or all of them.
+/// Returns the end of an error message about an unknown name: the most similar of the known names, or all of them.
 fn allowed_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
@@ -233,8 +232,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, nearest)| nearest)
 }
 
-/// Returns the error with the name of the setting instead of the option, if a setting of the file
-/// caused it.
+/// Returns the error with the name of the setting instead of the option, if a setting of the file caused it.
 fn explain(error: &clap::Error, from_file: &[FileSetting]) -> Option<String> {
     let context_text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

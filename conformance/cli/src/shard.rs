@@ -111,8 +111,7 @@ impl Shard {
         })
     }
 
-    /// Returns the first seed of the shard, counted from the first seed of the sweep, and the
-    /// number of seeds.
+    /// Returns the first seed of the shard, counted from the first seed of the sweep, and the number of seeds.
     pub(crate) fn range(self, seeds: u64) -> (u64, u64) {
         let boundary = |n: u64| {
             u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.count)).unwrap_or(u64::MAX)

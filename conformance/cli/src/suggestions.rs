@@ -108,8 +108,7 @@ fn suffix_suggestion(error: &Error) -> Option<String> {
     (!matching.is_empty()).then(|| format!("did you mean {}?", matching.join(" or ")))
 }
 
-/// Returns the help of an option that was given without a value, and the allowed values from its
-/// parser's message.
+/// Returns the help of an option that was given without a value, and the allowed values from its parser's message.
 fn value_help(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
     let long = context_text(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
     let arg = selected_subcommand(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;

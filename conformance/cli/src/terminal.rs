@@ -66,8 +66,7 @@ fn replace_invisible(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_invisible(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
 }
 
-/// Replaces invisible characters in text that is not the program's own, including ESC, but not line
-/// ends and tabs.
+/// Replaces invisible characters in text that is not the program's own, including ESC, but not line ends and tabs.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_invisible(c) && !matches!(c, '\n' | '\t'))
 }

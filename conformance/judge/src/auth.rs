@@ -50,8 +50,7 @@ fn judge_forgery(recording: &Recording, forgery: Forgery) -> CheckResult {
     judge_refused(refused.last().ok_or_else(|| missing_response(None, "a request that must be refused"))?)
 }
 
-/// Judges a forgery, and similar ones if they are in the recording: older versions of the suite sent
-/// only the first.
+/// Judges a forgery, and similar ones if they are in the recording: older versions of the suite sent only the first.
 fn judge_forgeries(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
     judge_forgery(recording, first)?;
     let was_sent = |forgery: &&Forgery| {

@@ -13,8 +13,7 @@ pub(crate) type Mismatch = (String, String);
 pub struct Check {
     /// The name of the statement in the catalogue.
     pub id: &'static str,
-    /// The groups of probes that it requires. If one of them is excluded by `--without`, so is the
-    /// check.
+    /// The groups of probes that it requires. If one of them is excluded by `--without`, so is the check.
     pub needs: &'static [Group],
     /// The groups of probes that provide additional evidence if they run.
     pub optional: &'static [Group],

@@ -329,8 +329,7 @@ pub(super) fn has_total_changed(views: &[PageView<'_>], list: List, mode: Mode) 
     totals.len() > 1
 }
 
-/// Returns `true` if a requested page must exist: it is the first one, or it lies within every
-/// total that the list had.
+/// Returns `true` if a requested page must exist: it is the first one, or it lies within every total that the list had.
 pub(super) fn page_must_exist(pages: &[PageView<'_>], exchange: &Exchange, request: &PageRequest) -> bool {
     let Some(page) = request.page.filter(|page| *page > 1) else { return true };
     let of_list = pages

@@ -76,9 +76,8 @@ fn unfiltered_list<'s>(
         .then(|| FullList::between_reads(views, [before, after], is_first_enough))
 }
 
-/// Returns the first difference between the rows of a filtered page and the records that its
-/// filters select from this page on: the expected and the actual record. `is_all`: the selected
-/// records are complete. `size`: the page size.
+/// Returns the first difference between the rows of a filtered page and the records that its filters select from this
+/// page on: the expected and the actual record. `is_all`: the selected records are complete. `size`: the page size.
 fn first_mismatch(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<Mismatch> {
     let expected = &selected[..selected.len().min(size)];
     let id = |row: &Value| id_or_code(row).unwrap_or_default();
@@ -108,8 +107,7 @@ fn pages_with_only_filter<'s, 'a>(
     views.iter().filter_map(with_value).collect()
 }
 
-/// Returns the error if no page could be judged. `what`: the value to filter by, such as `a value
-/// of invoice`.
+/// Returns the error if no page could be judged. `what`: the value to filter by, such as `a value of invoice`.
 fn no_filter_value(what: &str) -> CheckError {
     CheckError::unjudged(
         format!("no event shows {what} to filter by, or the filtered list was not served"),
@@ -150,8 +148,7 @@ fn check_not_refused(recording: &Recording, list: List, name: &str) -> Result<()
     refusal.map_or(Ok(()), |exchange| Err(CheckError::violation(exchange.number, "200", exchange.summary())))
 }
 
-/// Returns `true` if a page filtered by status may no longer exist, because records changed their
-/// status.
+/// Returns `true` if a page filtered by status may no longer exist, because records changed their status.
 fn may_no_longer_exist(recording: &Recording, exchange: &Exchange, request: &PageRequest) -> bool {
     let is_later = request.page.is_some_and(|page| page > 1);
     let pages = readable_pages(recording);
@@ -210,8 +207,7 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
             };
             let shows_outside_filter = page.rows().is_some_and(|rows| rows.iter().any(is_outside_filter));
             if modes_share_codes(recording, name) && !shows_outside_filter {
-                // Each mode numbers its own objects, so the value may be the number of an existing
-                // one.
+                // Each mode numbers its own objects, so the value may be the number of an existing one.
                 continue;
             }
             let expected = format!("no {} for {} that does not exist", list.as_str(), with_article(name));
@@ -497,8 +493,7 @@ fn missing_charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &st
         .flat_map(PageView::rows)
         .filter(is_of_link)
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
-    // A missing code proves nothing if rows have no codes, or if the page may not be the whole
-    // list.
+    // A missing code proves nothing if rows have no codes, or if the page may not be the whole list.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
     let is_partial =
         view.request.page.is_some() || view.request.per_page.is_none_or(|size| rows.len() as u64 >= size);

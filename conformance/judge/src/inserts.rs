@@ -102,8 +102,7 @@ impl PageWalk {
 /// Returns the step that reads a page by its number.
 type StepOfPage = fn(u64) -> Step;
 
-/// Returns the ids or codes of a page's records. `None` if a record has neither: its loss could not
-/// be detected.
+/// Returns the ids or codes of a page's records. `None` if a record has neither: its loss could not be detected.
 fn ids(page: &Page) -> Option<Vec<String>> {
     page.rows()?.iter().map(id_or_code).collect()
 }

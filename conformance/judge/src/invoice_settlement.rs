@@ -27,8 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The maximum time between the events of one payment.
 const SAME_PAYMENT_MAX: time::Duration = time::Duration::minutes(1);
-/// The minimum time between the oldest listed event and an event, for all related events to be
-/// listed.
+/// The minimum time between the oldest listed event and an event, for all related events to be listed.
 const RELATED_EVENTS_SPAN: time::Duration = time::Duration::days(1);
 /// The minimum number of invoices with a paid charge, none of them settled, for a violation.
 const UNSETTLED_MIN: usize = 3;

@@ -243,8 +243,7 @@ fn is_list_path(url: &Url, list: List, base: Option<&Url>) -> bool {
     prefix == base_path || !prefix.split('/').any(|part| part == "v1")
 }
 
-/// Returns `true` if a followed link to a path with the same prefix and suffix returned a list: it
-/// is an alias.
+/// Returns `true` if a followed link to a path with the same prefix and suffix returned a list: it is an alias.
 fn is_list_alias(views: &[PageView<'_>], page: &PageView<'_>, url: &Url) -> bool {
     let without_list = |path: &str, list: List| path.replacen(list.path(), "", 1);
     let wanted = without_list(url.path(), page.request.list);

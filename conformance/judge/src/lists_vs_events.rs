@@ -184,9 +184,8 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns the time of a listed charge's creation event, or else that of the next older charge in the
-/// list that has one. The charge or a newer one must have a visible creation event. Listed charges
-/// may have no time themselves.
+/// Returns the time of a listed charge's creation event, or else that of the next older charge in the list that has
+/// one. The charge or a newer one must have a visible creation event. Listed charges may have no time themselves.
 fn opening_time_between(
     rows: &[Value],
     index: usize,

@@ -16,8 +16,7 @@ use crate::diff::{
 };
 use crate::evidence::{FullList, PageView, comparable_groups, first_long_page_reads, readable_pages};
 
-/// The maximum delay between a timed change and its event: a job may record the expiry of a charge
-/// later.
+/// The maximum delay between a timed change and its event: a job may record the expiry of a charge later.
 pub(super) const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE_PER_OBJECT: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
@@ -67,9 +66,8 @@ impl ListedEvent<'_> {
     }
 }
 
-/// Returns the histories of the objects in the most complete read of the list of events in each
-/// mode. The list starts with the newest event and has no gaps, so only events older than all
-/// others may be missing.
+/// Returns the histories of the objects in the most complete read of the list of events in each mode. The list starts
+/// with the newest event and has no gaps, so only events older than all others may be missing.
 pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
@@ -87,8 +85,7 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
     found
 }
 
-/// Returns the histories of the objects in all events on all pages. Events between two others may
-/// be missing.
+/// Returns the histories of the objects in all events on all pages. Events between two others may be missing.
 fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
@@ -320,8 +317,7 @@ fn check_canceled(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     }
 }
 
-/// The minimum number of charges whose payment is recorded before its transfer is detected, for a
-/// violation.
+/// The minimum number of charges whose payment is recorded before its transfer is detected, for a violation.
 const DETECTED_LATER_MIN: usize = 2;
 
 /// Checks that transfers are detected before they are confirmed. A text in the details, such as the transaction id, shows

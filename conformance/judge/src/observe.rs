@@ -245,8 +245,7 @@ fn repeated_deliveries(recording: &Recording) -> BTreeSet<String> {
         .collect()
 }
 
-/// Observes whether the deliveries to each endpoint arrive in the order of the times in their
-/// bodies.
+/// Observes whether the deliveries to each endpoint arrive in the order of the times in their bodies.
 fn delivery_order(recording: &Recording) -> BTreeSet<String> {
     let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
     let mut found = BTreeSet::new();

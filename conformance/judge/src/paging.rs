@@ -258,8 +258,7 @@ fn judge_joined(recording: &Recording) -> CheckResult {
                 let actual = format!("{duplicate} occurs twice");
                 return Err(CheckError::violation(view.number(), "every record once", actual));
             }
-            // paging.links_lead judges linked pages, and paging.per_page those of another size than
-            // requested.
+            // paging.links_lead judges linked pages, and paging.per_page those of another size than requested.
             let reported = view
                 .page
                 .meta_number("per_page")
@@ -336,10 +335,9 @@ fn first_disorder(view: &PageView<'_>) -> Option<(String, String)> {
     })
 }
 
-/// Returns the last time of payment in the first quarter of a page and the first one in the last
-/// quarter, if there are many payments and the former is over a day before the latter. A charge is
-/// paid soon after its creation, so such a page has the oldest charge first. A customer may pay
-/// open charges in the order of the list, but not for days.
+/// Returns the last time of payment in the first quarter of a page and the first one in the last quarter, if there are
+/// many payments and the former is over a day before the latter. A charge is paid soon after its creation, so such a
+/// page has the oldest charge first. A customer may pay open charges in the order of the list, but not for days.
 fn payments_oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
     const PAYMENTS_MIN: usize = 12;
     let paid = view.rows().iter().filter_map(|row| text_at(row, &["paid_at"]));

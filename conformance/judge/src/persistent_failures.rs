@@ -13,14 +13,11 @@ use conformance_model::verdict::{CheckError, CheckResult};
 
 /// The minimum number of requests of a kind for a permanent failure.
 const REQUESTS_MIN: usize = 3;
-/// The minimum number of refusals of a burst other than by 429, if the live key is served
-/// meanwhile.
+/// The minimum number of refusals of a burst other than by 429, if the live key is served meanwhile.
 const REFUSALS_MIN: usize = 30;
-/// The minimum number of consecutive refusals other than by 429, if the live key is served between
-/// them.
+/// The minimum number of consecutive refusals other than by 429, if the live key is served between them.
 const CONSECUTIVE_MIN: usize = 6;
-/// The minimum number of consecutive refusals other than by 429, if nothing is known of the live
-/// key.
+/// The minimum number of consecutive refusals other than by 429, if nothing is known of the live key.
 const CONSECUTIVE_ALONE_MIN: usize = 60;
 /// The minimum number of list requests, if a third of them fails.
 const LISTS_MIN: usize = 12;
@@ -132,8 +129,7 @@ fn is_filtered(exchange: &Exchange, name: &str) -> bool {
         .is_some_and(|request| request.filters.iter().any(|(filter, _)| filter == name))
 }
 
-/// Returns `true` for a request of a burst that the limit may refuse: all but the concurrent ones
-/// with the live key.
+/// Returns `true` for a request of a burst that the limit may refuse: all but the concurrent ones with the live key.
 fn may_exceed_limit(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::ConcurrentLiveKey { .. }))
 }

@@ -38,8 +38,7 @@ fn second_account(recording: &Recording) -> Result<&Exchange, CheckError> {
     }
 }
 
-/// Returns `true` if both keys get the same account or the same events. Otherwise their accounts
-/// may differ.
+/// Returns `true` if both keys get the same account or the same events. Otherwise their accounts may differ.
 fn is_same_account(recording: &Recording) -> bool {
     let account_data = |exchange: &Exchange| {
         let body = exchange.response().and_then(|response| response.body.json())?;

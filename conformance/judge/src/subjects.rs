@@ -91,8 +91,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
     if subjects.is_empty() { Err(no_subject(recording, &format!("a {member}"))) } else { Ok(subjects) }
 }
 
-/// Returns the error if no object of a kind was found. In a run without a receiver, the operator
-/// cannot cause one.
+/// Returns the error if no object of a kind was found. In a run without a receiver, the operator cannot cause one.
 pub(super) fn no_subject(recording: &Recording, needed: &str) -> CheckError {
     if recording.without.contains(&Part::Webhooks) {
         return CheckError::Inapplicable(format!("no event shows {needed}, and deliveries are left out"));
@@ -100,8 +99,7 @@ pub(super) fn no_subject(recording: &Recording, needed: &str) -> CheckError {
     received_deliveries(recording).err().unwrap_or_else(|| no_delivery_with(needed))
 }
 
-/// Judges the objects for which `mismatch` returns `Some`. `Some(None)` means that the statement
-/// holds for the object.
+/// Judges the objects for which `mismatch` returns `Some`. `Some(None)` means that the statement holds for the object.
 pub(super) fn judge_each_subject(
     recording: &Recording,
     member: &str,

@@ -193,8 +193,7 @@ fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), Check
         };
         violating.iter().any(is_on_side)
     };
-    // If the tolerance was changed once, the paid charges are either all before or all after the
-    // underpaid ones.
+    // If the tolerance was changed once, the paid charges are either all before or all after the underpaid ones.
     let is_mixed = is_any_on_side(Ordering::Less) && is_any_on_side(Ordering::Greater);
     let Some(last) = violating.last().filter(|_| violating.len() >= PAID_SHORT_MIN && is_mixed) else {
         return Ok(());

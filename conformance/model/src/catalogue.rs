@@ -59,8 +59,7 @@ pub struct Requirement {
     /// the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
-    /// The reason why a statement is a `should`: the detail that the specification leaves open. Every `should` has
-    /// one.
+    /// The reason why a statement is a `should`: the detail that the specification leaves open. Every `should` has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived: Option<String>,
     /// The reason why no check judges it. `None` if one does.

@@ -474,8 +474,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the
-    /// run.
+    /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the run.
     pub(crate) fn has_stopped(&self) -> bool {
         self.consecutive_lost >= CONSECUTIVE_LOST_MAX || self.plan.interrupt.is_raised()
     }

@@ -16,9 +16,8 @@
 //!
 //! The state is a tree. The service has accounts, an account has one [`Book`](book::Book) for each mode, and a book
 //! holds the charges, invoices, payment links, endpoints, events and deliveries of one account in one mode. Every
-//! look-up is a method of one book, so an object of the other mode cannot be found by mistake
-//! (`isolation.not_found`). Every event is recorded by one function of the book, which also opens its deliveries in the
-//! [`outbox`].
+//! look-up is a method of one book, so an object of the other mode cannot be found by mistake (`isolation.not_found`).
+//! Every event is recorded by one function of the book, which also opens its deliveries in the [`outbox`].
 //!
 //! ```
 //! use reference_core::{

@@ -10,9 +10,8 @@
 //! `InFlight`, in which it stays until the host reports the result, exactly once. A response of 2xx leads to
 //! `Delivered`. Everything else (another status, a redirect, no connection, no response in time, a private address)
 //! is a failed attempt and leads to `Waiting` again, later by the next of `RETRY_DELAYS`, or after `ATTEMPTS_MAX`
-//! attempts to `Failed`. An endpoint with 15 failed deliveries in a row, without a success between them, is
-//! disabled, and its waiting deliveries become `Canceled`. The specification leaves the schedule open
-//! (`open.delivery.retry`).
+//! attempts to `Failed`. An endpoint with 15 failed deliveries in a row, without a success between them, is disabled,
+//! and its waiting deliveries become `Canceled`. The specification leaves the schedule open (`open.delivery.retry`).
 //!
 //! A resend is one extra attempt outside the schedule. It does not count towards `ATTEMPTS_MAX`, and if it fails, the
 //! delivery returns to the state that it had before. After a restart, the service does not know how an attempt in

@@ -179,8 +179,7 @@ impl Page {
     }
 }
 
-/// The newest record of each list when a key last read page 1, for clients that increment `page` without an
-/// anchor.
+/// The newest record of each list when a key last read page 1, for clients that increment `page` without an anchor.
 ///
 /// Bounded: the least recently read list is evicted first, lists that fit on one page before all others, and every
 /// list 10 minutes after its last read. A restart clears it.

@@ -104,8 +104,7 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// An unknown transaction, one that is not in the mempool, or one that already has a conflicting
-    /// transaction there.
+    /// An unknown transaction, one that is not in the mempool, or one that already has a conflicting transaction there.
     pub(crate) fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
         self.catch_up(now);
         let number = self.find_in_mempool(txid)?;

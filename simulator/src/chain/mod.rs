@@ -12,14 +12,13 @@
 //! transaction whose confirmations the watcher still reports. One long jump therefore has the same result as many short
 //! ones. If `now` is before that of an earlier call, the earlier one is used.
 //!
-//! A transaction waits in the mempool from `broadcast` on. Its fee determines the first block that takes it:
-//! the next one for normal and high fees, a few blocks later for a low fee, none for a stuck one.
-//! [`Congestion`] makes some blocks empty and others full, so that only high fees get in. The watcher reports
-//! a transfer when it is broadcast (unless the payment is *unseen*), and with every block until it has the
-//! confirmations that the coin requires; then it is no longer *followed*. A reorganisation of depth *d*
-//! replaces the last *d* blocks by a new branch of *d* + 1. Transactions that the new branch does not contain
-//! return to the mempool, are reported with 0 confirmations and are followed again. A double spend and a
-//! replacement remove a waiting transaction, and it is reported with a
+//! A transaction waits in the mempool from `broadcast` on. Its fee determines the first block that takes it: the next
+//! one for normal and high fees, a few blocks later for a low fee, none for a stuck one. [`Congestion`] makes some
+//! blocks empty and others full, so that only high fees get in. The watcher reports a transfer when it is broadcast
+//! (unless the payment is *unseen*), and with every block until it has the confirmations that the coin requires; then
+//! it is no longer *followed*. A reorganisation of depth *d* replaces the last *d* blocks by a new branch of *d* + 1.
+//! Transactions that the new branch does not contain return to the mempool, are reported with 0 confirmations and are
+//! followed again. A double spend and a replacement remove a waiting transaction, and it is reported with a
 //! [`Disappearance`](reference_core::sighting::Disappearance).
 //!
 //! Example: a payment in BTC (2 confirmations required) and a reorganisation of depth 1.

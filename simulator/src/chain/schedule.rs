@@ -1,10 +1,9 @@
 //! The times of blocks, by a formula: a jump over ten idle years costs as much as one over a block.
 //!
-//! Natural blocks, as opposed to those that a caller mines at once, are numbered from 1. Eight of them share
-//! a window of eight block times; the number of the window is the key of the draw of their offsets in it. So
-//! the time of a block and the number of blocks at a time each take one draw, and the average never drifts.
-//! Operations on the chain change the formula without new draws: blocks mined at once shift the heights, a
-//! stall shifts the times.
+//! Natural blocks, as opposed to those that a caller mines at once, are numbered from 1. Eight of them share a window
+//! of eight block times; the number of the window is the key of the draw of their offsets in it. So the time of a block
+//! and the number of blocks at a time each take one draw, and the average never drifts. Operations on the chain change
+//! the formula without new draws: blocks mined at once shift the heights, a stall shifts the times.
 
 use std::cell::Cell;
 

@@ -141,8 +141,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Returns its confirmations when the chain has this height: 1 at the tip, 0 outside of the active
-    /// branch.
+    /// Returns its confirmations when the chain has this height: 1 at the tip, 0 outside of the active branch.
     pub fn depth_at(&self, tip: u64) -> u64 {
         match self.state {
             TransactionState::Block(height) => tip - height + 1,

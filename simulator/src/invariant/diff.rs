@@ -134,8 +134,7 @@ fn invariant_of_field(name: &str) -> Invariant {
     }
 }
 
-/// Returns the invariant that a page violates if its rows or its total differ; `None` if only other values
-/// differ.
+/// Returns the invariant that a page violates if its rows or its total differ; `None` if only other values differ.
 pub(super) fn invariant_of_page(found: &[Difference], is_filtered: bool) -> Option<Invariant> {
     let is_row_or_total = |path: &str| match path.strip_prefix("data[").and_then(|rest| rest.split_once(']'))
     {

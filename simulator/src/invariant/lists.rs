@@ -36,8 +36,7 @@ pub struct ModelBook<'a> {
     pub reading: ReadingContext<'a>,
 }
 
-/// Checks lists with filters, lists with several page sizes, single objects, and the isolation from other
-/// books.
+/// Checks lists with filters, lists with several page sizes, single objects, and the isolation from other books.
 pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<'_>>) -> Findings {
     let mut findings = Findings::default();
     for (id, book) in books {
@@ -143,8 +142,7 @@ impl<R: Reader> ListJudge<'_, R> {
             for per_page in [1, 7].into_iter().filter(|size| length / size < PAGES_LIMIT) {
                 self.check_list(Invariant::Paging, SHAPE, &format!("{path}?per_page={per_page}"));
             }
-            // About three pages, so that page 2 has a previous and a next one; the last two numbers are
-            // beyond the end.
+            // About three pages, so that page 2 has a previous and a next one; the last two numbers are beyond the end.
             let size = (length / 3).clamp(1, 9);
             let last = length.div_ceil(size);
             for page in [2, last, last + 1, last + 7] {
@@ -177,8 +175,7 @@ impl<R: Reader> ListJudge<'_, R> {
         }
         let types = EventType::ALL.map(EventType::as_str);
         targets.extend(types.map(|kind| format!("/v1/events?type={kind}&per_page=100")));
-        // At most six charges and three invoices, and a few types for each: all combinations would take too
-        // long.
+        // At most six charges and three invoices, and a few types for each: all combinations would take too long.
         let charges = (0..book.charges.len()).rev().step_by(book.charges.len() / 6 + 1);
         let charges = charges.map(Subject::Charge);
         for subject in charges.chain((0..book.invoices.len()).rev().take(3).map(Subject::Invoice)) {

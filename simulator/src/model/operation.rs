@@ -320,8 +320,7 @@ fn are_distinct<'v>(values: impl Iterator<Item = Option<&'v str>>) -> bool {
 }
 
 impl FieldKind {
-    /// Returns `true` for decimals, for which an empty string is invalid; for other kinds it is a missing
-    /// value.
+    /// Returns `true` for decimals, for which an empty string is invalid; for other kinds it is a missing value.
     fn is_decimal(self) -> bool {
         matches!(self, FieldKind::Fiat | FieldKind::CoinAmount | FieldKind::Quantity)
     }

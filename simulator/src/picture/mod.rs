@@ -70,8 +70,7 @@ struct PicturePage<'a> {
     details: String,
 }
 
-/// The violations of one invariant with the same [`ViolationGroup::shape`]; the other fields are those of the
-/// first.
+/// The violations of one invariant with the same [`ViolationGroup::shape`]; the other fields are those of the first.
 struct ViolationGroup {
     invariant: String,
     /// The kind of violation, without names and amounts.

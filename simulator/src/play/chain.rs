@@ -16,8 +16,7 @@ use crate::{
     },
 };
 
-/// The size of a payment, and its text in the transcript. Without amount and share, the whole remaining
-/// amount is paid.
+/// The size of a payment, and its text in the transcript. Without amount and share, the whole remaining amount is paid.
 struct PaymentSize {
     amount: Option<Amount>,
     /// The part of the remaining amount.

@@ -29,8 +29,7 @@ pub struct DiffLine {
     pub text: String,
 }
 
-/// The difference between a transcript and its golden file. Displays as a unified diff without file names and
-/// colour.
+/// The difference between a transcript and its golden file. Displays as a unified diff without file names and colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
     /// The lines in order.
@@ -52,8 +51,7 @@ impl fmt::Display for Diff {
     }
 }
 
-/// Compares two texts; returns their difference, or `None` if they are equal. A CRLF in `expected` counts
-/// as LF.
+/// Compares two texts; returns their difference, or `None` if they are equal. A CRLF in `expected` counts as LF.
 pub fn compare(expected: &str, actual: &str) -> Option<Diff> {
     let expected = expected.replace("\r\n", "\n");
     if expected == actual {

@@ -135,8 +135,7 @@ struct Player<'a> {
     own_keys: BTreeMap<BookId, String>,
     /// Keys for reading state, so that reads do not count towards a rate limit.
     observers: BTreeMap<BookId, String>,
-    /// The index of the owning account, by code or id, for each named object that does not belong to the
-    /// first account.
+    /// The index of the owning account, by code or id, for each named object that does not belong to the first account.
     owners: BTreeMap<String, usize>,
     /// The requests that opened charges and can be repeated, by the name of the charge.
     repeatable: BTreeMap<String, SentRequest>,

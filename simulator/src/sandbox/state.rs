@@ -58,8 +58,7 @@ impl Sandbox {
         self.world = restored.world;
     }
 
-    /// Returns the digest of the state. Equal states have the same digest, however their values are shared in
-    /// memory.
+    /// Returns the digest of the state. Equal states have the same digest, however their values are shared in memory.
     pub fn state_digest(&self) -> [u8; 32] {
         let mut writer = HashingWriter::new(io::sink());
         // The output is never read back, so shared values may be written several times.

@@ -1,5 +1,4 @@
-//! Writes a script as a file that parses to the same script: one step per line, as the types of the steps
-//! serialize.
+//! Writes a script as a file that parses to the same script: one step per line, as the types of the steps serialize.
 
 use reference_core::{mode::Mode, time::Span};
 use serde_json::{Value, json};

@@ -26,8 +26,7 @@
 //! ```
 //!
 //! A sweep is a pure function of its seeds. Callers run seeds on any number of threads and machines, and add up the
-//! verdicts in any order. Must not contain: a thread, a clock (the caller measures the speed), a file, or an
-//! invariant.
+//! verdicts in any order. Must not contain: a thread, a clock (the caller measures the speed), a file, or an invariant.
 
 mod matrix;
 mod trace;

@@ -392,8 +392,7 @@ fn first_key(run: &Run, mode: Mode) -> String {
     if mode == Mode::Live { keys.live } else { keys.test }
 }
 
-/// Returns the part of a record that belongs to one mode: the calls with its first key, the sightings and the
-/// attempts.
+/// Returns the part of a record that belongs to one mode: the calls with its first key, the sightings and the attempts.
 fn record_of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     let mut deliveries = BTreeSet::new();
     let mut entries = Vec::new();

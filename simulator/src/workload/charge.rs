@@ -152,8 +152,7 @@ impl Plan {
         }
     }
 
-    /// Draws the time of the first payment: usually within the rate lock, sometimes around its end or after
-    /// it.
+    /// Draws the time of the first payment: usually within the rate lock, sometimes around its end or after it.
     fn draw_first_payment(&self, charge: &OpenedCharge, draw: &mut RngStream) -> u64 {
         let end = charge.at + LOCK;
         if self.draws_fault(Fault::LockEdge, draw) {

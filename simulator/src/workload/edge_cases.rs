@@ -54,8 +54,7 @@ impl Plan {
         self.add(0, Step::OpenAccount(Shorthand(open)));
     }
 
-    /// Draws the account of an object. Returns it (`None` for the first account), and its tolerance and
-    /// threshold.
+    /// Draws the account of an object. Returns it (`None` for the first account), and its tolerance and threshold.
     pub(super) fn draw_account(&self, object: &str) -> (Option<At<Name>>, (u32, u32)) {
         match self.second_account {
             Some(bounds) if self.stream(&format!("account/{object}")).chance(1, 4) => {

@@ -1,6 +1,5 @@
-//! Coverage of the random worlds: together they draw every operation of the API and every operation
-//! of the sandbox that changes a world, with every field and parameter. Also compares the table of
-//! operations with the API description.
+//! Coverage of the random worlds: together they draw every operation of the API and every operation of the sandbox that
+//! changes a world, with every field and parameter. Also compares the table of operations with the API description.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,5 +1,4 @@
-//! Exhaustive searches of small worlds: no invariant is violated, and planted faults are found by short
-//! paths.
+//! Exhaustive searches of small worlds: no invariant is violated, and planted faults are found by short paths.
 
 use simulator::{
     demo::DemoFault,

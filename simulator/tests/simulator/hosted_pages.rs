@@ -40,9 +40,8 @@ impl World {
     }
 }
 
-/// Checks the stage of a charge in LTC, which needs 3 confirmations, after these sandbox calls:
-/// paths and bodies, in which `CODE` stands for the code of the charge and `TXID` for the id of the
-/// last payment.
+/// Checks the stage of a charge in LTC, which needs 3 confirmations, after these sandbox calls: paths and bodies, in
+/// which `CODE` stands for the code of the charge and `TXID` for the id of the last payment.
 #[track_caller]
 fn check_stage(calls: &[(&str, &str)], stage: &str) {
     let mut world = World::new();

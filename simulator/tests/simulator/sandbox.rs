@@ -327,8 +327,7 @@ const CALLS: [(&str, &str, &[&str]); 25] = [
 /// The maximum number of fields in [`CALLS`].
 const FIELDS_MAX: usize = 9;
 
-/// Valid and invalid values for bodies. `C`, `T` and `A` stand for a charge, a transaction and an
-/// address.
+/// Valid and invalid values for bodies. `C`, `T` and `A` stand for a charge, a transaction and an address.
 const VALUES: [&str; 42] = [
     "null",
     "true",

@@ -352,8 +352,7 @@ fn a_restricted_call_is_exported_with_its_account_and_mode() {
     }
 }
 
-/// Checks the numbers of exported and omitted calls. `bytes` is the size of the body and path of a
-/// call.
+/// Checks the numbers of exported and omitted calls. `bytes` is the size of the body and path of a call.
 #[track_caller]
 fn check_history_limit(calls: usize, bytes: usize, expected: (usize, u64)) {
     let mut client = Client::new();

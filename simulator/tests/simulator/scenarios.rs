@@ -15,8 +15,7 @@ use simulator::{
 };
 use testkit::files_below;
 
-/// Seeds with which every scenario without its own seed is played. Their number multiplies the time of the
-/// test.
+/// Seeds with which every scenario without its own seed is played. Their number multiplies the time of the test.
 const OTHER_SEEDS: [u64; 3] = [2, 30, u64::MAX];
 
 fn directory() -> PathBuf {

@@ -40,8 +40,7 @@ fn random_worlds_satisfy_every_invariant() {
 
 #[test]
 fn a_few_worlds_check_every_invariant() {
-    // Worlds that are compared with a variant (remainder 5), and worlds of which all events are read
-    // (remainder 8).
+    // Worlds that are compared with a variant (remainder 5), and worlds of which all events are read (remainder 8).
     let mut checks = [0; Invariant::ALL.len()];
     for seed in (0..120).filter(|seed| seed % 16 == 5 || seed % 16 == 8) {
         let verdict = Runner::default().try_seed(seed);
@@ -122,8 +121,7 @@ impl Tamper for ExpiredNeverSent {
     }
 }
 
-/// Checks that the first violation with a fault is shrunk to a scenario of at most `steps_max`
-/// steps.
+/// Checks that the first violation with a fault is shrunk to a scenario of at most `steps_max` steps.
 #[track_caller]
 fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
     let tamper: &dyn Fn() -> Box<dyn Tamper> = &make;

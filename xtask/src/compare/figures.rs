@@ -101,8 +101,7 @@ impl Figures {
     }
 }
 
-/// The minimum, median and maximum of some rounds. For an even number of rounds, the median is the higher middle
-/// value.
+/// The minimum, median and maximum of some rounds. For an even number of rounds, the median is the higher middle value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
     pub(crate) min: u64,

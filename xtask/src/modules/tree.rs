@@ -8,8 +8,7 @@ use syn::Item;
 
 use super::module_names::ModuleNames;
 
-/// The maximum length of a chain of imports. Longer chains count as cycles of `use` items, which the compiler
-/// rejects.
+/// The maximum length of a chain of imports. Longer chains count as cycles of `use` items, which the compiler rejects.
 const HOPS_MAX: usize = 32;
 
 /// The modules of a library or a program. The first is the root, and each follows its parent.
@@ -73,8 +72,7 @@ impl ModuleTree {
         self.add(workspace, file, directory, parent, name, &parsed.items)
     }
 
-    /// Adds a module and its content. `directory` has the files of its child modules. Returns the index of the
-    /// module.
+    /// Adds a module and its content. `directory` has the files of its child modules. Returns the index of the module.
     fn add(
         &mut self,
         workspace: &Path,

@@ -257,8 +257,7 @@ fn build(root: &Path, copy: &Path) -> Result<PathBuf, String> {
 /// The results for one bug: the name of each search, and its first finding or `-`.
 type SearchResults = Vec<(String, String)>;
 
-/// Runs all searches for one bug. `limits`: the number of worlds, the first seed, and the maximum length of
-/// sequences.
+/// Runs all searches for one bug. `limits`: the number of worlds, the first seed, and the maximum length of sequences.
 fn search(program: &Path, number: usize, limits: [u64; 3]) -> Result<SearchResults, String> {
     let mut search = Command::new(program);
     search.args(limits.map(|n| n.to_string()));

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The required entries of the root directory. No other entry is allowed, except `target` and names with a leading
-/// dot.
+/// The required entries of the root directory. No other entry is allowed, except `target` and names with a leading dot.
 const TOP_LEVEL: &[&str] = &[
     "CHANGELOG.md",
     "Cargo.lock",

@@ -1,5 +1,4 @@
-//! The recipe of each event type: the calls of the API and the sandbox that cause such an event in
-//! a reference server.
+//! The recipe of each event type: the calls of the API and the sandbox that cause such an event in a reference server.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode};
 
@@ -9,8 +8,7 @@ pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) body: &'static str,
-    /// The value of the response that later steps use: the name of its placeholder, and a JSON
-    /// pointer to the string.
+    /// The value of the response that later steps use: the name of its placeholder, and a JSON pointer to the string.
     pub(super) output: Option<(&'static str, &'static str)>,
 }
 

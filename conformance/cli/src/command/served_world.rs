@@ -188,8 +188,7 @@ impl ServedWorld {
         self.call_with_key(None, method, path, body)
     }
 
-    /// Performs a call that must succeed: of the API with the key of this mode, or of the sandbox
-    /// with its token.
+    /// Performs a call that must succeed: of the API with the key of this mode, or of the sandbox with its token.
     fn call_with_key(
         &mut self,
         mode: Option<Mode>,

@@ -1,6 +1,5 @@
-//! The choices in `reference/CHOICES.md`: each has an id and a proof, which is a scenario or a test
-//! that fails if the server chooses differently. Every id of a choice or a statement that a comment or
-//! an invariant cites exists.
+//! The choices in `reference/CHOICES.md`: each has an id and a proof, which is a scenario or a test that fails if the
+//! server chooses differently. Every id of a choice or a statement that a comment or an invariant cites exists.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,8 +10,7 @@ use std::{
 use simulator::{invariant::Invariant, script::Script};
 use testkit::files_below;
 
-/// The keys of steps with an expectation. A transcript is not a proof, because `BLESS=1` rewrites
-/// it.
+/// The keys of steps with an expectation. A transcript is not a proof, because `BLESS=1` rewrites it.
 const EXPECTATIONS: [&str; 3] = ["expect:", "refused:", "walk:"];
 
 /// A row of a table: `` | `open.charge.lock` | The rate is locked for 30 minutes. | [rate_is_locked](…) | ``.

@@ -95,9 +95,8 @@ fn captured_deliveries_are_judged_and_no_secret_is_recorded() {
 const ADDRESS: &str = "SERVED_ADDRESS";
 const KEYS: &str = "SERVED_KEYS";
 
-/// The `--register` command of the next test, and no test if it is run otherwise: registers an
-/// endpoint and panics if it is refused. Then it causes events, because the receiver is listening
-/// by now.
+/// The `--register` command of the next test, and no test if it is run otherwise: registers an endpoint and panics if
+/// it is refused. Then it causes events, because the receiver is listening by now.
 #[test]
 fn register_command() {
     let Ok(url) = env::var("CHARGEPROOF_ENDPOINT_URL") else { return };

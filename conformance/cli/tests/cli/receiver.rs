@@ -67,8 +67,7 @@ impl RunningReceiver {
     }
 }
 
-/// Returns the signature header of the reference server. The receiver verifies it with a separate
-/// implementation.
+/// Returns the signature header of the reference server. The receiver verifies it with a separate implementation.
 fn sign(secret: &str, body: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     reference_core::signature::Signer::new(secret).sign(now, body.as_bytes())

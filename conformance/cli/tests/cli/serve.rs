@@ -1,5 +1,4 @@
-//! Tests of `serve`: webhooks on the same machine, checks of the server, the banner, the log, and
-//! the options.
+//! Tests of `serve`: webhooks on the same machine, checks of the server, the banner, the log, and the options.
 
 use std::{
     fs,

@@ -9,8 +9,7 @@ use std::{
 use serde_json::Value;
 use testkit::RunningProgram;
 
-/// Returns a command for the program in a directory, without the environment variables of the
-/// developer.
+/// Returns a command for the program in a directory, without the environment variables of the developer.
 pub(crate) fn program(directory: &Path) -> Command {
     testkit::command_for(env!("CARGO_BIN_EXE_chargeproof"), directory)
 }

@@ -1,8 +1,7 @@
 //! Comparison of 404 responses for absent and foreign objects.
 //!
-//! One round requests an absent, a foreign and an absent object, the other a foreign, an absent and
-//! a foreign one. A difference counts only if it depends on the object in both rounds, not on the
-//! position of the request.
+//! One round requests an absent, a foreign and an absent object, the other a foreign, an absent and a foreign one. A
+//! difference counts only if it depends on the object in both rounds, not on the position of the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -201,8 +200,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
     features
 }
 
-/// Adds the features of a JSON value: the names of each object and the value of each member, by its
-/// path.
+/// Adds the features of a JSON value: the names of each object and the value of each member, by its path.
 fn json_features(
     path: &str,
     value: &Value,

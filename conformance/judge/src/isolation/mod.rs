@@ -31,8 +31,7 @@
 //!
 //! `x-request-id` differs between the absent responses, so it is noise.
 //!
-//! Must not contain: a request, a list of headers to ignore, or knowledge of a particular
-//! implementation.
+//! Must not contain: a request, a list of headers to ignore, or knowledge of a particular implementation.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The requests of the test key in the minutes before a refusal, and the windows of the limiter
-//! that they imply.
+//! The requests of the test key in the minutes before a refusal, and the windows of the limiter that they imply.
 
 use std::time::Duration;
 
@@ -13,8 +12,7 @@ use conformance_model::recording::{Caller, Exchange, Recording};
 const ROUNDING: Duration = Duration::from_secs(1);
 /// The tolerance for requests that may count for either of two minutes.
 const SLACK: u64 = 2;
-/// The maximum time for which the weighted count of the previous clock minute stays above the
-/// limit, if refusals count.
+/// The maximum time for which the weighted count of the previous clock minute stays above the limit, if refusals count.
 const WEIGHTED_FALL_MAX: Duration = Duration::from_secs(15);
 /// The minimum number of consecutive served requests after a refusal that show a new window.
 const NEW_WINDOW_MIN: usize = 8;
@@ -72,8 +70,7 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
         || is_short_wait && seconds.any(explains_refusal)
 }
 
-/// Returns `true` if requests before the last minute may explain a refusal: a limiter may weight
-/// the previous minute.
+/// Returns `true` if requests before the last minute may explain a refusal: a limiter may weight the previous minute.
 pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool {
     count_requests(recording, refused, LIMIT_WINDOW * 2, LIMIT_WINDOW) > SLACK
         && may_be_refused(recording, refused)

@@ -85,8 +85,7 @@ pub(super) fn check_has_burst(recording: &Recording) -> Result<(), CheckError> {
     last_burst(recording).map(drop)
 }
 
-/// Returns the error for a burst that was too slow, or had too many unclear or cached responses, to
-/// show a limit.
+/// Returns the error for a burst that was too slow, or had too many unclear or cached responses, to show a limit.
 fn unusable_burst(burst: BurstCounts) -> CheckError {
     /// The maximum number of responses other than 200 and 429 in a usable burst.
     const UNCLEAR_MAX: u32 = 10;

@@ -48,8 +48,7 @@ impl<'a> ApiEvents<'a> {
         ApiEvents { recording, listed_events: listed.into() }
     }
 
-    /// Returns an event as read with the key of `key_mode`, if it was read. `claimed`: the mode in
-    /// its delivery.
+    /// Returns an event as read with the key of `key_mode`, if it was read. `claimed`: the mode in its delivery.
     fn event(&self, id: &str, claimed: Mode, key_mode: Mode) -> Option<Value> {
         let side = if claimed == key_mode { Side::Own } else { Side::Foreign };
         let single = event_request(self.recording, id, key_mode, side)
@@ -59,10 +58,9 @@ impl<'a> ApiEvents<'a> {
         single.or_else(|| self.listed_events[&key_mode].get(id).cloned())
     }
 
-    /// Returns the member and field of the first value in a delivered object (`sent`) that differs
-    /// in the API, with the value in the API. Each change of a charge is recorded as an event, so
-    /// the received amount must be equal if this event is the newest listed one of the charge and
-    /// shows the same status.
+    /// Returns the member and field of the first value in a delivered object (`sent`) that differs in the API, with the
+    /// value in the API. Each change of a charge is recorded as an event, so the received amount must be equal if this
+    /// event is the newest listed one of the charge and shows the same status.
     fn first_contradiction(
         &self,
         event: &Value,
@@ -93,8 +91,7 @@ impl<'a> ApiEvents<'a> {
     }
 }
 
-/// Returns the deliveries of events, not those of "Send test event", each with its event id and
-/// mode.
+/// Returns the deliveries of events, not those of "Send test event", each with its event id and mode.
 fn deliveries_with_event<'a>(
     parsed: &'a [ParsedDelivery<'a>],
 ) -> impl Iterator<Item = (&'a ParsedDelivery<'a>, &'a str, Mode)> {

@@ -17,9 +17,8 @@ pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", NEEDS_WITH_LI
 /// The maximum difference between the clocks of the service and the receiver.
 const CLOCK_DIFFERENCE_MAX_SECS: i64 = 300;
 
-/// Judges the first delivery of each event that was created during the run. The times of the event
-/// and of sending must lie between the start of the receiver and the arrival, with a tolerance of
-/// [`CLOCK_DIFFERENCE_MAX_SECS`].
+/// Judges the first delivery of each event that was created during the run. The times of the event and of sending must
+/// lie between the start of the receiver and the arrival, with a tolerance of [`CLOCK_DIFFERENCE_MAX_SECS`].
 fn judge_clock(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     // A trigger that lets all deliveries settle may have advanced the clock of the service.

@@ -70,8 +70,7 @@ fn judge_post(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith("the receiver cannot observe HTTPS: TLS is terminated in front of it".into()))
 }
 
-/// Returns the value of a header that occurs exactly once; otherwise the error describes the
-/// occurrences.
+/// Returns the value of a header that occurs exactly once; otherwise the error describes the occurrences.
 fn single_value(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
     let values = parsed.delivery.header_values(name);
     match values.as_slice() {
@@ -127,8 +126,7 @@ fn judge_delivery_ids(recording: &Recording) -> CheckResult {
         let (Some(id), Some(event)) = (parsed.text(&["id"]), parsed.text(&["event_id"])) else { continue };
         let (known_event, name) =
             events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, parsed.name()));
-        // A retry may have the same id, but deliveries of two events may not, in any
-        // interpretation.
+        // A retry may have the same id, but deliveries of two events may not, in any interpretation.
         if !known_event.eq_ignore_ascii_case(event) {
             let expected = format!("an id other than that of {name}, which has another event");
             return Err(parsed.violation(expected, format!("id {}", shorten(id))));

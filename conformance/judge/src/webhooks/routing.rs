@@ -32,8 +32,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.retries", NEEDS, observe_retries),
 ];
 
-/// The maximum time by which the deliveries of a type lag behind others. Beyond it, the type counts
-/// as not delivered.
+/// The maximum time by which the deliveries of a type lag behind others. Beyond it, the type counts as not delivered.
 const DELIVERY_LAG_MAX: Duration = Duration::from_secs(30);
 /// The maximum time between two deliveries of a service that has more to send.
 const QUEUE_PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -212,8 +211,7 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
     Err(no_assignable_delivery(&received))
 }
 
-/// Returns the result for an endpoint that received nothing, although this number of events was
-/// created in its mode.
+/// Returns the result for an endpoint that received nothing, although this number of events was created in its mode.
 fn silent_endpoint(all: &Deliveries, endpoint: &DeclaredEndpoint, events: usize) -> CheckError {
     let mode = endpoint.mode.map_or("its", Mode::as_str);
     if let Some(accepted) = silent_registration(all, endpoint) {
@@ -276,9 +274,8 @@ fn too_few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckEr
     )
 }
 
-/// Returns `true` if several events of a type were overtaken by newer ones, counted over all
-/// endpoints, and no event of the type was delivered anywhere. Deliveries lost on the way would not
-/// be limited to one type.
+/// Returns `true` if several events of a type were overtaken by newer ones, counted over all endpoints, and no event of
+/// the type was delivered anywhere. Deliveries lost on the way would not be limited to one type.
 fn is_never_delivered(
     endpoints: &[(&DeclaredEndpoint, EndpointEvents)],
     received: &ReceivedDeliveries<'_>,
@@ -297,9 +294,8 @@ fn is_never_delivered(
         && !was_delivered()
 }
 
-/// Returns `true` if an endpoint that accepted all deliveries no longer gets any: several events
-/// are missing there that are newer than its last one, but half a minute older than one that
-/// another endpoint received.
+/// Returns `true` if an endpoint that accepted all deliveries no longer gets any: several events are missing there that
+/// are newer than its last one, but half a minute older than one that another endpoint received.
 fn has_stopped(of_endpoint: &EndpointEvents, endpoints: &[(&DeclaredEndpoint, EndpointEvents)]) -> bool {
     let newest = endpoints.iter().filter_map(|(_, other)| other.newest_delivered()).max();
     let (Some(newest), Some(last)) = (newest, of_endpoint.newest_delivered()) else { return false };
@@ -435,9 +431,8 @@ impl EndpointEvents {
             || (!was_delivered && self.missing_events().filter(is_same_type).count() > 1)
     }
 
-    /// Returns the delivered types if the endpoint subscribes to all types, but at least as many
-    /// were never delivered. Without `--subscribed`, an endpoint counts as subscribed to all types,
-    /// but may be registered for these only.
+    /// Returns the delivered types if the endpoint subscribes to all types, but at least as many were never delivered.
+    /// Without `--subscribed`, an endpoint counts as subscribed to all types, but may be registered for these only.
     fn types_if_few(&self) -> Option<BTreeSet<&str>> {
         let delivered =
             self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| event_type(row));

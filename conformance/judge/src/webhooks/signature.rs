@@ -161,8 +161,7 @@ fn no_secret() -> CheckError {
     )
 }
 
-/// A delivery whose signature matches a secret, with the differences of its construction from the
-/// usual one.
+/// A delivery whose signature matches a secret, with the differences of its construction from the usual one.
 struct VerifiedSignature<'a> {
     parsed: ParsedDelivery<'a>,
     /// The names of the differences.

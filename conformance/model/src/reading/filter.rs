@@ -90,8 +90,7 @@ pub fn payment_link_code(row: &Value) -> Option<&str> {
     text_at(row, &["payment_link"]).or_else(|| text_at(row, &["payment_link", "code"]))
 }
 
-/// Returns the selected rows of a list, in each valid interpretation. `None` if a row does not have the filtered
-/// field.
+/// Returns the selected rows of a list, in each valid interpretation. `None` if a row does not have the filtered field.
 pub fn selected_rows<'r>(
     list: List,
     rows: &[&'r Value],

@@ -32,8 +32,7 @@ const PUBLIC_HEADERS: &[&str] = &[
     "vary",
     "www-authenticate",
 ];
-/// The length of the shortest identifier that stays readable within text. A shorter identifier may be part of any
-/// word.
+/// The length of the shortest identifier that stays readable within text. A shorter identifier may be part of any word.
 const READABLE_ID_LEN_MIN: usize = 6;
 
 /// A keyed pseudonymization of recordings.
@@ -130,8 +129,7 @@ fn is_public_header(header: &str) -> bool {
     PUBLIC_HEADERS.contains(&header) || header.starts_with("x-ratelimit-") || header.starts_with("ratelimit")
 }
 
-/// Returns the identifiers in a request: the last part of its path and the values of its query, without plain
-/// numbers.
+/// Returns the identifiers in a request: the last part of its path and the values of its query, without plain numbers.
 fn requested_ids(target: &str) -> Vec<String> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let last = path.rsplit('/').next().unwrap_or_default().to_owned();

@@ -65,8 +65,7 @@ fn check_usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
         200..=299 if is_html_page(response) => configuration_error(format!(
             "{ACCOUNT_PATH} responds with an HTML page; is this the API's base address?"
         )),
-        // A key whose account has the other mode is a violation, not a mistake of the operator: its prefix is
-        // correct.
+        // A key whose account has the other mode is a violation, not a mistake of the operator: its prefix is correct.
         _ => Ok(()),
     }
 }

@@ -463,9 +463,8 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
     }
 }
 
-/// Sends requests during a long wait, in which the key should be refused. If one is served, sends as many as
-/// possible, to exceed what two windows in a minute allow. Returns `true` if one was served: the refusal no longer
-/// applies then.
+/// Sends requests during a long wait, in which the key should be refused. If one is served, sends as many as possible,
+/// to exceed what two windows in a minute allow. Returns `true` if one was served: the refusal no longer applies then.
 async fn check_during_wait(
     session: &mut Session<'_>,
     refused: &Exchange,

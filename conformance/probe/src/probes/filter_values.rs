@@ -79,8 +79,7 @@ impl FilterValues {
         }
     }
 
-    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no
-    /// value.
+    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
     pub(super) fn requests(&self) -> [Option<PageRequest>; 11] {
         let events = &self.events[..];
         let value = |name, path: [&str; 2]| {

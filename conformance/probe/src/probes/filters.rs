@@ -137,9 +137,8 @@ async fn read_other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterVal
     }
 }
 
-/// Reads the unfiltered lists again, for comparison with the filtered pages that were read in between. If the
-/// records that a filter selects changed meanwhile, reads that page once more, between two reads of the unfiltered
-/// list.
+/// Reads the unfiltered lists again, for comparison with the filtered pages that were read in between. If the records
+/// that a filter selects changed meanwhile, reads that page once more, between two reads of the unfiltered list.
 async fn read_again(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         for list in List::ALL {
@@ -169,8 +168,7 @@ fn filtered_request_of(exchange: &Exchange, mode: Mode) -> Option<PageRequest> {
     page_request(exchange).filter(|request| is_read && !request.filters.is_empty() && request.link.is_none())
 }
 
-/// Returns a filtered page whose last read was not between two unfiltered pages that contain the same selected
-/// records.
+/// Returns a filtered page whose last read was not between two unfiltered pages that contain the same selected records.
 fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
     let pairs = &ChargeInvoices::from_recording(recording);
     let selected = |request: &PageRequest, long_page: &Exchange| {
@@ -305,8 +303,7 @@ fn has_burst_filtered(recording: &Recording, list: List, names: &[&str]) -> bool
 /// Reads a filtered page, and the page of a link that lacks a parameter of the request.
 async fn read_filtered(session: &mut Session<'_>, mode: Mode, request: PageRequest, followed: &mut u32) {
     let (exchange, page) = session.read_page(mode, request).await;
-    // A link with all parameters is not followed. Only the page of another link shows whether the filter is
-    // preserved.
+    // A link with all parameters is not followed. Only the page of another link shows whether the filter is preserved.
     if *followed < LINKS_FOLLOWED_MAX
         && session.has_room()
         && let Some(rel) = page.and_then(|page| link_lacking_parameter(&exchange, &page))

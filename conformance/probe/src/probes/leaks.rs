@@ -18,9 +18,8 @@ use crate::probes::positions::sized_request;
 use crate::session::Session;
 
 const EVENT_TYPES_MAX: u32 = EVENT_TYPES.len() as u32;
-/// The events of each mode with the other key and once with their own, a page of each list with an invalid size,
-/// three filters with two values each, an old event, an id in capital letters and two ids that resemble an existing
-/// one.
+/// The events of each mode with the other key and once with their own, a page of each list with an invalid size, three
+/// filters with two values each, an old event, an id in capital letters and two ids that resemble an existing one.
 const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + 3 + 6 + 4;
 const INVALID_PAGE_SIZE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, other: 0, total: REQUESTS_MAX };

@@ -103,10 +103,9 @@ async fn request_long_page(session: &mut Session<'_>, mode: Mode, purpose: Purpo
     session.send(Caller::Own(mode), purpose, &path).await
 }
 
-/// Runs the trigger, and waits until every type was delivered, or for the time of the plan, which includes the
-/// earlier part of the run. Then reads the list of events, and waits for the deliveries of those. Returns the result
-/// of the trigger, and the time of the read since the start of the receiver; `None` if the trigger has sent every
-/// delivery.
+/// Runs the trigger, and waits until every type was delivered, or for the time of the plan, which includes the earlier
+/// part of the run. Then reads the list of events, and waits for the deliveries of those. Returns the result of the
+/// trigger, and the time of the read since the start of the receiver; `None` if the trigger has sent every delivery.
 async fn receive(
     session: &mut Session<'_>,
     receiver: &BackgroundReceiver,

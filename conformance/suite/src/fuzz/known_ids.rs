@@ -89,8 +89,7 @@ impl KnownIds {
         self.events.get(&(mode, id.to_owned())).map(String::as_str)
     }
 
-    /// Adds the identifier of an object and that of its payment link, and for an event those of its charge and
-    /// invoice.
+    /// Adds the identifier of an object and that of its payment link, and for an event those of its charge and invoice.
     pub(super) fn add_object(&mut self, mode: Mode, kind: IdKind, row: &Value) {
         match kind {
             IdKind::Event => {

@@ -23,8 +23,7 @@ use crate::{
 
 /// The time for which the rate of a new charge is locked (`open.charge.lock`).
 pub const RATE_LOCK: Span = Span::mins(30);
-/// The longest time after the end of the lock for which transfers seen in time hold a charge open
-/// (`open.charge.hold`).
+/// The longest time after the end of the lock for which transfers seen in time hold a charge open (`open.charge.hold`).
 pub const HOLD_MAX: Span = Span::hours(24);
 
 /// A change of a charge. The book turns each into an event.

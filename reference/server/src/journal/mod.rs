@@ -10,11 +10,10 @@
 //!
 //! *Durability.* With a directory, records are stored in a database (`disk`, by redb) in a directory (`storage`,
 //! which tests replace by a failing one). One thread commits (`writer`). A request that changed something takes a
-//! ticket and waits, after it has released the world's lock, for the commit that contains its record; one commit
-//! serves all that wait. The response and the delivery attempts that follow from the record are sent after it. Records
-//! that no response depends on are committed within a second. If the disk fails, the world returns to its last
-//! commit and is read-only until the disk works again. Without a directory the records stay in memory, up to a
-//! bound.
+//! ticket and waits, after it has released the world's lock, for the commit that contains its record; one commit serves
+//! all that wait. The response and the delivery attempts that follow from the record are sent after it. Records that no
+//! response depends on are committed within a second. If the disk fails, the world returns to its last commit and is
+//! read-only until the disk works again. Without a directory the records stay in memory, up to a bound.
 //!
 //! *Integrity.* Each commit has a seal, the running digest of all records up to it (`seal`), and the newest
 //! acknowledged commit is also stored in a separate file. `verify` checks both before a journal is opened, without a

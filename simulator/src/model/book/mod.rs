@@ -222,8 +222,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if the charge is neither expired nor canceled, or has no such payment that is confirmed and not
-    /// refunded.
+    /// 409 if the charge is neither expired nor canceled, or has no such payment that is confirmed and not refunded.
     pub fn accept(&mut self, now: Timestamp, number: usize, txid: Option<&str>) -> Result<(), u16> {
         let events = self.charges[number].accept(txid).ok_or(409_u16)?;
         self.record_all(now, number, events);

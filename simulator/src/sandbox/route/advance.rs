@@ -75,8 +75,7 @@ impl Sandbox {
         self.run_until_blocked(pending)
     }
 
-    /// Moves the clock towards the target, until it would pass an attempt in flight or the work budget is
-    /// used up.
+    /// Moves the clock towards the target, until it would pass an attempt in flight or the work budget is used up.
     pub(in crate::sandbox) fn run_until_blocked(&mut self, mut pending: PendingAdvance) -> Progress {
         let mut budget = self.budget();
         loop {
@@ -264,8 +263,7 @@ mod tests {
             let (_, body) = response_of(world.continue_call(pending));
             assert_eq!(body["happened"].as_array().map(Vec::len), Some(1), "{body}");
             world.check_now(since);
-            // A second call does not report the event again, and ends before the next retry (after 1, then 5
-            // minutes).
+            // A second call does not report the event again, and ends before the next retry (after 1, then 5 minutes).
             let by = if since == Span::mins(0) { "55s" } else { "4m" };
             let body = world.call_ok("/sandbox/advance", &format!(r#"{{"by":"{by}","stop_early":true}}"#));
             assert_eq!(body["happened"].as_array().map(Vec::len), Some(0), "{body}");

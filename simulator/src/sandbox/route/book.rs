@@ -30,8 +30,7 @@ use crate::{
     sandbox::{Sandbox, observe::AccountBook},
 };
 
-/// The maximum number of late-payment events, newest first, whose charges are searched for unresolved late
-/// payments.
+/// The maximum number of late-payment events, newest first, whose charges are searched for unresolved late payments.
 const LATE_SCANNED_MAX: usize = 1_000;
 
 /// Returns the book that the path names.

@@ -16,8 +16,7 @@ use crate::sandbox::{Sandbox, observe::AccountBook, world::World};
 
 /// The maximum number of days by which one call moves the clock.
 const JUMP_DAYS_MAX: u64 = 3_653;
-/// The maximum number of days for calls with an API key. It is lower, because all keys of a world share its
-/// clock.
+/// The maximum number of days for calls with an API key. It is lower, because all keys of a world share its clock.
 const KEY_JUMP_DAYS_MAX: u64 = 366;
 /// The last time of the clock, 9000-01-01, well before the last representable time.
 const CLOCK_LAST: Timestamp = Timestamp(221_845_392_000_000_000);

@@ -1,5 +1,4 @@
-//! Calls on the world as a whole: its overview, events, history, clock and market, its restart and its
-//! replacement.
+//! Calls on the world as a whole: its overview, events, history, clock and market, its restart and its replacement.
 
 use reference_core::{
     error::ApiError, mode::Mode, money::Rate, rng::Seed, time::Timestamp, wallet::needs_address_list,

@@ -57,8 +57,7 @@ pub struct RouteMethod {
     /// The allowed fields of a body, or the query parameters of `GET`. [`ANY`] allows any, like the API, which ignores
     /// unknown ones.
     pub fields: &'static [&'static str],
-    /// The required fields, with `None` in place of each optional one; `None` if the handler itself reads the
-    /// body.
+    /// The required fields, with `None` in place of each optional one; `None` if the handler itself reads the body.
     pub required: Option<&'static [Option<&'static str>]>,
     handler: Handler,
 }
@@ -107,8 +106,7 @@ macro_rules! allowed {
     };
 }
 
-/// One method of a path. Its fields are those of a request type, or a list if the handler itself reads the
-/// body.
+/// One method of a path. Its fields are those of a request type, or a list if the handler itself reads the body.
 macro_rules! route_method {
     ($method:ident $reach:ident [$($field:expr),*], $handler:path) => {
         route_method!($method $reach ([$($field),*]), $handler)

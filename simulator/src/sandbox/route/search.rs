@@ -1,6 +1,5 @@
-//! The search in a book: finds charges, invoices and payment links by their texts (such as code, transaction,
-//! customer or metadata), and events and deliveries by id. It ignores case, and scans a bounded number of the
-//! newest objects.
+//! The search in a book: finds charges, invoices and payment links by their texts (such as code, transaction, customer
+//! or metadata), and events and deliveries by id. It ignores case, and scans a bounded number of the newest objects.
 
 use reference_core::{
     book::Book,

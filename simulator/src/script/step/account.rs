@@ -133,8 +133,7 @@ pub struct Answers {
     pub then: MerchantState,
 }
 
-/// The behaviour of a merchant: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a
-/// status.
+/// The behaviour of a merchant: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
 #[derive(Clone, Debug)]
 pub struct MerchantState(pub String);
 

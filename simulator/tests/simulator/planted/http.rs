@@ -150,8 +150,7 @@ impl Tamper for VanishedBlocksCancel {
     }
 }
 
-/// A fault: a late payment cannot be refunded before it was accepted. The refund is recorded, but refused
-/// with 422.
+/// A fault: a late payment cannot be refunded before it was accepted. The refund is recorded, but refused with 422.
 fn refuse_late_refunds() -> Box<dyn Tamper> {
     change_responses(|_, request, response| {
         if request.method == "POST" && request.path.ends_with("/refunds") && response.status == 201 {

@@ -178,8 +178,7 @@ impl Tamper for BumpReportedLater {
     }
 }
 
-/// A fault: a transfer first seen while another one holds the charge open gets the time of that
-/// transfer.
+/// A fault: a transfer first seen while another one holds the charge open gets the time of that transfer.
 #[derive(Default)]
 struct HoldCoversNewTransfers {
     charges: Charges,

@@ -81,8 +81,7 @@ const fn endpoint(
     EndpointSpec { path, mode, events, responses }
 }
 
-/// An endpoint of each kind: with all and with some event types, with redirects, and with a
-/// failure.
+/// An endpoint of each kind: with all and with some event types, with redirects, and with a failure.
 const ENDPOINTS: [EndpointSpec; 6] = [
     endpoint("/live", Mode::Live, &[], "200"),
     endpoint("/test", Mode::Test, &[], "200"),

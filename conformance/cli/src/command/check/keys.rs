@@ -21,8 +21,7 @@ pub(super) const SECOND_KEY: &str = "CHARGEPROOF_SECOND_KEY";
 pub(super) const OTHER_ACCOUNT_KEY: &str = "CHARGEPROOF_OTHER_ACCOUNT_KEY";
 pub(super) const REVOKED_KEY: &str = "CHARGEPROOF_REVOKED_KEY";
 
-/// The minimum length of a webhook secret. A shorter one could not be redacted without redacting
-/// other text.
+/// The minimum length of a webhook secret. A shorter one could not be redacted without redacting other text.
 const SECRET_LENGTH_MIN: usize = 8;
 
 /// The source of a key or a secret: an environment variable, or else a file.

@@ -129,8 +129,7 @@ fn check_url(
     Ok(runtime.block_on(check(plan, &mut clock, progress)))
 }
 
-/// Writes the sample configuration, or a CI job if `path` is the name of a CI system, to a new
-/// file.
+/// Writes the sample configuration, or a CI job if `path` is the name of a CI system, to a new file.
 fn write_config(path: &Path) -> Result<u8, Failure> {
     if let Some(result) = ci_job::init(path) {
         return result;

@@ -40,11 +40,10 @@ pub(super) struct ServedBranch {
 }
 
 impl ServedBranch {
-    /// Opens a branch; `None` if the address itself must be checked. A branch requires a reference
-    /// server on this machine whose sandbox needs no token, and no options that provide records,
-    /// further keys or a receiver. If keys are given, they must be keys of the server, and the
-    /// address must be that of the server, not of a gateway: the faults of a gateway would not
-    /// occur in a branch.
+    /// Opens a branch; `None` if the address itself must be checked. A branch requires a reference server on this
+    /// machine whose sandbox needs no token, and no options that provide records, further keys or a receiver. If keys
+    /// are given, they must be keys of the server, and the address must be that of the server, not of a gateway: the
+    /// faults of a gateway would not occur in a branch.
     pub(super) fn open(
         base: &Url,
         args: &Check,

@@ -220,8 +220,7 @@ fn run_user_command(option: &str, command: &str, objects: &TrialObjects) -> Resu
         .spawn()
         .map_err(|error| format!("{option} can't be run: {error}"))?;
     let stdout = child.stdout.take().expect("stdout is piped");
-    // Waits for the end of the output instead of polling the process: stdout is closed when the
-    // command ends.
+    // Waits for the end of the output instead of polling the process: stdout is closed when the command ends.
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = String::new();

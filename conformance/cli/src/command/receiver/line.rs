@@ -20,8 +20,7 @@ pub(super) struct JudgedDelivery {
     pub(super) summary: DeliverySummary,
     pub(super) diagnosis: Diagnosis,
     pub(super) notes: Vec<Note>,
-    /// The number of this attempt of the delivery, from 1; `None` if the request has no delivery
-    /// id.
+    /// The number of this attempt of the delivery, from 1; `None` if the request has no delivery id.
     pub(super) attempt_number: Option<u32>,
     /// The response of the receiver; `None` for a recorded request.
     pub(super) response: Option<ReceiverResponse>,

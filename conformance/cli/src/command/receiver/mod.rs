@@ -32,8 +32,7 @@ use crate::{
 };
 
 const DEFAULT_PORT: u16 = 8403;
-/// The minimum length of a secret. A shorter one could not be redacted without redacting other
-/// text.
+/// The minimum length of a secret. A shorter one could not be redacted without redacting other text.
 const SECRET_LENGTH_MIN: usize = 8;
 /// The maximum number of bytes in a line of a recording. A line is longer than its request, because
 /// each byte of the request is encoded as several characters.
@@ -266,8 +265,7 @@ fn secrets_from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, F
     names.iter().map(|name| Ok((name.clone(), Secret::new(read_secret(name)?)))).collect()
 }
 
-/// Reads a secret from an environment variable. White space around it is kept, so that the
-/// diagnosis can report it.
+/// Reads a secret from an environment variable. White space around it is kept, so that the diagnosis can report it.
 fn read_secret(name: &str) -> Result<String, Failure> {
     let remedy = "set it to the secret of the endpoint, such as `whsec_…`";
     let text = match env::var(name) {

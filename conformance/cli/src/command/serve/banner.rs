@@ -48,8 +48,7 @@ pub(super) fn print(ready: &ServerReady, format: Format) {
     print_line!("Press Ctrl-C to stop.");
 }
 
-/// Returns the environment variables that a merchant's program needs, under the names that the
-/// other commands read.
+/// Returns the environment variables that a merchant's program needs, under the names that the other commands read.
 fn exports(ready: &ServerReady) -> Vec<(String, &str)> {
     let mut exports = vec![
         ("CHARGEPROOF_URL".to_owned(), ready.url.as_str()),
@@ -60,8 +59,7 @@ fn exports(ready: &ServerReady) -> Vec<(String, &str)> {
         // The variables of the first handler have no number.
         let suffix = if n == 1 { String::new() } else { format!("_{n}") };
         let secrets = [("LIVE", &forward.live_secret), ("TEST", &forward.test_secret)];
-        // The secret of an endpoint that existed before is unknown: it is only returned on
-        // creation.
+        // The secret of an endpoint that existed before is unknown: it is only returned on creation.
         for (mode, secret) in
             secrets.into_iter().filter_map(|(mode, secret)| Some((mode, secret.as_deref()?)))
         {

@@ -111,8 +111,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         if let Some(path) = &args.ready_file {
             write_ready_file(path, &ready)?;
         }
-        // The calls that prepared the world are not logged. Clients send requests as soon as the
-        // banner is printed.
+        // The calls that prepared the world are not logged. Clients send requests as soon as the banner is printed.
         printer.iter().for_each(log::Printer::start_printing);
         banner::print(&ready, args.format);
         if args.open {
@@ -148,8 +147,7 @@ async fn start_server(config: ServerConfig) -> Result<Server, Failure> {
     Ok(server)
 }
 
-/// Reports how many stored worlds are still to be opened, those that cannot be opened, and notices
-/// about the others.
+/// Reports how many stored worlds are still to be opened, those that cannot be opened, and notices about the others.
 async fn report_opened_worlds(mut openings: watch::Receiver<OpeningProgress>) {
     let (mut unavailable_reported, mut notices_reported, total) = (0, 0, openings.borrow().waiting);
     // Progress is reported after each tenth of the worlds.

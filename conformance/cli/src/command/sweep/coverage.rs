@@ -1,5 +1,4 @@
-//! The coverage of a sweep as a table that fits the terminal. No I/O except for reading the width
-//! of the terminal.
+//! The coverage of a sweep as a table that fits the terminal. No I/O except for reading the width of the terminal.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

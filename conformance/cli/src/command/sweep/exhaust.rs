@@ -98,8 +98,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Tries sequences of one length up to the first that violates an invariant; `None` if `must_stop`
-/// returned `true`.
+/// Tries sequences of one length up to the first that violates an invariant; `None` if `must_stop` returned `true`.
 fn try_paths(
     args: &Sweep,
     search: &Exploration,

@@ -14,8 +14,7 @@ use crate::{
     terminal::{self, print_line},
 };
 
-/// Checks scenario files. With `--html`, writes the page of the first failing one, or else of the
-/// first one.
+/// Checks scenario files. With `--html`, writes the page of the first failing one, or else of the first one.
 pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
     let runner = Runner::with_fault(args.demo_fault);
     let (mut rows, mut scripts) = (Vec::new(), Vec::new());

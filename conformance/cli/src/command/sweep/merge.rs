@@ -1,5 +1,4 @@
-//! Merges the results of shards. The order of the files and duplicates do not matter, and missing
-//! shards are listed.
+//! Merges the results of shards. The order of the files and duplicates do not matter, and missing shards are listed.
 
 use std::collections::BTreeMap;
 

@@ -155,8 +155,7 @@ fn check_outputs_writable<'a>(
     files.try_for_each(|path| files::check_writable(&path)).map_err(machine_failure)
 }
 
-/// Writes a shrunken scenario to a file in a directory, which is created if it is missing. Returns
-/// the path.
+/// Writes a shrunken scenario to a file in a directory, which is created if it is missing. Returns the path.
 fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     fs::create_dir_all(directory)
         .map_err(|error| Failure::machine(format!("`{}` can't be created: {error}", directory.display())))?;

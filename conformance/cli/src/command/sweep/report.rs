@@ -31,8 +31,7 @@ fn per_second(count: u64, totals: &SweepTotals) -> u64 {
 /// The version of the JSON, incremented when older readers would misread it.
 const FORMAT: u32 = 1;
 
-/// Returns the report: the verdict, the failures, the figures, and the coverage table if its width
-/// is given.
+/// Returns the report: the verdict, the failures, the figures, and the coverage table if its width is given.
 pub(super) fn text(totals: &SweepTotals, table: Option<Width>) -> String {
     verdict_line(totals.exit_code(), totals, None) + &failures(totals) + &figures(totals, table)
 }

@@ -33,8 +33,7 @@ fn save(runner: &Runner<'_>, directory: &Path, group: &FailureGroup) -> Result<S
     Ok(SavedScenario { path, shrunk })
 }
 
-/// Returns the HTML page of the failure with the lowest seed, shrunk if it was saved, or else of
-/// the first simulation.
+/// Returns the HTML page of the failure with the lowest seed, shrunk if it was saved, or else of the first simulation.
 pub(super) fn page(totals: &SweepTotals) -> String {
     let group = totals.groups.values().min_by_key(|group| group.first_seed);
     let draw = || workload::draw(group.map_or(totals.start_seed, |group| group.first_seed)).script;

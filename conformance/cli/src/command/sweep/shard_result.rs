@@ -148,15 +148,13 @@ impl ShardResult {
         }
     }
 
-    /// Returns `true` if every simulation of the shard was run, and `false` after an interrupted
-    /// run.
+    /// Returns `true` if every simulation of the shard was run, and `false` after an interrupted run.
     pub(super) fn is_complete(&self, sweep: &SweepSettings) -> bool {
         let shard = Shard { index: self.shard, count: sweep.shards };
         self.worlds >= shard.range(sweep.seeds).1
     }
 
-    /// Returns `true` if two results of the shard are equal apart from the duration and the number
-    /// of jobs.
+    /// Returns `true` if two results of the shard are equal apart from the duration and the number of jobs.
     pub(super) fn has_same_results(&self, other: &ShardResult) -> bool {
         let without_speed = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
         without_speed(self) == without_speed(other)
@@ -167,8 +165,7 @@ impl ShardResult {
         (self.took_us, self.jobs)
     }
 
-    /// Adds the result to the totals. Returns an error if it contains names that this program does
-    /// not know.
+    /// Adds the result to the totals. Returns an error if it contains names that this program does not know.
     pub(super) fn add_to(&self, totals: &mut SweepTotals) -> Result<(), String> {
         let mut other = SweepTotals {
             worlds: self.worlds,

@@ -87,9 +87,8 @@ impl SweepTotals {
         }
     }
 
-    /// Removes all failures except that of the first failing seed. Threads take seeds in order and
-    /// complete the simulations that they have started, so the result does not depend on the number
-    /// of threads.
+    /// Removes all failures except that of the first failing seed. Threads take seeds in order and complete the
+    /// simulations that they have started, so the result does not depend on the number of threads.
     pub(super) fn keep_first_failure(&mut self) {
         let first = self.groups.values().map(|group| group.first_seed).min();
         self.groups.retain(|_, group| Some(group.first_seed) == first);

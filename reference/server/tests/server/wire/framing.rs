@@ -189,8 +189,7 @@ async fn head_is_get_without_the_body() {
         let head = client.head().await.expect("the server responds");
         assert_eq!(head.status, get.status, "{path}");
         assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
-        // The echoed request contains the method, which is one letter longer. The metrics page grows with each
-        // request.
+        // The echoed request contains the method, which is one letter longer. The metrics page grows with each request.
         let length = get.body.len() + usize::from(path == "/v1/charges");
         let is_same = head.header("content-length") == Some(&*length.to_string());
         assert!(is_same || path == "/metrics", "{path}: {head:?}");
