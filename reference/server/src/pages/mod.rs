@@ -99,6 +99,13 @@ impl PageRequest<'_> {
         if self.head.method == Method::HEAD { &Method::GET } else { &self.head.method }
     }
 
+    /// Returns `true` if the request shows the page to a person: neither `HEAD` nor a browser's prefetch.
+    pub(crate) fn is_view(&self) -> bool {
+        let purpose = self.head.headers.get("sec-purpose");
+        let is_prefetch = purpose.is_some_and(|purpose| purpose.as_bytes().starts_with(b"prefetch"));
+        self.head.method == Method::GET && !is_prefetch
+    }
+
     /// Checks that the caller has access to the dashboard; hosted pages then show the test panel.
     pub(crate) fn admit_owner(&self) -> Result<(), Refusal> {
         dashboard::admit(self)

@@ -228,12 +228,14 @@ impl Link {
     }
 
     /// Returns an amount for a simulated customer, if the customer chooses the price: the first suggested one, the
-    /// minimum, or 10.00.
+    /// minimum, or 10.00, but not more than the maximum.
     pub(crate) fn sample_amount(&self) -> Option<String> {
-        let amount = self.suggested().first().copied().or(self.price_limits().0);
-        self.amount()
-            .is_none()
-            .then(|| amount.map_or_else(|| "10.00".to_owned(), |amount| amount.to_string()))
+        if self.amount().is_some() {
+            return None;
+        }
+        let (min, max) = self.price_limits();
+        let amount = self.suggested().first().copied().or(min).or_else(|| Fiat::from_minor(1_000))?;
+        Some(max.map_or(amount, |max| amount.min(max)).to_string())
     }
 
     /// Returns the e-mail address of a simulated customer, if the link requires one.

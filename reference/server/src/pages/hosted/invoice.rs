@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use reference_core::{asset::Asset, mode::Mode};
 use simulator::api::{
     ChargeResponse, CoinOffer, EmptyResponse, PageAccount as Account, PaymentStage as Stage,
@@ -64,13 +64,7 @@ struct InvoiceDocument {
 
 /// Handles `GET /i/{code}`.
 pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
-    // `HEAD` requests and prefetching browsers do not count as the first view.
-    let is_prefetch = request
-        .head
-        .headers
-        .get("sec-purpose")
-        .is_some_and(|value| value.as_bytes().starts_with(b"prefetch"));
-    if request.head.method == Method::GET && !is_prefetch {
+    if request.is_view() {
         let path = format!("/sandbox/invoices/{code}/view");
         if request.client().send::<EmptyResponse>("POST", &path, "").await?.is_err() {
             return page_not_found(request);

@@ -106,7 +106,7 @@ impl LinkTemplate {
 
 /// Handles `GET /pay/{code}`.
 pub(super) async fn page(request: &PageRequest<'_>, code: &str) -> Result<HttpResponse, Refusal> {
-    if request.head.method == http::Method::GET {
+    if request.is_view() {
         let path = format!("/sandbox/links/{code}/view");
         if request.client().send::<EmptyResponse>("POST", &path, "").await?.is_err() {
             return page_not_found(request);

@@ -1,6 +1,7 @@
 //! Pages for browsers and JSON for programs, chosen by the request's headers.
 
 use reference_server::{ClockKind, Server};
+use serde_json::{Value, json};
 use testkit::Message;
 
 use super::{Client, config};
@@ -81,5 +82,48 @@ async fn the_docs_send_calls_from_this_machine_only() {
             assert_eq!(page.body.contains(part), is_offered, "{proxy_line}{part}");
         }
         assert!(page.body.contains("hmac.compare_digest"), "the code samples are shown to everyone");
+    }
+}
+
+/// Sends an API request with this key and returns the `data` of the response.
+async fn call_api(client: &mut Client, key: &str, method: &str, path: &str, body: &Value) -> Value {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let response = client
+        .call(format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
+    assert!((200..300).contains(&response.status), "{path}: {}", response.body);
+    let response: Value = serde_json::from_str(&response.body).expect("JSON");
+    response["data"].clone()
+}
+
+#[tokio::test]
+async fn head_and_prefetches_are_no_views_of_hosted_pages() {
+    let (server, mut client) = start().await;
+    let key = server.first_keys().expect("the server has first keys").test;
+    let link = json!({ "title": "Milk", "pricing_type": "open", "currency": "EUR" });
+    let link = call_api(&mut client, &key, "POST", "/v1/payment-links", &link).await;
+    let invoice = json!({ "customer_name": "Ada", "customer_email": "ada@shop.example", "currency": "EUR", "amount": "5" });
+    let invoice = call_api(&mut client, &key, "POST", "/v1/invoices", &invoice).await;
+    let code = |object: &Value| object["code"].as_str().expect("a code").to_owned();
+    let (link, invoice) = (code(&link), code(&invoice));
+
+    let prefetch = format!("{BROWSER}Sec-Purpose: prefetch;prerender\r\n");
+    for (method, headers, views) in [("HEAD", BROWSER, 0), ("GET", prefetch.as_str(), 0), ("GET", BROWSER, 1)]
+    {
+        for path in [format!("/pay/{link}"), format!("/i/{invoice}")] {
+            client.send(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")).await;
+            let page = if method == "HEAD" { client.head().await } else { client.message().await };
+            assert_eq!(page.expect("the server responds").status, 200, "{method} {path}");
+        }
+        let path = format!("/v1/payment-links/{link}");
+        let link = call_api(&mut client, &key, "GET", &path, &Value::Null).await;
+        assert_eq!(link["views_count"], views, "{method} {headers}");
+        let path = format!("/v1/invoices/{invoice}");
+        let invoice = call_api(&mut client, &key, "GET", &path, &Value::Null).await;
+        assert_eq!(invoice["viewed_at"].is_string(), views == 1, "{method} {headers}");
     }
 }
