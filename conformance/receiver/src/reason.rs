@@ -143,6 +143,8 @@ pub enum MessageLayout {
     SeparatedBy(char),
     /// As `<delivery id>.<t>.<body>`.
     AfterDeliveryId,
+    /// As `<t>.<delivery id>.<body>`.
+    BeforeDeliveryId,
     /// The body before the time.
     BodyFirst,
 }
@@ -330,6 +332,7 @@ impl fmt::Display for MessageLayout {
             MessageLayout::Directly => f.write_str("`<t><body>`"),
             MessageLayout::SeparatedBy(separator) => write!(f, "`<t>{}<body>`", separator.escape_default()),
             MessageLayout::AfterDeliveryId => f.write_str("`<delivery id>.<t>.<body>`"),
+            MessageLayout::BeforeDeliveryId => f.write_str("`<t>.<delivery id>.<body>`"),
             MessageLayout::BodyFirst => f.write_str("`<body>.<t>`"),
         }
     }

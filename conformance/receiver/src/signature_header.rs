@@ -10,6 +10,8 @@ use super::{
 const QUOTE_MAX: usize = 80;
 /// The size of a SHA-256 digest in bytes.
 const DIGEST_BYTES: usize = 32;
+/// The size of a SHA-512 digest in bytes.
+const SHA512_BYTES: usize = 64;
 
 /// A parsed signature header, valid or not.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub(super) struct SignatureHeader<'a> {
     pub(super) unix_secs: Option<i64>,
     /// The signatures that could be decoded.
     pub(super) signatures: Vec<DecodedSignature>,
+    /// The values of `v1` with the length of SHA-512, which is a fault of the header unless another `v1` is readable.
+    pub(super) sha512_signatures: Vec<DecodedSignature>,
     /// `true` if there is a `v1` that is not empty, readable or not.
     pub(super) has_signature: bool,
     /// `true` if there is white space around a part.
@@ -31,7 +35,7 @@ pub(super) struct SignatureHeader<'a> {
 /// A decoded signature, and the fault of its encoding.
 #[derive(Debug)]
 pub(super) struct DecodedSignature {
-    pub(super) mac: [u8; DIGEST_BYTES],
+    pub(super) mac: Vec<u8>,
     pub(super) fault: Option<Reason>,
 }
 
@@ -62,12 +66,17 @@ impl<'a> SignatureHeader<'a> {
         if signature_values.is_empty() {
             header.faults.push(Reason::SignatureMissing);
             // Another part may be the signature under another name, which the search can diagnose.
-            header.signatures.extend(others.into_iter().filter_map(|value| decode_signature(value).ok()));
+            let decoded = others.into_iter().filter_map(|value| decode_signature(value).ok());
+            header.signatures.extend(decoded.filter(|signature| signature.mac.len() == DIGEST_BYTES));
             return header;
         }
         let mut faults = Vec::new();
         for value in signature_values {
             match decode_signature(value) {
+                Ok(signature) if signature.mac.len() == SHA512_BYTES => {
+                    faults.push(Reason::DigestLength { bytes: SHA512_BYTES });
+                    header.sha512_signatures.push(signature);
+                }
                 Ok(signature) => header.signatures.push(signature),
                 Err(fault) => faults.push(fault),
             }
@@ -109,26 +118,24 @@ impl<'a> SignatureHeader<'a> {
     }
 }
 
-/// Decodes a signature in hexadecimal or Base64.
+/// Decodes a signature of the length of SHA-256 or SHA-512 in hexadecimal or Base64.
 fn decode_signature(text: &str) -> Result<DecodedSignature, Reason> {
-    if let Ok(bytes) = hex::decode(text)
-        && !bytes.is_empty()
-    {
-        let mac = bytes.try_into().map_err(|bytes: Vec<u8>| Reason::DigestLength { bytes: bytes.len() })?;
-        let is_upper_case = text.bytes().any(|b| b.is_ascii_uppercase());
-        let fault = is_upper_case.then_some(Reason::SignatureEncoding { encoding: Encoding::UpperCaseHex });
-        return Ok(DecodedSignature { mac, fault });
-    }
-    // The sizes of MD5, SHA-1, SHA-256, SHA-384 and SHA-512 digests. Other Base64 is probably not a digest.
-    let bytes = base64::decode(text).filter(|bytes| [16, 20, DIGEST_BYTES, 48, 64].contains(&bytes.len()));
-    match bytes.map(<[u8; DIGEST_BYTES]>::try_from) {
-        Some(Ok(mac)) => {
-            let fault = Some(Reason::SignatureEncoding { encoding: Encoding::Base64 });
-            Ok(DecodedSignature { mac, fault })
+    let (mac, encoding) = match hex::decode(text).ok().filter(|bytes| !bytes.is_empty()) {
+        Some(mac) => {
+            let is_upper_case = text.bytes().any(|b| b.is_ascii_uppercase());
+            (mac, is_upper_case.then_some(Encoding::UpperCaseHex))
         }
-        Some(Err(bytes)) => Err(Reason::DigestLength { bytes: bytes.len() }),
-        None => Err(Reason::SignatureForm { got: quote(text) }),
+        None => {
+            // The sizes of MD5, SHA-1, SHA-256, SHA-384 and SHA-512 digests. Other Base64 is probably not a digest.
+            let sizes = [16, 20, DIGEST_BYTES, 48, SHA512_BYTES];
+            let mac = base64::decode(text).filter(|bytes| sizes.contains(&bytes.len()));
+            (mac.ok_or_else(|| Reason::SignatureForm { got: quote(text) })?, Some(Encoding::Base64))
+        }
+    };
+    if ![DIGEST_BYTES, SHA512_BYTES].contains(&mac.len()) {
+        return Err(Reason::DigestLength { bytes: mac.len() });
     }
+    Ok(DecodedSignature { mac, fault: encoding.map(|encoding| Reason::SignatureEncoding { encoding }) })
 }
 
 /// Returns the sender's text, truncated and with control characters escaped.

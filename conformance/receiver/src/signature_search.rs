@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha512};
 use subtle::ConstantTimeEq;
 
 use super::{
@@ -59,6 +59,8 @@ pub(super) fn find<'a>(
             ..=DEEP_SEARCH_BYTES_MAX => search.find_hmac(&faulty_keys, faulty_messages),
             _ => None,
         })
+        .or_else(|| search.find_sha512(&exact_keys, &messages))
+        .or_else(|| search.find_sha512(&faulty_keys, exact_messages))
 }
 
 /// A candidate for the signed message.
@@ -83,13 +85,15 @@ struct Search<'s> {
 impl Search<'_> {
     /// Returns the first match of a message, signed with a key.
     fn find_hmac<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
-        let mut candidates = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
-        candidates.find_map(|(message, key)| {
-            let mut mac =
-                Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC accepts a key of any length");
-            message.parts.iter().for_each(|part| mac.update(part));
-            self.match_signature(key, &mac.finalize().into_bytes().into(), &message.faults)
-        })
+        find_mac::<Hmac<Sha256>>(&self.header.signatures, keys, messages)
+    }
+
+    /// Returns the first match of a message, signed with a key and SHA-512.
+    fn find_sha512<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
+        match self.header.sha512_signatures.as_slice() {
+            [] => None,
+            signatures => find_mac::<Hmac<Sha512>>(signatures, keys, messages),
+        }
     }
 
     /// Returns the first match of a plain hash of key and message, in either order.
@@ -104,28 +108,43 @@ impl Search<'_> {
             key_last.update(&key.bytes);
             [key_first, key_last]
                 .into_iter()
-                .find_map(|hash| self.match_signature(key, &hash.finalize().into(), &[Reason::PlainHash]))
+                .map(Digest::finalize)
+                .find_map(|hash| match_signature(&self.header.signatures, key, &hash, &[Reason::PlainHash]))
         })
     }
+}
 
-    /// Returns the match if a signature of the header equals this MAC.
-    fn match_signature<'a>(
-        &self,
-        key: &Key<'a>,
-        mac: &[u8; 32],
-        faults: &[Reason],
-    ) -> Option<SignatureMatch<'a>> {
-        let is_equal = |signature: &&DecodedSignature| bool::from(signature.mac.ct_eq(mac));
-        let equal_signatures = || self.header.signatures.iter().filter(is_equal);
-        // The header may contain the same signature twice, once correctly encoded.
-        let signature = equal_signatures()
-            .find(|signature| signature.fault.is_none())
-            .or_else(|| equal_signatures().next())?;
-        let other_mode = key.is_of_other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
-        let key_faults = key.fault.iter().cloned().chain(other_mode);
-        let faults = signature.fault.iter().chain(faults).cloned().chain(key_faults).collect();
-        Some(SignatureMatch { secret: key.secret, faults })
-    }
+/// Returns the first match of a message, signed with a key by this algorithm.
+fn find_mac<'a, M: Mac + KeyInit>(
+    signatures: &[DecodedSignature],
+    keys: &[&Key<'a>],
+    messages: &[Message<'_>],
+) -> Option<SignatureMatch<'a>> {
+    let mut candidates = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
+    candidates.find_map(|(message, key)| {
+        let mut mac = <M as KeyInit>::new_from_slice(&key.bytes).expect("HMAC accepts a key of any length");
+        message.parts.iter().for_each(|part| mac.update(part));
+        match_signature(signatures, key, &mac.finalize().into_bytes(), &message.faults)
+    })
+}
+
+/// Returns the match if a signature of the header equals this MAC.
+fn match_signature<'a>(
+    signatures: &[DecodedSignature],
+    key: &Key<'a>,
+    mac: &[u8],
+    faults: &[Reason],
+) -> Option<SignatureMatch<'a>> {
+    let is_equal = |signature: &&DecodedSignature| bool::from(signature.mac.ct_eq(mac));
+    let equal_signatures = || signatures.iter().filter(is_equal);
+    // The header may contain the same signature twice, once correctly encoded.
+    let signature = equal_signatures()
+        .find(|signature| signature.fault.is_none())
+        .or_else(|| equal_signatures().next())?;
+    let other_mode = key.is_of_other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
+    let key_faults = key.fault.iter().cloned().chain(other_mode);
+    let faults = signature.fault.iter().chain(faults).cloned().chain(key_faults).collect();
+    Some(SignatureMatch { secret: key.secret, faults })
 }
 
 /// Returns the candidates for the signed message: the specified one, then those with one fault, then those with two.
@@ -151,6 +170,7 @@ fn messages<'a>(
         }
         if let Some(id) = delivery_id {
             add(&[id.as_bytes(), b".", time, b".", body], &joined(MessageLayout::AfterDeliveryId));
+            add(&[time, b".", id.as_bytes(), b".", body], &joined(MessageLayout::BeforeDeliveryId));
         }
         add(&[body, b".", time], &joined(MessageLayout::BodyFirst));
     }

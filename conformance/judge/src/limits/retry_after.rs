@@ -38,9 +38,7 @@ pub(super) fn judge_header(recording: &Recording) -> CheckResult {
         }
         let delay_max = LIMIT_WINDOW + ROUNDING_MAX + WAIT_PER_REFUSAL * refusals_before(recording, exchange);
         // A value that overflows an integer is too long a wait too.
-        if retry_after(response).is_none_or(|delay| delay > delay_max)
-            && (is_seconds || response.header("date").is_some())
-        {
+        if retry_after(response).is_none_or(|delay| delay > delay_max) {
             let expected = "at most 60 s: after that time no limit of 120 per minute refuses a key";
             return Err(CheckError::violation(exchange.number, expected, format!("Retry-After: {text}")));
         }

@@ -6,6 +6,7 @@ use time::format_description::well_known::Iso8601;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
+use super::LIMIT_WINDOW;
 use crate::recording::ReceivedResponse;
 
 /// Parses an ISO 8601 time in UTC, with `Z` or `+00:00`. `None` for any other text, or another offset.
@@ -22,15 +23,17 @@ pub fn parse_http_date(text: &str) -> Option<OffsetDateTime> {
 }
 
 /// Returns the delay of the header `Retry-After`: whole seconds, or a date minus the `Date` of the response, zero if
-/// it is past.
+/// it is past. Without `Date`, the clocks cannot be compared: the delay is the longest that the limit allows.
 pub fn retry_after(response: &ReceivedResponse) -> Option<Duration> {
     let value = response.header("retry-after")?;
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.parse().ok().map(Duration::from_secs);
     }
     let until = parse_http_date(value)?;
-    let now = parse_http_date(response.header("date")?)?;
-    Some(Duration::try_from(until - now).unwrap_or_default())
+    match response.header("date") {
+        Some(now) => Some(Duration::try_from(until - parse_http_date(now)?).unwrap_or_default()),
+        None => Some(LIMIT_WINDOW),
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub struct HttpSettings {
     pub http_1_0: bool,
     /// `true` for header names in title case.
     pub title_case: bool,
+    /// `true` if responses have no `Date`.
+    pub omits_date: bool,
     /// The number of responses on a connection after which the server closes it.
     pub responses_per_connection: Option<u64>,
     /// The number of responses, on all connections together, after which the server closes the connection of the last one.
@@ -112,6 +114,8 @@ async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead
         })
     });
     let mut http = hyper::server::conn::http1::Builder::new();
+    // hyper would take the time of the system clock.
+    http.auto_date_header(false);
     http.title_case_headers(settings.title_case).keep_alive(!settings.closes_after_response);
     // Clients may disconnect at any time.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;

@@ -69,7 +69,7 @@ impl TargetClock for Clock {
 pub enum RetryAfter {
     /// Whole seconds.
     Seconds,
-    /// A date, with a `Date` header.
+    /// A date.
     Date,
 }
 
@@ -280,8 +280,7 @@ impl FakeServer {
         for rewrite in &mut self.response_rewrites {
             rewrite(&request, &mut response);
         }
-        // Prevents hyper from adding a `Date` of the system clock.
-        if response.header("date").is_none() {
+        if response.header("date").is_none() && !self.http_settings.omits_date {
             response.set_header("date", &http_server::http_date(self.clock.micros() / 1_000_000));
         }
         response
@@ -371,7 +370,6 @@ impl FakeServer {
         match self.retry_after {
             RetryAfter::Seconds => response.set_header("retry-after", &seconds.to_string()),
             RetryAfter::Date => {
-                response.set_header("date", &http_server::http_date(now));
                 // A date has whole seconds, so one second is added: it must not be too early.
                 response.set_header("retry-after", &http_server::http_date(now + seconds + 1));
             }

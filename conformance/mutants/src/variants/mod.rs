@@ -80,6 +80,10 @@ const SINGLE_CHOICES: &[Variant] = &[
     }),
     // Retry-After, and the counting of requests.
     variant("Retry-After is a date", |server| server.retry_after = RetryAfter::Date),
+    variant("Retry-After is a date, and responses have no Date", |server| {
+        server.retry_after = RetryAfter::Date;
+        server.http_settings.omits_date = true;
+    }),
     variant("Retry-After is always a minute", |server| {
         rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
     }),

@@ -2,7 +2,8 @@
 
 use ::base64::Engine;
 use ::base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256, Sha512};
 
 use conformance_model::deliveries::SignatureStatus;
 
@@ -184,6 +185,22 @@ fn a_digest_of_another_length_is_diagnosed() {
 }
 
 #[test]
+fn an_hmac_with_sha512_is_diagnosed_with_its_message() {
+    let sign = |message: String| {
+        let mut mac =
+            Hmac::<Sha512>::new_from_slice(SECRET.as_bytes()).expect("HMAC accepts keys of any length");
+        Mac::update(&mut mac, message.as_bytes());
+        mac.finalize().into_bytes()
+    };
+    let length = Reason::DigestLength { bytes: 64 };
+    let header = |message: String| format!("t={NOW},v1={}", hex::encode(sign(message)));
+    check(&header(format!("{NOW}.{BODY}")), &[length.clone()]);
+    check(&header(BODY.to_owned()), &[length.clone(), Reason::BodyOnly]);
+    let in_base64 = format!("t={NOW},v1={}", STANDARD.encode(sign(format!("{NOW}.{BODY}"))));
+    check(&in_base64, &[length, Reason::SignatureEncoding { encoding: Encoding::Base64 }]);
+}
+
+#[test]
 fn a_wrong_message_is_diagnosed() {
     let time_joined = |how| Reason::TimeJoined { how };
     check_message(BODY, Reason::BodyOnly);
@@ -191,6 +208,7 @@ fn a_wrong_message_is_diagnosed() {
     check_message(format!("{NOW}:{BODY}"), time_joined(MessageLayout::SeparatedBy(':')));
     check_message(format!("{NOW}\n{BODY}"), time_joined(MessageLayout::SeparatedBy('\n')));
     check_message(format!("{DELIVERY_ID}.{NOW}.{BODY}"), time_joined(MessageLayout::AfterDeliveryId));
+    check_message(format!("{NOW}.{DELIVERY_ID}.{BODY}"), time_joined(MessageLayout::BeforeDeliveryId));
     check_message(format!("{BODY}.{NOW}"), time_joined(MessageLayout::BodyFirst));
 }
 
