@@ -2,9 +2,11 @@
 
 mod auth;
 mod caches;
+mod charge_versions;
 mod delivered_objects;
 mod deliveries;
 mod delivery_routing;
+mod final_statuses;
 mod inserts;
 mod invoice_settlement;
 mod isolation;
