@@ -11,7 +11,7 @@ use time::{Duration, OffsetDateTime};
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
-use conformance_model::recording::Recording;
+use conformance_model::recording::{Caller, ObjectKind, Purpose, Recording, Side};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::contradict_as_written;
@@ -83,7 +83,9 @@ pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError>
             [true, false].into_iter().find_map(|is_delivered| {
                 let mut of_source = versions.iter().filter(|version| version.is_delivered == is_delivered);
                 let first = of_source.next()?;
-                of_source.find_map(|other| Some((*code, first, other, only_changed_field(first, other)?)))
+                of_source.find_map(|other| {
+                    Some((*code, first, other, only_changed_field(&first.object, &other.object)?))
+                })
             })
         })
         .collect();
@@ -101,14 +103,57 @@ pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError>
     }
 }
 
-/// Returns the locked field in which two versions differ, if it is the only one.
-fn only_changed_field(first: &Subject, other: &Subject) -> Option<&'static str> {
+/// Returns the locked field in which two charges differ, if it is the only one.
+fn only_changed_field(first: &Value, other: &Value) -> Option<&'static str> {
     let differs = |name: &&str| {
-        let [first, other] = [first, other].map(|version| version.object.get(*name));
+        let [first, other] = [first, other].map(|charge| charge.get(*name));
         first.zip(other).is_some_and(|(first, other)| contradict_as_written(name, first, other))
     };
     let mut differing = LOCKED_FIELDS.into_iter().filter(differs);
     differing.next().filter(|_| differing.next().is_none())
+}
+
+/// Returns the outermost object of a body that has a code and most of the [`LOCKED_FIELDS`]: the envelope of a single charge
+/// is not specified.
+fn find_charge(body: &Value) -> Option<&Value> {
+    let fields = LOCKED_FIELDS.iter().filter(|name| body.get(**name).is_some()).count();
+    if fields * 2 > LOCKED_FIELDS.len() && text_at(body, &["code"]).is_some() {
+        return Some(body);
+    }
+    body.as_object()?.values().find_map(find_charge)
+}
+
+/// Checks that a single charge has the code by which it was requested, and the amounts that its events show.
+pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckError> {
+    let found = subjects(recording, "charge")?;
+    let charges = versions_by_charge(&found);
+    for exchange in &recording.exchanges {
+        let (Purpose::Object { kind: ObjectKind::Charge, id, side: Side::Own, .. }, Caller::Own(mode)) =
+            (&exchange.purpose, exchange.caller)
+        else {
+            continue;
+        };
+        let body = exchange.response().filter(|response| response.status == 200);
+        let body = body.and_then(|response| response.body.json());
+        let Some(charge) = body.as_ref().and_then(|body| find_charge(body)) else { continue };
+        if text_at(charge, &["code"]) != Some(id) {
+            let actual = member_text(charge, "code");
+            return Err(CheckError::violation(exchange.number, format!("the charge with code {id}"), actual));
+        }
+        let versions = charges.get(&(mode, id.as_str())).map_or(&[][..], Vec::as_slice);
+        let changed = |version: &&Subject| {
+            only_changed_field(&version.object, charge).filter(|name| name.ends_with("_amount"))
+        };
+        let of_events = || versions.iter().filter(|version| !version.is_delivered);
+        if let Some((version, name)) =
+            of_events().next().and_then(|version| Some((version, changed(version)?)))
+            && of_events().all(|version| changed(version) == Some(name))
+        {
+            let expected = format!("{} of charge {id}, as in its events", member_text(&version.object, name));
+            return Err(CheckError::violation(exchange.number, expected, member_text(charge, name)));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the times of payment of charges that were paid once: each charge keeps its own, which is neither before the

@@ -10,7 +10,7 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::charge_versions::{
-    check_locked_rate, check_received_amounts, check_times_of_payment, check_unpaid,
+    check_locked_rate, check_received_amounts, check_single_charges, check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
 use crate::object_history::check_paid_at;
@@ -22,6 +22,7 @@ use crate::subjects::{Subject, judge_each_subject, no_subject, subjects};
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 const DELIVERIES: &[Group] = &[Group::Webhooks];
+const DELIVERIES_AND_OBJECTS: &[Group] = &[Group::Webhooks, Group::Objects];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, missing_field))
@@ -40,9 +41,10 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     Check::new("charges.code", NEEDS, |recording| {
         let outcome = judge_string(recording, "code")?;
+        check_single_charges(recording)?;
         check_locked_rate(recording).map(|()| outcome)
     })
-    .with_optional_probes(DELIVERIES),
+    .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.status", NEEDS, judge_status).with_optional_probes(DELIVERIES),
     Check::new("charges.fiat_currency", NEEDS, judge_currency).with_optional_probes(DELIVERIES),
     Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))

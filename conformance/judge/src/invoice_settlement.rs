@@ -250,8 +250,7 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
 
 /// Returns the violation if the invoice of an invoice.paid has an empty list of charges. The format of the charges is
 /// not specified, but an empty list has none in any interpretation.
-fn settled_without_charges(recording: &Recording) -> Option<CheckError> {
-    let invoices = subjects(recording, "invoice").ok()?;
+fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
     let is_empty = |charges: &Value| match charges {
         Value::Null => true,
         Value::Array(charges) => charges.is_empty(),
@@ -264,10 +263,51 @@ fn settled_without_charges(recording: &Recording) -> Option<CheckError> {
     Some(invoice.violation("a paid charge in the invoice of an invoice.paid", actual))
 }
 
+/// The minimum number of settled invoices, none of them with a paid charge, for a violation.
+const WITHOUT_PAID_CHARGE_MIN: usize = 3;
+
+/// Checks that the charges in settled invoices do not all have the status of new charges, although paid charges have the
+/// status `paid`. The charges of an invoice may have no status, or other names of statuses.
+fn check_charges_are_paid(recording: &Recording, invoices: &[Subject]) -> Result<(), CheckError> {
+    let charges = subjects(recording, "charge").unwrap_or_default();
+    for is_delivered in [true, false] {
+        let statuses = |kind: &str| -> BTreeSet<&str> {
+            let of_kind =
+                charges.iter().filter(|charge| charge.kind == kind && charge.is_delivered == is_delivered);
+            of_kind.filter_map(|charge| text_at(&charge.object, &["status"])).collect()
+        };
+        let (new, paid) = (statuses("charge.created"), statuses("charge.paid"));
+        let settled: Vec<_> = invoices
+            .iter()
+            .filter(|invoice| invoice.is_settlement() && invoice.is_delivered == is_delivered)
+            .collect();
+        let codes: BTreeSet<_> =
+            settled.iter().filter_map(|invoice| text_at(&invoice.object, &["code"])).collect();
+        let are_new = |invoice: &&Subject| {
+            let charges = invoice.object["charges"].as_array();
+            let is_new =
+                |charge: &Value| text_at(charge, &["status"]).is_some_and(|status| new.contains(status));
+            charges.is_some_and(|charges| !charges.is_empty() && charges.iter().all(is_new))
+        };
+        let has_fault = codes.len() >= WITHOUT_PAID_CHARGE_MIN
+            && paid.contains("paid")
+            && !new.contains("paid")
+            && settled.iter().all(are_new);
+        if let Some(invoice) = settled.last().filter(|_| has_fault) {
+            let actual =
+                format!("{}, and no paid charge in any other", member_text(&invoice.object, "charges"));
+            return Err(invoice.violation("a paid charge in the invoice of an invoice.paid", actual));
+        }
+    }
+    Ok(())
+}
+
 fn judge_invoice_paid(recording: &Recording) -> CheckResult {
-    if let Some(violation) = settled_without_charges(recording) {
+    let invoices = subjects(recording, "invoice").unwrap_or_default();
+    if let Some(violation) = settled_without_charges(&invoices) {
         return Err(violation);
     }
+    check_charges_are_paid(recording, &invoices)?;
     let mut judged = false;
     for history in event_histories(recording) {
         for row in history.of_type("invoice.paid") {

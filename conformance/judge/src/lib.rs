@@ -30,6 +30,7 @@ mod observe;
 mod paging;
 mod parsed_deliveries;
 mod persistent_failures;
+mod repeated_events;
 mod second_key;
 mod status_names;
 mod subjects;

@@ -1,11 +1,11 @@
 //! The charges of a busy account in deliveries and events, all within a minute.
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::recording::Recording;
+use conformance_model::recording::{ObjectKind, Purpose, Recording, Side};
 use serde_json::{Value, json};
 
 use super::deliveries::{delivery, recording_of};
-use super::{check, events_request, page, recording};
+use super::{TEST, check, events_request, exchange, page, recording};
 
 /// The type of an event without `charge.`, its second, and the charge without its code.
 type Event = (&'static str, u32, Value);
@@ -71,13 +71,12 @@ fn check_charges(violating: usize, faulty: &[Event], correct: &[Event], id: &str
     check(&recorded(&charges), id, expected);
 }
 
+fn charge(fiat_amount: &str, asset: &str, asset_amount: &str) -> Value {
+    json!({ "status": "paid", "fiat_amount": fiat_amount, "asset": asset, "asset_amount": asset_amount })
+}
+
 #[test]
 fn the_rate_of_a_charge_is_locked() {
-    let charge = |fiat: &str, asset: &str, asset_amount: &str| {
-        json!({
-            "status": "paid", "fiat_amount": fiat, "asset": asset, "asset_amount": asset_amount,
-        })
-    };
     let opened = charge("10.00", "BTC", "0.5");
     let with_payment = |paid: Value| {
         vec![("created", 1, opened.clone()), ("payment_detected", 5, opened.clone()), ("paid", 9, paid)]
@@ -94,6 +93,30 @@ fn the_rate_of_a_charge_is_locked() {
         (4, charge("10.00", "ETH", "5.0"), "pass"),
     ] {
         check_charges(violating, &with_payment(paid), &unchanged, "charges.code", expected);
+    }
+}
+
+#[test]
+fn a_single_charge_is_the_requested_one() {
+    let charge = |code: &str, asset_amount: &str| {
+        json!({
+            "code": code, "status": "paid", "fiat_amount": "10.00", "asset": "BTC", "asset_amount": asset_amount,
+        })
+    };
+    for (charge, expected) in [
+        (charge("ch0", "0.5"), "pass"),
+        (charge("ch1", "0.5"), "fail"),
+        (charge("ch0", "0.6"), "fail"),
+        // The format of a single charge is not specified.
+        (charge("ch0", "0.60"), "pass"),
+        (json!({ "code": "OK" }), "pass"),
+    ] {
+        let mut all = recorded(&[vec![("paid", 9, self::charge("10.00", "BTC", "0.5"))]]);
+        let purpose =
+            Purpose::Object { kind: ObjectKind::Charge, id: "ch0".into(), side: Side::Own, round: 1 };
+        let body = json!({ "code": "OK", "result": { "charge": charge } });
+        all.exchanges.push(exchange(TEST, purpose, "/v1/charges/ch0", 200, &body));
+        check(&all, "charges.code", expected);
     }
 }
 

@@ -150,3 +150,31 @@ fn the_events_since_the_creation_of_an_object_are_complete() {
     let sent = event("5", "invoice.sent", 2, "invoice", json!({ "code": "in1", "charges": ["c1"] }));
     check(&events(&[charge_paid, sent, opened], LATER, 50), settled, "not judged");
 }
+
+#[test]
+fn settled_invoices_show_a_paid_charge() {
+    let rows = |embedded: &str, others: &str| {
+        let invoice = |index: usize| {
+            let status = if index == 0 { others } else { embedded };
+            let charges = json!([{ "code": format!("c{index}"), "status": status }]);
+            let invoice = json!({ "code": format!("in{index}"), "charges": charges });
+            json!({ "id": format!("i{index}"), "type": "invoice.paid", "invoice": invoice, "created_at": EVENT_TIME })
+        };
+        let charge = |index: usize, kind: &str, status: &str| {
+            let charge = json!({ "code": format!("c{index}"), "status": status });
+            json!({ "id": format!("{kind}{index}"), "type": kind, "charge": charge, "created_at": EVENT_TIME })
+        };
+        let of_charge =
+            |index| [charge(index, "charge.paid", "paid"), charge(index, "charge.created", "pending")];
+        (0..3).map(invoice).chain((0..3).flat_map(of_charge)).collect::<Vec<_>>()
+    };
+    for (embedded, others, expected) in [
+        ("paid", "paid", "pass"),
+        ("pending", "pending", "fail"),
+        ("pending", "paid", "pass"),
+        // Another name of the status.
+        ("confirmed", "confirmed", "pass"),
+    ] {
+        check(&events(&rows(embedded, others), LATER, 0), "types.invoice_paid", expected);
+    }
+}

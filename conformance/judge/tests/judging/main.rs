@@ -18,6 +18,7 @@ mod objects;
 mod pages;
 mod payments;
 mod persistent_failures;
+mod repeated_events;
 mod second_key;
 mod similar_values;
 mod status_names;
