@@ -9,6 +9,9 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
+use crate::charge_versions::{
+    check_locked_rate, check_received_amounts, check_single_charges, check_times_of_payment, check_unpaid,
+};
 use crate::check::{Check, Mismatch};
 use crate::object_history::check_paid_at;
 use crate::parsed_deliveries::{
@@ -19,6 +22,7 @@ use crate::subjects::{Subject, judge_each_subject, no_subject, subjects};
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 const DELIVERIES: &[Group] = &[Group::Webhooks];
+const DELIVERIES_AND_OBJECTS: &[Group] = &[Group::Webhooks, Group::Objects];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, missing_field))
@@ -32,16 +36,22 @@ pub(super) const CHECKS: &[Check] = &[
         judge_decimals(recording, "asset_amount", 18)
     }),
     Check::new("charges.received_amount", NEEDS_DELIVERIES, |recording| {
-        judge_decimals(recording, "received_amount", 18)
+        let outcome = judge_decimals(recording, "received_amount", 18)?;
+        check_received_amounts(recording).map(|()| outcome)
     }),
-    Check::new("charges.code", NEEDS, |recording| judge_string(recording, "code"))
-        .with_optional_probes(DELIVERIES),
+    Check::new("charges.code", NEEDS, |recording| {
+        let outcome = judge_string(recording, "code")?;
+        check_single_charges(recording)?;
+        check_locked_rate(recording).map(|()| outcome)
+    })
+    .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.status", NEEDS, judge_status).with_optional_probes(DELIVERIES),
     Check::new("charges.fiat_currency", NEEDS, judge_currency).with_optional_probes(DELIVERIES),
     Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.customer_email", NEEDS, |recording| {
-        judge_nullable_string(recording, "customer_email")
+        let outcome = judge_nullable_string(recording, "customer_email")?;
+        check_email_addresses(recording).map(|()| outcome)
     })
     .with_optional_probes(DELIVERIES),
     Check::new("charges.description", NEEDS, |recording| judge_nullable_string(recording, "description"))
@@ -178,8 +188,32 @@ fn judge_nullable_string(recording: &Recording, name: &str) -> CheckResult {
     judge_non_null(recording, name, |value| (!value.is_string()).then(|| format!("{name} as a string")))
 }
 
+/// The minimum number of different values of `customer_email`, none of them an address, for a violation.
+const NO_ADDRESS_MIN: usize = 3;
+
+/// Checks that not all values of `customer_email` are texts without an `@`, such as names. A service may mask addresses by
+/// characters that are not letters, and redaction hides them.
+fn check_email_addresses(recording: &Recording) -> Result<(), CheckError> {
+    let charges = subjects(recording, "charge")?;
+    let with_email = |charge: &'_ Subject| text_at(&charge.object, &["customer_email"]).map(str::to_owned);
+    let values: BTreeSet<_> = charges.iter().filter_map(with_email).filter(|text| !text.is_empty()).collect();
+    let is_no_address = |text: &String| !text.contains('@') && text.chars().any(char::is_alphabetic);
+    let has_fault =
+        recording.exact_amounts && values.len() >= NO_ADDRESS_MIN && values.iter().all(is_no_address);
+    match charges
+        .iter()
+        .rfind(|charge| has_fault && with_email(charge).is_some_and(|text| is_no_address(&text)))
+    {
+        None => Ok(()),
+        Some(charge) => {
+            Err(charge.violation("an e-mail address", member_text(&charge.object, "customer_email")))
+        }
+    }
+}
+
 fn judge_status(recording: &Recording) -> CheckResult {
     judge_string(recording, "status")?;
+    check_unpaid(recording, ("status", |status| status == "paid"))?;
     let found = subjects(recording, "charge")?;
     let mut judged = false;
     for delivered in [true, false] {
@@ -232,6 +266,8 @@ fn check_some_paid_at(recording: &Recording) -> Result<(), CheckError> {
 fn judge_paid_at(recording: &Recording) -> CheckResult {
     check_some_paid_at(recording)?;
     check_paid_at(recording)?;
+    check_times_of_payment(recording)?;
+    check_unpaid(recording, ("paid_at", Value::is_string))?;
     judge_each_subject(recording, "charge", "a charge that was paid", |subject| {
         let actual = || member_text(&subject.object, "paid_at");
         let value = subject.object.get("paid_at").filter(|value| !value.is_null());

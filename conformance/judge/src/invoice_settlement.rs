@@ -13,7 +13,8 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
 use crate::diff::recorded_at;
-use crate::evidence::readable_pages;
+use crate::evidence::{FullList, first_long_page_reads, readable_pages};
+use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -40,6 +41,8 @@ struct EventHistory {
     rows: Vec<Value>,
     /// `true` if the long page contains all events.
     is_complete: bool,
+    /// The most events without gaps that were read at once, newest first.
+    recent: Vec<Value>,
     /// The events of lists with one filter.
     filtered: Vec<Value>,
     /// The charges of which a filtered page contains all events, by code, with the exchange number of the last one.
@@ -66,16 +69,20 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     let page = Page::from_exchange(exchange)?;
     let rows = page.rows()?.clone();
     let is_complete = page.meta_number("total").is_some_and(|total| total <= rows.len() as u64);
+    let views = readable_pages(recording);
+    let reads = first_long_page_reads(&views, List::Events, mode);
+    let recent = reads.map(|first| FullList::starting_with(&views, first).rows).max_by_key(Vec::len);
     let mut history = EventHistory {
         number: exchange.number,
         rows,
         is_complete,
+        recent: recent.unwrap_or_default().into_iter().cloned().collect(),
         filtered: Vec::new(),
         complete_charges: BTreeMap::new(),
         first_seen: BTreeMap::new(),
         invoices: Vec::new(),
     };
-    for view in readable_pages(recording).iter().filter(|view| view.mode == mode) {
+    for view in views.iter().filter(|view| view.mode == mode) {
         match view.request.list {
             List::Charges => continue,
             List::Invoices => {
@@ -99,7 +106,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
 
 impl EventHistory {
     fn of_type(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        let all = self.rows.iter().chain(&self.filtered);
+        let all = self.rows.iter().chain(&self.recent).chain(&self.filtered);
         all.filter(move |row| text_at(row, &["type"]) == Some(kind))
     }
 
@@ -123,7 +130,39 @@ impl EventHistory {
             first_page.is_some()
                 && event_charge_codes(row).is_some_and(|codes| codes.iter().all(has_all_events))
         };
-        have_codes && self.is_long_ago(row) && (self.covers_day_before(row) || is_complete())
+        let has_all_recent_events = || {
+            let codes = event_charge_codes(row).unwrap_or_default();
+            !codes.is_empty()
+                && codes.iter().all(|code| self.has_recent_history("charge", code))
+                && self.is_long_before_recent(row)
+        };
+        have_codes
+            && (self.is_long_ago(row) && (self.covers_day_before(row) || is_complete())
+                || has_all_recent_events())
+    }
+
+    /// Returns `true` if the recent events include the creation of a charge or an invoice, and so all its events. Those of
+    /// the time of the oldest event may be on the next page.
+    fn has_recent_history(&self, member: &str, code: &str) -> bool {
+        let created = format!("{member}.created");
+        let oldest = self.recent.iter().filter_map(recorded_at).min();
+        let is_creation = |row: &Value| {
+            text_at(row, &["type"]) == Some(&created)
+                && text_at(row, &[member, "code"]) == Some(code)
+                && recorded_at(row) > oldest
+        };
+        self.recent.iter().any(is_creation)
+    }
+
+    /// Returns `true` if `row` is one of the recent events, and so much older than the newest of them that its related
+    /// events must be among them.
+    fn is_long_before_recent(&self, row: &Value) -> bool {
+        let is_recent = self.recent.iter().any(|recent| recent["id"] == row["id"]);
+        let newest = self.recent.iter().filter_map(recorded_at).max();
+        is_recent
+            && newest
+                .zip(recorded_at(row))
+                .is_some_and(|(newest, recorded)| newest - recorded >= SAME_PAYMENT_MAX)
     }
 
     /// Returns `true` if the long page has all events of the day before `row`, or all events.
@@ -181,8 +220,8 @@ fn judge_both_paid(recording: &Recording) -> CheckResult {
 /// Returns the violation if one payment settled an invoice twice: two `invoice.paid` at about the
 /// same time, with at most one `charge.paid` of its charges at that time.
 fn settled_twice(history: &EventHistory) -> Option<CheckError> {
-    let paid: Vec<_> =
-        history.rows.iter().filter(|row| text_at(row, &["type"]) == Some("invoice.paid")).collect();
+    let rows = if history.recent.len() > history.rows.len() { &history.recent } else { &history.rows };
+    let paid: Vec<_> = rows.iter().filter(|row| text_at(row, &["type"]) == Some("invoice.paid")).collect();
     let is_same_payment = |first: &Value, second: &Value| {
         recorded_at(first)
             .zip(recorded_at(second))
@@ -211,19 +250,64 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
 
 /// Returns the violation if the invoice of an invoice.paid has an empty list of charges. The format of the charges is
 /// not specified, but an empty list has none in any interpretation.
-fn settled_without_charges(recording: &Recording) -> Option<CheckError> {
-    let invoices = subjects(recording, "invoice").ok()?;
-    let has_empty_charges = |subject: &&Subject| {
-        subject.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty)
+fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
+    let is_empty = |charges: &Value| match charges {
+        Value::Null => true,
+        Value::Array(charges) => charges.is_empty(),
+        Value::Object(charges) => charges.is_empty(),
+        _ => false,
     };
+    let has_empty_charges = |subject: &&Subject| subject.object.get("charges").is_some_and(is_empty);
     let invoice = invoices.iter().filter(|subject| subject.is_settlement()).find(has_empty_charges)?;
-    Some(invoice.violation("a paid charge in the invoice of an invoice.paid", "charges []"))
+    let actual = member_text(&invoice.object, "charges");
+    Some(invoice.violation("a paid charge in the invoice of an invoice.paid", actual))
+}
+
+/// The minimum number of settled invoices, none of them with a paid charge, for a violation.
+const WITHOUT_PAID_CHARGE_MIN: usize = 3;
+
+/// Checks that the charges in settled invoices do not all have the status of new charges, although paid charges have the
+/// status `paid`. The charges of an invoice may have no status, or other names of statuses.
+fn check_charges_are_paid(recording: &Recording, invoices: &[Subject]) -> Result<(), CheckError> {
+    let charges = subjects(recording, "charge").unwrap_or_default();
+    for is_delivered in [true, false] {
+        let statuses = |kind: &str| -> BTreeSet<&str> {
+            let of_kind =
+                charges.iter().filter(|charge| charge.kind == kind && charge.is_delivered == is_delivered);
+            of_kind.filter_map(|charge| text_at(&charge.object, &["status"])).collect()
+        };
+        let (new, paid) = (statuses("charge.created"), statuses("charge.paid"));
+        let settled: Vec<_> = invoices
+            .iter()
+            .filter(|invoice| invoice.is_settlement() && invoice.is_delivered == is_delivered)
+            .collect();
+        let codes: BTreeSet<_> =
+            settled.iter().filter_map(|invoice| text_at(&invoice.object, &["code"])).collect();
+        let are_new = |invoice: &&Subject| {
+            let charges = invoice.object["charges"].as_array();
+            let is_new =
+                |charge: &Value| text_at(charge, &["status"]).is_some_and(|status| new.contains(status));
+            charges.is_some_and(|charges| !charges.is_empty() && charges.iter().all(is_new))
+        };
+        let has_fault = codes.len() >= WITHOUT_PAID_CHARGE_MIN
+            && paid.contains("paid")
+            && !new.contains("paid")
+            && settled.iter().all(are_new);
+        if let Some(invoice) = settled.last().filter(|_| has_fault) {
+            let actual =
+                format!("{}, and no paid charge in any other", member_text(&invoice.object, "charges"));
+            return Err(invoice.violation("a paid charge in the invoice of an invoice.paid", actual));
+        }
+    }
+    Ok(())
 }
 
 fn judge_invoice_paid(recording: &Recording) -> CheckResult {
-    if let Some(violation) = settled_without_charges(recording) {
+    let invoices = subjects(recording, "invoice").unwrap_or_default();
+    if let Some(violation) = settled_without_charges(&invoices) {
         return Err(violation);
     }
+    check_charges_are_paid(recording, &invoices)?;
     let mut judged = false;
     for history in event_histories(recording) {
         for row in history.of_type("invoice.paid") {
@@ -259,7 +343,8 @@ fn judge_settled(recording: &Recording) -> CheckResult {
         }
         let voided: BTreeSet<&str> =
             history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
-        let of_events = history.rows.iter().chain(&history.filtered).filter_map(|row| row.get("invoice"));
+        let events = history.rows.iter().chain(&history.recent).chain(&history.filtered);
+        let of_events = events.filter_map(|row| row.get("invoice"));
         let mut unsettled = BTreeMap::new();
         for invoice in of_events.chain(&history.invoices) {
             let Some(code) = text_at(invoice, &["code"]) else { continue };
@@ -267,7 +352,9 @@ fn judge_settled(recording: &Recording) -> CheckResult {
             let Some(paid_event) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };
             if history.paid_invoice(code).is_some() {
                 judged = true;
-            } else if history.is_long_ago(paid_event) && !voided.contains(code) {
+            } else if (history.is_long_ago(paid_event) || history.is_long_before_recent(paid_event))
+                && !voided.contains(code)
+            {
                 // A payment for a voided invoice does not settle it.
                 unsettled.insert(code, paid_event);
             }
@@ -276,9 +363,13 @@ fn judge_settled(recording: &Recording) -> CheckResult {
         let covered_count = unsettled.values().filter(|paid_event| history.covers_event(paid_event)).count();
         let is_none_settled =
             || covered_count >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
-        let violating = unsettled
-            .iter()
-            .find(|(_, paid_event)| history.covers_day_before(paid_event) || is_none_settled());
+        let has_recent_history = |code: &str, paid_event: &Value| {
+            history.has_recent_history("invoice", code) && history.is_long_before_recent(paid_event)
+        };
+        let violating = unsettled.iter().find(|(code, paid_event)| {
+            history.is_long_ago(paid_event) && (history.covers_day_before(paid_event) || is_none_settled())
+                || has_recent_history(code, paid_event)
+        });
         if let Some((code, paid_event)) = violating {
             return Err(CheckError::violation(
                 history.number,

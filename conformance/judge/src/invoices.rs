@@ -13,7 +13,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use super::parsed_deliveries::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
 use crate::check::{Check, Mismatch};
 use crate::evidence::{PageView, readable_pages};
-use crate::subjects::judge_each_subject;
+use crate::subjects::{Subject, judge_each_subject, subjects};
 
 const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];
@@ -35,7 +35,47 @@ fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
 
 fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_shared_charge(recording)?;
-    judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(&subject.object)))
+    let outcome =
+        judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(&subject.object)))?;
+    check_no_empty_field(recording).map(|()| outcome)
+}
+
+/// The fields without which no invoice can be issued. The formats of an invoice's fields are not specified, but null is no
+/// value in any format.
+const REQUIRED_FIELDS: [&str; 4] = ["code", "status", "amount", "currency"];
+/// The fields that some invoices may lack at a time, but not all: a withdrawn invoice may have no page.
+const USUAL_FIELDS: [&str; 2] = ["number", "hosted_url"];
+/// The minimum number of events of invoices without one of the [`REQUIRED_FIELDS`], for a violation.
+const WITHOUT_REQUIRED_MIN: usize = 2;
+/// The minimum number of invoices, all without one of the [`USUAL_FIELDS`], for a violation.
+const WITHOUT_USUAL_MIN: usize = 3;
+
+/// Checks that the fields of invoices have values.
+fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
+    let invoices = subjects(recording, "invoice")?;
+    let invoices = || invoices.iter().filter(|invoice| invoice.mode.is_some());
+    let is_empty = |invoice: &Subject, name: &str| {
+        matches!(&invoice.object[name], Value::Null | Value::Bool(false)) || invoice.object[name] == ""
+    };
+    let violation = |invoice: &Subject, name: &str| {
+        Err(invoice.violation(format!("{name} of the invoice"), member_text(&invoice.object, name)))
+    };
+    for name in REQUIRED_FIELDS {
+        let empty: Vec<_> = invoices().filter(|invoice| is_empty(invoice, name)).collect();
+        let events: BTreeSet<_> = empty.iter().map(|invoice| &invoice.event_id).collect();
+        if let Some(invoice) = empty.last().filter(|_| events.len() >= WITHOUT_REQUIRED_MIN) {
+            return violation(invoice, name);
+        }
+    }
+    let codes: BTreeSet<_> = invoices().filter_map(|invoice| text_at(&invoice.object, &["code"])).collect();
+    for name in USUAL_FIELDS {
+        let is_never_set = invoices().all(|invoice| is_empty(invoice, name));
+        if let Some(invoice) = invoices().last().filter(|_| is_never_set && codes.len() >= WITHOUT_USUAL_MIN)
+        {
+            return violation(invoice, name);
+        }
+    }
+    Ok(())
 }
 
 /// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided

@@ -18,7 +18,9 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS, response_date};
 use crate::evidence::{PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads};
+use crate::final_statuses;
 use crate::object_history;
+use crate::repeated_events;
 use crate::status_names;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -177,6 +179,8 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
     }
     object_history::check_event_order(recording)?;
     status_names::check(recording)?;
+    final_statuses::check_listed(recording)?;
+    repeated_events::check(recording)?;
     if judged {
         Ok(CheckOutcome::Holds)
     } else {

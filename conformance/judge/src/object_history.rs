@@ -21,7 +21,10 @@ pub(super) const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE_PER_OBJECT: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
 /// The event types that end an unpaid charge.
-const CHARGE_END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
+pub(super) const CHARGE_END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
+/// The event types of a charge without a confirmed payment.
+pub(super) const UNPAID_TYPES: [&str; 4] =
+    ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
 /// The event types of a charge that was paid in time by one transfer.
 pub(super) const ONE_PAYMENT_TYPES: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
 
@@ -430,8 +433,6 @@ const PAID_EARLIER_MIN: usize = 2;
 /// Checks that no charge has a time of payment although its events report no confirmed payment, and
 /// that the times of payment are not those of earlier events, such as the creation.
 pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
-    const UNPAID_TYPES: [&str; 4] =
-        ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = readable_pages(recording);
     let histories = recent_histories(&views);
     check_paid_later(&histories, "charge.created", "charge.payment_detected")?;

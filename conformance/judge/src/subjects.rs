@@ -3,21 +3,30 @@
 //! An event contains the full charge or invoice, so the statements about fields apply to all of these. Only the number
 //! of decimals of an amount and the precision of `paid_at` are specified for deliveries alone.
 
+use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::reading::{requested_own_event, single_event, text_at};
-use conformance_model::recording::{List, Recording};
+use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use crate::check::Mismatch;
+use crate::diff::recorded_at;
 use crate::evidence::readable_pages;
 use crate::parsed_deliveries::{no_delivery_with, received_deliveries};
 
 /// A charge or an invoice, and its source.
 pub(super) struct Subject {
     pub(super) object: Value,
+    /// The mode of its event; `None` for a test delivery, whose object may not exist.
+    pub(super) mode: Option<Mode>,
     /// The type of its event.
-    kind: String,
+    pub(super) kind: String,
+    /// The id of its event, if it has one.
+    pub(super) event_id: Option<String>,
+    /// The time of its event; `None` for a delivery, which has a time of its own.
+    pub(super) recorded_at: Option<OffsetDateTime>,
     pub(super) is_delivered: bool,
     /// The number of the exchange; `None` for a delivery.
     exchange: Option<u32>,
@@ -63,7 +72,10 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             }
             subjects.push(Subject {
                 object,
+                mode: parsed.mode().filter(|_| !parsed.is_test()),
                 kind,
+                event_id: parsed.text(&["event_id"]).map(str::to_owned),
+                recorded_at: None,
                 is_delivered: true,
                 exchange: None,
                 source: parsed.name(),
@@ -72,13 +84,19 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
     }
     let views = readable_pages(recording);
     let listed = views.iter().filter(|view| view.request.list == List::Events);
-    let listed = listed.flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
+    let listed =
+        listed.flat_map(|view| view.rows().iter().map(|row| (view.number(), Some(view.mode), row.clone())));
+    let own_mode = |exchange: &Exchange| match exchange.caller {
+        Caller::Own(mode) => Some(mode),
+        _ => None,
+    };
     let own_requests = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.status() == Some(200) && requested_own_event(exchange).is_some());
-    let single = own_requests.filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
-    for (number, event) in listed.chain(single) {
+    let single = own_requests
+        .filter_map(|exchange| Some((exchange.number, own_mode(exchange), single_event(exchange)?)));
+    for (number, mode, event) in listed.chain(single) {
         let Some(object) = event.get(member).filter(|object| object.is_object()).cloned() else { continue };
         let source = format!("event {}", text_at(&event, &["id"]).unwrap_or("without an id"));
         let kind = text_at(&event, &["type"]).unwrap_or_default().to_owned();
@@ -86,7 +104,16 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
         if kind.split('.').next() != Some(member) {
             continue;
         }
-        subjects.push(Subject { object, kind, is_delivered: false, exchange: Some(number), source });
+        subjects.push(Subject {
+            object,
+            mode,
+            kind,
+            event_id: text_at(&event, &["id"]).map(str::to_owned),
+            recorded_at: recorded_at(&event),
+            is_delivered: false,
+            exchange: Some(number),
+            source,
+        });
     }
     if subjects.is_empty() { Err(no_subject(recording, &format!("a {member}"))) } else { Ok(subjects) }
 }

@@ -12,6 +12,7 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{STATE_FIELDS, differ, first_contradiction, time_zone_difference};
+use crate::final_statuses::{EventStatus, unchanged_status};
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, member_text};
 use crate::underpayments::parse_scaled;
 
@@ -155,56 +156,19 @@ fn check_charge(
     Ok(())
 }
 
-/// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
-/// an expired charge may still accept a payment.
-const FINAL_TYPES: [&str; 3] = ["charge.canceled", "invoice.paid", "invoice.voided"];
-/// The minimum number of objects whose status is unchanged after a final event, for a violation.
-const UNCHANGED_MIN: usize = 2;
-
-/// The deliveries of an object with the status in each, by the type of the event.
-type DeliveredStatuses<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)>;
-
-/// Checks that the deliveries of [`FINAL_TYPES`] do not show the status that the object had at its creation. The delivery of
-/// a creation may be sent late and show a later status. So the status counts as that of a creation only if all objects whose
-/// status changes have it in the delivery of their creation.
+/// Checks that the deliveries of final events do not show the status that the object had at its creation.
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
-    let mut objects: BTreeMap<(&str, &str), DeliveredStatuses<'_>> = BTreeMap::new();
-    for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
-        let Some((kind, member)) = parsed.event_type().and_then(|kind| Some((kind, kind.split_once('.')?.0)))
-        else {
-            continue;
-        };
-        let text = |name| parsed.text(&["data", member, name]);
-        if let (Some(code), Some(status)) = (text("code"), text("status")) {
-            objects.entry((member, code)).or_default().insert(kind, (parsed, status));
-        }
+    let events = received.readable_deliveries().filter(|parsed| !parsed.is_test());
+    let statuses = events.filter_map(|parsed| {
+        let kind = parsed.event_type()?;
+        let (member, _) = kind.split_once('.')?;
+        let [code, status] = ["code", "status"].map(|name| parsed.text(&["data", member, name]));
+        Some(EventStatus { kind, code: code?, status: status?, source: parsed })
+    });
+    match unchanged_status(statuses) {
+        None => Ok(()),
+        Some(unchanged) => Err(unchanged.source.violation(unchanged.expected, unchanged.actual)),
     }
-    let status_at =
-        |states: &DeliveredStatuses<'_>, kind: &str| states.get(kind).map(|(_, status)| (*status).to_owned());
-    for kind in FINAL_TYPES {
-        let created = format!("{}.created", kind.split('.').next().unwrap_or_default());
-        let has_changed = |states: &&DeliveredStatuses<'_>| {
-            let created_status = status_at(states, &created);
-            states.values().any(|(_, status)| Some(*status) != created_status.as_deref())
-        };
-        let creation_statuses: BTreeSet<_> =
-            objects.values().filter(has_changed).filter_map(|states| status_at(states, &created)).collect();
-        let is_unchanged = |states: &&DeliveredStatuses<'_>| {
-            let (created_status, final_status) = (status_at(states, &created), status_at(states, kind));
-            created_status == final_status
-                && final_status
-                    .is_some_and(|status| creation_statuses.len() == 1 && creation_statuses.contains(&status))
-        };
-        let unchanged: Vec<_> = objects.values().filter(is_unchanged).collect();
-        if let Some((parsed, status)) =
-            unchanged.last().filter(|_| unchanged.len() >= UNCHANGED_MIN).and_then(|states| states.get(kind))
-        {
-            let expected = format!("another status in a {kind} than at the creation");
-            let actual = format!("status {status}, as {} others", unchanged.len() - 1);
-            return Err(parsed.violation(expected, actual));
-        }
-    }
-    Ok(())
 }
 
 /// Checks that `created_at` in the deliveries is not always the same whole number of hours away from that of their events, as

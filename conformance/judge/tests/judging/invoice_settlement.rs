@@ -42,6 +42,7 @@ fn an_invoice_is_paid_by_a_charge() {
         (vec![paid(json!(["c1"])), paid_event("c2")], LATER, 1, "not judged", "not judged"),
         (vec![paid(json!(["c1"])), json!({ "type": "charge.paid" })], LATER, 0, "not judged", "not judged"),
         (vec![paid(json!([]))], LATER, 0, "not judged", "fail"),
+        (vec![paid(Value::Null)], LATER, 0, "not judged", "fail"),
         (vec![paid(json!([{ "code": "c1", "status": "paid" }]))], LATER, 0, "fail", "pass"),
         // An unknown format proves nothing.
         (vec![paid(json!([{}])), paid_event("c1")], LATER, 0, "not judged", "not judged"),
@@ -79,7 +80,7 @@ fn several_invoices_are_not_all_settled_by_earlier_charges() {
             let (invoice, charge) = (format!("in{n}"), format!("c{n}"));
             let (issued, paid) = (json!({ "code": invoice, "charges": [charge] }), json!({ "code": charge }));
             [
-                event(&invoice, "invoice.created", EVENT_TIME, "invoice", issued),
+                event(&invoice, "invoice.sent", EVENT_TIME, "invoice", issued),
                 event(&charge, "charge.paid", EVENT_TIME, "charge", paid),
             ]
         });
@@ -115,5 +116,65 @@ fn a_page_of_a_charge_proves_a_missing_event_only_if_it_was_read_after_the_invoi
         [(vec![long.clone(), paid.clone(), charge.clone()], "fail"), (vec![long, charge, paid], "not judged")]
     {
         check(&recording(exchanges), "events.both_paid", expected);
+    }
+}
+
+#[test]
+fn the_events_since_the_creation_of_an_object_are_complete() {
+    let event = |id: &str, kind: &str, minute: u32, member: &str, object: Value| {
+        let created_at = format!("2026-02-01T10:{minute:02}:00Z");
+        json!({ "id": id, "type": kind, "created_at": created_at, member: object })
+    };
+    let invoice = json!({ "code": "in1", "charges": [{ "code": "c1" }] });
+    let issued = event("1", "invoice.created", 1, "invoice", invoice.clone());
+    let opened = event("2", "charge.created", 2, "charge", json!({ "code": "c1" }));
+    let charge_paid = event("3", "charge.paid", 3, "charge", json!({ "code": "c1" }));
+    let invoice_paid = event("4", "invoice.paid", 3, "invoice", invoice);
+    let [both_paid, settled] = ["events.both_paid", "invoices.settled"];
+    for (rows, newest, id, expected) in [
+        ([&invoice_paid, &opened, &issued], LATER, both_paid, "fail"),
+        ([&invoice_paid, &issued, &issued], LATER, both_paid, "not judged"),
+        ([&invoice_paid, &opened, &issued], "2026-02-01T10:03:30Z", both_paid, "not judged"),
+        ([&invoice_paid, &charge_paid, &opened], LATER, both_paid, "pass"),
+        ([&charge_paid, &opened, &issued], LATER, settled, "fail"),
+        ([&charge_paid, &opened, &issued], "2026-02-01T10:03:30Z", settled, "not judged"),
+        ([&invoice_paid, &charge_paid, &issued], LATER, settled, "pass"),
+    ] {
+        let older = event("0", "charge.created", 0, "charge", json!({ "code": "c0" }));
+        check(&events(&[&rows.map(Value::clone)[..], &[older]].concat(), newest, 50), id, expected);
+        // Events of the same time may be on the next page.
+        let expected = if expected == "fail" && id == settled { "not judged" } else { expected };
+        check(&events(&rows.map(Value::clone), newest, 50), id, expected);
+    }
+    // The oldest events of the invoice may be on later pages.
+    let sent = event("5", "invoice.sent", 2, "invoice", json!({ "code": "in1", "charges": ["c1"] }));
+    check(&events(&[charge_paid, sent, opened], LATER, 50), settled, "not judged");
+}
+
+#[test]
+fn settled_invoices_show_a_paid_charge() {
+    let rows = |embedded: &str, others: &str| {
+        let invoice = |index: usize| {
+            let status = if index == 0 { others } else { embedded };
+            let charges = json!([{ "code": format!("c{index}"), "status": status }]);
+            let invoice = json!({ "code": format!("in{index}"), "charges": charges });
+            json!({ "id": format!("i{index}"), "type": "invoice.paid", "invoice": invoice, "created_at": EVENT_TIME })
+        };
+        let charge = |index: usize, kind: &str, status: &str| {
+            let charge = json!({ "code": format!("c{index}"), "status": status });
+            json!({ "id": format!("{kind}{index}"), "type": kind, "charge": charge, "created_at": EVENT_TIME })
+        };
+        let of_charge =
+            |index| [charge(index, "charge.paid", "paid"), charge(index, "charge.created", "pending")];
+        (0..3).map(invoice).chain((0..3).flat_map(of_charge)).collect::<Vec<_>>()
+    };
+    for (embedded, others, expected) in [
+        ("paid", "paid", "pass"),
+        ("pending", "pending", "fail"),
+        ("pending", "paid", "pass"),
+        // Another name of the status.
+        ("confirmed", "confirmed", "pass"),
+    ] {
+        check(&events(&rows(embedded, others), LATER, 0), "types.invoice_paid", expected);
     }
 }

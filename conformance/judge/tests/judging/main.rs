@@ -2,9 +2,11 @@
 
 mod auth;
 mod caches;
+mod charge_versions;
 mod delivered_objects;
 mod deliveries;
 mod delivery_routing;
+mod final_statuses;
 mod inserts;
 mod invoice_settlement;
 mod isolation;
@@ -16,6 +18,7 @@ mod objects;
 mod pages;
 mod payments;
 mod persistent_failures;
+mod repeated_events;
 mod second_key;
 mod similar_values;
 mod status_names;

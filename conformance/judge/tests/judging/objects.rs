@@ -116,6 +116,39 @@ fn an_invoice_in_an_event_has_its_eight_fields() {
     check(&recording_of(&invoice), "invoices.fields", "fail");
 }
 
+#[test]
+fn the_fields_of_an_invoice_have_values() {
+    let invoices = |change: &dyn Fn(usize, &mut Value)| {
+        let event = |index: usize| {
+            let mut event = event(&Value::Null);
+            event["id"] = json!(format!("{}{index}", &ID[..ID.len() - 1]));
+            event["type"] = json!("invoice.created");
+            event["invoice"] = json!({
+                "code": format!("in{index}"), "number": index, "status": "open", "amount": "1.00", "currency": "EUR",
+                "customer": null, "hosted_url": "https://pay.example/i/in", "charges": [],
+            });
+            change(index, &mut event["invoice"]);
+            event
+        };
+        let rows = Value::from_iter((0..3).map(event));
+        recording(vec![page(events_request(None, 100), &rows, [1, 1, 100, 3])])
+    };
+    for (name, count, expected) in [
+        ("amount", 1, "pass"),
+        ("amount", 2, "fail"),
+        ("customer", 3, "pass"),
+        ("hosted_url", 2, "pass"),
+        ("hosted_url", 3, "fail"),
+    ] {
+        let set_null = |index: usize, invoice: &mut Value| {
+            if index < count {
+                invoice[name] = Value::Null;
+            }
+        };
+        check(&invoices(&set_null), "invoices.fields", expected);
+    }
+}
+
 /// Returns a recording that lists the event, and that gets the single event with this body.
 fn with_single_event(body: &Value) -> Recording {
     let purpose = Purpose::Event { id: ID.into(), side: Side::Own, round: 1 };

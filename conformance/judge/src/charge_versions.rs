@@ -1,0 +1,279 @@
+//! The versions of each charge in events and deliveries, compared with each other.
+//!
+//! An account may have so much traffic that the life of most charges takes less than a minute. Then no single event proves
+//! which state it shows, but a fault shows in most charges. A service may also alter a single charge in ways that the
+//! specification leaves open, so each rule needs several charges with the same fault.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use time::{Duration, OffsetDateTime};
+
+use conformance_model::mode::Mode;
+use conformance_model::reading::{parse_utc, text_at};
+use conformance_model::recording::{Caller, ObjectKind, Purpose, Recording, Side};
+use conformance_model::verdict::CheckError;
+
+use crate::diff::contradict_as_written;
+use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
+use crate::parsed_deliveries::member_text;
+use crate::subjects::{Subject, subjects};
+
+/// The fields of a charge that its locked exchange rate connects.
+const LOCKED_FIELDS: [&str; 4] = ["fiat_amount", "fiat_currency", "asset", "asset_amount"];
+/// The minimum number of charges with another rate, for a violation.
+const OTHER_RATE_MIN: usize = 2;
+/// The minimum number of charges with the same fault, for a violation by the other rules.
+const CHARGES_MIN: usize = 3;
+/// The minimum time from the creation of a charge to the detection of its transfer, for comparison with its time of payment.
+const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
+/// The maximum time by which the clock of a chain is ahead of that of the service.
+const CHAIN_CLOCK_AHEAD_MAX: Duration = Duration::minutes(5);
+/// The maximum difference between two times that are the same one, written with other precision.
+const SAME_TIME_MAX: Duration = Duration::seconds(1);
+
+/// The versions of one charge, those in deliveries first.
+type Versions<'s> = Vec<&'s Subject>;
+
+/// Returns the versions of each charge, by the code of the charge.
+fn versions_by_charge(found: &[Subject]) -> BTreeMap<(Mode, &str), Versions<'_>> {
+    let mut charges: BTreeMap<(Mode, &str), Versions<'_>> = BTreeMap::new();
+    for subject in found {
+        if let (Some(mode), Some(code)) = (subject.mode, text_at(&subject.object, &["code"])) {
+            charges.entry((mode, code)).or_default().push(subject);
+        }
+    }
+    charges
+}
+
+/// Returns the time of payment of a version.
+fn paid_at(version: &Subject) -> Option<OffsetDateTime> {
+    parse_utc(text_at(&version.object, &["paid_at"])?)
+}
+
+/// Returns the number of different events of a type.
+fn count_events(versions: &[&Subject], kind: &str) -> usize {
+    let of_kind = versions.iter().filter(|version| version.kind == kind);
+    of_kind.map(|version| &version.event_id).collect::<BTreeSet<_>>().len()
+}
+
+/// Returns `true` if a charge was paid once, by at most one transfer, as far as its events show.
+fn is_paid_once(versions: &[&Subject]) -> bool {
+    count_events(versions, "charge.paid") == 1
+        && count_events(versions, "charge.payment_detected") <= 1
+        && versions
+            .iter()
+            .all(|version| !matches!(&*version.kind, "charge.late_payment" | "charge.underpaid"))
+}
+
+/// Returns the last of the violations if there are enough of them, and more than half of the compared charges have one.
+fn last_of_most<T>(violating: Vec<T>, compared: usize) -> Option<T> {
+    let are_most = violating.len() >= CHARGES_MIN && violating.len() * 2 > compared;
+    violating.into_iter().next_back().filter(|_| are_most)
+}
+
+/// Checks that the exchange rate of a charge is the same in all its versions: that they do not differ in exactly one of the
+/// [`LOCKED_FIELDS`]. Events and deliveries may round amounts differently, so they are not compared with each other.
+pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError> {
+    let found = subjects(recording, "charge")?;
+    let charges = versions_by_charge(&found);
+    let changed: Vec<_> = charges
+        .iter()
+        .filter_map(|((_, code), versions)| {
+            [true, false].into_iter().find_map(|is_delivered| {
+                let mut of_source = versions.iter().filter(|version| version.is_delivered == is_delivered);
+                let first = of_source.next()?;
+                of_source.find_map(|other| {
+                    Some((*code, first, other, only_changed_field(&first.object, &other.object)?))
+                })
+            })
+        })
+        .collect();
+    match changed.last().filter(|_| changed.len() >= OTHER_RATE_MIN) {
+        None => Ok(()),
+        Some((code, first, other, name)) => {
+            let expected =
+                format!("{} of charge {code}, as in its {}", member_text(&first.object, name), first.kind);
+            let more = changed.len() - 1;
+            Err(other.violation(
+                expected,
+                format!("{}, as of {more} more charges", member_text(&other.object, name)),
+            ))
+        }
+    }
+}
+
+/// Returns the locked field in which two charges differ, if it is the only one.
+fn only_changed_field(first: &Value, other: &Value) -> Option<&'static str> {
+    let differs = |name: &&str| {
+        let [first, other] = [first, other].map(|charge| charge.get(*name));
+        first.zip(other).is_some_and(|(first, other)| contradict_as_written(name, first, other))
+    };
+    let mut differing = LOCKED_FIELDS.into_iter().filter(differs);
+    differing.next().filter(|_| differing.next().is_none())
+}
+
+/// Returns the outermost object of a body that has a code and most of the [`LOCKED_FIELDS`]: the envelope of a single charge
+/// is not specified.
+fn find_charge(body: &Value) -> Option<&Value> {
+    let fields = LOCKED_FIELDS.iter().filter(|name| body.get(**name).is_some()).count();
+    if fields * 2 > LOCKED_FIELDS.len() && text_at(body, &["code"]).is_some() {
+        return Some(body);
+    }
+    body.as_object()?.values().find_map(find_charge)
+}
+
+/// Checks that a single charge has the code by which it was requested, and the amounts that its events show.
+pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckError> {
+    let found = subjects(recording, "charge")?;
+    let charges = versions_by_charge(&found);
+    for exchange in &recording.exchanges {
+        let (Purpose::Object { kind: ObjectKind::Charge, id, side: Side::Own, .. }, Caller::Own(mode)) =
+            (&exchange.purpose, exchange.caller)
+        else {
+            continue;
+        };
+        let body = exchange.response().filter(|response| response.status == 200);
+        let body = body.and_then(|response| response.body.json());
+        let Some(charge) = body.as_ref().and_then(|body| find_charge(body)) else { continue };
+        if text_at(charge, &["code"]) != Some(id) {
+            let actual = member_text(charge, "code");
+            return Err(CheckError::violation(exchange.number, format!("the charge with code {id}"), actual));
+        }
+        let versions = charges.get(&(mode, id.as_str())).map_or(&[][..], Vec::as_slice);
+        let changed = |version: &&Subject| {
+            only_changed_field(&version.object, charge).filter(|name| name.ends_with("_amount"))
+        };
+        let of_events = || versions.iter().filter(|version| !version.is_delivered);
+        if let Some((version, name)) =
+            of_events().next().and_then(|version| Some((version, changed(version)?)))
+            && of_events().all(|version| changed(version) == Some(name))
+        {
+            let expected = format!("{} of charge {id}, as in its events", member_text(&version.object, name));
+            return Err(CheckError::violation(exchange.number, expected, member_text(charge, name)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the times of payment of charges that were paid once: each charge keeps its own, which is neither before the
+/// creation of the charge nor after its `charge.paid`.
+pub(super) fn check_times_of_payment(recording: &Recording) -> Result<(), CheckError> {
+    let found = subjects(recording, "charge")?;
+    let charges = versions_by_charge(&found);
+    let paid_once: Vec<_> = charges.iter().filter(|(_, versions)| is_paid_once(versions)).collect();
+    for rule in [changed_paid_at, early_paid_at, late_paid_at] {
+        let compared: Vec<_> = paid_once.iter().filter_map(|(_, versions)| rule(versions)).collect();
+        let count = compared.len();
+        let violating = compared.into_iter().flatten().collect();
+        if let Some((version, expected)) = last_of_most(violating, count) {
+            let actual = member_text(&version.object, "paid_at");
+            return Err(version.violation(expected, format!("{actual}, as most other charges")));
+        }
+    }
+    Ok(())
+}
+
+/// A version with a wrong time of payment, and the correct one. `None` if the time is correct.
+type WrongTime<'s> = Option<(&'s Subject, String)>;
+
+/// Compares the times of payment of all paid versions of a charge. `None` if there is only one version.
+fn changed_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
+    let mut paid = versions.iter().copied().filter(|version| version.is_paid() && paid_at(version).is_some());
+    let first = paid.next()?;
+    let others: Vec<_> = paid.collect();
+    others.first()?;
+    let differs = |other: &&&Subject| {
+        paid_at(first).zip(paid_at(other)).is_some_and(|(first, other)| (first - other).abs() > SAME_TIME_MAX)
+    };
+    let expected = || format!("{}, as in another {}", member_text(&first.object, "paid_at"), first.kind);
+    Some(others.iter().find(differs).map(|other| (*other, expected())))
+}
+
+/// Returns the time of the event of a type.
+fn event_time(versions: &[&Subject], kind: &str) -> Option<OffsetDateTime> {
+    versions.iter().filter(|version| version.kind == kind).find_map(|version| version.recorded_at)
+}
+
+/// Compares the time of payment of a charge with the time of its creation. `None` if its transfer was not detected a while
+/// after the creation.
+fn early_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
+    let [created, detected] =
+        ["charge.created", "charge.payment_detected"].map(|kind| event_time(versions, kind));
+    let (created, detected) = (created?, detected?);
+    let (version, time) = versions
+        .iter()
+        .filter(|version| version.is_payment())
+        .find_map(|version| Some((*version, paid_at(version)?)))?;
+    if detected - created < DETECTION_DELAY_MIN {
+        return None;
+    }
+    let is_early = time < created + SAME_TIME_MAX;
+    Some(is_early.then(|| (version, format!("a paid_at after {created}, when the charge was created"))))
+}
+
+/// Compares the time of payment of a charge with the time of its `charge.paid`. `None` if one of them is unknown.
+fn late_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
+    let recorded = event_time(versions, "charge.paid")?;
+    let (version, time) = versions
+        .iter()
+        .filter(|version| version.is_payment())
+        .find_map(|version| Some((*version, paid_at(version)?)))?;
+    let is_late = time > recorded + CHAIN_CLOCK_AHEAD_MAX;
+    Some(is_late.then(|| (version, format!("a paid_at before {recorded}, when the payment was recorded"))))
+}
+
+/// A field that shows a payment, and a function that recognizes its values.
+pub(super) type PaymentField = (&'static str, fn(&Value) -> bool);
+
+/// Checks that the deliveries of charges that expired or were canceled, and have no event of a payment, do not show one in a
+/// field.
+pub(super) fn check_unpaid(
+    recording: &Recording,
+    (name, is_payment): PaymentField,
+) -> Result<(), CheckError> {
+    let found = subjects(recording, "charge")?;
+    let charges = versions_by_charge(&found);
+    let unpaid: Vec<_> = charges
+        .values()
+        .filter(|versions| versions.iter().all(|version| UNPAID_TYPES.contains(&&*version.kind)))
+        .filter_map(|versions| {
+            let is_end =
+                |version: &&&Subject| version.is_delivered && CHARGE_END_TYPES.contains(&&*version.kind);
+            versions.iter().find(is_end).copied()
+        })
+        .collect();
+    let violating =
+        unpaid.iter().filter(|version| version.object.get(name).is_some_and(is_payment)).collect();
+    match last_of_most(violating, unpaid.len()) {
+        None => Ok(()),
+        Some(version) => {
+            let expected = format!("no {name} of a payment of a charge that has none");
+            Err(version.violation(expected, member_text(&version.object, name)))
+        }
+    }
+}
+
+/// Checks that not all delivered payments have a received amount of zero. The owner may settle a charge manually, so only
+/// charges with a detected transfer count. Redaction hides zero.
+pub(super) fn check_received_amounts(recording: &Recording) -> Result<(), CheckError> {
+    if !recording.exact_amounts {
+        return Ok(());
+    }
+    let found = subjects(recording, "charge")?;
+    let charges = versions_by_charge(&found);
+    let payments: Vec<_> = charges
+        .values()
+        .filter(|versions| count_events(versions, "charge.payment_detected") > 0)
+        .filter_map(|versions| versions.iter().find(|version| version.is_payment() && version.is_delivered))
+        .filter_map(|version| Some((version, text_at(&version.object, &["received_amount"])?)))
+        .collect();
+    let are_zero = payments.iter().all(|(_, amount)| !amount.bytes().any(|byte| matches!(byte, b'1'..=b'9')));
+    match payments.last().filter(|_| are_zero && payments.len() >= CHARGES_MIN) {
+        None => Ok(()),
+        Some((version, amount)) => Err(version.violation(
+            "the amount of the confirmed payment as received_amount",
+            format!("{amount}, as in all {} payments", payments.len()),
+        )),
+    }
+}

@@ -1,0 +1,87 @@
+//! The statuses of objects at their final events, compared with those at their creation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use conformance_model::reading::text_at;
+use conformance_model::recording::{List, Recording};
+use conformance_model::verdict::CheckError;
+
+use crate::evidence::readable_pages;
+
+/// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
+/// an expired charge may still accept a payment.
+const FINAL_TYPES: [&str; 3] = ["charge.canceled", "invoice.paid", "invoice.voided"];
+/// The minimum number of objects whose status is unchanged after a final event, for a violation.
+const UNCHANGED_MIN: usize = 2;
+
+/// The status of an object in one of its events. `T`: the source of the event.
+pub(crate) struct EventStatus<'a, T> {
+    pub(crate) kind: &'a str,
+    pub(crate) code: &'a str,
+    pub(crate) status: &'a str,
+    pub(crate) source: T,
+}
+
+/// An event that shows the status of a creation.
+pub(crate) struct UnchangedStatus<T> {
+    pub(crate) source: T,
+    pub(crate) expected: String,
+    pub(crate) actual: String,
+}
+
+/// The events of an object with the status in each, by the type of the event.
+type StatusesByType<'a, T> = BTreeMap<&'a str, EventStatus<'a, T>>;
+
+/// Returns an event of [`FINAL_TYPES`] that shows the status which the object had at its creation. A creation may be shown
+/// with a later status. So the status counts as that of a creation only if all objects whose status changes have it in
+/// the event of their creation.
+pub(crate) fn unchanged_status<'a, T: Copy>(
+    events: impl Iterator<Item = EventStatus<'a, T>>,
+) -> Option<UnchangedStatus<T>> {
+    let mut objects: BTreeMap<(&str, &str), StatusesByType<'_, T>> = BTreeMap::new();
+    for event in events {
+        let member = event.kind.split('.').next().unwrap_or_default();
+        objects.entry((member, event.code)).or_default().insert(event.kind, event);
+    }
+    let status_at = |states: &StatusesByType<'a, T>, kind: &str| states.get(kind).map(|event| event.status);
+    FINAL_TYPES.into_iter().find_map(|kind| {
+        let created = format!("{}.created", kind.split('.').next().unwrap_or_default());
+        let has_changed = |states: &&StatusesByType<'a, T>| {
+            let created_status = status_at(states, &created);
+            states.values().any(|event| Some(event.status) != created_status)
+        };
+        let creation_statuses: BTreeSet<_> =
+            objects.values().filter(has_changed).filter_map(|states| status_at(states, &created)).collect();
+        let is_unchanged = |states: &&StatusesByType<'a, T>| {
+            let (created_status, final_status) = (status_at(states, &created), status_at(states, kind));
+            created_status == final_status
+                && final_status
+                    .is_some_and(|status| creation_statuses.len() == 1 && creation_statuses.contains(&status))
+        };
+        let unchanged: Vec<_> = objects.values().filter(is_unchanged).collect();
+        let event = unchanged.last().filter(|_| unchanged.len() >= UNCHANGED_MIN)?.get(kind)?;
+        Some(UnchangedStatus {
+            source: event.source,
+            expected: format!("another status in a {kind} than at the creation"),
+            actual: format!("status {}, as {} others", event.status, unchanged.len() - 1),
+        })
+    })
+}
+
+/// Checks the statuses on each page of events. Events that contain the current object show only one status of an object on
+/// a page, so they prove nothing.
+pub(super) fn check_listed(recording: &Recording) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    for view in views.iter().filter(|view| view.request.list == List::Events) {
+        let statuses = view.rows().iter().filter_map(|row| {
+            let kind = text_at(row, &["type"])?;
+            let (member, _) = kind.split_once('.')?;
+            let [code, status] = ["code", "status"].map(|name| text_at(row, &[member, name]));
+            Some(EventStatus { kind, code: code?, status: status?, source: text_at(row, &["id"])? })
+        });
+        if let Some(UnchangedStatus { source, expected, actual }) = unchanged_status(statuses) {
+            return Err(CheckError::violation(view.number(), expected, format!("{actual} (event {source})")));
+        }
+    }
+    Ok(())
+}

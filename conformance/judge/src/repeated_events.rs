@@ -1,0 +1,62 @@
+//! Changes that are recorded twice, as by a listener that was registered twice.
+
+use time::Duration;
+
+use conformance_model::recording::Recording;
+use conformance_model::verdict::CheckError;
+
+use crate::diff::{STATE_FIELDS, differ, first_contradiction};
+use crate::evidence::readable_pages;
+use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
+
+/// The event types that report one change of an object each. A reminder causes another `invoice.sent`; other rules judge the
+/// types that are missing here.
+const CHANGE_TYPES: [&str; 7] = [
+    "charge.payment_detected",
+    "charge.underpaid",
+    "charge.late_payment",
+    "charge.refunded",
+    "charge.expired",
+    "charge.canceled",
+    "invoice.voided",
+];
+/// The maximum time between two events of one change.
+const SAME_CHANGE_MAX: Duration = Duration::seconds(2);
+/// The minimum number of objects with a repeated event, for a violation. Two equal transfers may pay a charge at one time.
+const REPEATED_MIN: usize = 3;
+
+/// Checks for each type that most objects do not have two events of it at the same time, with equal details and objects.
+pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    let histories = recent_histories(&views);
+    for kind in CHANGE_TYPES {
+        let with_kind = histories.iter().filter(|history| history.of_type(kind).next().is_some());
+        let repeated: Vec<_> = with_kind
+            .clone()
+            .filter_map(|history| repeated_event(history, kind).map(|pair| (history, pair)))
+            .collect();
+        let are_most = repeated.len() * 2 > with_kind.count();
+        if let Some((history, [first, second])) =
+            repeated.last().filter(|_| are_most && repeated.len() >= REPEATED_MIN)
+        {
+            return Err(CheckError::violation(
+                second.number,
+                format!("one {kind} of {} for one change", history.name()),
+                format!("{} and {}, as of {} more objects", first.id(), second.id(), repeated.len() - 1),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns two events of a type that report the same change.
+fn repeated_event<'h, 'a>(history: &'h ObjectHistory<'a>, kind: &'h str) -> Option<[&'h ListedEvent<'a>; 2]> {
+    let events: Vec<_> = history.of_type(kind).collect();
+    let is_same_change = |pair: &&[&ListedEvent<'_>]| {
+        let times = pair[0].recorded_at().zip(pair[1].recorded_at());
+        times.is_some_and(|(first, second)| (second - first).abs() <= SAME_CHANGE_MAX)
+            && pair[0].row.get("details") == pair[1].row.get("details")
+            && first_contradiction(pair[0].row, pair[1].row, &STATE_FIELDS, differ).is_none()
+    };
+    events.windows(2).find(is_same_change).map(|pair| [pair[0], pair[1]])
+}

@@ -1,0 +1,226 @@
+//! The charges of a busy account in deliveries and events, all within a minute.
+
+use conformance_model::deliveries::Delivery;
+use conformance_model::recording::{ObjectKind, Purpose, Recording, Side};
+use serde_json::{Value, json};
+
+use super::deliveries::{delivery, recording_of};
+use super::{TEST, check, events_request, exchange, page, recording};
+
+/// The type of an event without `charge.`, its second, and the charge without its code.
+type Event = (&'static str, u32, Value);
+
+fn event_id(charge: usize, event: usize) -> String {
+    format!("00000000-0000-4000-8000-{charge:06}{event:06}")
+}
+
+/// Returns the delivery of an event of charge number `charge`.
+fn event_delivery(charge: usize, (event, (kind, second, object)): (usize, &Event)) -> Delivery {
+    let mut object = object.clone();
+    object["code"] = json!(format!("ch{charge}"));
+    delivery(&json!({
+        "id": event_id(100 + charge, event),
+        "event_id": event_id(charge, event),
+        "event": format!("charge.{kind}"),
+        "mode": "test",
+        "created_at": format!("2026-02-01T10:00:{second:02}.000000Z"),
+        "data": { "charge": object },
+    }))
+}
+
+/// Returns the events of the charges as rows of a list, newest first.
+fn rows(charges: &[Vec<Event>]) -> Vec<Value> {
+    let row = |charge: usize, event: usize, (kind, second, object): &Event| {
+        let mut object = object.clone();
+        object["code"] = json!(format!("ch{charge}"));
+        json!({
+            "id": event_id(charge, event),
+            "type": format!("charge.{kind}"),
+            "details": {},
+            "charge": object,
+            "invoice": null,
+            "created_at": format!("2026-02-01T10:00:{second:02}Z"),
+        })
+    };
+    let of_charges = charges.iter().enumerate();
+    let mut rows: Vec<_> = of_charges
+        .flat_map(|(charge, events)| {
+            events.iter().enumerate().map(move |(index, event)| row(charge, index, event))
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
+    rows
+}
+
+/// Returns a recording of a list of the events of these charges, and of the deliveries of the events.
+fn recorded(charges: &[Vec<Event>]) -> Recording {
+    let rows = rows(charges);
+    let total = rows.len() as u64;
+    let deliveries = charges.iter().enumerate().flat_map(|(charge, events)| {
+        events.iter().enumerate().map(move |event| event_delivery(charge, event))
+    });
+    let list = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
+    Recording { exchanges: recording(vec![list]).exchanges, ..recording_of(deliveries.collect()) }
+}
+
+/// Checks the verdict on `violating` charges and as many more as make four with these events.
+#[track_caller]
+fn check_charges(violating: usize, faulty: &[Event], correct: &[Event], id: &str, expected: &str) {
+    let charges: Vec<_> =
+        (0..4).map(|index| if index < violating { faulty } else { correct }.to_vec()).collect();
+    check(&recorded(&charges), id, expected);
+}
+
+fn charge(fiat_amount: &str, asset: &str, asset_amount: &str) -> Value {
+    json!({ "status": "paid", "fiat_amount": fiat_amount, "asset": asset, "asset_amount": asset_amount })
+}
+
+#[test]
+fn the_rate_of_a_charge_is_locked() {
+    let opened = charge("10.00", "BTC", "0.5");
+    let with_payment = |paid: Value| {
+        vec![("created", 1, opened.clone()), ("payment_detected", 5, opened.clone()), ("paid", 9, paid)]
+    };
+    let unchanged = with_payment(opened.clone());
+    for (violating, paid, expected) in [
+        (4, charge("10.00", "BTC", "0.6"), "fail"),
+        (4, charge("10.00", "btc", "0.5"), "fail"),
+        (2, charge("12.00", "BTC", "0.5"), "fail"),
+        (1, charge("12.00", "BTC", "0.5"), "pass"),
+        // The owner changed the amount at the same rate.
+        (4, charge("20.00", "BTC", "1.0"), "pass"),
+        // The customer selected another coin.
+        (4, charge("10.00", "ETH", "5.0"), "pass"),
+    ] {
+        check_charges(violating, &with_payment(paid), &unchanged, "charges.code", expected);
+    }
+}
+
+#[test]
+fn a_single_charge_is_the_requested_one() {
+    let charge = |code: &str, asset_amount: &str| {
+        json!({
+            "code": code, "status": "paid", "fiat_amount": "10.00", "asset": "BTC", "asset_amount": asset_amount,
+        })
+    };
+    for (charge, expected) in [
+        (charge("ch0", "0.5"), "pass"),
+        (charge("ch1", "0.5"), "fail"),
+        (charge("ch0", "0.6"), "fail"),
+        // The format of a single charge is not specified.
+        (charge("ch0", "0.60"), "pass"),
+        (json!({ "code": "OK" }), "pass"),
+    ] {
+        let mut all = recorded(&[vec![("paid", 9, self::charge("10.00", "BTC", "0.5"))]]);
+        let purpose =
+            Purpose::Object { kind: ObjectKind::Charge, id: "ch0".into(), side: Side::Own, round: 1 };
+        let body = json!({ "code": "OK", "result": { "charge": charge } });
+        all.exchanges.push(exchange(TEST, purpose, "/v1/charges/ch0", 200, &body));
+        check(&all, "charges.code", expected);
+    }
+}
+
+/// Returns the events of a charge that is paid in second 9, with this `paid_at` at its payment and at its refund.
+fn payment(paid_at: &str, later: &str) -> Vec<Event> {
+    let charge = |status: &str, paid_at: Value| json!({ "status": status, "paid_at": paid_at });
+    vec![
+        ("created", 1, charge("pending", Value::Null)),
+        ("payment_detected", 7, charge("pending", Value::Null)),
+        ("paid", 9, charge("paid", json!(format!("2026-02-01T{paid_at}.123456Z")))),
+        ("refunded", 30, charge("paid", json!(format!("2026-02-01T{later}.123456Z")))),
+    ]
+}
+
+#[test]
+fn a_charge_is_paid_between_its_creation_and_its_payment_event() {
+    let correct = payment("10:00:08", "10:00:08");
+    for (violating, paid_at, expected) in [
+        (4, "10:00:08", "pass"),
+        (4, "10:00:01", "fail"),
+        // The clock of a chain may differ.
+        (2, "10:00:01", "pass"),
+        (4, "10:00:05", "pass"),
+        (4, "10:03:00", "pass"),
+        (4, "10:15:00", "fail"),
+        (2, "10:15:00", "pass"),
+    ] {
+        check_charges(violating, &payment(paid_at, paid_at), &correct, "charges.paid_at", expected);
+    }
+}
+
+#[test]
+fn a_charge_keeps_its_time_of_payment() {
+    let mut charges: Vec<_> = (0..4).map(|_| payment("10:00:08", "10:00:08")).collect();
+    let api_rows = rows(&charges);
+    for charge in &mut charges {
+        charge[2].2["paid_at"] = json!("2026-02-01T10:00:12.000000Z");
+        charge.pop();
+    }
+    let mut other = recorded(&charges);
+    check(&other, "charges.paid_at", "pass");
+    other.exchanges = recorded(&[]).exchanges;
+    other.exchanges =
+        recording(vec![page(events_request(None, 100), &json!(api_rows), [1, 1, 100, 16])]).exchanges;
+    check(&other, "charges.paid_at", "fail");
+    // A second transfer may have paid the charges again.
+    let detected = ("payment_detected", 8, json!({ "status": "pending" }));
+    let with_second = |events: &[Event]| [&[detected.clone()], events].concat();
+    let second = charges.iter().map(|events| with_second(events)).collect::<Vec<_>>();
+    other.deliveries = recorded(&second).deliveries;
+    check(&other, "charges.paid_at", "pass");
+}
+
+#[test]
+fn a_charge_without_a_payment_shows_none() {
+    let time = json!("2026-02-01T10:00:01.000000Z");
+    let ended = |status: &str, paid_at: &Value| {
+        let charge = json!({ "status": status, "paid_at": paid_at });
+        vec![("created", 1, charge.clone()), ("expired", 20, charge)]
+    };
+    let correct = ended("expired", &Value::Null);
+    // Needs a charge with a payment.
+    let paid = payment("10:00:08", "10:00:08");
+    for (violating, status, paid_at, id, expected) in [
+        (3, "expired", &Value::Null, "charges.status", "pass"),
+        (3, "paid", &Value::Null, "charges.status", "fail"),
+        (1, "paid", &Value::Null, "charges.status", "pass"),
+        (3, "expired", &time, "charges.paid_at", "fail"),
+        (1, "expired", &time, "charges.paid_at", "pass"),
+    ] {
+        let faulty = ended(status, paid_at);
+        let charges: Vec<_> = (0..3)
+            .map(|index| if index < violating { &faulty } else { &correct }.clone())
+            .chain([paid.clone()])
+            .collect();
+        check(&recorded(&charges), id, expected);
+    }
+}
+
+#[test]
+fn a_payment_has_a_received_amount() {
+    let payment = |amount: &str| {
+        let charge = json!({ "status": "paid", "received_amount": amount });
+        vec![("payment_detected", 7, charge.clone()), ("paid", 9, charge)]
+    };
+    let (zero, full) = (payment("0.000000000000000000"), payment("0.500000000000000000"));
+    check_charges(4, &zero, &full, "charges.received_amount", "fail");
+    check_charges(3, &zero, &full, "charges.received_amount", "pass");
+    // The owner may have settled the charges.
+    check_charges(4, &zero[1..], &full, "charges.received_amount", "pass");
+}
+
+#[test]
+fn an_email_address_has_an_at_sign() {
+    let charges = |email: &dyn Fn(usize) -> String| {
+        let charge = |index| vec![("paid", 9, json!({ "status": "paid", "customer_email": email(index) }))];
+        recorded(&(0..4).map(charge).collect::<Vec<_>>())
+    };
+    for (email, expected) in [
+        (&(|index| format!("ann{index}@shop.example")) as &dyn Fn(usize) -> String, "pass"),
+        (&|index| format!("Ann {index}"), "fail"),
+        (&|index| "*".repeat(index + 1), "pass"),
+        (&|index| format!("Ann {}", index.min(1)), "pass"),
+    ] {
+        check(&charges(email), "charges.customer_email", expected);
+    }
+}

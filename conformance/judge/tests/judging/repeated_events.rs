@@ -1,0 +1,42 @@
+//! Events that report the same change twice.
+
+use serde_json::{Value, json};
+
+use super::{check, events_request, page, recording};
+
+/// Checks the events of three charges that expire, each twice, at these times after 10:00.
+#[track_caller]
+fn check_expired(repeated: usize, second: u32, details: &Value, expected: &str) {
+    let event = |charge: usize, index: usize, kind: &str, second: u32, details: &Value| {
+        json!({
+            "id": format!("00000000-0000-4000-8000-{charge:06}{index:06}"),
+            "type": format!("charge.{kind}"),
+            "details": details,
+            "charge": { "code": format!("ch{charge}"), "status": kind },
+            "invoice": null,
+            "created_at": format!("2026-02-01T10:00:{second:02}Z"),
+        })
+    };
+    let rows = (0..5).flat_map(|charge| {
+        let first = event(charge, 2, "expired", 20, &json!({}));
+        let second = event(charge, 3, "expired", second, details);
+        let created = event(charge, 1, "created", 1, &json!({}));
+        let expired = if charge < repeated { vec![second, first] } else { vec![first] };
+        expired.into_iter().chain([created])
+    });
+    let rows: Vec<_> = rows.collect();
+    let total = rows.len() as u64;
+    let list = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
+    check(&recording(vec![list]), "events.recorded", expected);
+}
+
+#[test]
+fn a_change_is_recorded_once() {
+    check_expired(0, 20, &json!({}), "not judged");
+    check_expired(3, 20, &json!({}), "fail");
+    check_expired(2, 20, &json!({}), "not judged");
+    // The rate may have been locked again.
+    check_expired(3, 50, &json!({}), "not judged");
+    // Other details show another change.
+    check_expired(3, 20, &json!({ "transfer": 2 }), "not judged");
+}
