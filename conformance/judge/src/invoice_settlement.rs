@@ -14,6 +14,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 use crate::diff::recorded_at;
 use crate::evidence::readable_pages;
+use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -209,19 +210,77 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
     })
 }
 
-/// Returns the violation if the invoice of an invoice.paid has an empty list of charges. The format of the charges is
-/// not specified, but an empty list has none in any interpretation.
+/// Returns the violation if the invoice of an invoice.paid has no charges. The format of the charges is not specified, but
+/// null and an empty list or object have none in any interpretation.
 fn settled_without_charges(recording: &Recording) -> Option<CheckError> {
     let invoices = subjects(recording, "invoice").ok()?;
-    let has_empty_charges = |subject: &&Subject| {
-        subject.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty)
+    let has_no_charges = |subject: &&Subject| match subject.object.get("charges") {
+        Some(Value::Null) => true,
+        Some(Value::Array(charges)) => charges.is_empty(),
+        Some(Value::Object(charges)) => charges.is_empty(),
+        _ => false,
     };
-    let invoice = invoices.iter().filter(|subject| subject.is_settlement()).find(has_empty_charges)?;
-    Some(invoice.violation("a paid charge in the invoice of an invoice.paid", "charges []"))
+    let invoice = invoices.iter().filter(|subject| subject.is_settlement()).find(has_no_charges)?;
+    let actual = member_text(&invoice.object, "charges");
+    Some(invoice.violation("a paid charge in the invoice of an invoice.paid", actual))
+}
+
+/// The minimum number of settled invoices whose charges are not shown as paid, for a violation.
+const UNPAID_CHARGES_MIN: usize = 3;
+
+fn status(object: &Value) -> Option<&str> {
+    text_at(object, &["status"])
+}
+
+/// Returns the violation if no invoice of an invoice.paid, in deliveries or in events, shows a charge with the status paid,
+/// but those of several show a charge in the status of a new charge, although its `charge.paid` shows that it is paid.
+fn settled_by_unpaid_charges(recording: &Recording) -> Option<CheckError> {
+    let charges = subjects(recording, "charge").ok()?;
+    let paid_codes: BTreeSet<_> = charges
+        .iter()
+        .filter(|subject| subject.is_payment() && status(&subject.object) == Some("paid"))
+        .filter_map(|subject| text_at(&subject.object, &["code"]))
+        .collect();
+    let new_statuses: BTreeSet<_> = charges
+        .iter()
+        .filter(|subject| subject.is_creation())
+        .filter_map(|subject| status(&subject.object))
+        .collect();
+    let invoices = subjects(recording, "invoice").ok()?;
+    [true, false].into_iter().find_map(|is_delivered| {
+        let settled = || {
+            let of_source = invoices.iter().filter(move |subject| subject.is_delivered == is_delivered);
+            of_source.filter(|subject| subject.is_settlement())
+        };
+        let has_charge = |subject: &Subject, is_wanted: &dyn Fn(&Value) -> bool| {
+            subject
+                .object
+                .get("charges")
+                .and_then(Value::as_array)
+                .is_some_and(|charges| charges.iter().any(is_wanted))
+        };
+        let is_paid = |charge: &Value| status(charge) == Some("paid");
+        let is_stale = |charge: &Value| {
+            status(charge).is_some_and(|status| new_statuses.contains(status))
+                && text_at(charge, &["code"]).is_some_and(|code| paid_codes.contains(code))
+        };
+        let stale: BTreeMap<&str, &Subject> = settled()
+            .filter(|subject| has_charge(subject, &is_stale))
+            .filter_map(|subject| Some((text_at(&subject.object, &["code"])?, subject)))
+            .collect();
+        let (code, subject) = stale.first_key_value().filter(|_| stale.len() >= UNPAID_CHARGES_MIN)?;
+        let is_none_paid = !settled().any(|subject| has_charge(subject, &is_paid));
+        is_none_paid.then(|| {
+            let actual = format!("the status of a new charge, as in {} more invoices", stale.len() - 1);
+            subject.violation(format!("a charge with the status paid in invoice {code}"), actual)
+        })
+    })
 }
 
 fn judge_invoice_paid(recording: &Recording) -> CheckResult {
-    if let Some(violation) = settled_without_charges(recording) {
+    if let Some(violation) =
+        settled_without_charges(recording).or_else(|| settled_by_unpaid_charges(recording))
+    {
         return Err(violation);
     }
     let mut judged = false;

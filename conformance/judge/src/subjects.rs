@@ -36,6 +36,11 @@ impl Subject {
         self.kind == "charge.paid"
     }
 
+    /// Returns `true` if the event reports the creation of a charge.
+    pub(super) fn is_creation(&self) -> bool {
+        self.kind == "charge.created"
+    }
+
     /// Returns `true` if the event reports the payment of an invoice.
     pub(super) fn is_settlement(&self) -> bool {
         self.kind == "invoice.paid"

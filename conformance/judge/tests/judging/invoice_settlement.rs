@@ -42,6 +42,8 @@ fn an_invoice_is_paid_by_a_charge() {
         (vec![paid(json!(["c1"])), paid_event("c2")], LATER, 1, "not judged", "not judged"),
         (vec![paid(json!(["c1"])), json!({ "type": "charge.paid" })], LATER, 0, "not judged", "not judged"),
         (vec![paid(json!([]))], LATER, 0, "not judged", "fail"),
+        (vec![paid(json!(null))], LATER, 0, "not judged", "fail"),
+        (vec![paid(json!({}))], LATER, 0, "not judged", "fail"),
         (vec![paid(json!([{ "code": "c1", "status": "paid" }]))], LATER, 0, "fail", "pass"),
         // An unknown format proves nothing.
         (vec![paid(json!([{}])), paid_event("c1")], LATER, 0, "not judged", "not judged"),
@@ -115,5 +117,46 @@ fn a_page_of_a_charge_proves_a_missing_event_only_if_it_was_read_after_the_invoi
         [(vec![long.clone(), paid.clone(), charge.clone()], "fail"), (vec![long, charge, paid], "not judged")]
     {
         check(&recording(exchanges), "events.both_paid", expected);
+    }
+}
+
+#[test]
+fn a_settled_invoice_shows_its_charge_as_paid() {
+    let event = |id: &str, kind: &str, member: &str, object: Value| {
+        json!({
+            "id": id,
+            "type": kind,
+            "details": {},
+            member: object,
+            "created_at": EVENT_TIME,
+        })
+    };
+    let new = event("n", "charge.created", "charge", json!({ "code": "c9", "status": "pending" }));
+    let settled = |nested_status: &str| -> Vec<Value> {
+        let each = ["1", "2", "3"].into_iter().flat_map(|number| {
+            let code = format!("c{number}");
+            let nested = json!([{ "code": code, "status": nested_status }]);
+            [
+                event(
+                    &format!("i{number}"),
+                    "invoice.paid",
+                    "invoice",
+                    json!({ "code": number, "charges": nested }),
+                ),
+                event(&code, "charge.paid", "charge", json!({ "code": code, "status": "paid" })),
+            ]
+        });
+        each.chain([new.clone()]).collect()
+    };
+    for (rows, expected) in [
+        (settled("paid"), "pass"),
+        (settled("pending"), "fail"),
+        // The formats of the charges of an invoice are not specified, so their statuses may have other names.
+        (settled("complete"), "pass"),
+        // The charges of two invoices may have changed since.
+        (settled("pending")[2..].to_vec(), "pass"),
+        ([&settled("pending")[..], &settled("paid")[..1]].concat(), "pass"),
+    ] {
+        check(&events(&rows, LATER, 0), "types.invoice_paid", expected);
     }
 }
