@@ -1,12 +1,13 @@
-//! The objects in deliveries, compared with the events of the API and with earlier deliveries of the same object.
+//! The objects in deliveries, compared with earlier deliveries of the same object.
 //!
 //! A delivery contains the object as it was when it was sent, so that a sequence of deliveries shows its history even if
 //! the events of the API contain the current object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
@@ -15,77 +16,12 @@ use crate::diff::{STATE_FIELDS, differ, first_contradiction, time_zone_differenc
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, member_text};
 use crate::underpayments::parse_scaled;
 
-/// The fields of a charge that only its owner changes.
-const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
-/// The minimum number of charges with an altered field, for a violation. The owner may edit a charge between an event and its
-/// delivery.
-const ALTERED_CHARGES_MIN: usize = 2;
 /// The minimum number of deliveries with a time in another time zone, for a violation.
 const ZONE_DELIVERIES_MIN: usize = 3;
 
 /// Returns the code of the delivered charge.
 fn code<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a str> {
     text_at(parsed.charge()?, &["code"])
-}
-
-/// Checks that the [`OWNER_FIELDS`] of delivered charges equal those in the API: texts, the presence of a payment link, and
-/// the types of values in `metadata`. `pairs`: deliveries with their events in the API.
-pub(super) fn check_owner_fields(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
-    for name in OWNER_FIELDS {
-        let altered: BTreeMap<_, _> = pairs
-            .iter()
-            .filter_map(|(parsed, event)| {
-                let (delivered, in_api) = (parsed.charge()?.get(name)?, event.get("charge")?.get(name)?);
-                let is_altered = match (delivered, in_api) {
-                    // A link may be represented by its code or its address.
-                    (Value::String(delivered), Value::String(in_api)) => {
-                        name != "payment_link"
-                            && delivered != in_api
-                            && !delivered.is_empty()
-                            && !in_api.is_empty()
-                    }
-                    (Value::Null, Value::String(_)) | (Value::String(_), Value::Null) => {
-                        name == "payment_link"
-                    }
-                    (Value::Object(delivered), Value::Object(in_api)) => {
-                        delivered.is_empty() != in_api.is_empty()
-                            || have_other_keys(delivered, in_api)
-                            || delivered.iter().any(|(key, value)| {
-                                in_api.get(key).is_some_and(|other| is_reparsed(value, other))
-                            })
-                    }
-                    _ => false,
-                };
-                is_altered.then_some((code(parsed)?, (*parsed, delivered, in_api)))
-            })
-            .collect();
-        if let Some((code, (parsed, delivered, in_api))) =
-            altered.first_key_value().filter(|_| altered.len() >= ALTERED_CHARGES_MIN)
-        {
-            let expected = format!("{name} {in_api} of charge {code}, as in the API");
-            let actual =
-                format!("{name} {delivered}, and other values in {} more charges", altered.len() - 1);
-            return Err(parsed.violation(expected, actual));
-        }
-    }
-    Ok(())
-}
-
-/// Returns `true` if each of two objects has a key that the other one lacks, as after a conversion of all keys.
-fn have_other_keys(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let has_own =
-        |one: &Map<String, Value>, other: &Map<String, Value>| one.keys().any(|key| !other.contains_key(key));
-    has_own(one, other) && has_own(other, one)
-}
-
-/// Returns `true` if one of two values is a string, and the other a number with another text: `"007"` and `7`.
-fn is_reparsed(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
-            number.to_string() != *text
-        }
-        _ => false,
-    }
 }
 
 /// Checks the deliveries of each charge with [`check_charge`], and that final events change the status.
@@ -157,7 +93,7 @@ fn check_charge(
 
 /// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
 /// an expired charge may still accept a payment.
-const FINAL_TYPES: [&str; 3] = ["charge.canceled", "invoice.paid", "invoice.voided"];
+const FINAL_TYPES: [&str; 4] = ["charge.paid", "charge.canceled", "invoice.paid", "invoice.voided"];
 /// The minimum number of objects whose status is unchanged after a final event, for a violation.
 const UNCHANGED_MIN: usize = 2;
 
@@ -168,7 +104,7 @@ type DeliveredStatuses<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)
 /// a creation may be sent late and show a later status. So the status counts as that of a creation only if all objects whose
 /// status changes have it in the delivery of their creation.
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
-    let mut objects: BTreeMap<(&str, &str), DeliveredStatuses<'_>> = BTreeMap::new();
+    let mut objects: BTreeMap<(Option<Mode>, &str, &str), DeliveredStatuses<'_>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
         let Some((kind, member)) = parsed.event_type().and_then(|kind| Some((kind, kind.split_once('.')?.0)))
         else {
@@ -176,7 +112,7 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
         };
         let text = |name| parsed.text(&["data", member, name]);
         if let (Some(code), Some(status)) = (text("code"), text("status")) {
-            objects.entry((member, code)).or_default().insert(kind, (parsed, status));
+            objects.entry((parsed.mode(), member, code)).or_default().insert(kind, (parsed, status));
         }
     }
     let status_at =
@@ -191,7 +127,9 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
             objects.values().filter(has_changed).filter_map(|states| status_at(states, &created)).collect();
         let is_unchanged = |states: &&DeliveredStatuses<'_>| {
             let (created_status, final_status) = (status_at(states, &created), status_at(states, kind));
+            // This status of a charge is specified: the creation was delivered after the payment.
             created_status == final_status
+                && !(kind == "charge.paid" && final_status.as_deref() == Some("paid"))
                 && final_status
                     .is_some_and(|status| creation_statuses.len() == 1 && creation_statuses.contains(&status))
         };
