@@ -21,8 +21,9 @@ const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link"
 const ALTERED_MIN: usize = 2;
 /// The fields that deliveries may lack only if the API lacks them, each with the minimum number of objects for a violation.
 /// Customers may enter their address after the payment.
-const SHOWN_FIELDS: [(&str, &str, usize); 4] = [
+const SHOWN_FIELDS: [(&str, &str, usize); 5] = [
     ("charge", "description", 3),
+    ("charge", "metadata", 3),
     ("charge", "customer_email", 5),
     ("invoice", "customer", 3),
     ("invoice", "hosted_url", 3),
@@ -99,7 +100,6 @@ fn is_owner_field_altered(name: &str, delivered: &Value, in_api: &Value) -> bool
         }
         (Value::String(_), Value::String(_)) => have_other_texts(delivered, in_api),
         (Value::Null, Value::String(_)) | (Value::String(_), Value::Null) => name == "payment_link",
-        (Value::Null, Value::Object(object)) | (Value::Object(object), Value::Null) => !object.is_empty(),
         (Value::Object(delivered), Value::Object(in_api)) => {
             delivered.is_empty() != in_api.is_empty()
                 || have_other_keys(delivered, in_api)
@@ -201,6 +201,7 @@ fn check_shown(
     let is_blank = |object: &Value| match object.get(name) {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
         Some(_) => false,
     };
     let mut by_type: BTreeMap<&str, Vec<&DeliveredEvent<'_>>> = BTreeMap::new();
