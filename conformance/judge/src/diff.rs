@@ -42,9 +42,12 @@ fn parse_number(text: &str) -> Option<(&str, usize)> {
     is_number.then_some((trimmed, decimals.unwrap_or_default()))
 }
 
-/// Returns `true` if two strings of one field are different times, numbers or texts. Values of two kinds do not
-/// contradict each other here: other statements judge invalid values.
+/// Returns `true` if two values of one field are different numbers, or strings with different times, numbers or texts.
+/// Values of two kinds do not contradict each other here: other statements judge invalid values.
 pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
+    if let (Value::Number(first), Value::Number(second)) = (first, second) {
+        return first.as_f64() != second.as_f64();
+    }
     let (Value::String(first), Value::String(second)) = (first, second) else { return false };
     match ((parse_utc(first), parse_utc(second)), (parse_number(first), parse_number(second))) {
         ((Some(first), Some(second)), _) => first != second,

@@ -10,7 +10,7 @@ use crate::evidence::readable_pages;
 
 /// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
 /// an expired charge may still accept a payment.
-const FINAL_TYPES: [&str; 3] = ["charge.canceled", "invoice.paid", "invoice.voided"];
+const FINAL_TYPES: [&str; 4] = ["charge.paid", "charge.canceled", "invoice.paid", "invoice.voided"];
 /// The minimum number of objects whose status is unchanged after a final event, for a violation.
 const UNCHANGED_MIN: usize = 2;
 
@@ -54,7 +54,9 @@ pub(crate) fn unchanged_status<'a, T: Copy>(
             objects.values().filter(has_changed).filter_map(|states| status_at(states, &created)).collect();
         let is_unchanged = |states: &&StatusesByType<'a, T>| {
             let (created_status, final_status) = (status_at(states, &created), status_at(states, kind));
+            // The status `paid` is specified: a creation that shows it was read after the payment.
             created_status == final_status
+                && !(kind == "charge.paid" && final_status == Some("paid"))
                 && final_status
                     .is_some_and(|status| creation_statuses.len() == 1 && creation_statuses.contains(&status))
         };

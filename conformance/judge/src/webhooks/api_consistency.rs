@@ -1,8 +1,10 @@
 //! The consistency of deliveries with the events of the API.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
@@ -12,7 +14,8 @@ use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::objects::{check_owner_fields, check_zone};
+use super::delivered_copies::{DeliveredEvent, check_copies, check_unpaid};
+use super::objects::check_zone;
 use crate::check::Check;
 use crate::diff::{
     IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, first_contradiction, recorded_at,
@@ -35,6 +38,15 @@ fn event_request<'a>(recording: &'a Recording, id: &str, mode: Mode, side: Side)
     let purpose = Purpose::DeliveredEvent { id: id.to_owned(), side };
     recording.find_last(|exchange| exchange.caller == Caller::Own(mode) && exchange.purpose == purpose)
 }
+
+/// The minimum number of events that are not listed although newer ones are, for a violation.
+const OVERTAKEN_MIN: usize = 2;
+/// The minimum time from the delivery of such an event to the read of the list.
+const OVERTAKEN_DELAY_MIN: Duration = Duration::from_secs(20);
+/// The minimum time from such an event to the newest listed one.
+const OVERTAKEN_BY_MIN: time::Duration = time::Duration::seconds(10);
+/// The maximum time from a delivery that shows a transfer to the event of the transfer in the list.
+const TRANSFER_EVENT_DELAY_MAX: Duration = Duration::from_secs(10);
 
 /// The events that the API returned in both modes.
 struct ApiEvents<'a> {
@@ -103,7 +115,7 @@ fn deliveries_with_event<'a>(
 fn delivered_events<'a>(
     received: &'a ReceivedDeliveries<'_>,
     api: &ApiEvents<'_>,
-) -> Vec<(&'a ParsedDelivery<'a>, Value)> {
+) -> Vec<DeliveredEvent<'a>> {
     let shown = deliveries_with_event(&received.parsed);
     shown.filter_map(|(parsed, id, mode)| Some((parsed, api.event(id, mode, mode)?))).collect()
 }
@@ -122,7 +134,7 @@ const EQUAL_TIMES_MIN: usize = 5;
 const EVENTS_SPAN_MIN: time::Duration = time::Duration::seconds(10);
 
 /// Checks that the deliveries of events with different times do not all have the same time, as one cut to the day.
-fn check_times_differ(delivered_events: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
+fn check_times_differ(delivered_events: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
     let times: BTreeSet<_> =
         delivered_events.iter().map(|(parsed, _)| parsed.text(&["created_at"])).collect();
     let recorded = || delivered_events.iter().filter_map(|(_, event)| recorded_at(event));
@@ -188,7 +200,9 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
         }
         confirmed += 1;
     }
-    check_owner_fields(&delivered_events(&received, &api))?;
+    let delivered_events = delivered_events(&received, &api);
+    check_copies(&delivered_events)?;
+    check_unpaid_charges(&received, &api, &delivered_events)?;
     match confirmed {
         0 => Err(CheckError::unjudged(
             "the API returned none of the delivered events",
@@ -198,33 +212,74 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
     }
 }
 
+/// Checks with [`check_unpaid`] the deliveries that arrived some time before the list of events was read.
+fn check_unpaid_charges(
+    received: &ReceivedDeliveries<'_>,
+    api: &ApiEvents<'_>,
+    delivered_events: &[DeliveredEvent<'_>],
+) -> Result<(), CheckError> {
+    const WITHOUT_TRANSFER: [&str; 3] = ["charge.created", "charge.expired", "charge.canceled"];
+    let Some(listed_at) = received.deliveries.listed_at else { return Ok(()) };
+    let listed = api.listed_events.values().flat_map(BTreeMap::values);
+    let of_lists = listed.map(|row| (text_at(row, &["type"]), text_at(row, &["charge", "code"])));
+    let of_deliveries = received
+        .readable_deliveries()
+        .map(|parsed| (parsed.event_type(), parsed.text(&["data", "charge", "code"])));
+    let with_transfer = of_lists
+        .chain(of_deliveries)
+        .filter(|(kind, _)| kind.is_none_or(|kind| !WITHOUT_TRANSFER.contains(&kind)));
+    let other_codes = with_transfer.filter_map(|(_, code)| code.map(str::to_owned)).collect();
+    let has_arrived =
+        |(parsed, _): &&DeliveredEvent<'_>| parsed.delivery.arrived + TRANSFER_EVENT_DELAY_MAX <= listed_at;
+    check_unpaid(delivered_events.iter().filter(has_arrived), &other_codes)
+}
+
+/// Returns the time from the arrival of a delivery to the last read of the list, and the exchange of the list, if the list
+/// lacks the event although it is newer than the oldest listed one.
+fn unlisted_since<'a>(
+    recording: &'a Recording,
+    api: &ApiEvents<'_>,
+    listed_at: Duration,
+    (parsed, id, mode): (&ParsedDelivery<'_>, &str, Mode),
+) -> Option<(Duration, &'a Exchange, OffsetDateTime)> {
+    if api.listed_events[&mode].contains_key(id) {
+        return None;
+    }
+    let list = recording
+        .find_last(|exchange| {
+            exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::AfterDeliveries
+        })
+        .filter(|exchange| exchange.response().is_some_and(|response| cache_evidence(response).is_none()))?;
+    let rows = events_after_deliveries(recording, mode)?;
+    let oldest = rows.iter().filter_map(recorded_at).min()?;
+    let created = recorded_at(&api.event(id, mode, mode)?)?;
+    let listed_after = listed_at.saturating_sub(parsed.delivery.arrived);
+    (created > oldest).then_some((listed_after, list, created))
+}
+
 /// Checks that an event which was delivered a minute or more before the last read of the list is listed, if it is newer
-/// than the oldest listed one.
+/// than the oldest listed one. Several events must be listed earlier, if newer ones are.
 fn check_delivered_events_are_listed(
     recording: &Recording,
     received: &ReceivedDeliveries<'_>,
     api: &ApiEvents<'_>,
 ) -> Result<(), CheckError> {
     let Some(listed_at) = received.deliveries.listed_at else { return Ok(()) };
+    let mut overtaken: BTreeMap<&str, _> = BTreeMap::new();
     for (parsed, id, mode) in deliveries_with_event(&received.parsed) {
-        let listed_after = listed_at.saturating_sub(parsed.delivery.arrived);
-        let list = recording
-            .find_last(|exchange| {
-                exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::AfterDeliveries
-            })
-            .filter(|exchange| {
-                exchange.response().is_some_and(|response| cache_evidence(response).is_none())
-            });
-        if listed_after < LIST_DELAY_MAX || api.listed_events[&mode].contains_key(id) {
+        let Some((listed_after, list, created)) =
+            unlisted_since(recording, api, listed_at, (parsed, id, mode))
+        else {
             continue;
-        }
-        let oldest = events_after_deliveries(recording, mode)
-            .and_then(|rows| rows.iter().filter_map(recorded_at).min());
-        let event = api.event(id, mode, mode);
-        if let (Some(list), Some(oldest), Some(created)) =
-            (list, oldest, event.as_ref().and_then(recorded_at))
-            && created > oldest
+        };
+        let newest = api.listed_events[&mode].values().filter_map(recorded_at).max();
+        if listed_after >= OVERTAKEN_DELAY_MIN
+            && newest.is_some_and(|newest| newest - created >= OVERTAKEN_BY_MIN)
         {
+            overtaken.insert(id, mode);
+        }
+        let overtaken_count = overtaken.values().filter(|other| **other == mode).count();
+        if listed_after >= LIST_DELAY_MAX || overtaken_count >= OVERTAKEN_MIN {
             return Err(CheckError::violation(
                 list.number,
                 format!("event {id} in the list of events, {} s after its delivery", listed_after.as_secs()),

@@ -2,6 +2,7 @@
 
 mod api_consistency;
 mod clock;
+mod delivered_copies;
 mod envelope;
 mod objects;
 mod routing;

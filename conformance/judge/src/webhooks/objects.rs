@@ -1,11 +1,11 @@
-//! The objects in deliveries, compared with the events of the API and with earlier deliveries of the same object.
+//! The objects in deliveries, compared with earlier deliveries of the same object.
 //!
 //! A delivery contains the object as it was when it was sent, so that a sequence of deliveries shows its history even if
 //! the events of the API contain the current object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
@@ -16,77 +16,12 @@ use crate::final_statuses::{EventStatus, unchanged_status};
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, member_text};
 use crate::underpayments::parse_scaled;
 
-/// The fields of a charge that only its owner changes.
-const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
-/// The minimum number of charges with an altered field, for a violation. The owner may edit a charge between an event and its
-/// delivery.
-const ALTERED_CHARGES_MIN: usize = 2;
 /// The minimum number of deliveries with a time in another time zone, for a violation.
 const ZONE_DELIVERIES_MIN: usize = 3;
 
 /// Returns the code of the delivered charge.
 fn code<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a str> {
     text_at(parsed.charge()?, &["code"])
-}
-
-/// Checks that the [`OWNER_FIELDS`] of delivered charges equal those in the API: texts, the presence of a payment link, and
-/// the types of values in `metadata`. `pairs`: deliveries with their events in the API.
-pub(super) fn check_owner_fields(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
-    for name in OWNER_FIELDS {
-        let altered: BTreeMap<_, _> = pairs
-            .iter()
-            .filter_map(|(parsed, event)| {
-                let (delivered, in_api) = (parsed.charge()?.get(name)?, event.get("charge")?.get(name)?);
-                let is_altered = match (delivered, in_api) {
-                    // A link may be represented by its code or its address.
-                    (Value::String(delivered), Value::String(in_api)) => {
-                        name != "payment_link"
-                            && delivered != in_api
-                            && !delivered.is_empty()
-                            && !in_api.is_empty()
-                    }
-                    (Value::Null, Value::String(_)) | (Value::String(_), Value::Null) => {
-                        name == "payment_link"
-                    }
-                    (Value::Object(delivered), Value::Object(in_api)) => {
-                        delivered.is_empty() != in_api.is_empty()
-                            || have_other_keys(delivered, in_api)
-                            || delivered.iter().any(|(key, value)| {
-                                in_api.get(key).is_some_and(|other| is_reparsed(value, other))
-                            })
-                    }
-                    _ => false,
-                };
-                is_altered.then_some((code(parsed)?, (*parsed, delivered, in_api)))
-            })
-            .collect();
-        if let Some((code, (parsed, delivered, in_api))) =
-            altered.first_key_value().filter(|_| altered.len() >= ALTERED_CHARGES_MIN)
-        {
-            let expected = format!("{name} {in_api} of charge {code}, as in the API");
-            let actual =
-                format!("{name} {delivered}, and other values in {} more charges", altered.len() - 1);
-            return Err(parsed.violation(expected, actual));
-        }
-    }
-    Ok(())
-}
-
-/// Returns `true` if each of two objects has a key that the other one lacks, as after a conversion of all keys.
-fn have_other_keys(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let has_own =
-        |one: &Map<String, Value>, other: &Map<String, Value>| one.keys().any(|key| !other.contains_key(key));
-    has_own(one, other) && has_own(other, one)
-}
-
-/// Returns `true` if one of two values is a string, and the other a number with another text: `"007"` and `7`.
-fn is_reparsed(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
-            number.to_string() != *text
-        }
-        _ => false,
-    }
 }
 
 /// Checks the deliveries of each charge with [`check_charge`], and that final events change the status.

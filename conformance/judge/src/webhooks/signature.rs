@@ -1,8 +1,10 @@
 //! The signature of a delivery: its format, its secret and its construction.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use conformance_model::deliveries::{Deliveries, SignatureStatus};
+use conformance_model::reading::parse_utc;
 use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -23,7 +25,39 @@ pub(crate) const CHECKS: &[Check] = &[
 const SECONDS_MAX: u64 = 100_000_000_000;
 
 fn judge_signature_format(recording: &Recording) -> CheckResult {
-    judge_each_delivery(recording, "any content", |_| true, format_mismatch)
+    let outcome = judge_each_delivery(recording, "any content", |_| true, format_mismatch)?;
+    check_times_of_signing(&received_deliveries(recording)?).map(|()| outcome)
+}
+
+/// The minimum number of events with one `t` in their deliveries, for a violation.
+const EQUAL_TIMES_MIN: usize = 5;
+/// The minimum time between the first and the last of these deliveries, by arrival and by `created_at`.
+const SIGNED_SPAN_MIN: Duration = Duration::from_secs(10);
+
+/// Checks that `t` is not the same in all deliveries, although they were created and sent at different times.
+fn check_times_of_signing(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
+    let readable = || received.readable_deliveries().filter(|parsed| !parsed.is_test());
+    let times: BTreeSet<_> = readable().map(|parsed| signed_at(received.deliveries, parsed)).collect();
+    let events: BTreeSet<_> = readable().filter_map(|parsed| parsed.text(&["event_id"])).collect();
+    let arrivals: BTreeSet<_> = readable().map(|parsed| parsed.delivery.arrived).collect();
+    let created: BTreeSet<_> =
+        readable().filter_map(|parsed| parse_utc(parsed.text(&["created_at"])?)).collect();
+    let is_spread = arrivals.first().zip(arrivals.last()).is_some_and(|(a, b)| *b - *a >= SIGNED_SPAN_MIN)
+        && created.first().zip(created.last()).is_some_and(|(a, b)| *b - *a >= SIGNED_SPAN_MIN);
+    match (readable().last(), times.first()) {
+        // A trigger that lets all deliveries settle may have stopped the clock of the service.
+        (Some(last), Some(Some(time)))
+            if times.len() == 1
+                && events.len() >= EQUAL_TIMES_MIN
+                && is_spread
+                && !received.deliveries.settled =>
+        {
+            let actual = format!("t={time} in the deliveries of {} events", events.len());
+            Err(last
+                .violation("different times as t of deliveries that were sent at different times", actual))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn signature_header(all: &Deliveries) -> String {

@@ -1,5 +1,7 @@
 //! The objects in deliveries, compared with the API and with each other; and the events of one transfer or object.
 
+use std::time::Duration;
+
 use conformance_model::deliveries::Delivery;
 use conformance_model::recording::{Purpose, Recording};
 use serde_json::{Value, json};
@@ -20,6 +22,115 @@ fn charge_delivery(number: usize, kind: &str, charge: &Value) -> Delivery {
         "created_at": "2026-02-01T10:00:00.000000Z",
         "data": { "charge": charge },
     }))
+}
+
+/// Returns a recording of the events of an object. Each pair has the object in the delivery of an event and the object in
+/// the event that the API returns. The last list of events was read after 30 seconds.
+fn with_copies(kind: &str, pairs: &[(Value, Value)]) -> Recording {
+    let member = kind.split('.').next().unwrap_or_default();
+    let deliveries = pairs.iter().enumerate().map(|(number, (delivered, _))| {
+        delivery(&json!({
+            "id": event_id(100 + number),
+            "event_id": event_id(number),
+            "event": kind,
+            "mode": "test",
+            "created_at": "2026-02-01T10:00:00.000000Z",
+            "data": { member: delivered },
+        }))
+    });
+    let event = |(number, (_, in_api)): (usize, &(Value, Value))| {
+        json!({
+            "id": event_id(number),
+            "type": kind,
+            "details": {},
+            member: in_api,
+            "created_at": "2026-02-01T10:00:00Z",
+        })
+    };
+    let rows: Vec<_> = pairs.iter().enumerate().map(event).collect();
+    let list = exchange(TEST, Purpose::AfterDeliveries, "/v1/events", 200, &json!({ "data": rows }));
+    let mut recording =
+        Recording { exchanges: recording(vec![list]).exchanges, ..recording_of(deliveries.collect()) };
+    recording.deliveries.as_mut().expect("the run had a receiver").listed_at = Some(Duration::from_secs(30));
+    recording
+}
+
+/// Checks the verdict on the deliveries of `count` objects with these values of a field, in deliveries and in the API.
+#[track_caller]
+fn check_copies(kind: &str, name: &str, [delivered, in_api]: [Value; 2], count: usize, expected: &str) {
+    let object = |number: usize, value: &Value| json!({ "code": format!("c{number}"), name: value });
+    let pairs: Vec<_> =
+        (0..count).map(|number| (object(number, &delivered), object(number, &in_api))).collect();
+    check(&with_copies(kind, &pairs), "webhooks.event_id", expected);
+}
+
+#[test]
+fn a_delivery_does_not_lack_what_the_api_shows() {
+    let (none, text) = (json!(null), json!("Tea"));
+    check_copies("charge.paid", "description", [none.clone(), text.clone()], 3, "fail");
+    check_copies("charge.paid", "description", [none.clone(), text.clone()], 2, "pass");
+    check_copies("charge.paid", "description", [none.clone(), none.clone()], 3, "pass");
+    check_copies("charge.paid", "metadata", [none.clone(), json!({ "order": "7" })], 3, "fail");
+    check_copies("charge.paid", "metadata", [none.clone(), json!({})], 3, "pass");
+    // The description may be set after the creation.
+    check_copies("charge.created", "description", [none.clone(), text.clone()], 3, "pass");
+    // Customers may enter their address after the payment.
+    check_copies("charge.paid", "customer_email", [none.clone(), text.clone()], 4, "pass");
+    check_copies("charge.paid", "customer_email", [none.clone(), text.clone()], 5, "fail");
+    check_copies("invoice.sent", "hosted_url", [none.clone(), text.clone()], 3, "fail");
+    // One delivery has a description.
+    let object = |number: usize, value: &Value| json!({ "code": number.to_string(), "description": value });
+    let pairs: Vec<_> = (0..4)
+        .map(|number| (object(number, if number == 0 { &text } else { &none }), object(number, &text)))
+        .collect();
+    check(&with_copies("charge.paid", &pairs), "webhooks.event_id", "pass");
+}
+
+#[test]
+fn a_delivered_invoice_agrees_with_the_api() {
+    let customer = |email: &str| json!({ "email": email, "seen": "2026-02-01" });
+    let other_customer = || [customer("a@pay.example"), customer("b@pay.example")];
+    check_copies("invoice.sent", "customer", other_customer(), 2, "fail");
+    check_copies("invoice.sent", "customer", other_customer(), 1, "pass");
+    check_copies(
+        "invoice.sent",
+        "customer",
+        [json!("a***@pay.example"), json!("ada@pay.example")],
+        2,
+        "fail",
+    );
+    // The customer may be represented by the name or the address.
+    check_copies("invoice.sent", "customer", [json!("Ada"), json!("ada@pay.example")], 2, "pass");
+    let charges = |codes: &[&str]| Value::from_iter(codes.iter().map(|code| json!({ "code": code })));
+    check_copies("invoice.paid", "charges", [charges(&["c1"]), charges(&["c1", "c2"])], 2, "pass");
+    check_copies("invoice.paid", "charges", [charges(&["c1"]), charges(&["c2"])], 2, "fail");
+    // An unpaid invoice may show its current charge.
+    check_copies("invoice.sent", "charges", [charges(&["c1"]), charges(&["c2"])], 2, "pass");
+    check_copies("invoice.sent", "status", [json!("SENT"), json!("sent")], 2, "fail");
+    // The status may have changed since the delivery.
+    check_copies("invoice.sent", "status", [json!("sent"), json!("viewed")], 2, "pass");
+    check_copies("invoice.sent", "amount", [json!(4990), json!(49.9)], 1, "fail");
+    check_copies("invoice.sent", "amount", [json!(50), json!(50.0)], 1, "pass");
+}
+
+#[test]
+fn a_delivery_has_the_time_of_payment_of_the_api() {
+    let time = |time: &str| json!(format!("2026-02-01T10:{time}Z"));
+    for (delivered, in_api, count, expected) in [
+        (time("00:00.900000"), time("00:00"), 2, "pass"),
+        (time("00:05.000000"), time("00:00"), 2, "fail"),
+        // A second transfer may pay one charge again.
+        (time("00:05.000000"), time("00:00"), 1, "pass"),
+    ] {
+        check_copies("charge.paid", "paid_at", [delivered, in_api], count, expected);
+    }
+    let null = json!(null);
+    let zero = json!("0001-01-01T00:00:00.000000Z");
+    check_copies("charge.created", "paid_at", [zero.clone(), null.clone()], 3, "fail");
+    check_copies("charge.created", "paid_at", [zero.clone(), null.clone()], 2, "pass");
+    check_copies("charge.created", "paid_at", [null.clone(), null.clone()], 3, "pass");
+    // The charges were paid before the deliveries were sent.
+    check_copies("charge.late_payment", "paid_at", [zero, null], 3, "pass");
 }
 
 /// Returns a recording of `charge.paid` events. Each pair has the charge in the delivery of an event and the charge in the
@@ -58,6 +169,12 @@ fn a_delivered_charge_agrees_with_the_api_in_what_its_owner_sets() {
         ("metadata", &json!({ "order": "007" }), &json!({ "order": 7 }), "fail"),
         // Keys must not be converted.
         ("metadata", &json!({ "order id": "7" }), &json!({ "orderId": "7" }), "fail"),
+        ("metadata", &json!({ "gift": 1 }), &json!({ "gift": true }), "fail"),
+        ("metadata", &json!({ "gift": "true" }), &json!({ "gift": true }), "pass"),
+        ("metadata", &json!({ "note": "Tea &amp; cake" }), &json!({ "note": "Tea & cake" }), "fail"),
+        // The owner may have replaced the value since the delivery.
+        ("metadata", &json!({ "state": "open" }), &json!({ "state": "shipped" }), "pass"),
+        ("payment_link", &json!("17"), &json!("tea"), "fail"),
         // The owner may have added a key since the delivery.
         ("metadata", &json!({ "order": "7" }), &json!({ "order": "7", "cart": "8" }), "pass"),
     ] {
@@ -68,9 +185,10 @@ fn a_delivered_charge_agrees_with_the_api_in_what_its_owner_sets() {
             "webhooks.event_id",
             expected,
         );
-        // The owner may have edited one charge, so a single difference is not a violation.
+        // The owner may have edited one charge, so a single difference is not a violation, unless it is one of HTML.
         let unedited = (json!({ "code": "ch2" }), json!({ "code": "ch2" }));
-        check(&with_pairs(&[pair("ch1"), unedited], "2026-02-01T10:00:00Z"), "webhooks.event_id", "pass");
+        let expected = if in_api == &escaped { "fail" } else { "pass" };
+        check(&with_pairs(&[pair("ch1"), unedited], "2026-02-01T10:00:00Z"), "webhooks.event_id", expected);
     }
 }
 
@@ -141,9 +259,35 @@ fn a_canceled_charge_has_another_status_than_a_new_one() {
     };
     check(&recording_of(deliveries("canceled", "paid")), "webhooks.data", "pass");
     check(&recording_of(deliveries("pending", "paid")), "webhooks.data", "fail");
+    check(&recording_of(deliveries("canceled", "canceled")), "webhooks.data", "pass");
     // No charge has two statuses, so it is unknown whether new charges are pending: the deliveries of the creations may have
     // been sent late, with a later status.
     check(&recording_of(deliveries("pending", "pending")), "webhooks.data", "pass");
+}
+
+#[test]
+fn a_paid_charge_has_another_status_than_a_new_one() {
+    // The statuses of three charges in the deliveries of their creation and of another event.
+    let deliveries = |kind: &str, statuses: [[&str; 2]; 3]| {
+        let sent = statuses.iter().enumerate().flat_map(|(number, statuses)| {
+            let charge = |status: &str| json!({ "code": format!("ch{number}"), "status": status });
+            let [created, later] = statuses.map(charge);
+            [charge_delivery(2 * number, "created", &created), charge_delivery(2 * number + 1, kind, &later)]
+        });
+        recording_of(sent.collect())
+    };
+    let (paid, stale) = (["new", "paid"], ["new", "new"]);
+    check(&deliveries("paid", [paid, paid, paid]), "webhooks.data", "pass");
+    check(&deliveries("paid", [paid, stale, stale]), "webhooks.data", "fail");
+    check(&deliveries("paid", [paid, paid, stale]), "webhooks.data", "pass");
+    // An expired charge may still accept a payment.
+    check(&deliveries("expired", [["new", "expired"], stale, stale]), "webhooks.data", "pass");
+    // The creations were delivered after the payments.
+    check(
+        &deliveries("paid", [["paid", "refunded"], ["paid", "paid"], ["paid", "paid"]]),
+        "webhooks.data",
+        "pass",
+    );
 }
 
 /// The minute of an event, its type without `charge.`, and the start of its transaction id; empty without a transaction.

@@ -267,6 +267,34 @@ fn the_signature_header_has_the_specified_format() {
 }
 
 #[test]
+fn the_times_of_signing_differ() {
+    // The times at which the first and the last of five deliveries were signed, created and received, in seconds.
+    let signed = |times: [[u64; 3]; 2]| {
+        let deliveries = (0..5).map(|number| {
+            let [t, created, arrived] = times[usize::from(number == 4)];
+            let body = json!({
+                "event_id": number.to_string(),
+                "event": "charge.paid",
+                "created_at": format!("2026-02-01T10:00:{created:02}.000000Z"),
+            });
+            let headers = vec![("X-Service-Signature".into(), RawBytes(format!("t={t},v1=ab").into_bytes()))];
+            Delivery { headers, arrived: Duration::from_secs(arrived), ..delivery(&body) }
+        });
+        deliveries.collect::<Vec<_>>()
+    };
+    for (deliveries, expected) in [
+        (signed([[1, 0, 0], [11, 10, 10]]), "pass"),
+        (signed([[1, 0, 0], [1, 10, 10]]), "fail"),
+        // All were signed and sent in one batch, or signed in one and sent slowly.
+        (signed([[1, 0, 9], [1, 10, 10]]), "pass"),
+        (signed([[1, 0, 0], [1, 9, 10]]), "pass"),
+        (signed([[1, 0, 0], [1, 10, 10]])[1..].to_vec(), "pass"),
+    ] {
+        check(&recording_of(deliveries), "webhooks.signature_shape", expected);
+    }
+}
+
+#[test]
 fn one_signature_for_two_bodies_is_a_violation() {
     let with = |value: &str, body: &Value| {
         let headers = vec![("X-Service-Signature".into(), RawBytes(value.into()))];

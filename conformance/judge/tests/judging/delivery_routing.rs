@@ -250,6 +250,15 @@ fn an_event_whose_newer_events_were_delivered_long_ago_is_not_delivered() {
         // Two events of a type that is never delivered; a newer one was delivered half a minute before the end, and less.
         (vec![(paid, Some(970)), (expired, None), (expired, None), (paid, Some(1))], "fail"),
         (vec![(paid, Some(971)), (expired, None), (expired, None), (paid, Some(1))], "not judged"),
+        // The second of them was overtaken a quarter of a minute before the end, and less.
+        (
+            vec![(paid, Some(985)), (expired, None), (paid, Some(970)), (expired, None), (paid, Some(1))],
+            "fail",
+        ),
+        (
+            vec![(paid, Some(986)), (expired, None), (paid, Some(970)), (expired, None), (paid, Some(1))],
+            "not judged",
+        ),
         (vec![(paid, Some(970)), (expired, None), (paid, None), (paid, Some(1))], "not judged"),
         (vec![(paid, Some(970)), (expired, None), (paid, Some(1))], "not judged"),
         (vec![(expired, Some(970)), (expired, None), (expired, None), (paid, Some(1))], "not judged"),
@@ -378,4 +387,43 @@ fn an_event_is_listed_some_time_after_its_delivery() {
     // An event older than the listed ones may be on the next page.
     check_listed(10, "2026-02-01T09:59:59Z", &["old"], "pass");
     check_listed(10, later, &[], "pass");
+}
+
+/// Checks deliveries of events that the API returns one by one. `seconds`: the second of each event's creation and
+/// delivery. The list was read after 50 seconds and has only events of the given seconds.
+#[track_caller]
+fn check_unlisted(seconds: &[u64], listed: &[u64], expected: &str) {
+    let event = |second: &u64| {
+        json!({
+            "id": format!("0190a5c7-7f3e-7ddd-8def-{second:012}"),
+            "type": "charge.paid",
+            "created_at": format!("2026-02-01T10:00:{second:02}Z"),
+        })
+    };
+    let id = |second: &u64| event(second)["id"].as_str().unwrap_or_default().to_owned();
+    let deliveries = seconds.iter().map(|second| {
+        let body = json!({ "event_id": id(second), "event": "charge.paid", "mode": "test" });
+        Delivery { arrived: Duration::from_secs(*second), ..delivery(&body) }
+    });
+    let singles = seconds.iter().map(|second| {
+        let purpose = Purpose::DeliveredEvent { id: id(second), side: Side::Own };
+        exchange(TEST, purpose, "/v1/events/x", 200, &event(second))
+    });
+    let list = list_after_deliveries(TEST, &Value::from_iter(listed.iter().map(event)));
+    let mut recording = recording_with(deliveries.collect(), singles.chain([list]).collect());
+    recording.deliveries.as_mut().expect("the run had a receiver").listed_at = Some(Duration::from_secs(50));
+    check(&recording, "webhooks.event_id", expected);
+}
+
+#[test]
+fn several_events_are_listed_before_newer_ones() {
+    check_unlisted(&[10, 20], &[40, 0], "fail");
+    check_unlisted(&[10, 20], &[40, 20, 0], "pass");
+    // The list shows no newer event, or one that is little newer.
+    check_unlisted(&[10, 20], &[0], "pass");
+    check_unlisted(&[10, 20], &[29, 0], "pass");
+    // The second event was delivered too short a time before the list was read.
+    check_unlisted(&[10, 31], &[45, 0], "pass");
+    // Older events may be on the next page.
+    check_unlisted(&[10, 20], &[40, 25], "pass");
 }

@@ -43,6 +43,7 @@ fn an_invoice_is_paid_by_a_charge() {
         (vec![paid(json!(["c1"])), json!({ "type": "charge.paid" })], LATER, 0, "not judged", "not judged"),
         (vec![paid(json!([]))], LATER, 0, "not judged", "fail"),
         (vec![paid(Value::Null)], LATER, 0, "not judged", "fail"),
+        (vec![paid(json!({}))], LATER, 0, "not judged", "fail"),
         (vec![paid(json!([{ "code": "c1", "status": "paid" }]))], LATER, 0, "fail", "pass"),
         // An unknown format proves nothing.
         (vec![paid(json!([{}])), paid_event("c1")], LATER, 0, "not judged", "not judged"),

@@ -1,0 +1,293 @@
+//! The objects in deliveries, compared with the same objects in the events of the API.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+use time::Duration;
+
+use conformance_model::reading::{parse_utc, text_at};
+use conformance_model::recording::shorten;
+use conformance_model::verdict::CheckError;
+
+use crate::parsed_deliveries::ParsedDelivery;
+
+/// A delivery, with its event in the API.
+pub(super) type DeliveredEvent<'a> = (&'a ParsedDelivery<'a>, Value);
+
+/// The fields of a charge that only its owner changes.
+const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
+/// The minimum number of objects with an altered field, for a violation. The owner may edit an object between an event and
+/// its delivery.
+const ALTERED_MIN: usize = 2;
+/// The fields that deliveries may lack only if the API lacks them, each with the minimum number of objects for a violation.
+/// Customers may enter their address after the payment.
+const SHOWN_FIELDS: [(&str, &str, usize); 5] = [
+    ("charge", "description", 3),
+    ("charge", "metadata", 3),
+    ("charge", "customer_email", 5),
+    ("invoice", "customer", 3),
+    ("invoice", "hosted_url", 3),
+];
+/// The maximum difference between two representations of one time of payment, which may have other precisions.
+const PAID_AT_DIFFERENCE_MAX: Duration = Duration::seconds(1);
+/// The minimum number of charges with a time of payment and without a payment, for a violation.
+const UNPAID_MIN: usize = 3;
+
+/// Checks that the charges and invoices of deliveries agree with those in the API in the fields that no event changes, and
+/// in the time of payment.
+pub(super) fn check_copies(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
+    for name in OWNER_FIELDS {
+        check_altered(pairs, "charge", name, |delivered, in_api| {
+            is_owner_field_altered(name, delivered, in_api)
+        })?;
+    }
+    check_altered(pairs, "invoice", "customer", is_customer_altered)?;
+    for member in ["charge", "invoice"] {
+        check_altered(pairs, member, "status", have_other_case)?;
+    }
+    let settled: Vec<_> =
+        pairs.iter().filter(|(parsed, _)| parsed.event_type() == Some("invoice.paid")).cloned().collect();
+    check_altered(&settled, "invoice", "charges", have_other_charges)?;
+    SHOWN_FIELDS.into_iter().try_for_each(|(member, name, min)| check_shown(pairs, member, name, min))?;
+    check_payment_times(pairs)
+}
+
+/// Returns the delivered object and the object in the API.
+fn objects<'a>((parsed, event): &'a DeliveredEvent<'_>, member: &str) -> Option<[&'a Value; 2]> {
+    let delivered = parsed.body.as_ref()?.get("data")?.get(member)?;
+    let in_api = event.get(member)?;
+    (delivered.is_object() && in_api.is_object()).then_some([delivered, in_api])
+}
+
+/// Checks one field, for which `is_altered` compares the delivered value with that in the API.
+fn check_altered(
+    pairs: &[DeliveredEvent<'_>],
+    member: &str,
+    name: &str,
+    is_altered: impl Fn(&Value, &Value) -> bool,
+) -> Result<(), CheckError> {
+    let altered: BTreeMap<&str, _> = pairs
+        .iter()
+        .filter_map(|pair| {
+            let [delivered, in_api] = objects(pair, member)?;
+            let code = text_at(delivered, &["code"])?;
+            let (delivered, in_api) = (delivered.get(name)?, in_api.get(name)?);
+            is_altered(delivered, in_api).then_some((code, (pair.0, delivered, in_api)))
+        })
+        .collect();
+    // No owner replaces a text by its HTML.
+    let is_certain = |(_, delivered, in_api): &(_, &Value, &Value)| {
+        altered.len() >= ALTERED_MIN || is_escaped(delivered, in_api)
+    };
+    match altered.iter().find(|(_, values)| is_certain(values)) {
+        None => Ok(()),
+        Some((code, (parsed, delivered, in_api))) => {
+            let [delivered, in_api] = [delivered, in_api].map(|value| shorten(&value.to_string()));
+            let expected = format!("{name} {in_api} of {member} {code}, as in the API");
+            let actual =
+                format!("{name} {delivered}, and other values in {} more {member}s", altered.len() - 1);
+            Err(parsed.violation(expected, actual))
+        }
+    }
+}
+
+/// Compares texts, the presence of a payment link, and the values in `metadata`.
+fn is_owner_field_altered(name: &str, delivered: &Value, in_api: &Value) -> bool {
+    match (delivered, in_api) {
+        // A link may be represented by its code or its address.
+        (Value::String(delivered), Value::String(in_api)) if name == "payment_link" => {
+            delivered != in_api && ![delivered, in_api].into_iter().any(|link| link.contains("://"))
+        }
+        (Value::String(_), Value::String(_)) => have_other_texts(delivered, in_api),
+        (Value::Null, Value::String(_)) | (Value::String(_), Value::Null) => name == "payment_link",
+        (Value::Object(delivered), Value::Object(in_api)) => {
+            delivered.is_empty() != in_api.is_empty()
+                || have_other_keys(delivered, in_api)
+                || delivered
+                    .iter()
+                    .any(|(key, value)| in_api.get(key).is_some_and(|other| is_rewritten(value, other)))
+        }
+        _ => false,
+    }
+}
+
+/// Returns `true` if two values are different texts, neither of them empty.
+fn have_other_texts(one: &Value, other: &Value) -> bool {
+    one.as_str()
+        .zip(other.as_str())
+        .is_some_and(|(one, other)| one != other && !one.is_empty() && !other.is_empty())
+}
+
+/// Returns `true` if each of two objects has a key that the other one lacks, as after a conversion of all keys.
+fn have_other_keys(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let has_own =
+        |one: &Map<String, Value>, other: &Map<String, Value>| one.keys().any(|key| !other.contains_key(key));
+    has_own(one, other) && has_own(other, one)
+}
+
+/// Returns `true` if one of two values is the other one in another notation, such as `"007"` and `7`, `true` and `"1"`, or
+/// `"Tea"` and `"TEA"`. The owner may replace a value by another one. A number may be written as a string.
+fn is_rewritten(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
+            number.to_string() != *text
+        }
+        (Value::Bool(_), Value::Number(_)) | (Value::Number(_), Value::Bool(_)) => true,
+        (Value::String(text), Value::Bool(value)) | (Value::Bool(value), Value::String(text)) => {
+            let value = value.to_string();
+            *text != value && (text.eq_ignore_ascii_case(&value) || matches!(text.as_str(), "0" | "1"))
+        }
+        (Value::String(_), Value::String(_)) => have_other_case(one, other) || is_escaped(one, other),
+        _ => false,
+    }
+}
+
+/// Returns `true` if two texts differ only in case.
+fn have_other_case(one: &Value, other: &Value) -> bool {
+    let is_same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
+    one != other && one.as_str().zip(other.as_str()).is_some_and(|(one, other)| is_same(one, other))
+}
+
+/// Returns `true` if one of two texts is the other one in HTML.
+fn is_escaped(one: &Value, other: &Value) -> bool {
+    one != other
+        && one
+            .as_str()
+            .zip(other.as_str())
+            .is_some_and(|(one, other)| unescape(one) == *other || *one == unescape(other))
+}
+
+/// Replaces the character references of HTML that libraries use for special characters.
+fn unescape(text: &str) -> String {
+    const REFERENCES: [(&str, &str); 8] = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&#039;", "'"),
+        ("&#x27;", "'"),
+        ("&amp;", "&"),
+    ];
+    REFERENCES.into_iter().fold(text.to_owned(), |text, (reference, plain)| text.replace(reference, plain))
+}
+
+/// Compares the customer of an invoice: the name and the address in an object, or a text, which may be either of the two.
+fn is_customer_altered(delivered: &Value, in_api: &Value) -> bool {
+    let differs = |name: &str| {
+        delivered.get(name).zip(in_api.get(name)).is_some_and(|(one, other)| have_other_texts(one, other))
+    };
+    let is_masked = |customer: &Value| customer.as_str().map(|text| text.contains("**"));
+    let is_one_masked = is_masked(delivered).zip(is_masked(in_api)).is_some_and(|(one, other)| one != other);
+    is_rewritten(delivered, in_api) || is_one_masked || ["email", "name"].into_iter().any(differs)
+}
+
+/// Returns `true` if two lists of charges with codes have no charge in common.
+fn have_other_charges(delivered: &Value, in_api: &Value) -> bool {
+    let codes = |charges: &Value| -> Option<BTreeSet<String>> {
+        charges.as_array()?.iter().map(|charge| Some(text_at(charge, &["code"])?.to_owned())).collect()
+    };
+    let [delivered, in_api] = [delivered, in_api].map(|charges| codes(charges).unwrap_or_default());
+    !delivered.is_empty() && !in_api.is_empty() && delivered.is_disjoint(&in_api)
+}
+
+/// Checks that the deliveries of no event type always lack a field that the API shows. A field may be set after the creation.
+fn check_shown(
+    pairs: &[DeliveredEvent<'_>],
+    member: &str,
+    name: &str,
+    objects_min: usize,
+) -> Result<(), CheckError> {
+    let is_blank = |object: &Value| match object.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(_) => false,
+    };
+    let mut by_type: BTreeMap<&str, Vec<&DeliveredEvent<'_>>> = BTreeMap::new();
+    for pair in pairs {
+        let kind = pair.0.event_type().filter(|kind| !kind.ends_with(".created"));
+        if let Some(kind) = kind.filter(|_| objects(pair, member).is_some()) {
+            by_type.entry(kind).or_default().push(pair);
+        }
+    }
+    for (kind, of_type) in by_type {
+        if !of_type.iter().all(|pair| objects(pair, member).is_some_and(|[delivered, _]| is_blank(delivered)))
+        {
+            continue;
+        }
+        let lacking: BTreeMap<&str, &DeliveredEvent<'_>> = of_type
+            .into_iter()
+            .filter_map(|pair| {
+                let [delivered, in_api] = objects(pair, member)?;
+                (!is_blank(in_api)).then_some((text_at(delivered, &["code"])?, pair))
+            })
+            .collect();
+        if let Some((code, (parsed, event))) =
+            lacking.first_key_value().filter(|_| lacking.len() >= objects_min)
+        {
+            let shown = shorten(&event[member][name].to_string());
+            let expected = format!("{name} {shown} of {member} {code}, as in the API");
+            return Err(parsed.violation(expected, format!("none, as in every delivery of a {kind}")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that charges which were paid once have the same time of payment in the delivery of `charge.paid` and in the API.
+fn check_payment_times(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
+    let code = |pair: &DeliveredEvent<'_>| text_at(pair.0.charge()?, &["code"]).map(str::to_owned);
+    let ids = |wanted: &str, kinds: &[&str]| {
+        let of_charge = pairs.iter().filter(|pair| code(pair).as_deref() == Some(wanted));
+        let of_types =
+            of_charge.filter(|(parsed, _)| parsed.event_type().is_some_and(|kind| kinds.contains(&kind)));
+        of_types.filter_map(|(parsed, _)| parsed.text(&["event_id"])).collect::<BTreeSet<_>>().len()
+    };
+    let is_paid_once = |wanted: &str| {
+        ids(wanted, &["charge.paid"]) == 1
+            && ids(wanted, &["charge.payment_detected"]) <= 1
+            && ids(wanted, &["charge.late_payment", "charge.underpaid"]) == 0
+    };
+    let differing: BTreeMap<_, _> = pairs
+        .iter()
+        .filter(|(parsed, _)| parsed.event_type() == Some("charge.paid"))
+        .filter_map(|pair| {
+            let [delivered, in_api] = objects(pair, "charge")?.map(|charge| text_at(charge, &["paid_at"]));
+            let (delivered, in_api) = (delivered?, in_api?);
+            let difference = parse_utc(delivered)? - parse_utc(in_api)?;
+            let is_different = difference.abs() >= PAID_AT_DIFFERENCE_MAX;
+            is_different.then_some((code(pair)?, (pair.0, delivered, in_api)))
+        })
+        .filter(|(code, _)| is_paid_once(code))
+        .collect();
+    match differing.first_key_value().filter(|_| differing.len() >= ALTERED_MIN) {
+        None => Ok(()),
+        Some((code, (parsed, delivered, in_api))) => Err(parsed.violation(
+            format!("paid_at {in_api} of charge {code}, as in the API"),
+            format!("paid_at {delivered}, and other times in {} more charges", differing.len() - 1),
+        )),
+    }
+}
+
+/// Checks that deliveries do not show a time of payment of charges that were never paid, and have none in the API. `pairs`:
+/// the deliveries that arrived before the list of events was read. `other_codes`: the charges with an event of a transfer.
+pub(super) fn check_unpaid<'a>(
+    pairs: impl Iterator<Item = &'a DeliveredEvent<'a>>,
+    other_codes: &BTreeSet<String>,
+) -> Result<(), CheckError> {
+    let violating: BTreeMap<&str, _> = pairs
+        .filter_map(|pair| {
+            let [delivered, in_api] = objects(pair, "charge")?;
+            let (code, paid_at) = (text_at(delivered, &["code"])?, text_at(delivered, &["paid_at"])?);
+            parse_utc(paid_at)?;
+            (in_api["paid_at"].is_null() && !other_codes.contains(code)).then_some((code, (pair.0, paid_at)))
+        })
+        .collect();
+    match violating.first_key_value().filter(|_| violating.len() >= UNPAID_MIN) {
+        None => Ok(()),
+        Some((code, (parsed, paid_at))) => Err(parsed.violation(
+            format!("no paid_at of charge {code}, which was not paid and has none in the API"),
+            format!("paid_at {paid_at}, and so for {} more charges", violating.len() - 1),
+        )),
+    }
+}
