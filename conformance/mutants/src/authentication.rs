@@ -176,6 +176,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         },
     ),
+    account_fault("the account of live mode has no tolerances", &["account.profile"], |request, response| {
+        if request.mode == Some(Mode::Live) {
+            response.body["data"]["payment_tolerances"] = Value::Null;
+        }
+    }),
+    account_fault("the accepted assets contain null", &["account.accepted_assets"], |_, response| {
+        response.body["meta"]["accepted_assets"] = json!(["BTC", null]);
+    }),
     account_fault("reading the account gets 405", &["account.served"], |_, response| {
         *response = EditableResponse::json(405, json!({ "message": "Use POST." }))
     }),

@@ -1,0 +1,73 @@
+//! The facts that an account must state under names and in formats that the specification leaves open.
+
+use conformance_model::recording::{Purpose, Recording};
+use serde_json::{Value, json};
+
+use super::{LIVE, TEST, account, check, check_verdict_text, exchange, recording};
+
+/// Returns a recording in which the live account has this data; that of the test account is complete.
+fn accounts(live: &Value) -> Recording {
+    let complete = json!({ "type": "personal", "name": "A", "currency": "EUR", "tolerance": 1 });
+    let read = |caller, mode, data: &Value| {
+        let body = json!({ "data": data, "meta": { "mode": mode, "accepted_assets": ["BTC"] } });
+        exchange(caller, Purpose::Account, "/v1/account", 200, &body)
+    };
+    recording(vec![read(LIVE, "live", live), read(TEST, "test", &complete)])
+}
+
+#[test]
+fn an_account_may_state_its_facts_in_any_format() {
+    for data in [
+        json!({ "organization": null, "display_name": null, "default": { "fiat": "eur" }, "bounds": ["0.5%"] }),
+        json!({ "a": "Personal account", "brand": {}, "b": "EUR", "c": 0 }),
+        json!({ "account_type": 1, "public_profile": null, "currencies": ["EUR"], "payment_tolerances": [0] }),
+        json!({ "attributes": { "kind": "org", "logo": null, "currency": 978, "underpayment": "strict" } }),
+    ] {
+        check(&accounts(&data), "account.profile", "pass");
+    }
+}
+
+#[test]
+fn an_account_must_state_each_fact() {
+    let id = "account.profile";
+    for (member, value, expected) in [
+        ("type", Value::Null, "the kind of the account"),
+        ("currency", Value::Null, "the default currency"),
+        ("currency", json!(""), "the default currency"),
+        ("payment_tolerances", json!({}), "the payment tolerances"),
+    ] {
+        let mut data = json!({
+            "id": "0f0f2c1e-8d1b-4b43-9c55-0b1a9c1f6a7e", "type": "personal", "name": "Shop", "logo": null,
+            "currency": "EUR", "payment_tolerances": { "under": "0.5" }, "color": "#102030",
+        });
+        check(&accounts(&data), id, "pass");
+        data[member] = value;
+        check(&accounts(&data), id, "fail");
+        check_verdict_text(&accounts(&data), id, expected);
+    }
+    let without_profile = json!({ "type": "personal", "currency": "EUR", "payment_tolerances": [1] });
+    check(&accounts(&without_profile), id, "fail");
+}
+
+#[test]
+fn hidden_values_may_state_a_fact() {
+    let mut hidden = accounts(&json!({ "type": "personal", "name": "A", "money": "h:1f", "tolerance": 1 }));
+    hidden.exact_amounts = false;
+    check(&hidden, "account.profile", "not judged");
+}
+
+#[test]
+fn accepted_assets_are_coins_in_any_format() {
+    for (assets, expected) in [
+        (json!(["BTC", "ETH"]), "pass"),
+        (json!([{ "code": "BTC" }]), "pass"),
+        (json!([]), "pass"),
+        (json!(["BTC", null]), "fail"),
+        (json!([""]), "fail"),
+    ] {
+        let mut live = account(LIVE, "live");
+        let body = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": assets } });
+        live.outcome = exchange(LIVE, Purpose::Account, "/v1/account", 200, &body).outcome;
+        check(&recording(vec![live, account(TEST, "test")]), "account.accepted_assets", expected);
+    }
+}
