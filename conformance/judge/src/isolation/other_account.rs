@@ -74,6 +74,7 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
+    check_no_shared_event(recording, &events)?;
     for (list, member) in LISTED_KINDS {
         let listed = rows_of_other_account(recording, list);
         let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(&listed).collect();
@@ -89,6 +90,24 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
                     format!("{member} {}", row["code"]),
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no list of events, of either mode and with any filter, has an event of the other account.
+fn check_no_shared_event(recording: &Recording, theirs: &[Value]) -> Result<(), CheckError> {
+    let identity = |row: &Value| {
+        let [id, kind, recorded_at] = ["id", "type", "created_at"].map(|name| text_at(row, &[name]));
+        Some([id?, kind?, recorded_at?].map(str::to_owned))
+    };
+    let theirs: BTreeSet<_> = theirs.iter().filter_map(identity).collect();
+    let views = readable_pages(recording);
+    for view in views.iter().filter(|view| view.request.list == List::Events) {
+        let shared = view.rows().iter().filter_map(identity).find(|event| theirs.contains(event));
+        if let Some([id, ..]) = shared {
+            let expected = "no event of the other account";
+            return Err(CheckError::violation(view.number(), expected, format!("event {id}")));
         }
     }
     Ok(())
