@@ -81,3 +81,27 @@ fn an_altered_key_or_another_scheme_must_be_refused() {
         check(&with(forgery, 401), id, "pass");
     }
 }
+
+#[test]
+fn a_key_that_is_served_before_and_afterwards_never_gets_401() {
+    let listed = |caller, status| {
+        let request = events_request(Some(2), 10);
+        exchange(caller, Purpose::Page(request), "/v1/events?page=2", status, &json!({ "message": "No." }))
+    };
+    let after_refusal = exchange(TEST, Purpose::AfterRefusal, "/v1/events", 200, &json!({}));
+    let id = "auth.after_refusal";
+    for (caller, status, expected) in
+        [(TEST, 401, "fail"), (LIVE, 401, "fail"), (TEST, 503, "pass"), (Caller::SecondKey, 401, "pass")]
+    {
+        let accounts = || vec![account(LIVE, "live"), account(TEST, "test")];
+        let all = [accounts(), vec![listed(caller, status), after_refusal.clone()], accounts()].concat();
+        check(&recording(all), id, expected);
+    }
+    // The second key may have been revoked during the run.
+    let second = || account(Caller::SecondKey, "test");
+    let own = || vec![account(LIVE, "live"), account(TEST, "test"), after_refusal.clone()];
+    for (last, expected) in [(vec![], "pass"), (vec![second()], "fail")] {
+        let all = [own(), vec![second(), listed(Caller::SecondKey, 401)], last].concat();
+        check(&recording(all), id, expected);
+    }
+}
