@@ -87,7 +87,8 @@ pub(super) const CHECKS: &[Check] = &[
         "isolation.second_account",
         &[Group::Account, Group::OtherAccount],
         other_account::judge_other_account,
-    ),
+    )
+    .with_optional_probes(&[Group::Objects]),
 ];
 
 /// Returns the exchanges that requested an event of these sides and got another response than 429, 502, 503 or 504. They

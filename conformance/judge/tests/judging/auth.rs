@@ -1,6 +1,6 @@
 //! Chapter "auth": requests that must be refused, and the served requests without which a refusal does not count.
 
-use conformance_model::recording::{Caller, Forgery, Purpose, Side};
+use conformance_model::recording::{Caller, Forgery, ObjectKind, Purpose, Side};
 
 use super::{
     LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording, refusal,
@@ -103,5 +103,21 @@ fn a_key_that_is_served_before_and_afterwards_never_gets_401() {
     for (last, expected) in [(vec![], "pass"), (vec![second()], "fail")] {
         let all = [own(), vec![second(), listed(Caller::SecondKey, 401)], last].concat();
         check(&recording(all), id, expected);
+    }
+}
+
+#[test]
+fn a_single_charge_requires_a_key() {
+    for (own, without_key, expected) in
+        [(200, 200, "fail"), (200, 401, "not judged"), (404, 200, "not judged")]
+    {
+        let purpose =
+            Purpose::Object { kind: ObjectKind::Charge, id: "k3m9x2q7".into(), side: Side::Own, round: 1 };
+        let target = "/v1/charges/k3m9x2q7";
+        let exchanges = vec![
+            exchange(TEST, purpose, target, own, &json!({})),
+            exchange(Caller::NoKey, Purpose::Refusal, target, without_key, &json!({ "message": "No." })),
+        ];
+        check(&recording(exchanges), "auth.every_path", expected);
     }
 }

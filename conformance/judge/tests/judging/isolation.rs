@@ -253,3 +253,42 @@ fn no_list_has_an_event_of_the_other_account() {
         check(&recording(all), "isolation.second_account", expected);
     }
 }
+
+#[test]
+fn a_charge_of_the_other_account_is_hidden() {
+    let charge = |amount: &str| {
+        json!({
+            "code": "k3m9x2q7", "status": "paid", "asset": "BTC", "fiat_amount": amount, "fiat_currency": "EUR",
+        })
+    };
+    let account = |caller, name: &str| {
+        exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
+    };
+    let other_page = |list, row: &Value| Exchange {
+        caller: Caller::OtherAccount,
+        ..page(PageRequest { list, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
+    };
+    for (status, body, expected) in [
+        (200, json!({ "data": charge("1.00") }), "fail"),
+        (200, charge("1.00"), "fail"),
+        // Each account may number its own charges.
+        (200, json!({ "data": charge("2.00") }), "pass"),
+        (404, json!({ "message": "No." }), "pass"),
+    ] {
+        let purpose = Purpose::Object {
+            kind: ObjectKind::Charge,
+            id: "k3m9x2q7".into(),
+            side: Side::OtherAccount,
+            round: 1,
+        };
+        let all = vec![
+            account(TEST, "own"),
+            account(Caller::OtherAccount, "other"),
+            other_page(List::Charges, &charge("1.00")),
+            other_page(List::Events, &json!({ "id": "a" })),
+            exchange(TEST, purpose, "/v1/charges/k3m9x2q7", status, &body),
+            event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." })),
+        ];
+        check(&recording(all), "isolation.second_account", expected);
+    }
+}
