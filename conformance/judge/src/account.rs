@@ -11,7 +11,7 @@ use conformance_model::reading::{stated_mode, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::account_profile::judge_profile;
+use super::account_profile::{check_accepted_assets_are_stable, judge_profile};
 use super::evidence::{PageView, missing_response, readable_pages};
 use crate::check::Check;
 use crate::diff::{recorded_at, response_date};
@@ -87,6 +87,7 @@ fn judge_accepted_assets(recording: &Recording) -> CheckResult {
             let expected = "the coins of the charges that were opened in this mode since then";
             return Err(CheckError::violation(exchange.number, expected, "meta.accepted_assets []"));
         }
+        check_accepted_assets_are_stable(recording, mode)?;
     }
     Ok(CheckOutcome::Holds)
 }

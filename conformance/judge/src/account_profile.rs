@@ -3,6 +3,10 @@
 //! The specification leaves the names and formats of these fields open. A fact counts as missing only if no member of
 //! the response could state it, neither by its name nor by its value.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
@@ -67,18 +71,39 @@ const FACTS: [AccountFact; 4] = [
 /// The members of `meta` that state none of these facts.
 const OTHER_MEMBERS: [&str; 2] = ["mode", "accepted_assets"];
 
-/// Judges every account that the live or the test key read.
-pub(super) fn judge_profile(recording: &Recording) -> CheckResult {
+/// The members of the account, at any depth outside `meta`, of which the values are compared between responses.
+const COMPARED: [&str; 5] = ["default_currency", "display_name", "account_type", "kind", "type"];
+
+/// The minimum number of returns to an earlier value in a sequence of values that alternate. A merchant may change a
+/// setting and change it back.
+const RETURNS_MIN: usize = 2;
+/// The minimum time from the first change of a value to the last. Replicas may differ shortly after a change.
+const ALTERNATION_MIN: Duration = Duration::from_secs(10);
+
+/// Returns the accounts that the key of a mode read, with their JSON objects.
+fn account_reads(recording: &Recording, mode: Mode) -> Vec<(&Exchange, Arc<Value>)> {
     let is_account = |exchange: &&Exchange| {
-        matches!(exchange.caller, Caller::Own(_))
+        exchange.caller == Caller::Own(mode)
             && exchange.target.ends_with(ACCOUNT_PATH)
             && exchange.method() == "GET"
             && exchange.status() == Some(200)
     };
+    let accounts = recording.exchanges.iter().filter(is_account);
+    let with_body = accounts.filter_map(|exchange| Some((exchange, exchange.response()?.body.json()?)));
+    with_body.filter(|(_, body)| body.is_object()).collect()
+}
+
+/// Judges every account that the live or the test key read.
+pub(super) fn judge_profile(recording: &Recording) -> CheckResult {
+    for mode in Mode::BOTH {
+        check_not_alternating(recording, mode, &|body| {
+            let mut values = BTreeMap::new();
+            collect_compared(body, "", &mut values);
+            values
+        })?;
+    }
     let mut judged = false;
-    for exchange in recording.exchanges.iter().filter(is_account) {
-        let body = exchange.response().and_then(|response| response.body.json());
-        let Some(body) = body.filter(|body| body.is_object()) else { continue };
+    for (exchange, body) in Mode::BOTH.into_iter().flat_map(|mode| account_reads(recording, mode)) {
         judged = true;
         let Some(missing) = FACTS.iter().find(|fact| !states(&body, fact)) else { continue };
         if !recording.exact_amounts {
@@ -93,6 +118,58 @@ pub(super) fn judge_profile(recording: &Recording) -> CheckResult {
         Ok(CheckOutcome::Holds)
     } else {
         Err(missing_response(recording.account_exchange(Mode::Test), "the account"))
+    }
+}
+
+/// Checks that the accepted assets, in any order, do not alternate between responses.
+pub(super) fn check_accepted_assets_are_stable(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
+    check_not_alternating(recording, mode, &|body| {
+        let assets = body["meta"]["accepted_assets"].as_array().into_iter().flatten();
+        let assets: BTreeSet<_> = assets.map(Value::to_string).collect();
+        let text = assets.into_iter().collect::<Vec<_>>().join(",");
+        [("meta.accepted_assets".to_owned(), text)].into()
+    })
+}
+
+/// Checks that no value of the account of one key changes back to an earlier value [`RETURNS_MIN`] times or more.
+fn check_not_alternating(
+    recording: &Recording,
+    mode: Mode,
+    values_of: &dyn Fn(&Value) -> BTreeMap<String, String>,
+) -> Result<(), CheckError> {
+    let mut histories: BTreeMap<String, Vec<(String, Duration)>> = BTreeMap::new();
+    for (exchange, body) in account_reads(recording, mode) {
+        for (path, value) in values_of(&body) {
+            let history = histories.entry(path.clone()).or_default();
+            if history.last().is_none_or(|(last, _)| *last != value) {
+                history.push((value, exchange.sent));
+            }
+            let is_return =
+                |index: &usize| history[..*index].iter().any(|(value, _)| *value == history[*index].0);
+            let first_change = history.get(1).map_or(exchange.sent, |(_, time)| *time);
+            let last_change = history.last().map_or(exchange.sent, |(_, time)| *time);
+            if (1..history.len()).filter(is_return).count() >= RETURNS_MIN
+                && last_change.saturating_sub(first_change) >= ALTERNATION_MIN
+            {
+                let expected = format!("one value of {path}, or a lasting change");
+                let values: Vec<_> = history.iter().map(|(value, _)| value.as_str()).collect();
+                let actual = format!("{}, one after the other", values.join("; "));
+                return Err(CheckError::violation(exchange.number, expected, actual));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Collects the scalar values of the compared members by their paths.
+fn collect_compared(value: &Value, path: &str, values: &mut BTreeMap<String, String>) {
+    for (name, member) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "meta") {
+        let member_path = format!("{path}{name}");
+        if COMPARED.contains(&name.as_str()) && !member.is_object() && !member.is_array() {
+            values.insert(member_path, member.to_string());
+        } else {
+            collect_compared(member, &format!("{member_path}."), values);
+        }
     }
 }
 

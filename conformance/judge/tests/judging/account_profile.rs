@@ -1,6 +1,8 @@
 //! The facts that an account must state under names and in formats that the specification leaves open.
 
-use conformance_model::recording::{Purpose, Recording};
+use std::time::Duration;
+
+use conformance_model::recording::{Exchange, Purpose, Recording};
 use serde_json::{Value, json};
 
 use super::{LIVE, TEST, account, check, check_verdict_text, exchange, recording};
@@ -70,4 +72,43 @@ fn accepted_assets_are_coins_in_any_format() {
         live.outcome = exchange(LIVE, Purpose::Account, "/v1/account", 200, &body).outcome;
         check(&recording(vec![live, account(TEST, "test")]), "account.accepted_assets", expected);
     }
+}
+
+/// Returns a recording with the accounts of both modes; the test key reads its account with each of these values, one
+/// every `seconds`.
+fn account_values(seconds: u64, values: &[(&str, Value)]) -> Recording {
+    let read = |caller, mode, currency: &str, assets: &Value| {
+        let data = json!({ "type": "personal", "default_currency": currency, "tolerance": 1, "name": "A" });
+        let body = json!({ "data": data, "meta": { "mode": mode, "accepted_assets": assets } });
+        exchange(caller, Purpose::Account, "/v1/account", 200, &body)
+    };
+    let mut all = vec![read(LIVE, "live", "USD", &json!(["LTC"]))];
+    for (index, (currency, assets)) in (0..).zip(values) {
+        let sent = Duration::from_secs(index * seconds);
+        all.push(Exchange { sent, ended: sent, ..read(TEST, "test", currency, assets) });
+    }
+    recording(all)
+}
+
+#[test]
+fn the_account_of_a_key_does_not_alternate() {
+    let id = "account.profile";
+    let currencies = |seconds, names: &[&'static str]| {
+        account_values(seconds, &names.iter().map(|name| (*name, json!(["BTC"]))).collect::<Vec<_>>())
+    };
+    check(&currencies(9, &["EUR", "EUR"]), id, "pass");
+    check(&currencies(9, &["EUR", "USD", "USD"]), id, "pass");
+    check(&currencies(9, &["EUR", "USD", "EUR"]), id, "pass");
+    check(&currencies(9, &["EUR", "USD", "EUR", "USD"]), id, "fail");
+    // Replicas may differ shortly after a change.
+    check(&currencies(1, &["EUR", "USD", "EUR", "USD"]), id, "pass");
+    let assets = |all: &[Value]| {
+        account_values(9, &all.iter().map(|assets| ("EUR", assets.clone())).collect::<Vec<_>>())
+    };
+    let (both, reversed, one) = (json!(["BTC", "ETH"]), json!(["ETH", "BTC"]), json!(["BTC"]));
+    let id = "account.accepted_assets";
+    let in_both_orders = [both.clone(), reversed.clone(), both.clone(), reversed];
+    check(&assets(&in_both_orders), id, "pass");
+    check(&assets(&[both.clone(), one.clone(), one.clone()]), id, "pass");
+    check(&assets(&[both.clone(), one.clone(), both, one]), id, "fail");
 }

@@ -1,6 +1,6 @@
 //! Chapter "auth": requests that must be refused, and the served requests without which a refusal does not count.
 
-use conformance_model::recording::{Caller, Forgery, ObjectKind, Purpose, Side};
+use conformance_model::recording::{Caller, ExchangeOutcome, Forgery, ObjectKind, Purpose, Side};
 
 use super::{
     LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording, refusal,
@@ -119,5 +119,19 @@ fn a_single_charge_requires_a_key() {
             exchange(Caller::NoKey, Purpose::Refusal, target, without_key, &json!({ "message": "No." })),
         ];
         check(&recording(exchanges), "auth.every_path", expected);
+    }
+}
+
+#[test]
+fn every_content_type_of_a_401_is_json() {
+    for (name, value, expected) in
+        [("content-type", "text/html", "fail"), ("content-type", "application/problem+json", "pass")]
+    {
+        let mut refused = refusal(Caller::NoKey, 401);
+        let ExchangeOutcome::Answered(response) = &mut refused.outcome else {
+            panic!("the exchange has a response")
+        };
+        response.headers.push((name.into(), value.into()));
+        check(&recording(vec![refused]), "auth.message", expected);
     }
 }
