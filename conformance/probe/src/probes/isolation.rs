@@ -14,7 +14,7 @@ use conformance_model::recording::{
     Caller, Exchange, List, Purpose, ReceivedResponse, Side, UPPERCASE_ID_ROUND,
 };
 
-use crate::probes::objects::request_charge_of_other_account;
+use crate::probes::objects::{request_charge_of_other_account, round_order};
 use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
 use crate::request_paths::{event_path, page_path, percent_encode};
 use crate::session::Session;
@@ -223,15 +223,6 @@ impl Comparison<'_> {
             exchanges.push((request_event(session, self.mode, &id, side, round).await, id));
         }
         look_alike(&exchanges)
-    }
-}
-
-/// Returns the order of the requests of a round: absent, foreign, absent, or in every second round foreign, absent,
-/// foreign.
-pub(super) fn round_order(round: u8) -> Vec<Side> {
-    match round % 2 {
-        1 => vec![Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],
-        _ => vec![Side::Foreign, Side::AbsentAfter, Side::Foreign],
     }
 }
 

@@ -6,7 +6,6 @@ use conformance_model::reading::observed_ids;
 use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
 
 use crate::plan::Plan;
-use crate::probes::isolation::round_order;
 use crate::request_paths::percent_encode;
 use crate::session::Session;
 
@@ -49,6 +48,15 @@ pub(super) async fn request_charge_of_other_account(session: &mut Session<'_>, m
             round: 1,
         };
         session.send(caller, purpose, &path).await;
+    }
+}
+
+/// Returns the order of the requests of a round: absent, foreign, absent, or in every second round foreign, absent,
+/// foreign.
+pub(super) fn round_order(round: u8) -> Vec<Side> {
+    match round % 2 {
+        1 => vec![Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],
+        _ => vec![Side::Foreign, Side::AbsentAfter, Side::Foreign],
     }
 }
 
