@@ -58,14 +58,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
     // A page for customers may show the same object without a key, under another path.
-    let objects = served_objects(session);
-    if let Some(path) = objects.first() {
-        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, path).await;
+    if let Some(path) = served_object(session) {
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
     // The forgeries alternate between all paths, because some services check the key separately on each path.
     let mut served = paths(session);
     served.retain(|path| is_served(session, path));
-    served.extend(objects);
     for (index, forgery) in FORGERIES.into_iter().enumerate() {
         // A key without letters has no other letter case.
         if forgery == Forgery::LetterCase && !has_letters {
@@ -115,16 +113,14 @@ fn paths(session: &Session<'_>) -> Vec<String> {
     paths
 }
 
-/// Returns the paths of the single objects that the test key read.
-fn served_objects(session: &Session<'_>) -> Vec<String> {
+/// Returns the path of the first single object that the test key read.
+fn served_object(session: &Session<'_>) -> Option<String> {
     let own = session.recording.exchanges.iter().filter(|exchange| exchange.caller == KEY);
-    let served = own.filter(|exchange| exchange.status() == Some(200));
-    served
-        .filter_map(|exchange| match &exchange.purpose {
-            Purpose::Object { kind, id, side: Side::Own, .. } => object_path(session.plan, *kind, id),
-            _ => None,
-        })
-        .collect()
+    let mut served = own.filter(|exchange| exchange.status() == Some(200));
+    served.find_map(|exchange| match &exchange.purpose {
+        Purpose::Object { kind, id, side: Side::Own, .. } => object_path(session.plan, *kind, id),
+        _ => None,
+    })
 }
 
 /// Returns the id of an event, of the test mode if possible.
