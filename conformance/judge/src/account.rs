@@ -11,6 +11,7 @@ use conformance_model::reading::{stated_mode, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
+use super::account_profile::{check_accepted_assets_are_stable, judge_profile};
 use super::evidence::{PageView, missing_response, readable_pages};
 use crate::check::Check;
 use crate::diff::{recorded_at, response_date};
@@ -19,6 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("account.served", &[Group::Account], judge_served),
     Check::new("account.mode", &[Group::Account], judge_mode).with_optional_probes(&[Group::SecondKey]),
     Check::new("account.accepted_assets", &[Group::Account], judge_accepted_assets),
+    Check::new("account.profile", &[Group::Account], judge_profile),
     Check::new("account.fields", &[Group::Account], observe_fields),
 ];
 
@@ -73,12 +75,19 @@ fn judge_accepted_assets(recording: &Recording) -> CheckResult {
                 stated.to_string(),
             ));
         }
+        let is_coin =
+            |item: &Value| !item.is_null() && item.as_str().is_none_or(|code| !code.trim().is_empty());
+        if !stated.as_array().into_iter().flatten().all(is_coin) {
+            let expected = "only coins in meta.accepted_assets";
+            return Err(CheckError::violation(exchange.number, expected, stated.to_string()));
+        }
         if stated.as_array().is_some_and(Vec::is_empty)
             && charges_opened_since(recording, mode, exchange) >= CHARGES_OPENED_MIN
         {
             let expected = "the coins of the charges that were opened in this mode since then";
             return Err(CheckError::violation(exchange.number, expected, "meta.accepted_assets []"));
         }
+        check_accepted_assets_are_stable(recording, mode)?;
     }
     Ok(CheckOutcome::Holds)
 }

@@ -4,6 +4,7 @@
 //! evidence. So old recordings can be judged again, and the tests need no server.
 
 mod account;
+mod account_profile;
 mod answers;
 mod auth;
 mod cached_responses;

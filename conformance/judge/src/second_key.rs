@@ -105,10 +105,23 @@ fn judge_separate_limit(recording: &Recording) -> CheckResult {
 /// Compares the three lists and a single event of both keys. Older recordings contain only the events.
 fn judge_same_lists(recording: &Recording) -> CheckResult {
     second_account(recording)?;
+    check_lists_are_served(recording)?;
     check_same_event(recording)?;
     check_same_records(recording, List::Charges)?;
     check_same_records(recording, List::Invoices)?;
     judge_same_events(recording)
+}
+
+/// Checks that a key which reads its account also reads the lists of that account.
+fn check_lists_are_served(recording: &Recording) -> Result<(), CheckError> {
+    let reads = List::ALL.into_iter().filter_map(|list| last_list_read(recording, Caller::SecondKey, list));
+    let is_refused = |exchange: &&Exchange| matches!(exchange.status(), Some(401 | 403 | 404));
+    match reads.into_iter().find(is_refused).filter(|_| is_same_account(recording)) {
+        Some(exchange) => {
+            Err(CheckError::violation(exchange.number, "200, as to the test key", exchange.summary()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Checks that the second key does not get 404 for an event that the test key got.

@@ -18,12 +18,12 @@ pub enum Group {
     Filters,
     /// Objects of the other mode, and objects that do not exist.
     Isolation,
-    /// Tokens that are not keys.
+    /// Single charges, invoices and payment links.
+    Objects,
+    /// Tokens that are not keys. Runs after the groups that show which paths are served.
     Auth,
     /// A revoked key.
     Revoked,
-    /// Single charges, invoices and payment links.
-    Objects,
     /// A second key of the same account and mode.
     #[serde(rename = "second")]
     SecondKey,

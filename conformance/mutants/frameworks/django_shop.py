@@ -110,7 +110,12 @@ class Account(View):
     def get(self, request):
         return Response(
             {
-                "data": {"kind": "personal", "display_name": "Tea House", "default_currency": "EUR"},
+                "data": {
+                    "kind": "personal",
+                    "display_name": "Tea House",
+                    "default_currency": "EUR",
+                    "underpayment_tolerance": "0.5",
+                },
                 "meta": {"mode": request.user.mode, "accepted_assets": ["BTC"]},
             }
         )

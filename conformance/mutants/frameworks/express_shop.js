@@ -113,7 +113,7 @@ v1.use(
 
 v1.get('/account', (req, res) => {
   res.json({
-    data: { account_type: 'personal', profile: { name: 'Tea House' }, currency: 'USD' },
+    data: { account_type: 'personal', profile: { name: 'Tea House' }, currency: 'USD', tolerances: { underpaid: '0.5' } },
     meta: { mode: res.locals.mode, accepted_assets: ['ETH'] },
   });
 });

@@ -50,6 +50,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .for_requests(|request| request.path == "/v1/invoices")
     .may_fail(SINGLE_REFUSALS),
+    response_fault("a single charge requires no key", &["auth.every_path"], 401, |_, response| {
+        *response = EditableResponse::json(200, json!({ "data": {} }))
+    })
+    .for_requests(|request| request.authorization.is_none() && request.path.starts_with("/v1/charges/")),
     server_fault("an empty bearer token is accepted", &["auth.empty_bearer"], |server| {
         accept_if(server, |authorization| authorization.is_some_and(|value| value.trim() == "Bearer"))
     }),
@@ -176,6 +180,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         },
     ),
+    response_fault("page 2 of the live events gets 401", &["auth.after_refusal"], 200, |_, response| {
+        *response = EditableResponse::json(401, json!({ "message": "Unauthenticated." }))
+    })
+    .for_requests(|request| {
+        request.mode == Some(Mode::Live)
+            && request.path == "/v1/events"
+            && request.query.get("page").is_some_and(|page| page == "2")
+    })
+    .may_fail(&["lists.served", "paging.links_lead"]),
+    account_fault("the account of live mode has no tolerances", &["account.profile"], |request, response| {
+        if request.mode == Some(Mode::Live) {
+            response.body["data"]["payment_tolerances"] = Value::Null;
+        }
+    }),
+    account_fault("the accepted assets contain null", &["account.accepted_assets"], |_, response| {
+        response.body["meta"]["accepted_assets"] = json!(["BTC", null]);
+    }),
     account_fault("reading the account gets 405", &["account.served"], |_, response| {
         *response = EditableResponse::json(405, json!({ "message": "Use POST." }))
     }),

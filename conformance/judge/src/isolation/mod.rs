@@ -41,7 +41,7 @@ use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::reading::{
-    Page, event_charge_codes, has_text, id_or_code, id_or_json, invoice_charge_codes, link_query, text_at,
+    Page, event_charge_codes, id_or_code, id_or_json, invoice_charge_codes, link_query, text_at,
 };
 use conformance_model::recording::{
     Caller, Exchange, List, ObjectKind, Purpose, Recording, SIMILAR_ID_ROUND, Side, UPPERCASE_ID_ROUND,
@@ -51,10 +51,11 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::diff::{LISTED_KINDS, contradict};
 use super::evidence::{
-    PageView, check_media_type, is_listed, missing_response, modes_share_codes, readable_pages, with_article,
+    PageView, is_listed, missing_response, modes_share_codes, readable_pages, with_article,
 };
 use crate::check::Check;
 
+mod absent_objects;
 mod addresses;
 mod compare;
 mod other_account;
@@ -63,8 +64,8 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("errors.not_found", NEEDS, judge_not_found),
-    Check::new("errors.not_found_json", NEEDS, judge_not_found_json),
+    Check::new("errors.not_found", NEEDS, judge_not_found).with_optional_probes(&[Group::Objects]),
+    Check::new("errors.not_found_json", NEEDS, judge_not_found_json).with_optional_probes(&[Group::Objects]),
     Check::new("isolation.not_found", NEEDS_LEAKS, judge_foreign_not_found),
     Check::new("isolation.indistinguishable", NEEDS, judge_indistinguishable),
     Check::new("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], judge_single_objects),
@@ -86,7 +87,8 @@ pub(super) const CHECKS: &[Check] = &[
         "isolation.second_account",
         &[Group::Account, Group::OtherAccount],
         other_account::judge_other_account,
-    ),
+    )
+    .with_optional_probes(&[Group::Objects]),
 ];
 
 /// Returns the exchanges that requested an event of these sides and got another response than 429, 502, 503 or 504. They
@@ -139,6 +141,7 @@ fn judge_not_found(recording: &Recording) -> CheckResult {
             return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
         }
     }
+    absent_objects::check_absent_objects(recording)?;
     Ok(CheckOutcome::Holds)
 }
 
@@ -148,13 +151,8 @@ fn has_similar_id(exchange: &Exchange) -> bool {
 }
 
 fn judge_not_found_json(recording: &Recording) -> CheckResult {
-    for exchange in exchanges_with_response(recording, ABSENT)? {
-        let Some(response) = exchange.response().filter(|response| response.status == 404) else { continue };
-        if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
-            return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
-        }
-        check_media_type(exchange, response)?;
-    }
+    exchanges_with_response(recording, ABSENT)?;
+    absent_objects::check_not_found_is_json(recording)?;
     Ok(CheckOutcome::Holds)
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{Page, text_at};
-use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Exchange, List, ObjectKind, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::CODE_LEN_MIN;
@@ -57,7 +57,7 @@ pub(super) fn judge_other_account(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Checks that neither a filter by a charge of the other account nor a list shows objects of that account.
+/// Checks that no filter by a charge of the other account, no list and no single charge shows objects of that account.
 fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
     let is_charge_filter = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
     let events = rows_of_other_account(recording, List::Events);
@@ -74,6 +74,8 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
+    check_no_shared_event(recording, &events)?;
+    check_charge_is_hidden(recording)?;
     for (list, member) in LISTED_KINDS {
         let listed = rows_of_other_account(recording, list);
         let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(&listed).collect();
@@ -89,6 +91,48 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
                     format!("{member} {}", row["code"]),
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no own key reads a single charge that the other account lists.
+fn check_charge_is_hidden(recording: &Recording) -> Result<(), CheckError> {
+    let listed = rows_of_other_account(recording, List::Charges);
+    let is_theirs = |exchange: &&Exchange| {
+        matches!(exchange.purpose, Purpose::Object { kind: ObjectKind::Charge, side: Side::OtherAccount, .. })
+    };
+    let served =
+        recording.exchanges.iter().filter(is_theirs).filter(|exchange| exchange.status() == Some(200));
+    for exchange in served {
+        let body = exchange.response().and_then(|response| response.body.json());
+        if body.is_some_and(|body| listed.iter().any(|charge| contains_object(&body, charge))) {
+            let expected = "a refusal of a charge of the other account";
+            return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if a value is an object, or contains it in an envelope under any name.
+fn contains_object(value: &Value, object: &Value) -> bool {
+    is_same_object(object, value)
+        || value.as_object().into_iter().flatten().any(|(_, member)| is_same_object(object, member))
+}
+
+/// Checks that no list of events, of either mode and with any filter, has an event of the other account.
+fn check_no_shared_event(recording: &Recording, theirs: &[Value]) -> Result<(), CheckError> {
+    let identity = |row: &Value| {
+        let [id, kind, recorded_at] = ["id", "type", "created_at"].map(|name| text_at(row, &[name]));
+        Some([id?, kind?, recorded_at?].map(str::to_owned))
+    };
+    let theirs: BTreeSet<_> = theirs.iter().filter_map(identity).collect();
+    let views = readable_pages(recording);
+    for view in views.iter().filter(|view| view.request.list == List::Events) {
+        let shared = view.rows().iter().filter_map(identity).find(|event| theirs.contains(event));
+        if let Some([id, ..]) = shared {
+            let expected = "no event of the other account";
+            return Err(CheckError::violation(view.number(), expected, format!("event {id}")));
         }
     }
     Ok(())

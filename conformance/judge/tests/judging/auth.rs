@@ -1,6 +1,6 @@
 //! Chapter "auth": requests that must be refused, and the served requests without which a refusal does not count.
 
-use conformance_model::recording::{Caller, Forgery, Purpose, Side};
+use conformance_model::recording::{Caller, ExchangeOutcome, Forgery, ObjectKind, Purpose, Side};
 
 use super::{
     LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording, refusal,
@@ -79,5 +79,59 @@ fn an_altered_key_or_another_scheme_must_be_refused() {
     ] {
         check(&with(forgery, 200), id, expected);
         check(&with(forgery, 401), id, "pass");
+    }
+}
+
+#[test]
+fn a_key_that_is_served_before_and_afterwards_never_gets_401() {
+    let listed = |caller, status| {
+        let request = events_request(Some(2), 10);
+        exchange(caller, Purpose::Page(request), "/v1/events?page=2", status, &json!({ "message": "No." }))
+    };
+    let after_refusal = exchange(TEST, Purpose::AfterRefusal, "/v1/events", 200, &json!({}));
+    let id = "auth.after_refusal";
+    for (caller, status, expected) in
+        [(TEST, 401, "fail"), (LIVE, 401, "fail"), (TEST, 503, "pass"), (Caller::SecondKey, 401, "pass")]
+    {
+        let accounts = || vec![account(LIVE, "live"), account(TEST, "test")];
+        let all = [accounts(), vec![listed(caller, status), after_refusal.clone()], accounts()].concat();
+        check(&recording(all), id, expected);
+    }
+    // The second key may have been revoked during the run.
+    let second = || account(Caller::SecondKey, "test");
+    let own = || vec![account(LIVE, "live"), account(TEST, "test"), after_refusal.clone()];
+    for (last, expected) in [(vec![], "pass"), (vec![second()], "fail")] {
+        let all = [own(), vec![second(), listed(Caller::SecondKey, 401)], last].concat();
+        check(&recording(all), id, expected);
+    }
+}
+
+#[test]
+fn a_single_charge_requires_a_key() {
+    for (own, without_key, expected) in
+        [(200, 200, "fail"), (200, 401, "not judged"), (404, 200, "not judged")]
+    {
+        let purpose =
+            Purpose::Object { kind: ObjectKind::Charge, id: "k3m9x2q7".into(), side: Side::Own, round: 1 };
+        let target = "/v1/charges/k3m9x2q7";
+        let exchanges = vec![
+            exchange(TEST, purpose, target, own, &json!({})),
+            exchange(Caller::NoKey, Purpose::Refusal, target, without_key, &json!({ "message": "No." })),
+        ];
+        check(&recording(exchanges), "auth.every_path", expected);
+    }
+}
+
+#[test]
+fn every_content_type_of_a_401_is_json() {
+    for (name, value, expected) in
+        [("content-type", "text/html", "fail"), ("content-type", "application/problem+json", "pass")]
+    {
+        let mut refused = refusal(Caller::NoKey, 401);
+        let ExchangeOutcome::Answered(response) = &mut refused.outcome else {
+            panic!("the exchange has a response")
+        };
+        response.headers.push((name.into(), value.into()));
+        check(&recording(vec![refused]), "auth.message", expected);
     }
 }

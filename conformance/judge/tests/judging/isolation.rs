@@ -1,7 +1,7 @@
 //! Chapter "isolation": responses that reveal foreign objects.
 
 use conformance_model::recording::{
-    Caller, Exchange, ExchangeOutcome, List, PageRequest, Purpose, Recording, Side,
+    Caller, Exchange, ExchangeOutcome, List, ObjectKind, PageRequest, Purpose, Recording, Side,
 };
 
 use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
@@ -173,5 +173,122 @@ fn random_codes_prove_a_leak_beside_payment_links_of_the_same_names() {
             [filter_request(Side::AbsentBefore, 200, "QWXZRA"), filter_request(Side::Foreign, 404, live[0])];
         let all = [vec![charges(LIVE, live), charges(TEST, test)], exchanges.to_vec()].concat();
         check(&recording(all), "isolation.filter_charge", expected);
+    }
+}
+
+/// Returns a read of an own charge and the response for one that does not exist.
+fn absent_charge(own: u16, status: u16, body: &Value) -> Recording {
+    let charge = |side, id: &str, status, body: &Value| {
+        let purpose = Purpose::Object { kind: ObjectKind::Charge, id: id.into(), side, round: 1 };
+        exchange(TEST, purpose, &format!("/v1/charges/{id}"), status, body)
+    };
+    let events = vec![
+        event(TEST, Side::Own, 200, &json!({})),
+        event(TEST, Side::AbsentBefore, 404, &json!({ "message": "No." })),
+    ];
+    let charges =
+        [charge(Side::Own, "k3m9x2q7", own, &json!({})), charge(Side::AbsentAfter, "w8n4p1z6", status, body)];
+    recording([events, charges.into()].concat())
+}
+
+#[test]
+fn a_single_object_that_does_not_exist_gets_404() {
+    let message = &json!({ "message": "No." });
+    let other = &json!({ "data": { "code": "k3m9x2q7" } });
+    let same = &json!({ "data": { "code": "W8N4P1Z6" } });
+    for (status, body, expected) in [
+        (404, message, "pass"),
+        (422, message, "pass"),
+        (503, message, "pass"),
+        (200, same, "pass"),
+        (200, other, "fail"),
+        (200, &Value::Null, "fail"),
+        (500, message, "fail"),
+        (403, message, "fail"),
+    ] {
+        check(&absent_charge(200, status, body), "errors.not_found", expected);
+        check(&absent_charge(404, status, body), "errors.not_found", "pass");
+    }
+}
+
+#[test]
+fn the_404_of_a_single_object_is_json() {
+    let as_html = |own| {
+        let mut all = absent_charge(own, 404, &json!({ "message": "No." }));
+        let last = all.exchanges.last_mut().expect("the recording has exchanges");
+        let ExchangeOutcome::Answered(response) = &mut last.outcome else {
+            panic!("the exchange has a response")
+        };
+        response.body = "<h1>Not Found</h1>".into();
+        all
+    };
+    let id = "errors.not_found_json";
+    check(&absent_charge(200, 404, &json!({ "message": "No." })), id, "pass");
+    check(&as_html(200), id, "fail");
+    check(&as_html(404), id, "pass");
+}
+
+#[test]
+fn no_list_has_an_event_of_the_other_account() {
+    let event_row = |id: &str, time: &str| json!({ "id": id, "type": "charge.paid", "created_at": time });
+    let read = |caller, row: Value| Exchange {
+        caller,
+        ..page(events_request(None, 100), &json!([row]), [1, 1, 100, 1])
+    };
+    let account = |caller, name: &str| {
+        exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
+    };
+    for (id, time, expected) in [
+        ("a", "2026-02-01T10:00:00Z", "fail"),
+        ("a", "2026-02-01T10:00:01Z", "pass"),
+        ("b", "2026-02-01T10:00:00Z", "pass"),
+    ] {
+        let all = vec![
+            account(TEST, "own"),
+            account(Caller::OtherAccount, "other"),
+            read(Caller::OtherAccount, event_row("a", "2026-02-01T10:00:00Z")),
+            read(TEST, event_row(id, time)),
+            event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." })),
+        ];
+        check(&recording(all), "isolation.second_account", expected);
+    }
+}
+
+#[test]
+fn a_charge_of_the_other_account_is_hidden() {
+    let charge = |amount: &str| {
+        json!({
+            "code": "k3m9x2q7", "status": "paid", "asset": "BTC", "fiat_amount": amount, "fiat_currency": "EUR",
+        })
+    };
+    let account = |caller, name: &str| {
+        exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
+    };
+    let other_page = |list, row: &Value| Exchange {
+        caller: Caller::OtherAccount,
+        ..page(PageRequest { list, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
+    };
+    for (status, body, expected) in [
+        (200, json!({ "data": charge("1.00") }), "fail"),
+        (200, charge("1.00"), "fail"),
+        // Each account may number its own charges.
+        (200, json!({ "data": charge("2.00") }), "pass"),
+        (404, json!({ "message": "No." }), "pass"),
+    ] {
+        let purpose = Purpose::Object {
+            kind: ObjectKind::Charge,
+            id: "k3m9x2q7".into(),
+            side: Side::OtherAccount,
+            round: 1,
+        };
+        let all = vec![
+            account(TEST, "own"),
+            account(Caller::OtherAccount, "other"),
+            other_page(List::Charges, &charge("1.00")),
+            other_page(List::Events, &json!({ "id": "a" })),
+            exchange(TEST, purpose, "/v1/charges/k3m9x2q7", status, &body),
+            event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." })),
+        ];
+        check(&recording(all), "isolation.second_account", expected);
     }
 }

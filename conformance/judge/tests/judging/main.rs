@@ -1,5 +1,6 @@
 //! The judge on handwritten recordings, without network and clock.
 
+mod account_profile;
 mod auth;
 mod caches;
 mod charge_versions;

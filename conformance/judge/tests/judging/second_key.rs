@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conformance_model::recording::{Burst, Caller, Exchange, Purpose};
+use conformance_model::recording::{Burst, Caller, Exchange, ExchangeOutcome, Purpose};
 
 use super::limits::burst;
 use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
@@ -114,4 +114,18 @@ fn the_second_key_has_a_separate_limit() {
     let request = Purpose::Burst(Burst::SecondKey);
     empty.push(exchange(Caller::SecondKey, request, "/v1/account", 200, &json!({})));
     check(&recording(empty), "limits.second_key", "not judged");
+}
+
+#[test]
+fn a_key_that_reads_its_account_reads_its_lists() {
+    for (name, status, expected) in
+        [("a", 403, "fail"), ("a", 404, "fail"), ("a", 503, "not judged"), ("b", 403, "not judged")]
+    {
+        let mut refused = events_page(Caller::SecondKey, &[]);
+        if let ExchangeOutcome::Answered(response) = &mut refused.outcome {
+            response.status = status;
+        }
+        let all = [account(TEST, "a"), account(Caller::SecondKey, name), events_page(TEST, &[5, 4]), refused];
+        check(&recording(all.into()), "auth.same_lists", expected);
+    }
 }

@@ -9,11 +9,15 @@ use serde_json::Value;
 
 use crate::recording::ReceivedResponse;
 
-/// Returns `true` if the `Content-Type` declares a JSON body.
+/// Returns `true` if there is a `Content-Type` and each one declares a JSON body. Clients differ in which of several they
+/// use.
 pub fn declares_json(response: &ReceivedResponse) -> bool {
-    let media_type = response.header("content-type").unwrap_or_default();
-    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence == "application/json" || essence.ends_with("+json")
+    let is_json = |media_type: &str| {
+        let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        essence == "application/json" || essence.ends_with("+json")
+    };
+    let mut media_types = response.headers.iter().filter(|(name, _)| name == "content-type").peekable();
+    media_types.peek().is_some() && media_types.all(|(_, media_type)| is_json(media_type))
 }
 
 /// Returns `true` if a value contains a non-blank string at any depth.

@@ -295,7 +295,12 @@ impl Book {
             "/v1/account" => EditableResponse::json(
                 200,
                 json!({
-                    "data": { "type": "personal", "display_name": self.name, "default_currency": "EUR" },
+                    "data": {
+                        "type": "personal",
+                        "display_name": self.name,
+                        "default_currency": "EUR",
+                        "payment_tolerances": { "underpaid_percent": "0.5" },
+                    },
                     "meta": { "mode": mode.as_str(), "accepted_assets": ["BTC"] },
                 }),
             ),

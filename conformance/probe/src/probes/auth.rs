@@ -2,14 +2,15 @@
 
 use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
-use conformance_model::recording::{Caller, Exchange, Forgery, List, Purpose};
+use conformance_model::recording::{Caller, Exchange, Forgery, List, Purpose, Side};
 
 use crate::probes::isolation::events_with_most_data;
+use crate::probes::objects::object_path;
 use crate::request_paths::event_path;
 use crate::session::Session;
 
 /// Includes a valid request after a refusal, and HEAD requests.
-pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 26, total: 29 };
+pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 27, total: 30 };
 pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
 /// The number of paths: the account, the three lists and a single event.
 const PATHS: u32 = 5;
@@ -54,6 +55,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     // Some frameworks look up the object before they check the key.
     unusual.extend(some_event(session).map(|id| event_path(&session.unused_id_like(&id, ABSENT_EVENT_SEED))));
     for path in unusual {
+        session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
+    }
+    // A page for customers may show the same object without a key, under another path.
+    if let Some(path) = served_object(session) {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
     // The forgeries alternate between all paths, because some services check the key separately on each path.
@@ -106,6 +111,16 @@ fn paths(session: &Session<'_>) -> Vec<String> {
     paths.extend(List::ALL.map(|list| list.path().to_owned()));
     paths.extend(some_event(session).map(|id| event_path(&id)));
     paths
+}
+
+/// Returns the path of the first single object that the test key read.
+fn served_object(session: &Session<'_>) -> Option<String> {
+    let own = session.recording.exchanges.iter().filter(|exchange| exchange.caller == KEY);
+    let mut served = own.filter(|exchange| exchange.status() == Some(200));
+    served.find_map(|exchange| match &exchange.purpose {
+        Purpose::Object { kind, id, side: Side::Own, .. } => object_path(session.plan, *kind, id),
+        _ => None,
+    })
 }
 
 /// Returns the id of an event, of the test mode if possible.

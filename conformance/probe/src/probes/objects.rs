@@ -6,7 +6,6 @@ use conformance_model::reading::observed_ids;
 use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
 
 use crate::plan::Plan;
-use crate::probes::isolation::round_order;
 use crate::request_paths::percent_encode;
 use crate::session::Session;
 
@@ -14,9 +13,51 @@ use crate::session::Session;
 const ROUNDS: u8 = 2;
 const REQUESTS_PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
-/// Returns the number of requests of this probe, with both keys together.
+/// Returns the number of requests for single objects with both keys together, including that for a charge of the other
+/// account.
 pub(crate) fn requests(plan: &Plan) -> u32 {
-    plan.paths.by_kind().iter().filter(|(_, path)| path.is_some()).count() as u32 * REQUESTS_PER_KIND
+    let kinds = plan.paths.by_kind().iter().filter(|(_, path)| path.is_some()).count() as u32;
+    let of_other_account = plan.paths.charge.is_some() && plan.other_account_key.is_some();
+    kinds * REQUESTS_PER_KIND + u32::from(of_other_account)
+}
+
+/// Returns the path of a single object, if the operator configured one for its kind.
+pub(super) fn object_path(plan: &Plan, kind: ObjectKind, id: &str) -> Option<String> {
+    let paths = plan.paths.by_kind().into_iter();
+    let path = paths.filter(|(path_kind, _)| *path_kind == kind).find_map(|(_, path)| path)?;
+    Some(path.replace("{id}", &percent_encode(id)))
+}
+
+/// Requests a charge of the other account with the own key of a mode, if that key read an own charge by the same path.
+pub(super) async fn request_charge_of_other_account(session: &mut Session<'_>, mode: Mode, code: &str) {
+    let caller = Caller::Own(mode);
+    let is_own_charge = |exchange: &Exchange| {
+        let kind_and_side = match exchange.purpose {
+            Purpose::Object { kind, side, .. } => Some((kind, side)),
+            _ => None,
+        };
+        kind_and_side == Some((ObjectKind::Charge, Side::Own)) && exchange.caller == caller
+    };
+    let own = session.recording.find_last(is_own_charge);
+    let Some(path) = object_path(session.plan, ObjectKind::Charge, code) else { return };
+    if own.is_some_and(|exchange| exchange.status() == Some(200)) {
+        let purpose = Purpose::Object {
+            kind: ObjectKind::Charge,
+            id: code.to_owned(),
+            side: Side::OtherAccount,
+            round: 1,
+        };
+        session.send(caller, purpose, &path).await;
+    }
+}
+
+/// Returns the order of the requests of a round: absent, foreign, absent, or in every second round foreign, absent,
+/// foreign.
+pub(super) fn round_order(round: u8) -> Vec<Side> {
+    match round % 2 {
+        1 => vec![Side::AbsentBefore, Side::Foreign, Side::AbsentAfter],
+        _ => vec![Side::Foreign, Side::AbsentAfter, Side::Foreign],
+    }
 }
 
 /// Sends the requests for each configured kind.

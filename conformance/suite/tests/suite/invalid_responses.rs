@@ -207,7 +207,8 @@ fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
     let outcome = block_on(async {
         let server = MockServer::start().await;
         for (key, mode) in [(LIVE_KEY, "live"), (TEST_KEY, "test")] {
-            let body = json!({ "data": {}, "meta": { "mode": mode, "accepted_assets": [] } });
+            let data = json!({ "type": "personal", "name": "A", "currency": "EUR", "tolerance": 1 });
+            let body = json!({ "data": data, "meta": { "mode": mode, "accepted_assets": [] } });
             Mock::given(header("authorization", format!("Bearer {key}").as_str()))
                 .respond_with(ResponseTemplate::new(200).set_body_json(body))
                 .up_to_n_times(1)

@@ -1,0 +1,219 @@
+//! The facts that an account must state: its kind, public profile, default currency and payment tolerances.
+//!
+//! The specification leaves the names and formats of these fields open. A fact counts as missing only if no member of
+//! the response could state it, neither by its name nor by its value.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use conformance_model::mode::{ACCOUNT_PATH, Mode};
+use conformance_model::recording::{Caller, Exchange, Recording};
+use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
+
+use super::evidence::missing_response;
+
+/// A fact about an account, and the members that may state it.
+struct AccountFact {
+    name: &'static str,
+    /// The parts of the names of members that state it by any value other than null or an empty one.
+    names: &'static [&'static str],
+    /// The parts of the names of members that state it by any value, also by null.
+    optional_names: &'static [&'static str],
+    /// Returns `true` if a value could state it under any name.
+    is_possible_value: fn(&Value) -> bool,
+}
+
+const FACTS: [AccountFact; 4] = [
+    AccountFact {
+        name: "the kind of the account, personal or organization",
+        names: &["type", "kind", "class", "category"],
+        optional_names: &["personal", "organi", "individual", "business", "company", "entity", "team"],
+        is_possible_value: |value| {
+            let text = value.as_str().unwrap_or_default().to_ascii_lowercase();
+            ["personal", "organi", "individual", "business", "company"].iter().any(|part| text.contains(part))
+        },
+    },
+    AccountFact {
+        name: "the public profile of the account",
+        names: &[],
+        optional_names: &[
+            "name", "logo", "site", "url", "mail", "support", "color", "colour", "brand", "profile",
+        ],
+        is_possible_value: |_| false,
+    },
+    AccountFact {
+        name: "the default currency of the account",
+        names: &["currency", "fiat"],
+        optional_names: &[],
+        is_possible_value: |value| value.as_str().is_some_and(is_currency_code),
+    },
+    AccountFact {
+        name: "the payment tolerances of the account",
+        names: &[
+            "toleran",
+            "underpa",
+            "overpa",
+            "threshold",
+            "shortfall",
+            "deviation",
+            "margin",
+            "slack",
+            "allowance",
+        ],
+        optional_names: &[],
+        is_possible_value: |value| value.is_number() || value.as_str().is_some_and(is_short_number),
+    },
+];
+
+/// The members of `meta` that state none of these facts.
+const OTHER_MEMBERS: [&str; 2] = ["mode", "accepted_assets"];
+
+/// The members of the account, at any depth outside `meta`, of which the values are compared between responses.
+const COMPARED: [&str; 5] = ["default_currency", "display_name", "account_type", "kind", "type"];
+
+/// The minimum number of returns to an earlier value in a sequence of values that alternate. A merchant may change a
+/// setting and change it back.
+const RETURNS_MIN: usize = 2;
+/// The minimum time from the first change of a value to the last. Replicas may differ shortly after a change.
+const ALTERNATION_MIN: Duration = Duration::from_secs(10);
+
+/// Returns the accounts that the key of a mode read, with their JSON objects.
+fn account_reads(recording: &Recording, mode: Mode) -> Vec<(&Exchange, Arc<Value>)> {
+    let is_account = |exchange: &&Exchange| {
+        exchange.caller == Caller::Own(mode)
+            && exchange.target.ends_with(ACCOUNT_PATH)
+            && exchange.method() == "GET"
+            && exchange.status() == Some(200)
+    };
+    let accounts = recording.exchanges.iter().filter(is_account);
+    let with_body = accounts.filter_map(|exchange| Some((exchange, exchange.response()?.body.json()?)));
+    with_body.filter(|(_, body)| body.is_object()).collect()
+}
+
+/// Judges every account that the live or the test key read.
+pub(super) fn judge_profile(recording: &Recording) -> CheckResult {
+    for mode in Mode::BOTH {
+        check_not_alternating(recording, mode, &|body| {
+            let mut values = BTreeMap::new();
+            collect_compared(body, "", &mut values);
+            values
+        })?;
+    }
+    let mut judged = false;
+    for (exchange, body) in Mode::BOTH.into_iter().flat_map(|mode| account_reads(recording, mode)) {
+        judged = true;
+        let Some(missing) = FACTS.iter().find(|fact| !states(&body, fact)) else { continue };
+        if !recording.exact_amounts {
+            return Err(CheckError::unjudged(
+                format!("no member is named like {}, and the values are not recorded", missing.name),
+                "check again without --privacy",
+            ));
+        }
+        return Err(CheckError::violation(exchange.number, missing.name, exchange.summary()));
+    }
+    if judged {
+        Ok(CheckOutcome::Holds)
+    } else {
+        Err(missing_response(recording.account_exchange(Mode::Test), "the account"))
+    }
+}
+
+/// Checks that the accepted assets, in any order, do not alternate between responses.
+pub(super) fn check_accepted_assets_are_stable(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
+    check_not_alternating(recording, mode, &|body| {
+        let assets = body["meta"]["accepted_assets"].as_array().into_iter().flatten();
+        let assets: BTreeSet<_> = assets.map(Value::to_string).collect();
+        let text = assets.into_iter().collect::<Vec<_>>().join(",");
+        [("meta.accepted_assets".to_owned(), text)].into()
+    })
+}
+
+/// Checks that no value of the account of one key changes back to an earlier value [`RETURNS_MIN`] times or more.
+fn check_not_alternating(
+    recording: &Recording,
+    mode: Mode,
+    values_of: &dyn Fn(&Value) -> BTreeMap<String, String>,
+) -> Result<(), CheckError> {
+    let mut histories: BTreeMap<String, Vec<(String, Duration)>> = BTreeMap::new();
+    for (exchange, body) in account_reads(recording, mode) {
+        for (path, value) in values_of(&body) {
+            let history = histories.entry(path.clone()).or_default();
+            if history.last().is_none_or(|(last, _)| *last != value) {
+                history.push((value, exchange.sent));
+            }
+            let is_return =
+                |index: &usize| history[..*index].iter().any(|(value, _)| *value == history[*index].0);
+            let first_change = history.get(1).map_or(exchange.sent, |(_, time)| *time);
+            let last_change = history.last().map_or(exchange.sent, |(_, time)| *time);
+            if (1..history.len()).filter(is_return).count() >= RETURNS_MIN
+                && last_change.saturating_sub(first_change) >= ALTERNATION_MIN
+            {
+                let expected = format!("one value of {path}, or a lasting change");
+                let values: Vec<_> = history.iter().map(|(value, _)| value.as_str()).collect();
+                let actual = format!("{}, one after the other", values.join("; "));
+                return Err(CheckError::violation(exchange.number, expected, actual));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Collects the scalar values of the compared members by their paths.
+fn collect_compared(value: &Value, path: &str, values: &mut BTreeMap<String, String>) {
+    for (name, member) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "meta") {
+        let member_path = format!("{path}{name}");
+        if COMPARED.contains(&name.as_str()) && !member.is_object() && !member.is_array() {
+            values.insert(member_path, member.to_string());
+        } else {
+            collect_compared(member, &format!("{member_path}."), values);
+        }
+    }
+}
+
+/// Returns `true` if a member at any depth may state a fact.
+fn states(value: &Value, fact: &AccountFact) -> bool {
+    let is_named = |name: &str, parts: &[&str]| {
+        let name = name.to_ascii_lowercase();
+        parts.iter().any(|part| name.contains(part))
+    };
+    match value {
+        Value::Object(members) => {
+            let relevant = members.iter().filter(|(name, _)| !OTHER_MEMBERS.contains(&name.as_str()));
+            relevant.into_iter().any(|(name, member)| {
+                is_named(name, fact.optional_names)
+                    || is_named(name, fact.names) && !is_empty(member)
+                    || states(member, fact)
+            })
+        }
+        Value::Array(items) => items.iter().any(|item| states(item, fact)),
+        scalar => (fact.is_possible_value)(scalar),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Returns `true` for a text like the code of a currency.
+fn is_currency_code(text: &str) -> bool {
+    const CODE_LEN: usize = 3;
+    text.len() == CODE_LEN && text.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// Returns `true` for a text like `0.5`, `1 %` or `EUR 0.50`, but not for a UUID, a time, an address or a color.
+fn is_short_number(text: &str) -> bool {
+    const LEN_MAX: usize = 16;
+    text.len() <= LEN_MAX
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && !text.starts_with('#')
+        && !text.contains(['@', ':', '/'])
+}

@@ -1,0 +1,114 @@
+//! The facts that an account must state under names and in formats that the specification leaves open.
+
+use std::time::Duration;
+
+use conformance_model::recording::{Exchange, Purpose, Recording};
+use serde_json::{Value, json};
+
+use super::{LIVE, TEST, account, check, check_verdict_text, exchange, recording};
+
+/// Returns a recording in which the live account has this data; that of the test account is complete.
+fn accounts(live: &Value) -> Recording {
+    let complete = json!({ "type": "personal", "name": "A", "currency": "EUR", "tolerance": 1 });
+    let read = |caller, mode, data: &Value| {
+        let body = json!({ "data": data, "meta": { "mode": mode, "accepted_assets": ["BTC"] } });
+        exchange(caller, Purpose::Account, "/v1/account", 200, &body)
+    };
+    recording(vec![read(LIVE, "live", live), read(TEST, "test", &complete)])
+}
+
+#[test]
+fn an_account_may_state_its_facts_in_any_format() {
+    for data in [
+        json!({ "organization": null, "display_name": null, "default": { "fiat": "eur" }, "bounds": ["0.5%"] }),
+        json!({ "a": "Personal account", "brand": {}, "b": "EUR", "c": 0 }),
+        json!({ "account_type": 1, "public_profile": null, "currencies": ["EUR"], "payment_tolerances": [0] }),
+        json!({ "attributes": { "kind": "org", "logo": null, "currency": 978, "underpayment": "strict" } }),
+    ] {
+        check(&accounts(&data), "account.profile", "pass");
+    }
+}
+
+#[test]
+fn an_account_must_state_each_fact() {
+    let id = "account.profile";
+    for (member, value, expected) in [
+        ("type", Value::Null, "the kind of the account"),
+        ("currency", Value::Null, "the default currency"),
+        ("currency", json!(""), "the default currency"),
+        ("payment_tolerances", json!({}), "the payment tolerances"),
+    ] {
+        let mut data = json!({
+            "id": "0f0f2c1e-8d1b-4b43-9c55-0b1a9c1f6a7e", "type": "personal", "name": "Shop", "logo": null,
+            "currency": "EUR", "payment_tolerances": { "under": "0.5" }, "color": "#102030",
+        });
+        check(&accounts(&data), id, "pass");
+        data[member] = value;
+        check(&accounts(&data), id, "fail");
+        check_verdict_text(&accounts(&data), id, expected);
+    }
+    let without_profile = json!({ "type": "personal", "currency": "EUR", "payment_tolerances": [1] });
+    check(&accounts(&without_profile), id, "fail");
+}
+
+#[test]
+fn hidden_values_may_state_a_fact() {
+    let mut hidden = accounts(&json!({ "type": "personal", "name": "A", "money": "h:1f", "tolerance": 1 }));
+    hidden.exact_amounts = false;
+    check(&hidden, "account.profile", "not judged");
+}
+
+#[test]
+fn accepted_assets_are_coins_in_any_format() {
+    for (assets, expected) in [
+        (json!(["BTC", "ETH"]), "pass"),
+        (json!([{ "code": "BTC" }]), "pass"),
+        (json!([]), "pass"),
+        (json!(["BTC", null]), "fail"),
+        (json!([""]), "fail"),
+    ] {
+        let mut live = account(LIVE, "live");
+        let body = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": assets } });
+        live.outcome = exchange(LIVE, Purpose::Account, "/v1/account", 200, &body).outcome;
+        check(&recording(vec![live, account(TEST, "test")]), "account.accepted_assets", expected);
+    }
+}
+
+/// Returns a recording with the accounts of both modes; the test key reads its account with each of these values, one
+/// every `seconds`.
+fn account_values(seconds: u64, values: &[(&str, Value)]) -> Recording {
+    let read = |caller, mode, currency: &str, assets: &Value| {
+        let data = json!({ "type": "personal", "default_currency": currency, "tolerance": 1, "name": "A" });
+        let body = json!({ "data": data, "meta": { "mode": mode, "accepted_assets": assets } });
+        exchange(caller, Purpose::Account, "/v1/account", 200, &body)
+    };
+    let mut all = vec![read(LIVE, "live", "USD", &json!(["LTC"]))];
+    for (index, (currency, assets)) in (0..).zip(values) {
+        let sent = Duration::from_secs(index * seconds);
+        all.push(Exchange { sent, ended: sent, ..read(TEST, "test", currency, assets) });
+    }
+    recording(all)
+}
+
+#[test]
+fn the_account_of_a_key_does_not_alternate() {
+    let id = "account.profile";
+    let currencies = |seconds, names: &[&'static str]| {
+        account_values(seconds, &names.iter().map(|name| (*name, json!(["BTC"]))).collect::<Vec<_>>())
+    };
+    check(&currencies(9, &["EUR", "EUR"]), id, "pass");
+    check(&currencies(9, &["EUR", "USD", "USD"]), id, "pass");
+    check(&currencies(9, &["EUR", "USD", "EUR"]), id, "pass");
+    check(&currencies(9, &["EUR", "USD", "EUR", "USD"]), id, "fail");
+    // Replicas may differ shortly after a change.
+    check(&currencies(1, &["EUR", "USD", "EUR", "USD"]), id, "pass");
+    let assets = |all: &[Value]| {
+        account_values(9, &all.iter().map(|assets| ("EUR", assets.clone())).collect::<Vec<_>>())
+    };
+    let (both, reversed, one) = (json!(["BTC", "ETH"]), json!(["ETH", "BTC"]), json!(["BTC"]));
+    let id = "account.accepted_assets";
+    let in_both_orders = [both.clone(), reversed.clone(), both.clone(), reversed];
+    check(&assets(&in_both_orders), id, "pass");
+    check(&assets(&[both.clone(), one.clone(), one.clone()]), id, "pass");
+    check(&assets(&[both.clone(), one.clone(), both, one]), id, "fail");
+}
